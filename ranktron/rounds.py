@@ -1,0 +1,294 @@
+"""Many rounds in three arrays: `X`, `labels` and `offsets`. Ragged lists are slices, never padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+from ranktron.kernels import first_non_finite
+from ranktron.types import Floats, Integers, Matrix, Round
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """Lists of documents, grouped by query and ready for the kernels.
+
+    Build one with `Rounds.from_arrays` or `ranktron.read`: they check the values. The constructor checks only that
+    the arrays fit together, so that a memory-mapped store opens without being read.
+
+    Parameters
+    ----------
+    X : float32, C-contiguous, (documents, features)
+    labels : float64, (documents,)
+    offsets : int64, (queries + 1,)
+        Query q owns the rows `offsets[q]` to `offsets[q + 1]`.
+    qids : (queries,)
+    docids : (documents,), optional
+        Names of the documents.
+    rows : int64, (documents,), optional
+        The row of the input that became each row here; None where the input was already grouped.
+    feature_names : tuple of str, optional
+    first_index : 0 or 1
+        The number that text files give to the first feature.
+
+    Examples
+    --------
+    >>> rounds = Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "a"])
+    >>> len(rounds), rounds.qids.tolist(), rounds.rows.tolist()
+    (2, ['a', 'b'], [0, 2, 1])
+    >>> [round.labels.tolist() for round in rounds]
+    [[0.0, 2.0], [1.0]]
+    """
+
+    X: Matrix
+    labels: Floats
+    offsets: Integers
+    qids: npt.NDArray[Any]
+    docids: npt.NDArray[Any] | None = None
+    rows: Integers | None = None
+    feature_names: tuple[str, ...] | None = None
+    first_index: int = 1
+
+    def __post_init__(self) -> None:
+        n = self.X.shape[0]
+        fits = (
+            (self.X.dtype, self.labels.dtype, self.offsets.dtype) == (np.float32, np.float64, np.int64)
+            and self.X.ndim == 2
+            and self.X.flags.c_contiguous
+            and self.labels.shape == (n,)
+            and self.offsets.shape == (len(self.qids) + 1,)
+            and self.offsets[0] == 0
+            and self.offsets[-1] == n
+            and (self.docids is None or len(self.docids) == n)
+            and (self.rows is None or len(self.rows) == n)
+        )
+        if not fits:
+            raise DataError("the arrays of Rounds do not fit together; build them with Rounds.from_arrays")
+        if self.feature_names is not None and len(self.feature_names) != self.n_features:
+            raise DataError(f"{len(self.feature_names)} feature names for {self.n_features} features")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        group: Any = None,
+        *,
+        docids: Any = None,
+        feature_names: Sequence[str] | None = None,
+        first_index: int = 1,
+    ) -> Rounds:
+        """Checks and groups plain arrays.
+
+        Query ids may come in any order and be of any type; queries keep the order in which they first appear and
+        documents their order within the query. `group` gives the sizes of consecutive lists instead. Without either
+        all rows are one list.
+        """
+        X = _as_features(X)
+        labels = _as_labels(y, len(X))
+        docids = None if docids is None else np.asarray(docids)
+        if docids is not None and len(docids) != len(X):
+            raise DataError(f"{len(docids)} document ids for {len(X)} rows")
+        qids, offsets, rows = _grouping(len(X), qid, group)
+        if rows is not None:
+            X, labels = X[rows], labels[rows]
+            docids = None if docids is None else docids[rows]
+        names = None if feature_names is None else tuple(map(str, feature_names))
+        return cls(X, labels, offsets, qids, docids, rows, names, first_index)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.qids)
+
+    def __iter__(self) -> Iterator[Round]:
+        X, labels, offsets = self.X, self.labels, self.offsets.tolist()
+        for q, qid in enumerate(self.qids):
+            a, b = offsets[q], offsets[q + 1]
+            yield Round(X[a:b], labels[a:b], qid)
+
+    @overload
+    def __getitem__(self, which: int) -> Round: ...
+    @overload
+    def __getitem__(self, which: slice | Sequence[int] | npt.NDArray[Any]) -> Rounds: ...
+    def __getitem__(self, which: int | slice | Sequence[int] | npt.NDArray[Any]) -> Round | Rounds:
+        """One round, or the `Rounds` of some queries: a contiguous slice without copying, any other choice copied."""
+        if isinstance(which, int | np.integer):
+            q = range(len(self))[which]
+            a, b = self.offsets[q], self.offsets[q + 1]
+            return Round(self.X[a:b], self.labels[a:b], self.qids[q])
+        if isinstance(which, slice):
+            start, stop, stride = which.indices(len(self))
+            if stride == 1:
+                return self._between(start, max(start, stop))
+        return self._chosen(np.arange(len(self))[which])
+
+    def _between(self, start: int, stop: int) -> Rounds:
+        a, b = self.offsets[start], self.offsets[stop]
+        return replace(
+            self,
+            X=self.X[a:b],
+            labels=self.labels[a:b],
+            offsets=self.offsets[start : stop + 1] - a,
+            qids=self.qids[start:stop],
+            docids=None if self.docids is None else self.docids[a:b],
+            rows=None,
+        )
+
+    def _chosen(self, queries: Integers) -> Rounds:
+        lengths = np.diff(self.offsets)[queries]
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        taken = np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], lengths)
+        return replace(
+            self,
+            X=self.X[taken],
+            labels=self.labels[taken],
+            offsets=offsets,
+            qids=self.qids[queries],
+            docids=None if self.docids is None else self.docids[taken],
+            rows=None,
+        )
+
+    def split(self, fraction: float, seed: int | None = None) -> tuple[Rounds, Rounds]:
+        """Divides the queries in two, never a query: the first `fraction` of them (of a shuffle, given a seed)."""
+        if not 0.0 < fraction < 1.0:
+            raise DataError(f"the fraction to split by must lie between 0 and 1, not {fraction}")
+        cut = round(fraction * len(self))
+        if seed is None:
+            return self[:cut], self[cut:]
+        shuffled = np.random.default_rng(seed).permutation(len(self))
+        return self[np.sort(shuffled[:cut])], self[np.sort(shuffled[cut:])]
+
+    @classmethod
+    def concat(cls, parts: Sequence[Rounds]) -> Rounds:
+        """Joins several `Rounds` with the same features; a query id that stands in two of them is an error."""
+        if not parts:
+            raise DataError("nothing to concatenate")
+        first = parts[0]
+        for part in parts:
+            if part.n_features != first.n_features:
+                raise DataError(f"cannot join lists of {first.n_features} and of {part.n_features} features")
+        qids = np.concatenate([part.qids for part in parts])
+        if len(set(qids.tolist())) < len(qids):
+            twice = next(q for q in qids.tolist() if np.count_nonzero(qids == q) > 1)
+            raise DataError(f"query {twice!r} is split over several parts; put its rows together first")
+        starts = np.cumsum([0] + [len(part.X) for part in parts])
+        ends = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
+        docids = [part.docids for part in parts if part.docids is not None]
+        return replace(
+            first,
+            X=np.concatenate([part.X for part in parts]),
+            labels=np.concatenate([part.labels for part in parts]),
+            offsets=np.concatenate([[0], *ends]).astype(np.int64),
+            qids=qids,
+            docids=np.concatenate(docids) if len(docids) == len(parts) else None,
+            rows=None,
+        )
+
+    def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Puts one value per document, given in the order of `X`, back into the order of the input."""
+        if self.rows is None:
+            return values
+        restored = np.empty_like(values)
+        restored[self.rows] = values
+        return restored
+
+
+def take_qid_column(X: Any) -> tuple[Any, Any]:
+    """Takes a data frame's `qid` column out of it: (features, query ids or None). Arrays pass through."""
+    columns = getattr(X, "columns", None)
+    if columns is None or "qid" not in list(columns):
+        return X, None
+    qid = np.asarray(X["qid"])
+    return (X.drop(columns=["qid"]) if hasattr(X, "iloc") else X.drop("qid")), qid
+
+
+def feature_names_of(X: Any) -> tuple[str, ...] | None:
+    """The column names of a data frame, None for an array."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None else tuple(map(str, columns))
+
+
+def _as_features(X: Any) -> Matrix:
+    given = np.asarray(X)
+    if given.ndim != 2:
+        raise DataError(f"features must form a table (documents × features), not {given.ndim} dimensions")
+    if given.shape[0] == 0 or given.shape[1] == 0:
+        raise DataError(f"there is nothing to rank: {given.shape[0]} documents with {given.shape[1]} features")
+    try:
+        with np.errstate(over="ignore"):
+            features: Matrix = np.require(given, np.float32, ["C"])
+    except (TypeError, ValueError) as error:
+        raise DataError(f"features must be numbers: {error}") from None
+    bad = first_non_finite(features.reshape(-1))
+    if bad >= 0:
+        row, column = divmod(bad, features.shape[1])
+        raise DataError(
+            f"features contain NaN, infinity or a number too large for 32 bits ({given[row, column]}), "
+            f"first in row {row}, column {column}"
+        )
+    return features
+
+
+def _as_labels(y: Any, n: int) -> Floats:
+    if y is None:
+        raise DataError("labels are missing: y is None")
+    try:
+        labels: Floats = np.require(np.asarray(y), np.float64, ["C"])
+    except (TypeError, ValueError) as error:
+        raise DataError(f"labels must be numbers: {error}") from None
+    if labels.shape != (n,):
+        raise DataError(f"labels must be one number per document: {n} documents, labels of shape {labels.shape}")
+    bad = np.flatnonzero(~(np.isfinite(labels) & (labels >= 0.0)))
+    if len(bad):
+        raise DataError(f"labels must be finite and >= 0; row {bad[0]} has {labels[bad[0]]}")
+    return labels
+
+
+def _grouping(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers, Integers | None]:
+    if qid is not None and group is not None:
+        raise DataError("give either qid (one id per row) or group (sizes of consecutive lists), not both")
+    if group is not None:
+        return *_from_sizes(n, group), None
+    if qid is None:
+        return np.zeros(1, np.int64), np.array([0, n], np.int64), None
+    qid = np.asarray(qid)
+    if qid.shape != (n,):
+        raise DataError(f"qid must hold one query id per document: {n} documents, qid of shape {qid.shape}")
+    return group_by(qid)
+
+
+def _from_sizes(n: int, group: Any) -> tuple[npt.NDArray[Any], Integers]:
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or len(sizes) == 0 or sizes.min() <= 0:
+        raise DataError("group must hold the sizes of consecutive lists: positive whole numbers")
+    if sizes.sum() != n:
+        raise DataError(f"group sizes add up to {sizes.sum()}, but there are {n} documents")
+    return np.arange(len(sizes)), np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+
+def group_by(qid: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Integers, Integers | None]:
+    """Groups rows by query id: (ids in order of appearance, offsets, the input row of each grouped row or None)."""
+    missing = [row for row, q in enumerate(qid) if q is None or q != q] if qid.dtype.kind in "fcO" else []
+    if missing:
+        raise DataError(f"query id missing (None or NaN) in row {missing[0]}")
+    starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
+    heads = qid[starts].tolist()
+    lengths = np.diff(np.append(starts, len(qid)))
+    first: dict[Any, int] = {}
+    codes = [first.setdefault(head, len(first)) for head in heads]
+    if len(first) == len(heads):
+        return qid[starts], np.append(starts, len(qid)).astype(np.int64), None
+    row_codes = np.repeat(codes, lengths)
+    rows = np.argsort(row_codes, kind="stable").astype(np.int64)
+    sizes = np.bincount(row_codes, minlength=len(first))
+    appearance = starts[np.unique(codes, return_index=True)[1]]
+    return qid[appearance], np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), rows

@@ -1,0 +1,95 @@
+"""The nouns that everything else is made of: read this file first.
+
+A *round* is one query's list. A learner shows a *ranking* of it, hears *feedback*, and learns. Labels are seen by the
+feedback and by the metrics, never by the learner's `rank`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Matrix = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class Round(NamedTuple):
+    """One query's list: a row of features and a label for each document."""
+
+    X: Matrix
+    labels: Floats
+    qid: Any
+
+
+class Ranking(NamedTuple):
+    """What was shown: document indices best first, and all that is needed to learn from it later.
+
+    `propensities` says how likely each shown position was; None unless the learner explores.
+    """
+
+    order: Integers
+    scores: Floats
+    number: int
+    explored: bool = False
+    propensities: Floats | None = None
+
+
+class Feedback(NamedTuple):
+    """What came back: the labels of some documents of the list. A document not in `items` was not observed."""
+
+    items: Integers
+    labels: Floats
+
+
+class Turn(NamedTuple):
+    """One round of play, from the ranking that was shown to the loss that was learnt from it."""
+
+    number: int
+    ranking: Ranking
+    feedback: Feedback
+    loss: float
+    values: tuple[float, ...]
+
+
+class Surrogate(Protocol):
+    """A loss in score space, with its (sub)gradient: it knows scores and labels, not features."""
+
+    def __call__(self, scores: Floats, labels: Floats, /) -> tuple[float, Floats]: ...
+
+
+class Mistake(Protocol):
+    """Decides from scores and labels whether a round was a mistake, under the worst tie-breaking."""
+
+    def __call__(self, scores: Floats, labels: Floats, /) -> bool: ...
+
+
+class Step(Protocol):
+    """The step size of round number `number` (from 0)."""
+
+    def __call__(self, number: int, /) -> float: ...
+
+
+State = Mapping[str, Any]
+"""All that a learner has learnt, as numbers, text and arrays."""
+
+
+class Learner(Protocol):
+    """Ranks and learns. `rank` changes nothing; `learn` is the only thing that does."""
+
+    rounds: int
+
+    def scores(self, X: Matrix, /) -> Floats: ...
+
+    def rank(self, X: Matrix, number: int, /) -> Ranking: ...
+
+    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback, /) -> float: ...
+
+    def state(self) -> State: ...
+
+    def restore(self, state: State, /) -> None: ...
+
+
+FeedbackModel = Callable[[Round, Ranking], Feedback]
+"""Who answers: takes the round and what was shown of it, and says what the learner gets to hear."""
