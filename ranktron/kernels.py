@@ -5,28 +5,29 @@ that its machine code is found on disk by the next process.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from ranktron.types import Floats, Integers, Matrix
 
-F = TypeVar("F", bound=Callable[..., object])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
     """Compiles a leaf kernel on first use and keeps its machine code on disk."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def dot_kernel(function: F) -> F:
     """Compiles a kernel that is one sum of products, which may be added up in any order."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})(
-        function
-    )
-    return compiled
+    anyhow = {"reassoc", "contract", "nsz"}
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=anyhow)(function))
+
+
+_SMALL = 32  # labels below this that are whole numbers are graded without sorting
 
 
 @dot_kernel
@@ -46,20 +47,35 @@ def score(X: Matrix, w: Floats) -> Floats:
 
 
 @kernel
-def pull_back(X: Matrix, items: Integers, gradient: Floats, factor: float, w: Floats) -> None:
-    """Carries a gradient in score space back to the weights, in place: w += factor · Σ_i gradient_i X[items_i].
+def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -> float:
+    """Carries a gradient in score space back to the weights: direction = Σ_i gradient_i X[items_i].
 
-    >>> w = np.zeros(2)
-    >>> pull_back(np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.array([1]), np.array([1.0]), -0.5, w)
-    >>> w
-    array([-1.5, -2. ])
+    Returns the squared length of the direction.
+
+    >>> direction = np.empty(2)
+    >>> pull_back(np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.array([1]), np.array([0.5]), direction)
+    6.25
+    >>> direction
+    array([1.5, 2. ])
     """
+    direction[:] = 0.0
     for i in range(items.shape[0]):
-        amount = factor * gradient[i]
-        if amount != 0.0:
-            row = X[items[i]]
-            for j in range(w.shape[0]):
-                w[j] += amount * row[j]
+        if gradient[i] != 0.0:
+            for j in range(direction.shape[0]):
+                direction[j] += gradient[i] * X[items[i], j]
+    squared = 0.0
+    for j in range(direction.shape[0]):
+        squared += direction[j] * direction[j]
+    return squared
+
+
+@kernel
+def move(w: Floats, lag: Floats, direction: Floats, eta: float, t: float) -> None:
+    """Steps against the direction, in place: w -= η·direction, and lag -= t·η·direction for the average."""
+    for j in range(w.shape[0]):
+        step = eta * direction[j]
+        w[j] -= step
+        lag[j] -= t * step
 
 
 @kernel
@@ -90,7 +106,62 @@ def descending(scores: Floats) -> Integers:
 
 
 @kernel
-def first_non_finite(values: Floats) -> int:
+def observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Floats, int]:
+    """Gathers the scores of the observed documents.
+
+    The second number is -1, or the position of the first observation that cannot be: a document that is not in the
+    list, the same document twice, a label that is negative or not a number.
+    """
+    gathered = np.empty(items.shape[0])
+    seen = np.zeros(scores.shape[0], np.bool_)
+    for i in range(items.shape[0]):
+        item = items[i]
+        if item < 0 or item >= scores.shape[0] or seen[item] or not (0.0 <= labels[i] < np.inf):
+            return gathered, i
+        seen[item] = True
+        gathered[i] = scores[item]
+    return gathered, -1
+
+
+@kernel
+def _sorted_grades(labels: Floats) -> tuple[Integers, int]:
+    order = np.argsort(labels)
+    codes = np.empty(labels.shape[0], np.int64)
+    count = 0
+    for i in range(order.shape[0]):
+        if i == 0 or labels[order[i]] != labels[order[i - 1]]:
+            count += 1
+        codes[order[i]] = count - 1
+    return codes, count
+
+
+@kernel
+def grades(labels: Floats) -> tuple[Integers, int]:
+    """Numbers the grades of a list from 0 (the lowest label in it) upwards: (each document's grade, how many).
+
+    >>> grades(np.array([2.0, 0.0, 2.0, 0.5]))
+    (array([2, 0, 2, 1]), 3)
+    """
+    codes = np.empty(labels.shape[0], np.int64)
+    present = np.zeros(_SMALL, np.int64)
+    for i in range(labels.shape[0]):
+        whole = np.int64(labels[i])
+        if whole >= _SMALL or whole != labels[i]:
+            return _sorted_grades(labels)
+        codes[i] = whole
+        present[whole] = 1
+    count = 0
+    for grade in range(_SMALL):
+        if present[grade]:
+            present[grade] = count
+            count += 1
+    for i in range(labels.shape[0]):
+        codes[i] = present[codes[i]]
+    return codes, count
+
+
+@kernel
+def first_non_finite(values: npt.NDArray[Any]) -> int:
     """Finds the first NaN or infinity, -1 where there is none."""
     for i in range(values.shape[0]):
         if not np.isfinite(values[i]):

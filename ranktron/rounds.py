@@ -57,7 +57,7 @@ class Rounds:
     def __post_init__(self) -> None:
         n = self.X.shape[0]
         fits = (
-            (self.X.dtype, self.labels.dtype, self.offsets.dtype) == (np.float32, np.float64, np.int64)
+            [a.dtype.name for a in (self.X, self.labels, self.offsets)] == ["float32", "float64", "int64"]
             and self.X.ndim == 2
             and self.X.flags.c_contiguous
             and self.labels.shape == (n,)

@@ -76,11 +76,17 @@ State = Mapping[str, Any]
 
 
 class Learner(Protocol):
-    """Ranks and learns. `rank` changes nothing; `learn` is the only thing that does."""
+    """Ranks and learns. `rank` changes nothing; `learn` is the only thing that does.
+
+    `scores` are those of the current weights, which `rank` shows; `predict` those to serve after training (they differ
+    where a learner averages). `state` and `restore` carry everything learnt, `rounds` included.
+    """
 
     rounds: int
 
     def scores(self, X: Matrix, /) -> Floats: ...
+
+    def predict(self, X: Matrix, /) -> Floats: ...
 
     def rank(self, X: Matrix, number: int, /) -> Ranking: ...
 

@@ -2,6 +2,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The first example of a property pays for compiling its kernels: time says nothing here.
+settings.register_profile("ranktron", deadline=None, derandomize=True)
+settings.load_profile("ranktron")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,45 @@
+# Everything a newcomer needs: `make demo` shows it, `make test` checks it. Only Python (3.11 or later) is assumed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: demo test check lint fast bench clean
+
+demo: $(VENV)/installed
+	$(BIN)/ranktron demo --out out/demo
+
+test: $(VENV)/installed-dev lint
+	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+	@echo "make test: all is well"
+
+check: $(VENV)/installed-dev lint fast
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fast: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow"
+
+bench: $(VENV)/installed-dev
+	$(BIN)/pip install -q -e '.[bench]'
+	$(BIN)/python -m benchmarks
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --upgrade pip
+
+$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install -q -e '.[all]'
+	touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install -q -e '.[dev]'
+	touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) out build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find ranktron tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

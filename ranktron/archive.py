@@ -1,0 +1,129 @@
+"""A nested dict of numbers, texts and arrays as bytes: a JSON header, then the arrays, then a checksum.
+
+No pickle, no time stamps: the same content always gives the same bytes. Reading runs nothing and refuses whatever it
+does not know.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tempfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+
+VERSION = 1
+_MAGIC = b"ranktron\n"
+_DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
+_REFERENCE = "$array"
+
+
+def pack(content: Mapping[str, Any]) -> bytes:
+    """Turns a nested dict into bytes.
+
+    >>> unpack(pack({"w": np.array([1.0, 2.0]), "rounds": 3}))
+    {'rounds': 3, 'w': array([1., 2.])}
+    """
+    arrays: list[npt.NDArray[Any]] = []
+    tree = _without_arrays(content, arrays)
+    specs = [{"dtype": a.dtype.str, "shape": list(a.shape)} for a in arrays]
+    header = json.dumps({"version": VERSION, "arrays": specs, "content": tree}, sort_keys=True, allow_nan=False)
+    raw = header.encode("ascii")
+    body = _MAGIC + struct.pack("<Q", len(raw)) + raw + b"".join(a.tobytes() for a in arrays)
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def unpack(data: bytes, name: str = "the file") -> dict[str, Any]:
+    """Turns bytes back into the nested dict; anything else than what `pack` wrote is an error."""
+    if not data.startswith(_MAGIC):
+        raise DataError(f"{name} is not a Ranktron model")
+    start = len(_MAGIC) + 8
+    if len(data) < start + 4 or struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
+        raise DataError(f"{name} is damaged: its checksum does not fit; get a fresh copy")
+    (length,) = struct.unpack("<Q", data[len(_MAGIC) : start])
+    try:
+        header = json.loads(data[start : start + length])
+        if header["version"] != VERSION:
+            raise DataError(
+                f"{name} has format version {header['version']}; this Ranktron reads version {VERSION}: upgrade it"
+            )
+        arrays = _read_arrays(header["arrays"], data[start + length : -4])
+        content: dict[str, Any] = _with_arrays(header["content"], arrays)
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{name} is not a Ranktron model: {error}") from None
+    return content
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Writes a file whole or not at all: a temporary file beside it, flushed to disk, then renamed."""
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise DataError(f"cannot write {target}: {error.strerror}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _without_arrays(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
+    if isinstance(value, np.ndarray):
+        plain = np.ascontiguousarray(value)
+        little = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+        if little.dtype.str not in _DTYPES:
+            raise DataError(f"cannot store an array of {little.dtype}")
+        arrays.append(little)
+        return {_REFERENCE: len(arrays) - 1}
+    if isinstance(value, Mapping):
+        return {str(key): _without_arrays(value[key], arrays) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [_without_arrays(item, arrays) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _read_arrays(specs: list[dict[str, Any]], data: bytes) -> list[npt.NDArray[Any]]:
+    arrays = []
+    position = 0
+    for spec in specs:
+        if spec["dtype"] not in _DTYPES:
+            raise DataError(f"the file holds an array of unknown type {spec['dtype']!r}")
+        dtype = np.dtype(spec["dtype"])
+        count = int(np.prod(spec["shape"], dtype=np.int64))
+        arrays.append(np.frombuffer(data, dtype, count, position).reshape(spec["shape"]).copy())
+        position += count * dtype.itemsize
+    if position != len(data):
+        raise DataError("the file holds more than its header says")
+    return arrays
+
+
+def _with_arrays(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {_REFERENCE}:
+            return arrays[value[_REFERENCE]]
+        return {key: _with_arrays(item, arrays) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_arrays(item, arrays) for item in value]
+    return value

@@ -1,0 +1,111 @@
+"""The demonstration: what a newcomer sees first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ranktron.cli.show import as_json, print_json, table
+
+if TYPE_CHECKING:
+    from ranktron.metrics import Metric
+    from ranktron.rounds import Rounds
+
+STEPS = (0.01, 0.1, 1.0)
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    default="ranktron-demo",
+    show_default=True,
+    help="Where the picture and the model go.",
+)
+@click.option("--queries", default=3000, show_default=True, type=click.IntRange(10), help="Length of the stream.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the simulation.")
+@as_json
+def demo(out: str, queries: int, seed: int, as_json: bool) -> None:
+    """Play a simulated stream through learners, live, beside chance and the best single feature.
+
+    Example: ranktron demo
+    """
+    from ranktron.baselines import best_feature, random_means
+    from ranktron.metrics import metric
+    from ranktron.simulate import Separable
+
+    ndcg = metric("ndcg@10")
+    rounds = Separable(seed=seed, margin=0.1).rounds(queries)
+    best = best_feature(rounds, [ndcg])
+    levels = {
+        "random order": random_means(rounds, [ndcg])["ndcg@10"],
+        f"best single feature ({best.column + 1})": best.means["ndcg@10"],
+    }
+    lines, models = _play(rounds, ndcg, levels, quiet=as_json)
+    folder = Path(out)
+    picture, model = folder / "curve.png", folder / "demo.model"
+    _save(picture, model, lines, models, levels)
+    if as_json:
+        finals = {name: ys[-1] for name, (_, ys) in lines.items()}
+        print_json({"ndcg@10": finals | levels, "picture": str(picture), "model": str(model)})
+        return
+    click.echo(f"\nThe curve is in {picture}, the last learner in {model}. Next: ranktron train --help")
+
+
+def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool) -> tuple[Any, Any]:
+    """Plays one learner per step size side by side, a live table on a terminal; gives their curves and models."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from ranktron import feedback
+    from ranktron.algorithms import algorithm
+    from ranktron.play import play
+
+    learners = {f"hinge, eta={eta:g}": algorithm("hinge").learner(rounds.n_features, {"eta": eta}) for eta in STEPS}
+    turns = {name: play(learner, rounds, feedback.full, [ndcg]) for name, learner in learners.items()}
+    sums = dict.fromkeys(learners, 0.0)
+    lines: dict[str, tuple[list[int], list[float]]] = {name: ([], []) for name in learners}
+    marks = {round(10 ** (i / 40)) for i in range(400)} | {len(rounds)}  # evenly spread on a logarithmic axis
+    console = Console(quiet=quiet, highlight=False)
+    with Live(console=console, auto_refresh=False) as live:
+        for done in range(1, len(rounds) + 1):
+            for name, turn in turns.items():
+                sums[name] += next(turn).values[0]
+                if done in marks:
+                    lines[name][0].append(done)
+                    lines[name][1].append(sums[name] / done)
+            if done == len(rounds) or (console.is_terminal and done % 50 == 0):
+                live.update(_table(done, len(rounds), sums, learners, levels), refresh=True)
+    return lines, learners
+
+
+def _table(done: int, total: int, sums: dict[str, float], learners: Any, levels: dict[str, float]) -> Any:
+    rows: list[tuple[object, ...]] = [
+        (name, sums[name] / done, learners[name].mistakes, f"{float((learners[name].w ** 2).sum()) ** 0.5:.3f}")
+        for name in learners
+    ]
+    rows += [(name, level, "", "") for name, level in levels.items()]
+    title = f"NDCG@10, time average after {done:,} of {total:,} rounds"
+    return table(title, ["ranker", "NDCG@10", "mistakes", "length of w"], rows)
+
+
+def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[str, float]) -> None:
+    from ranktron.algorithms import algorithm
+    from ranktron.errors import DataError, MissingExtra
+    from ranktron.model import Model
+    from ranktron.report.figures import curves
+
+    try:
+        picture.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot make the folder {picture.parent}: {error.strerror}") from None
+    last = list(learners.values())[-1]
+    parameters = algorithm("hinge").complete({"eta": STEPS[-1]})
+    Model("hinge", parameters, last.state(), last.n_features).save(model)
+    try:
+        title = "A simulated separable stream: time-averaged NDCG@10"
+        curves(picture, lines, levels, title=title, x="rounds", y="NDCG@10, time average", log=True)
+    except MissingExtra as error:
+        click.echo(f"No picture: {error}", err=True)

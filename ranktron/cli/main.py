@@ -1,0 +1,79 @@
+"""The entry point: it finds the command and turns every error into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from ranktron import __version__
+from ranktron.errors import RanktronError
+
+_HOMES = {
+    "info": "data",
+    "convert": "data",
+    "simulate": "data",
+    "train": "learning",
+    "demo": "demo",
+    "evaluate": "measuring",
+    "compare": "measuring",
+    "rank": "using",
+    "explain": "using",
+}
+
+
+class _Commands(click.Group):
+    """Imports a command only when it is asked for; the list of commands costs nothing heavy."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_HOMES)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _HOMES:
+            return None
+        command: click.Command = getattr(import_module(f"ranktron.cli.{_HOMES[name]}"), name)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="ranktron")
+def cli() -> None:
+    """Learning to rank from a stream: show a ranking, hear some feedback, move the weights.
+
+    Start with `ranktron demo`, or with your own data:
+
+    \b
+      ranktron info train.txt
+      ranktron train train.txt --valid vali.txt --model my.model
+      ranktron evaluate my.model test.txt
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line. Exit codes: 0 done, 1 the data or the run was at fault, 2 the command line was."""
+    try:
+        code = cli.main(arguments, prog_name="ranktron", standalone_mode=False)
+    except click.UsageError as error:
+        where = f" (see ranktron {error.ctx.info_name} --help)" if error.ctx and error.ctx.parent else ""
+        code = _complain(error.format_message() + where, 2)
+    except click.ClickException as error:
+        code = _complain(error.format_message(), error.exit_code)
+    except RanktronError as error:
+        code = _complain(str(error), 1)
+    except click.Abort:
+        code = _complain("interrupted", 1)
+    except BrokenPipeError:
+        # The reader of our output has gone; what is still buffered must not raise once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except MemoryError:
+        code = _complain("out of memory: convert the data to a store and read that, or use a part of it", 1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str, code: int) -> int:
+    click.echo(f"ranktron: {' '.join(message.split())}", err=True)
+    return code

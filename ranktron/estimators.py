@@ -1,0 +1,226 @@
+"""The learners in scikit-learn's shape.
+
+Every ranker takes `fit(X, y, qid=...)` with query ids in any order and of any type (or `group=` sizes, or a column
+named `qid` in a data frame) and answers in input order. The parameters and defaults are those of `algorithms.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ranktron import feedback
+from ranktron.algorithms import ALGORITHMS, TRAINING, Algorithm, Parameter
+from ranktron.errors import DataError
+from ranktron.metrics import evaluate, metric
+from ranktron.model import Model
+from ranktron.play import play
+from ranktron.rounds import Rounds, take_qid_column
+from ranktron.scaling import fit_scaler, scale
+from ranktron.training import Course, Schedule, run
+from ranktron.types import FeedbackModel, Floats, Integers, Learner
+
+_COMMON = (
+    *TRAINING,
+    Parameter("scale", None, 'None, or "standard", "minmax", "minmax-query": scaling fitted with the model'),
+    Parameter("random_state", None, "seed of the shuffling"),
+)
+
+
+def _from_table(name: str) -> Callable[[type[OnlineRanker]], type[OnlineRanker]]:
+    """Gives an estimator the parameters of its row in the table: signature, defaults and documentation."""
+    algorithm = ALGORITHMS[name]
+    parameters = (*algorithm.parameters, *_COMMON)
+
+    def decorate(cls: type[OnlineRanker]) -> type[OnlineRanker]:
+        def __init__(self: OnlineRanker, **given: Any) -> None:
+            for parameter in parameters:
+                setattr(self, parameter.name, given.pop(parameter.name, parameter.default))
+            if given:
+                raise TypeError(f"{cls.__name__} has no parameter {next(iter(given))!r}")
+
+        one = inspect.Parameter
+        signature = [one("self", one.POSITIONAL_OR_KEYWORD)]
+        signature += [one(p.name, one.KEYWORD_ONLY, default=p.default) for p in parameters]
+        __init__.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+        described = "\n".join(f"    {p.name} : default {p.default!r}\n        {p.help}" for p in parameters)
+        before, after = (cls.__doc__ or "").split("    Examples\n", 1)
+        cls.__doc__ = f"{before}    Parameters\n    ----------\n{described}\n\n    Examples\n{after}"
+        cls.__init__ = __init__  # type: ignore[assignment, method-assign]
+        cls._algorithm = algorithm
+        return cls
+
+    return decorate
+
+
+class OnlineRanker(BaseEstimator):  # type: ignore[misc]
+    """What all online rankers share: fitting is playing."""
+
+    __metadata_request__fit: ClassVar = {"qid": True}
+    __metadata_request__partial_fit: ClassVar = {"qid": True}
+    __metadata_request__predict: ClassVar = {"qid": True}
+    __metadata_request__score: ClassVar = {"qid": True}
+
+    _algorithm: ClassVar[Algorithm]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.positive_only = True
+        return tags
+
+    def make_learner(self, n_features: int) -> Learner:
+        """A new learner with this estimator's parameters, for `ranktron.play`."""
+        own = {p.name: getattr(self, p.name) for p in self._algorithm.parameters}
+        return self._algorithm.learner(n_features, own)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        group: Any = None,
+        *,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+    ) -> OnlineRanker:
+        """Learns from scratch in `n_epochs` passes; held-out lists, where given, choose the best of them."""
+        rounds = self._rounds(X, y, qid, group, reset=True)
+        valid = self._held_out(eval_set, eval_qid, eval_group)
+        schedule = self._schedule()
+        self._begin(rounds)
+        self.course_ = Course()
+        run(
+            self.learner_,
+            scale(rounds, self.scaler_),
+            schedule,
+            self.course_,
+            hear=self._hears(),
+            valid=None if valid is None else scale(valid, self.scaler_),
+        )
+        if self.course_.interrupted:
+            raise KeyboardInterrupt
+        return self
+
+    def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None) -> OnlineRanker:
+        """Plays these lists once, in order, after all that came before. The first call fits the scaling."""
+        started = hasattr(self, "learner_")
+        rounds = self._rounds(X, y, qid, group, reset=not started)
+        if not started:
+            self._begin(rounds)
+        for _ in play(self.learner_, scale(rounds, self.scaler_), self._hears()):
+            pass
+        return self
+
+    def predict(self, X: Any, qid: Any = None) -> Floats:
+        """Scores of the documents, in input order."""
+        check_is_fitted(self)
+        X, own_qid = take_qid_column(X)
+        X = validate_data(self, X, reset=False, dtype="numeric")
+        return self.model_.predict(X, own_qid if qid is None else qid)
+
+    def rank(self, X: Any) -> Integers:
+        """The order of one list, best first."""
+        check_is_fitted(self)
+        return self.model_.rank(validate_data(self, take_qid_column(X)[0], reset=False, dtype="numeric"))
+
+    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
+        """Mean NDCG@10 over the queries; a query weighs as much as its documents do on average."""
+        check_is_fitted(self)
+        rounds = self._rounds(X, y, qid, None, reset=False)
+        if len(rounds) == 1 and self.with_queries_ and qid is None and take_qid_column(X)[1] is None:
+            raise DataError(
+                "this ranker was fitted with query ids and cannot be scored without them: pass qid=..., "
+                "and in a search call sklearn.set_config(enable_metadata_routing=True) first"
+            )
+        values = evaluate(self.model_.score_rounds(rounds), rounds, [metric("ndcg@10")]).per_query["ndcg@10"]
+        return float(np.average(values, weights=_query_weights(rounds, sample_weight)))
+
+    @property
+    def coef_(self) -> Floats:
+        """The weights, one per (scaled) feature."""
+        check_is_fitted(self)
+        return self.model_.coef
+
+    @property
+    def model_(self) -> Model:
+        """The model as it stands, ready to be saved."""
+        names = getattr(self, "feature_names_in_", None)
+        return Model(
+            kind=self._algorithm.name,
+            parameters=self._algorithm.complete({p.name: getattr(self, p.name) for p in self._algorithm.parameters}),
+            state=self.learner_.state(),
+            n_features=self.n_features_in_,
+            feature_names=None if names is None else tuple(map(str, names)),
+            scaler=self.scaler_,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model to a file that `ranktron.load` and the command line read."""
+        check_is_fitted(self)
+        self.model_.save(path)
+
+    def _begin(self, rounds: Rounds) -> None:
+        learner = self.make_learner(rounds.n_features)
+        self.scaler_ = fit_scaler(self.scale, rounds)
+        self.learner_ = learner
+        self.with_queries_ = len(rounds) > 1
+
+    def _hears(self) -> FeedbackModel:
+        return feedback.full
+
+    def _schedule(self) -> Schedule:
+        n_epochs, shuffle = (p.check(getattr(self, p.name)) for p in TRAINING)
+        if isinstance(self.random_state, int | np.integer):
+            return Schedule(n_epochs, int(self.random_state), shuffle)
+        return Schedule(n_epochs, int(check_random_state(self.random_state).randint(2**31)), shuffle)
+
+    def _rounds(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> Rounds:
+        X, own_qid = take_qid_column(X)
+        X, y = validate_data(self, X, y, reset=reset, dtype="numeric", y_numeric=True)
+        qid = own_qid if qid is None and group is None else qid
+        return Rounds.from_arrays(X, y, qid, group)
+
+    def _held_out(self, eval_set: Any, eval_qid: Any, eval_group: Any) -> Rounds | None:
+        if eval_set is None:
+            return None
+        # LightGBM and PyTerrier give lists of parts, scikit-learn users a pair: the first part is the one that counts
+        X, y = eval_set[0] if isinstance(eval_set, list) else eval_set
+        qid, group = (
+            part[0] if isinstance(eval_set, list) and part is not None else part for part in (eval_qid, eval_group)
+        )
+        return self._rounds(X, y, qid, group, reset=False)
+
+
+def _query_weights(rounds: Rounds, sample_weight: Any) -> Floats | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, float)
+    if weights.shape != rounds.labels.shape:
+        raise DataError(f"sample_weight must hold one number per document: {len(rounds.labels)}, not {weights.shape}")
+    grouped = weights if rounds.rows is None else weights[rounds.rows]
+    means: Floats = np.add.reduceat(grouped, rounds.offsets[:-1]) / np.diff(rounds.offsets)
+    return means
+
+
+@_from_table("hinge")
+class HingePerceptron(OnlineRanker):
+    """A linear ranker that steps along the margin violations of a list whenever it misorders one.
+
+    Examples
+    --------
+    >>> from ranktron.simulate import Separable
+    >>> lists = Separable().rounds(200)
+    >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
+    >>> ranker = HingePerceptron(random_state=0).fit(lists.X, lists.labels, qid=qid)
+    >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.99
+    True
+    """

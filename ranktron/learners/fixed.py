@@ -1,0 +1,47 @@
+"""A linear scorer that does not learn: what a batch solver leaves behind, or a model with its scaling folded in."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels import descending, score
+from ranktron.learners.linear import as_weights
+from ranktron.types import Feedback, Floats, Matrix, Ranking, State
+
+
+@dataclass(eq=False)
+class Fixed:
+    """Scores X · coef + constant and refuses to learn.
+
+    >>> fixed = Fixed(2)
+    >>> fixed.restore({"coef": np.array([1.0, -1.0]), "constant": 0.5})
+    >>> fixed.predict(np.array([[3.0, 1.0]], np.float32))
+    array([2.5])
+    """
+
+    n_features: int
+    rounds: int = field(default=0, init=False)
+    constant: float = field(default=0.0, init=False)
+    coef: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.coef = np.zeros(self.n_features)
+
+    def scores(self, X: Matrix) -> Floats:
+        return score(X, self.coef) + self.constant
+
+    predict = scores
+
+    def rank(self, X: Matrix, number: int) -> Ranking:
+        scores = self.scores(X)
+        return Ranking(descending(scores), scores, number)
+
+    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+        raise DataError("this model is fixed: it was solved or folded, and cannot go on learning")
+
+    def state(self) -> State:
+        return {"coef": self.coef.copy(), "constant": self.constant}
+
+    def restore(self, state: State) -> None:
+        self.coef, self.constant = as_weights(state["coef"], self.n_features), float(state["constant"])

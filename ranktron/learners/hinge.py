@@ -1,0 +1,15 @@
+"""The hinge perceptron: on a mistake, one step along the mean margin violation of all pairs of the list."""
+
+from ranktron.learners.linear import Linear
+from ranktron.mistakes import Misordered
+from ranktron.steps import Constant
+from ranktron.surrogates import MeanPairwiseHinge
+
+
+def hinge_perceptron(n_features: int, eta: float = 1.0, margin: float = 1.0, average: bool = False) -> Linear:
+    """Composes the pairwise hinge (mean over pairs), a constant step and updates on mistakes only.
+
+    >>> hinge_perceptron(3, eta=0.5).step
+    Constant(eta=0.5)
+    """
+    return Linear(n_features, MeanPairwiseHinge(margin), Constant(eta), Misordered(), average)

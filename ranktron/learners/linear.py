@@ -1,0 +1,113 @@
+"""The linear learner: scores X w, and steps along the gradient that a surrogate gives in score space."""
+
+from dataclasses import dataclass, field
+from math import isfinite
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels import descending, move, observed, pull_back, score
+from ranktron.types import Feedback, Floats, Matrix, Mistake, Ranking, State, Step, Surrogate
+
+
+@dataclass(eq=False)
+class Linear:
+    """Online (sub)gradient descent on a surrogate, on mistake rounds only where `mistake` is given.
+
+        w_{t+1} = w_t − η_t X_tᵀ ∇φ(s_t, R_t),    s_t = X_t w_t
+
+    Feedback is learnt at the scores *of the ranking that was shown*, so that it may come late. With `average`,
+    `coef` and `predict` are those of the mean of w_1 … w_T; `rank` always shows the current w.
+
+    Examples
+    --------
+    >>> from ranktron.steps import Constant
+    >>> from ranktron.surrogates import PairwiseHinge
+    >>> learner = Linear(1, PairwiseHinge(), Constant(0.5))
+    >>> X = np.array([[1.0], [3.0]], np.float32)
+    >>> learner.learn(X, learner.rank(X, 0), Feedback(np.array([0, 1]), np.array([0.0, 1.0])))
+    1.0
+    >>> learner.w
+    array([1.])
+    """
+
+    n_features: int
+    surrogate: Surrogate
+    step: Step
+    mistake: Mistake | None = None
+    average: bool = False
+    rounds: int = field(default=0, init=False)
+    mistakes: int = field(default=0, init=False)
+    w: Floats = field(init=False, repr=False)
+    lag: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.w = np.zeros(self.n_features)
+        self.lag = np.zeros(self.n_features)  # Σ t δ_t, so that the mean of w_1 … w_T is w_{T+1} − lag / T
+        self._direction = np.zeros(self.n_features)
+
+    @property
+    def coef(self) -> Floats:
+        """The weights to serve."""
+        if self.average and self.rounds:
+            return self.w - self.lag / self.rounds
+        return self.w
+
+    def scores(self, X: Matrix) -> Floats:
+        return score(X, self.w)
+
+    def predict(self, X: Matrix) -> Floats:
+        return score(X, self.coef)
+
+    def rank(self, X: Matrix, number: int) -> Ranking:
+        if X.shape[1] != self.n_features:
+            raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
+        scores = score(X, self.w)
+        return Ranking(descending(scores), scores, number)
+
+    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+        """Learns from what was observed and returns the surrogate's loss (0 where nothing was wrong)."""
+        scores, bad = observed(ranking.scores, feedback.items, feedback.labels)
+        if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:
+            raise DataError(_why_refused(ranking, feedback, bad))
+        if self.mistake is not None and not self.mistake(scores, feedback.labels):
+            self.rounds += 1
+            return 0.0
+        loss, gradient = self.surrogate(scores, feedback.labels)
+        eta = self.step(ranking.number)
+        squared = pull_back(X, feedback.items, gradient, self._direction)
+        if not isfinite(loss + eta * eta * squared):
+            raise DataError(
+                f"scores or weights overflow in round {ranking.number}: choose a smaller step or scale the features"
+            )
+        self.rounds += 1
+        self.mistakes += loss > 0.0
+        move(self.w, self.lag, self._direction, eta, float(self.rounds))
+        return loss
+
+    def state(self) -> State:
+        return {"rounds": self.rounds, "mistakes": self.mistakes, "w": self.w.copy(), "lag": self.lag.copy()}
+
+    def restore(self, state: State) -> None:
+        w, lag = (as_weights(state[name], self.n_features) for name in ("w", "lag"))
+        self.rounds, self.mistakes, self.w, self.lag = int(state["rounds"]), int(state["mistakes"]), w, lag
+
+
+def as_weights(kept: Floats, n_features: int) -> Floats:
+    """The weights that a state holds, as a copy; anything but one finite number per feature is refused."""
+    weights = np.array(kept, float)
+    if weights.shape != (n_features,) or not np.isfinite(weights).all():
+        raise DataError(f"the state does not hold one finite weight for each of {n_features} features")
+    return weights
+
+
+def _why_refused(ranking: Ranking, feedback: Feedback, bad: int) -> str:
+    m = ranking.scores.shape[0]
+    if bad < 0:
+        return f"the ranking was made for a list of {m} documents, this list has another length"
+    item, label = feedback.items[bad], feedback.labels[bad]
+    if not 0 <= item < m:
+        return f"feedback for document {item}, but the list has documents 0 to {m - 1}"
+    if item in feedback.items[:bad]:
+        return f"feedback names document {item} twice"
+    return f"labels must be finite and >= 0; document {item} has {label}"

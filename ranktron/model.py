@@ -1,0 +1,190 @@
+"""The model: all that was learnt and all that is needed to use it elsewhere, in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranktron import archive
+from ranktron.algorithms import FIXED, stored_algorithm
+from ranktron.errors import DataError
+from ranktron.kernels import descending
+from ranktron.rounds import Rounds, take_qid_column
+from ranktron.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
+from ranktron.types import Floats, Integers, Learner, State
+
+
+class Explanation(NamedTuple):
+    """Why a list is ordered as it is: scores are sums of contributions, one per feature.
+
+    Rows of `contributions` stand in the order of the input; `order` says who is first.
+    """
+
+    order: Integers
+    scores: Floats
+    contributions: Floats
+    feature_names: tuple[str, ...]
+
+    def lead(self, position: int) -> Floats:
+        """What each feature adds to the lead of the document at `position` over the one below it."""
+        above, below = self.order[position], self.order[position + 1]
+        lead: Floats = self.contributions[above] - self.contributions[below]
+        return lead
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A learner's kind, parameters and state, with the scaling and the names of its features.
+
+    Parameters
+    ----------
+    kind : str
+        The algorithm's name.
+    parameters : dict
+        The algorithm's parameters.
+    state : dict
+        What the learner has learnt.
+    n_features, first_index : int
+        How wide the data is, and the number text files give to the first feature.
+    feature_names : tuple of str, optional
+    scaler : Scaler, optional
+    record : dict
+        How it was trained: what a later run needs to go on exactly where this one stopped.
+    """
+
+    kind: str
+    parameters: Mapping[str, Any]
+    state: State
+    n_features: int
+    first_index: int = 1
+    feature_names: tuple[str, ...] | None = None
+    scaler: Scaler | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    def learner(self) -> Learner:
+        """A learner that goes on exactly where this one stopped."""
+        learner = stored_algorithm(self.kind).learner(self.n_features, self.parameters)
+        learner.restore(self.state)
+        return learner
+
+    @cached_property
+    def _scorer(self) -> Learner:
+        return self.learner()
+
+    @property
+    def coef(self) -> Floats:
+        """The weights of a linear model, for scaled features."""
+        coef: Floats | None = getattr(self._scorer, "coef", None)
+        if coef is None:
+            raise DataError(f"a {self.kind} model has no weights: it is not linear")
+        return coef
+
+    def predict(self, X: Any, qid: Any = None) -> Floats:
+        """Scores documents, in input order. Query ids are needed where a score depends on the rest of its list."""
+        X, own_qid = take_qid_column(X)
+        qid = own_qid if qid is None else qid
+        if qid is None and isinstance(self.scaler, PerQuery):
+            raise DataError(
+                "this model scales features within each query: give predict the query ids (qid=...), "
+                "or use rank(X) for one list"
+            )
+        rounds = self._lists(X, qid)
+        scores: Floats = rounds.restore(self.score_rounds(rounds))
+        return scores
+
+    def score_rounds(self, rounds: Rounds) -> Floats:
+        """Scores documents in the order of `rounds.X`."""
+        self._check_width(rounds.n_features)
+        return self._scorer.predict(scale(rounds, self.scaler).X)
+
+    def rank(self, X: Any) -> Integers:
+        """The order of one list, best first."""
+        return descending(self.score_rounds(self._lists(X, None)))
+
+    def explain(self, X: Any) -> Explanation:
+        """What each feature contributes to each score of one list: w_j x_j."""
+        rounds = self._lists(X, None)
+        self._check_width(rounds.n_features)
+        scaled = scale(rounds, self.scaler).X
+        scores = self._scorer.predict(scaled)
+        return Explanation(descending(scores), scores, scaled * self.coef, self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features' names; their numbers in text files where they have none."""
+        if self.feature_names is not None:
+            return self.feature_names
+        return tuple(str(j) for j in range(self.first_index, self.first_index + self.n_features))
+
+    def folded(self) -> Model:
+        """The same ranking without a scaler: a global scaling becomes part of the weights and a constant."""
+        if isinstance(self.scaler, PerQuery):
+            raise DataError("scaling within each query depends on the list and cannot be folded into the weights")
+        weights, constant = (self.coef, 0.0) if self.scaler is None else _as_global(self.scaler).fold(self.coef)
+        constant += float(getattr(self._scorer, "constant", 0.0))
+        return replace(
+            self, kind=FIXED.name, parameters={}, scaler=None, record={}, state={"coef": weights, "constant": constant}
+        )
+
+    def to_bytes(self) -> bytes:
+        """The model file as bytes; the same state gives the same bytes."""
+        return archive.pack(
+            {
+                "kind": self.kind,
+                "parameters": dict(self.parameters),
+                "state": dict(self.state),
+                "n_features": self.n_features,
+                "first_index": self.first_index,
+                "feature_names": None if self.feature_names is None else list(self.feature_names),
+                "scaler": scaler_to_dict(self.scaler),
+                "record": dict(self.record),
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "the file") -> Model:
+        """The model that `to_bytes` wrote."""
+        content = archive.unpack(data, name)
+        try:
+            content["scaler"] = scaler_from_dict(content["scaler"], content["n_features"])
+            names = content["feature_names"]
+            content["feature_names"] = None if names is None else tuple(names)
+            model = cls(**content)
+            _ = model._scorer  # a state that its learner cannot take is found here, not at the first query
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"{name} is not a model that this version of Ranktron knows: {error}") from None
+        return model
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model file, whole or not at all."""
+        archive.write_atomically(path, self.to_bytes())
+
+    def _lists(self, X: Any, qid: Any) -> Rounds:
+        return Rounds.from_arrays(X, np.zeros(len(X)), qid)
+
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features:
+            raise DataError(f"the model was trained on {self.n_features} features, the data has {n_features}")
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Reads a model file."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    return Model.from_bytes(data, str(path))
+
+
+def _as_global(scaler: Scaler) -> Global:
+    if not isinstance(scaler, Global):
+        raise DataError(f"the scaling {scaler.name!r} cannot be folded into the weights")
+    return scaler

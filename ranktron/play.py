@@ -1,0 +1,50 @@
+"""The one loop: show a ranking, hear some feedback, move the weights."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ranktron.errors import DataError
+from ranktron.types import FeedbackModel, Floats, Learner, Ranking, Round, Turn
+
+
+def play(
+    learner: Learner,
+    rounds: Iterable[Round],
+    feedback: FeedbackModel,
+    metrics: Sequence[Callable[[Floats], float]] = (),
+    delay: int = 0,
+) -> Iterator[Turn]:
+    """Plays a stream through a learner and yields one `Turn` per round, once its feedback has been learnt.
+
+    Rounds are numbered on from `learner.rounds`, so that a second pass continues schedules and chance instead of
+    repeating them. Metrics measure the ranking that was shown. With `delay`, the feedback of a round arrives only
+    after that many later rounds have been ranked; what is still under way at the end of the stream arrives then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ranktron
+    >>> rounds = ranktron.Rounds.from_arrays([[1.0], [3.0], [1.0], [2.0]], [0, 1, 0, 1], group=[2, 2])
+    >>> learner = ranktron.learners.hinge_perceptron(n_features=1)
+    >>> [turn.loss for turn in play(learner, rounds, ranktron.feedback.full)]
+    [1.0, 0.0]
+    """
+    if delay < 0:
+        raise DataError(f"the delay must be 0 rounds or more, not {delay}")
+    under_way: deque[tuple[Round, Ranking, tuple[float, ...]]] = deque()
+    for number, round in enumerate(rounds, start=learner.rounds):
+        ranking = learner.rank(round.X, number)
+        values = tuple([metric(round.labels[ranking.order]) for metric in metrics]) if metrics else ()
+        under_way.append((round, ranking, values))
+        if len(under_way) > delay:
+            yield _settle(learner, feedback, *under_way.popleft())
+    while under_way:
+        yield _settle(learner, feedback, *under_way.popleft())
+
+
+def _settle(
+    learner: Learner, feedback: FeedbackModel, round: Round, ranking: Ranking, values: tuple[float, ...]
+) -> Turn:
+    heard = feedback(round, ranking)
+    loss = learner.learn(round.X, ranking, heard)
+    return Turn(ranking.number, ranking, heard, loss, values)

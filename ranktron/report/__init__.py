@@ -1,0 +1,1 @@
+"""Pictures. The plotting library is imported here alone, and late."""

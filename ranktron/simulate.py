@@ -1,0 +1,126 @@
+"""Simulated data: the papers' separable lists, and lists shaped like web search. Seeded, any size, streaming."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.rounds import Rounds
+from ranktron.types import Floats, Matrix, Round
+
+
+@dataclass(frozen=True)
+class Separable:
+    """An endless stream of lists that one unit vector ranks perfectly, with a margin (SLAM, section 8).
+
+    Every grade has a Gaussian of its own. Along the ranker u its spread is cut off at two deviations, so that for
+    any two documents of one list with R_i > R_j
+
+        <u, x_i> − <u, x_j> ≥ margin.
+
+    Examples
+    --------
+    >>> data = Separable(margin=0.5)
+    >>> first = next(iter(data))
+    >>> first.X.shape, data.margin_of(first) >= 0.5
+    ((20, 20), True)
+    """
+
+    documents: int = 20
+    features: int = 20
+    grades: int = 5
+    margin: float = 0.3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.documents < 2 or self.features < 2 or self.grades < 2:
+            raise DataError("separable lists need at least 2 documents, 2 features and 2 grades")
+        if not 0.0 < self.margin < float("inf"):
+            raise DataError(f"the margin must be a positive number, not {self.margin}")
+
+    @property
+    def ranker(self) -> Floats:
+        """The unit vector that ranks every list perfectly."""
+        u = np.random.default_rng((self.seed, 0)).normal(size=self.features)
+        return u / np.linalg.norm(u)
+
+    def __iter__(self) -> Iterator[Round]:
+        u = self.ranker
+        means = np.random.default_rng((self.seed, 1)).normal(size=(self.grades, self.features)) / 4.0
+        means -= np.outer(means @ u, u)
+        for number in count():
+            rng = np.random.default_rng((self.seed, 2, number))
+            labels = rng.integers(self.grades, size=self.documents).astype(np.float64)
+            yield Round(self._features(u, means, labels, rng), labels, str(number))
+
+    def _features(self, u: Floats, means: Floats, labels: Floats, rng: np.random.Generator) -> Matrix:
+        grades = labels.astype(int)
+        X = means[grades] + rng.normal(size=(self.documents, self.features))
+        spread = self.margin / 4.0
+        gap = self.margin * (1.0 + 1e-5)  # a little more than promised: features are rounded to 32 bits
+        along = (grades - (self.grades - 1) / 2.0) * (gap + 4.0 * spread)
+        along += spread * np.clip(rng.normal(size=self.documents), -2.0, 2.0)
+        features: Matrix = (X + np.outer(along - X @ u, u)).astype(np.float32)
+        return features
+
+    def margin_of(self, round: Round) -> float:
+        """The smallest distance along the ranker between documents of different grade of one list."""
+        s = round.X @ self.ranker
+        better = round.labels[:, None] > round.labels[None, :]
+        return float(np.min(np.where(better, s[:, None] - s[None, :], np.inf)))
+
+    def rounds(self, queries: int) -> Rounds:
+        """The first lists of the stream; their margin is verified."""
+        lists = list(islice(self, queries))
+        if min(map(self.margin_of, lists), default=np.inf) < self.margin:
+            raise DataError("rounding to 32 bits has eaten the margin; choose a larger one")
+        return _collect(lists)
+
+
+@dataclass(frozen=True)
+class WebSearch:
+    """An endless stream of noisy lists shaped like web search: skewed grades, mixed scales, a curved truth.
+
+    136 features and some 120 documents a list; about 52, 32, 13, 2 and 1 percent of them have the grades 0 to 4.
+    No linear ranker is perfect here: a third of the truth is curvature, another is noise.
+    """
+
+    features: int = 136
+    documents: int = 120
+    seed: int = 0
+
+    def __iter__(self) -> Iterator[Round]:
+        rng = np.random.default_rng((self.seed, 0))
+        linear = rng.normal(size=self.features) / np.sqrt(self.features)
+        bends = rng.normal(size=self.features) / np.sqrt(self.features)
+        scales = np.exp(rng.normal(size=self.features))
+        thresholds = np.array([0.05, 0.99, 1.88, 2.33])  # deviations of the truth: 52 / 32 / 13 / 2 / 1 percent
+        for number in count():
+            rng = np.random.default_rng((self.seed, 1, number))
+            m = max(2, int(rng.poisson(self.documents)))
+            Z = rng.normal(size=(m, self.features)) + 0.5 * rng.normal(size=self.features)
+            truth = Z @ linear + (np.abs(Z) - 0.8) @ bends + 0.7 * rng.normal(size=m)
+            labels = np.searchsorted(thresholds, truth / 1.4).astype(np.float64)
+            yield Round((Z * scales).astype(np.float32), labels, str(number))
+
+    def rounds(self, queries: int) -> Rounds:
+        """The first lists of the stream."""
+        return _collect(list(islice(self, queries)))
+
+
+def _collect(lists: list[Round]) -> Rounds:
+    if not lists:
+        raise DataError("at least one list has to be simulated")
+    return Rounds(
+        np.concatenate([r.X for r in lists]),
+        np.concatenate([r.labels for r in lists]),
+        np.concatenate(([0], np.cumsum([len(r.labels) for r in lists]))).astype(np.int64),
+        np.array([r.qid for r in lists]),
+    )
+
+
+KINDS: dict[str, Callable[..., Separable | WebSearch]] = {"separable": Separable, "web": WebSearch}

@@ -1,0 +1,36 @@
+"""Operations on streams of rounds: iterable in, iterable out."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import numpy as np
+
+from ranktron.rounds import Rounds
+from ranktron.types import Round
+
+
+def shuffled(rounds: Rounds, seed: int, epoch: int = 0, start: int = 0) -> Iterator[Round]:
+    """Yields all rounds in an order drawn from (seed, epoch), from position `start` on; rows keep their order.
+
+    >>> rounds = Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "c"])
+    >>> [str(round.qid) for round in shuffled(rounds, seed=0)]
+    ['c', 'a', 'b']
+    """
+    for query in np.random.default_rng((seed, epoch)).permutation(len(rounds))[start:]:
+        yield rounds[int(query)]
+
+
+def in_order(rounds: Rounds, start: int = 0) -> Iterator[Round]:
+    """Yields all rounds as they stand, from position `start` on."""
+    return iter(rounds[start:])
+
+
+def repeat(rounds: Iterable[Round], times: int) -> Iterator[Round]:
+    """Yields a finite stream several times over."""
+    for _ in range(times):
+        yield from rounds
+
+
+def take(rounds: Iterable[Round], count: int) -> Iterator[Round]:
+    """Yields the first `count` rounds."""
+    return islice(rounds, count)

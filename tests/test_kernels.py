@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from ranktron import kernels
+
+SCORES = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e3, 1e3) | st.sampled_from([0.0, -0.0, 1.0]))
+LABELS = hnp.arrays(np.float64, st.integers(1, 30), elements=st.integers(0, 4) | st.sampled_from([0.5, 40.0]))
+
+
+@given(SCORES)
+def test_descending_is_a_stable_sort_of_float32_scores(scores):
+    expected = np.argsort(-scores.astype(np.float32), kind="stable")
+    assert (kernels.descending(scores) == expected).all()
+
+
+def test_descending_handles_extremes():
+    scores = np.array([0.0, np.inf, -1e300, 1e300, -np.inf, -0.0])
+    assert kernels.descending(scores).tolist() == [1, 3, 0, 5, 2, 4]
+
+
+def test_score_and_pull_back_are_matrix_products():
+    rng = np.random.default_rng(0)
+    X, w, g = rng.normal(size=(7, 5)).astype(np.float32), rng.normal(size=5), rng.normal(size=3)
+    items = np.array([4, 0, 6])
+    direction = np.full(5, 9.0)
+    squared = kernels.pull_back(X, items, g, direction)
+    assert kernels.score(X, w) == pytest.approx(X.astype(float) @ w)
+    assert direction == pytest.approx(X[items].astype(float).T @ g)
+    assert squared == pytest.approx(direction @ direction)
+
+
+def test_move_steps_against_the_direction():
+    w, lag = np.ones(2), np.zeros(2)
+    kernels.move(w, lag, np.array([1.0, -2.0]), 0.5, 3.0)
+    assert w.tolist() == [0.5, 2.0]
+    assert lag.tolist() == [-1.5, 3.0]
+
+
+@given(LABELS)
+def test_grades_are_dense_ranks_of_the_labels(labels):
+    codes, count = kernels.grades(labels)
+    values, inverse = np.unique(labels, return_inverse=True)
+    assert count == len(values)
+    assert (codes == inverse).all()
+
+
+@pytest.mark.parametrize(
+    ("items", "labels", "bad"),
+    [([1, 0], [0, 1], -1), ([2], [0], 0), ([-1], [0], 0), ([0, 0], [1, 1], 1), ([0], [-1], 0), ([0], [np.nan], 0)],
+)
+def test_observed_finds_what_cannot_be(items, labels, bad):
+    gathered, found = kernels.observed(np.array([5.0, 6.0]), np.array(items), np.array(labels, float))
+    assert found == bad
+    if bad < 0:
+        assert gathered.tolist() == [6.0, 5.0]
+
+
+@given(SCORES, st.integers(0, 2**32 - 1))
+def test_kernels_equal_their_python_twins(scores, seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(4, size=len(scores)) * rng.choice([1.0, 0.5])
+    items = rng.permutation(len(scores))
+    X, w = rng.normal(size=(len(scores), 3)).astype(np.float32), rng.normal(size=3)
+    assert (kernels.descending(scores) == kernels.descending.py_func(scores)).all()
+    assert kernels.score(X, w) == pytest.approx(kernels.score.py_func(X, w), rel=1e-12, abs=1e-12)
+    assert (kernels.grades(labels)[0] == kernels.grades.py_func(labels)[0]).all()
+    assert (kernels.observed(scores, items, labels)[0] == kernels.observed.py_func(scores, items, labels)[0]).all()
+    one, two = np.empty(3), np.empty(3)
+    kernels.pull_back(X, items, labels, one)
+    kernels.pull_back.py_func(X, items, labels, two)
+    assert one == pytest.approx(two, rel=1e-12, abs=1e-12)

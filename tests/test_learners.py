@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+
+from ranktron import DataError, Feedback, feedback, play
+from ranktron.algorithms import ALGORITHMS
+from ranktron.checks import check_learner, same
+from ranktron.learners import Linear, hinge_perceptron
+from ranktron.mistakes import Misordered
+from ranktron.simulate import Separable
+from ranktron.steps import Constant, InversePower
+from ranktron.surrogates import PairwiseHinge
+
+LISTS = Separable(documents=8, features=6, margin=0.1).rounds(60)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_learner_passes_the_checks(name, average):
+    check_learner(lambda: ALGORITHMS[name].learner(LISTS.n_features, {"average": average}), LISTS)
+
+
+def test_the_checks_can_fail():
+    class Restless(Linear):
+        def rank(self, X, number):
+            self.rounds += 1
+            return super().rank(X, number)
+
+    with pytest.raises(AssertionError, match="rank changed the learner"):
+        check_learner(lambda: Restless(6, PairwiseHinge(), Constant(1.0)), LISTS)
+
+
+@pytest.mark.parametrize("mistake", [None, Misordered()])
+@pytest.mark.parametrize("step", [Constant(0.3), InversePower(0.3, 0.5)])
+def test_linear_is_gradient_descent_and_averages_the_weights_that_ranked(mistake, step):
+    learner = Linear(6, PairwiseHinge(), step, mistake, average=True)
+    w, total = np.zeros(6), np.zeros(6)
+    for t, round in enumerate(LISTS):
+        total += w
+        scores = round.X.astype(float) @ w
+        if mistake is None or mistake(scores, round.labels):
+            w = w - step(t) * round.X.astype(float).T @ PairwiseHinge()(scores, round.labels)[1]
+    for _ in play(learner, LISTS, feedback.full):
+        pass
+    assert learner.w == pytest.approx(w, rel=1e-9)
+    assert learner.coef == pytest.approx(total / len(LISTS), rel=1e-9)
+
+
+def test_late_feedback_is_learnt_at_the_scores_that_ranked():
+    learner = hinge_perceptron(6)
+    first, second = LISTS[0], LISTS[1]
+    ranking = learner.rank(first.X, 0)
+    learner.learn(second.X, learner.rank(second.X, 1), feedback.full(second, ranking))
+    moved = learner.w.copy()
+    learner.learn(first.X, ranking, feedback.full(first, ranking))
+    fresh = hinge_perceptron(6)
+    fresh.learn(first.X, fresh.rank(first.X, 0), feedback.full(first, ranking))
+    assert learner.w - moved == pytest.approx(fresh.w)
+
+
+def test_partial_feedback_is_learnt_as_the_list_of_what_was_observed():
+    whole = LISTS[0]
+    items = np.array([5, 1, 3])
+    part, alone = hinge_perceptron(6), hinge_perceptron(6)
+    part.learn(whole.X, part.rank(whole.X, 0), Feedback(items, whole.labels[items]))
+    X = whole.X[items]
+    alone.learn(X, alone.rank(X, 0), Feedback(np.arange(3), whole.labels[items]))
+    assert part.w == pytest.approx(alone.w)
+
+
+def test_an_overflow_is_refused_and_changes_nothing():
+    learner = Linear(1, PairwiseHinge(), Constant(1e300))
+    X = np.array([[3e38], [-3e38]], np.float32)
+    before = learner.state()
+    with pytest.raises(DataError, match="overflow in round 0"):
+        learner.learn(X, learner.rank(X, 0), Feedback(np.array([0, 1]), np.array([1.0, 0.0])))
+    assert same(before, learner.state())
+
+
+def test_on_separable_data_the_hinge_perceptron_stops_making_mistakes():
+    learner = hinge_perceptron(6)
+    for _ in range(50):
+        before = learner.mistakes
+        for _ in play(learner, LISTS, feedback.full):
+            pass
+        if learner.mistakes == before:
+            return
+    pytest.fail("still making mistakes on separable data after 50 passes")
+
+
+@pytest.mark.parametrize("eta", [0.0, -1.0, np.nan, np.inf])
+def test_a_step_is_positive(eta):
+    for step in (Constant, InversePower):
+        with pytest.raises(DataError, match="eta"):
+            step(eta)

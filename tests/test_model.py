@@ -1,0 +1,133 @@
+import json
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from ranktron import DataError, Model, feedback, load, play
+from ranktron.archive import pack, unpack
+from ranktron.checks import same
+from ranktron.learners import hinge_perceptron
+from ranktron.scaling import fit_scaler, scale
+from ranktron.simulate import Separable
+
+LISTS = Separable(documents=6, features=4).rounds(30)
+
+
+def trained(scaling="standard"):
+    scaler = fit_scaler(scaling, LISTS)
+    learner = hinge_perceptron(4, average=True)
+    for _ in play(learner, scale(LISTS, scaler), feedback.full):
+        pass
+    parameters = {"eta": 1.0, "margin": 1.0, "average": True}
+    return Model("hinge", parameters, learner.state(), 4, 0, ("a", "b", "c", "d"), scaler, {"epoch": 1})
+
+
+@pytest.mark.parametrize("scaling", ["none", "standard", "minmax-query"])
+def test_a_saved_model_is_the_model(tmp_path, scaling):
+    model = trained(scaling)
+    model.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert again.to_bytes() == model.to_bytes() == (tmp_path / "m").read_bytes()
+    assert again.predict(LISTS.X, np.repeat(LISTS.qids, 6)).tolist() == model.score_rounds(LISTS).tolist()
+    assert (again.names, again.first_index, again.record) == (("a", "b", "c", "d"), 0, {"epoch": 1})
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+
+
+def test_a_loaded_learner_goes_on_where_it_stopped():
+    one, two = trained("none").learner(), Model.from_bytes(trained("none").to_bytes()).learner()
+    for learner in (one, two):
+        for _ in play(learner, LISTS, feedback.full):
+            pass
+    assert one.rounds == 60
+    assert same(one.state(), two.state())
+
+
+def test_explanations_add_up():
+    model = trained()
+    X = LISTS[0].X
+    explanation = model.explain(X)
+    assert explanation.contributions.sum(axis=1) == pytest.approx(explanation.scores)
+    assert explanation.order.tolist() == model.rank(X).tolist()
+    first, second = explanation.order[:2]
+    assert explanation.lead(0).sum() == pytest.approx(explanation.scores[first] - explanation.scores[second])
+
+
+NESTED = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | hnp.arrays(st.sampled_from([np.float64, np.float32, np.int64, np.bool_]), st.integers(0, 3)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text("abc", min_size=1), NESTED))
+def test_archives_round_trip_and_are_deterministic(content):
+    data = pack(content)
+    assert pack(unpack(data)) == data == pack(dict(reversed(content.items())))
+
+
+@given(st.binary(max_size=80))
+def test_noise_is_never_a_model(data):
+    with pytest.raises(DataError):
+        Model.from_bytes(data)
+
+
+@given(st.data())
+def test_a_flipped_byte_is_found(data):
+    raw = bytearray(trained().to_bytes())
+    raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(DataError):
+        Model.from_bytes(bytes(raw))
+
+
+def forged(**changes):
+    raw = trained("none").to_bytes()
+    (length,) = struct.unpack("<Q", raw[9:17])
+    header = json.loads(raw[17 : 17 + length])
+    for path, value in changes.items():
+        place = header
+        *parents, last = path.split("__")
+        for parent in parents:
+            place = place[parent]
+        place[last] = value
+    text = json.dumps(header).encode()
+    body = raw[:9] + struct.pack("<Q", len(text)) + text + raw[17 + length : -4]
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"version": 99}, "version 99"),
+        ({"content__kind": "alien"}, "no algorithm 'alien'"),
+        ({"content__scaler": {"name": "alien"}}, "scaling"),
+        ({"content__state": {}}, "knows"),
+        ({"content__n_features": 7}, "7 features"),
+        ({"content__parameters": {"alien": 1}}, "no parameter 'alien'"),
+        ({"content__extra": 1}, "extra"),
+        ({"arrays": []}, "more than its header"),
+    ],
+)
+def test_what_a_model_does_not_know_it_refuses(changes, words):
+    with pytest.raises(DataError, match=words):
+        Model.from_bytes(forged(**changes))
+
+
+def test_files_that_cannot_be_read_or_written(tmp_path):
+    with pytest.raises(DataError, match="cannot read"):
+        load(tmp_path / "nothing")
+    with pytest.raises(DataError, match="cannot write"):
+        trained().save(tmp_path / "no" / "folder")
+    with pytest.raises(DataError, match=r"4 features.*has 3"):
+        trained().predict(LISTS.X[:, :3])
+    with pytest.raises(DataError, match="cannot store"):
+        pack({"a": np.array(["text"])})

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+from ranktron import DataError, feedback, metric, play
+from ranktron.learners import hinge_perceptron
+from ranktron.simulate import Separable
+from ranktron.streams import in_order, repeat, shuffled, take
+
+LISTS = Separable(documents=6, features=4).rounds(20)
+
+
+def test_turns_are_numbered_on():
+    learner = hinge_perceptron(4)
+    numbers = [turn.number for _ in range(2) for turn in play(learner, LISTS, feedback.full)]
+    assert numbers == list(range(40))
+
+
+def test_the_shown_ranking_is_measured_before_it_is_learnt():
+    learner = hinge_perceptron(4)
+    ndcg = metric("ndcg@3")
+    for round, turn in zip(LISTS, play(learner, LISTS, feedback.full, [ndcg]), strict=True):
+        assert turn.values == (ndcg(round.labels[turn.ranking.order]),)
+    first = next(play(hinge_perceptron(4), LISTS, feedback.full, [ndcg]))
+    assert first.ranking.order.tolist() == list(range(6))  # nothing was known yet: all scores tie
+
+
+def test_delay_means_that_a_round_is_ranked_without_the_last_few():
+    delay = 4
+    learner = hinge_perceptron(4)
+    shown = []
+    rank = learner.rank
+    learner.rank = lambda X, number: shown.append((number, learner.rounds)) or rank(X, number)
+    turns = list(play(learner, LISTS, feedback.full, delay=delay))
+    assert [t.number for t in turns] == list(range(20))
+    assert shown == [(number, max(0, number - delay)) for number in range(20)]
+    with pytest.raises(DataError, match="delay"):
+        next(play(learner, LISTS, feedback.full, delay=-1))
+
+
+def test_streams():
+    assert [r.qid for r in take(repeat(LISTS, 2), 23)] == [*LISTS.qids, *LISTS.qids[:3]]
+    assert [r.qid for r in in_order(LISTS, 18)] == list(LISTS.qids[18:])
+    whole = [r.qid for r in shuffled(LISTS, 5, epoch=1)]
+    assert sorted(whole) == sorted(LISTS.qids)
+    assert whole == [r.qid for r in shuffled(LISTS, 5, epoch=1)]
+    assert whole != [r.qid for r in shuffled(LISTS, 5, epoch=2)]
+    assert whole[7:] == [r.qid for r in shuffled(LISTS, 5, epoch=1, start=7)]
+    assert all(np.shares_memory(r.X, LISTS.X) for r in shuffled(LISTS, 5))
