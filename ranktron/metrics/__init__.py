@@ -1,0 +1,53 @@
+"""Metrics of rankings, each under the convention of your choice.
+
+A metric is a value that is written as text: `ndcg@10` (this library's own convention, `:paper`), `ndcg@10:letor`,
+`map:trec`. Called with labels in the order shown it gives one number; `evaluate` orders by scores and measures many
+queries; `compare` sets systems side by side.
+
+A document is relevant to the binary metrics (map, mrr, p, recall, rprec, bpref, rankeff, auc) if its label is above 0.
+Labels are numbers from 0 on, whole or not.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ranktron.metrics.conventions import CONVENTIONS, Convention
+from ranktron.metrics.metric import MEASURES, Metric, metric
+
+if TYPE_CHECKING:
+    from ranktron.metrics.evaluation import Evaluation, evaluate
+    from ranktron.metrics.ordering import arrange
+    from ranktron.metrics.significance import Comparison, compare, permutation_test, t_test
+
+_LATE = {
+    "Evaluation": "evaluation",
+    "evaluate": "evaluation",
+    "arrange": "ordering",
+    "Comparison": "significance",
+    "compare": "significance",
+    "permutation_test": "significance",
+    "t_test": "significance",
+}
+
+__all__ = [
+    "CONVENTIONS",
+    "MEASURES",
+    "Comparison",
+    "Convention",
+    "Evaluation",
+    "Metric",
+    "arrange",
+    "compare",
+    "evaluate",
+    "metric",
+    "permutation_test",
+    "t_test",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what needs the compiler only when it is asked for, so that a metric's name is checked at once."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)

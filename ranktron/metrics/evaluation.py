@@ -1,0 +1,134 @@
+"""Measures scores against labels: every metric of every query, in one pass for each rule of ties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+from ranktron.metrics.metric import Metric, metric, metrics
+from ranktron.metrics.ordering import Ordering, as_scores
+from ranktron.metrics.passes import first_outside, values
+from ranktron.metrics.tied import CODES as TIED_CODES
+from ranktron.metrics.tied import tied_values
+from ranktron.rounds import Rounds
+from ranktron.types import Floats, Integers
+
+_CHUNK = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The values of some metrics on some queries.
+
+    Attributes
+    ----------
+    means : {str(metric): float}
+        The mean over queries.
+    per_query : {str(metric): array}
+        One value a query, in the order of `qids`.
+    qids : array
+    empty_queries : int
+        How many queries had no relevant document; what they count is up to each metric's convention.
+    """
+
+    means: Mapping[str, float]
+    per_query: Mapping[str, Floats]
+    qids: npt.NDArray[Any]
+    empty_queries: int
+
+    def interval(
+        self, which: str | Metric, level: float = 0.95, seed: int = 0, resamples: int = 2000
+    ) -> tuple[float, float]:
+        """The bootstrap percentile interval of a mean: queries drawn with replacement, the same for the same seed.
+
+        >>> rounds = Rounds.from_arrays([[1.0]] * 4, [1, 0, 0, 1], group=[2, 2])
+        >>> evaluate([2, 1, 2, 1], rounds, "mrr").interval("mrr")
+        (0.5, 1.0)
+        """
+        sample = self.values(which)
+        if not 0.0 < level < 1.0:
+            raise DataError(f"the level of an interval lies between 0 and 1, not {level}")
+        rng = np.random.default_rng(seed)
+        n = len(sample)
+        rows = max(1, _CHUNK // n)
+        drawn = [
+            sample[rng.integers(0, n, (min(rows, resamples - done), n))].mean(axis=1)
+            for done in range(0, resamples, rows)
+        ]
+        low, high = np.quantile(np.concatenate(drawn), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+        return float(low), float(high)
+
+    def values(self, which: str | Metric) -> Floats:
+        """The values per query of a metric, by value or by any of its names."""
+        key = str(metric(which))
+        if key not in self.per_query:
+            raise DataError(f"{key} was not evaluated; there are: {', '.join(self.per_query)}")
+        return self.per_query[key]
+
+    def __str__(self) -> str:
+        width = max(len("metric"), *map(len, self.means))
+        lines = [f"{'metric':<{width}}    mean    95 % interval"]
+        for name, mean in self.means.items():
+            low, high = self.interval(name)
+            lines.append(f"{name:<{width}}  {mean:.4f}  {low:.4f} – {high:.4f}")
+        lines.append(f"{len(self.qids)} queries, {self.empty_queries} of them without relevant documents")
+        return "\n".join(lines)
+
+
+def evaluate(scores: Any, rounds: Rounds, which: str | Metric | Iterable[str | Metric]) -> Evaluation:
+    """Measures scores, one per document in the order of `rounds.X`; higher scores rank first.
+
+    Examples
+    --------
+    >>> rounds = Rounds.from_arrays([[3.0], [2.0], [1.0], [1.0]], [0, 1, 0, 2], qid=[1, 1, 2, 2])
+    >>> evaluation = evaluate(rounds.X[:, 0], rounds, ["mrr", "mrr:letor"])
+    >>> evaluation.per_query["mrr"], evaluation.means["mrr:letor"]
+    (array([0.5, 0.5]), 0.5)
+    """
+    chosen = metrics(which)
+    if len(rounds) == 0:
+        raise DataError("there are no queries to evaluate")
+    scores = as_scores(scores, len(rounds.labels))
+    labels, offsets = (np.require(array, None, ["C", "W", "E"]) for array in (rounds.labels, rounds.offsets))
+    for each in chosen:
+        _check_labels(each, labels, rounds)
+    ordering = Ordering(scores, offsets, rounds.docids)
+    rows: dict[Metric, Floats] = {}
+    for ties in dict.fromkeys(each.choices.ties for each in chosen):
+        alike = [each for each in chosen if each.choices.ties == ties]
+        rows.update(zip(alike, _measure(ordering, labels, offsets, ties, alike), strict=True))
+    per_query = {str(each): rows[each] for each in chosen}
+    means = {name: float(row.mean()) for name, row in per_query.items()}
+    relevant_so_far = np.concatenate(([0], np.cumsum(labels > 0.0)))[offsets]
+    return Evaluation(means, per_query, rounds.qids, int(np.count_nonzero(np.diff(relevant_so_far) == 0)))
+
+
+def _measure(ordering: Ordering, labels: Floats, offsets: Integers, ties: str, alike: list[Metric]) -> Floats:
+    """The values, metrics × queries, of metrics that share a rule of ties."""
+    ranked = ordering.labels(labels, ties)
+    averaged = ties == "average" and ordering.tied > 0
+    plans = [each.arguments for each in alike]
+    codes = [TIED_CODES[each.name] if averaged else each.arguments[0] for each in alike]
+    choices = np.array([[code, *plan[1:4], plan[5]] for code, plan in zip(codes, plans, strict=True)], np.int64)
+    empty = np.array([plan[4] for plan in plans])
+    out = np.empty((len(alike), len(offsets) - 1))
+    if averaged:
+        tied_values(ranked, ordering.ends, offsets, choices, empty, out)
+    else:
+        values(ranked, offsets, choices, empty, out)
+    return out
+
+
+def _check_labels(each: Metric, labels: Floats, rounds: Rounds) -> None:
+    row = first_outside(labels, each.highest_label)
+    if row >= 0:
+        query = rounds.qids[int(np.searchsorted(rounds.offsets, row, side="right")) - 1]
+        raise DataError(
+            f"{each} is defined for labels from 0 to {each.highest_label:g}; "
+            f"query {query} has {labels[row]} (document {row})"
+        )

@@ -1,0 +1,107 @@
+"""Graded metrics: DCG, NDCG, ERR.
+
+    DCG@k  = Σ_{i<=k} gain(r_i) · discount(i)
+    NDCG@k = DCG@k / max over all orders of DCG@k
+    ERR@k  = Σ_{i<=k} (1/i) · R_i · Π_{j<i} (1 − R_j),  R = (2^r − 1) / 2^4
+
+All take labels in ranked order; a `k` of 0 means the whole list.
+"""
+
+import numpy as np
+
+from ranktron.kernels import kernel
+from ranktron.metrics.conventions import HIGHEST_ERR_GRADE
+from ranktron.types import Floats
+
+EXPONENTIAL_GAIN = 0
+LOG_DISCOUNT = 0
+ZERO_IF_SHORT = 2
+
+_GRADES = 32
+_TABLE = 1024
+_RANKS = np.arange(1, _TABLE + 1)
+_DISCOUNTS = np.stack([1.0 / np.log2(_RANKS + 1), 1.0 / np.log2(np.maximum(_RANKS, 2))])
+
+
+@kernel
+def cut(k: int, m: int) -> int:
+    """How many of m documents count."""
+    return m if k == 0 else min(k, m)
+
+
+@kernel
+def gain_of(label: float, gain: int) -> float:
+    """2^r − 1, or r."""
+    if gain != EXPONENTIAL_GAIN:
+        return label
+    whole = np.int64(label)
+    if whole == label and whole < 63:
+        return float((np.int64(1) << whole) - np.int64(1))
+    return float(2.0**label - 1.0)
+
+
+@kernel
+def discount_at(i: int, discount: int) -> float:
+    """The weight of the position i, counted from 0."""
+    if i < _TABLE:
+        return float(_DISCOUNTS[discount, i])
+    return float(1.0 / np.log2(i + 2)) if discount == LOG_DISCOUNT else float(1.0 / np.log2(i + 1))
+
+
+@kernel
+def dcg(labels: Floats, k: int, gain: int, discount: int, short: int) -> float:
+    """DCG@k of labels in ranked order."""
+    m = labels.shape[0]
+    if short == ZERO_IF_SHORT and m < k:
+        return 0.0
+    total = 0.0
+    for i in range(cut(k, m)):
+        if labels[i] > 0.0:
+            total += gain_of(labels[i], gain) * discount_at(i, discount)
+    return total
+
+
+@kernel
+def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
+    """The highest DCG@k of any order; added up from the top, as `dcg` does, so that a perfect list has exactly 1."""
+    depth = cut(k, labels.shape[0])
+    counts = np.zeros(_GRADES, np.int64)
+    for i in range(labels.shape[0]):
+        whole = np.int64(labels[i])
+        if whole != labels[i] or whole >= _GRADES:
+            return dcg(np.sort(labels)[::-1].copy(), k, gain, discount, 0)
+        counts[whole] += 1
+    total = 0.0
+    position = 0
+    for grade in range(_GRADES - 1, 0, -1):
+        worth = gain_of(float(grade), gain)
+        for _ in range(min(counts[grade], depth - position)):
+            total += worth * discount_at(position, discount)
+            position += 1
+    return total
+
+
+@kernel
+def ndcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    """NDCG@k of labels in ranked order."""
+    best = ideal_dcg(labels, k, gain, discount)
+    if best == 0.0:
+        return empty
+    return dcg(labels, k, gain, discount, short) / best
+
+
+@kernel
+def err(labels: Floats, k: int, empty: float) -> float:
+    """ERR@k of labels in ranked order."""
+    total = 0.0
+    unsatisfied = 1.0
+    relevant = False
+    depth = cut(k, labels.shape[0])
+    for i in range(labels.shape[0]):
+        if labels[i] > 0.0:
+            relevant = True
+            if i < depth:
+                satisfied = gain_of(labels[i], EXPONENTIAL_GAIN) / 2.0**HIGHEST_ERR_GRADE
+                total += unsatisfied * satisfied / (i + 1)
+                unsatisfied *= 1.0 - satisfied
+    return total if relevant else empty

@@ -1,0 +1,224 @@
+"""A metric is a value: `ndcg@10:letor` parses, prints, compares and hashes, and gives a shown ranking its number."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.metrics.conventions import (
+    ALIASES,
+    CONVENTIONS,
+    DEFAULT,
+    DISCOUNTS,
+    EXPONENTIAL,
+    GAINS,
+    HIGHEST_ERR_GRADE,
+    HIGHEST_EXPONENT,
+    SHORT,
+    Convention,
+)
+from ranktron.types import Floats
+
+
+class Measure(NamedTuple):
+    """What is true of a metric under every convention."""
+
+    summary: str
+    cut: str = "none"
+    """Whether it looks at the first k only: "none", "optional" or "required"."""
+    higher_is_better: bool = True
+
+
+MEASURES: Mapping[str, Measure] = MappingProxyType(
+    {
+        "ndcg": Measure("normalised discounted cumulative gain", "optional"),
+        "dcg": Measure("discounted cumulative gain", "optional"),
+        "map": Measure("average precision"),
+        "mrr": Measure("one over the rank of the first relevant document"),
+        "err": Measure("expected reciprocal rank, grades 0 to 4", "optional"),
+        "p": Measure("share of relevant documents among the first k", "required"),
+        "recall": Measure("share of the relevant documents found among the first k", "required"),
+        "rprec": Measure("precision at the number of relevant documents"),
+        "bpref": Measure("relevant documents, each charged for the first R others above it"),
+        "rankeff": Measure("share of (relevant, other) pairs in the right order"),
+        "inversions": Measure("Q: pairs with different labels in the wrong order", higher_is_better=False),
+        "tau": Measure("right minus wrong pairs, over all pairs with different labels"),
+        "auc": Measure("area under the ROC curve of the list: rankeff under its other name"),
+    }
+)
+
+NAMES: Mapping[str, str] = MappingProxyType({"ap": "map", "rr": "mrr", "precision": "p", "q": "inversions"})
+"""Other names that parse."""
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Gives labels in ranked order, best position first, their value.
+
+    Parameters
+    ----------
+    name : str
+        One of `MEASURES`: ndcg, dcg, map, mrr, err, p, recall, rprec, bpref, rankeff, inversions, tau, auc.
+    k : int >= 1, optional
+        How many positions count; the whole list where it is None.
+    convention : str
+        One of `CONVENTIONS`: paper, letor, trec, sklearn, lightgbm, ranklib.
+
+    Examples
+    --------
+    >>> m = Metric.parse("ndcg@2:letor")
+    >>> m == Metric("ndcg", 2, "letor"), str(m), m.higher_is_better
+    (True, 'ndcg@2:letor', True)
+    >>> m(np.array([1.0, 0.0, 2.0]))
+    0.25
+    """
+
+    name: str
+    k: int | None = None
+    convention: str = DEFAULT
+
+    def __post_init__(self) -> None:
+        name = _known("metric", self.name, MEASURES, NAMES)
+        convention = _known("convention", self.convention, CONVENTIONS, ALIASES)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "convention", convention)
+        self._check_cut()
+        choices = CONVENTIONS[convention]
+        if choices.only and name not in choices.measured:
+            others = ", ".join(c for c in CONVENTIONS if not CONVENTIONS[c].only)
+            raise DataError(
+                f"{choices.tool} has no {name} to agree with, and its averaged ties are not defined for it; "
+                f"conventions for {name}: {others}"
+            )
+
+    def _check_cut(self) -> None:
+        takes = MEASURES[self.name].cut
+        if self.k is None:
+            if takes == "required":
+                raise DataError(f"{self.name} needs to know how many positions count: {self.name}@10")
+            return
+        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
+            raise DataError(f"{self.name}@{self.k}: the cut-off must be a whole number from 1 on")
+        if takes == "none":
+            others = ", ".join(f"{name}@{self.k}" for name, measure in MEASURES.items() if measure.cut != "none")
+            raise DataError(f"{self.name} takes no cut-off (it was given @{self.k}); these do: {others}")
+        object.__setattr__(self, "k", int(self.k))
+
+    @classmethod
+    def parse(cls, text: str) -> Metric:
+        """Reads `name`, `name@k`, `name:convention` or `name@k:convention`.
+
+        >>> str(Metric.parse("ap:xgboost"))
+        'map:lightgbm'
+        """
+        head, colon, convention = text.strip().lower().partition(":")
+        name, at, depth = head.partition("@")
+        if at and not (depth.isascii() and depth.isdigit() and len(depth) < 10):
+            raise DataError(f"{text!r}: the cut-off after @ must be a whole number from 1 on, as in {name}@10")
+        return cls(name, int(depth) if at else None, convention if colon else DEFAULT)
+
+    def __str__(self) -> str:
+        depth = "" if self.k is None else f"@{self.k}"
+        return f"{self.name}{depth}" + ("" if self.convention == DEFAULT else f":{self.convention}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Metric, (self.name, self.k, self.convention)
+
+    @property
+    def higher_is_better(self) -> bool:
+        return MEASURES[self.name].higher_is_better
+
+    @property
+    def choices(self) -> Convention:
+        """Gain, discount, ties and the rest."""
+        return CONVENTIONS[self.convention]
+
+    @property
+    def highest_label(self) -> float:
+        """The highest label for which the metric is defined."""
+        if self.name == "err":
+            return HIGHEST_ERR_GRADE
+        exponential = self.name in ("ndcg", "dcg") and self.choices.gain == EXPONENTIAL
+        return HIGHEST_EXPONENT if exponential else float(np.finfo(np.float64).max / 2**40)
+
+    @cached_property
+    def arguments(self) -> tuple[int, int, int, int, float, int, float]:
+        """What the kernels need to know: code, k (0: the whole list), gain, discount, empty, short, highest label."""
+        from ranktron.metrics.passes import CODES
+
+        c = self.choices
+        gain, discount, short = GAINS.index(c.gain), DISCOUNTS.index(c.discount), SHORT.index(c.short)
+        return CODES[self.name], self.k or 0, gain, discount, c.empty_of(self.name), short, self.highest_label
+
+    @cached_property
+    def _kernel(self) -> Any:
+        from ranktron.metrics.passes import checked_value
+
+        return checked_value
+
+    def __call__(self, labels: Floats) -> float:
+        """The value of a shown ranking, from its labels in the order shown."""
+        if not (type(labels) is np.ndarray and labels.dtype is _FLOAT64 and labels.flags.carray and labels.ndim == 1):
+            labels = _as_labels(labels)
+        value: float = self._kernel(labels, *self.arguments)
+        if value != value:
+            raise DataError(out_of_range(self, labels))
+        return value
+
+
+def out_of_range(metric: Metric, labels: Floats) -> str:
+    """Says which label a metric is not defined for."""
+    with np.errstate(invalid="ignore"):
+        bad = np.flatnonzero(~((labels >= 0.0) & (labels <= metric.highest_label)))
+    return f"{metric} is defined for labels from 0 to {metric.highest_label:g}; position {bad[0]} has {labels[bad[0]]}"
+
+
+def metric(given: str | Metric) -> Metric:
+    """Takes a metric or its name.
+
+    >>> metric("ndcg@10")
+    Metric(name='ndcg', k=10, convention='paper')
+    """
+    if isinstance(given, Metric):
+        return given
+    if not isinstance(given, str):
+        raise DataError(f"a metric is a name such as ndcg@10 or map:letor, not {given!r}")
+    return Metric.parse(given)
+
+
+def metrics(given: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+    """Takes one metric or several, by value or by name; each once."""
+    several = [given] if isinstance(given, str | Metric) else given
+    chosen = tuple(dict.fromkeys(map(metric, several)))
+    if not chosen:
+        raise DataError("no metric to evaluate: name at least one, such as ndcg@10")
+    return chosen
+
+
+def _known(kind: str, given: str, names: Iterable[str], aliases: Mapping[str, str]) -> str:
+    """The canonical name, or an error that lists what exists."""
+    name = aliases.get(given, given)
+    if name in names:
+        return name
+    near = difflib.get_close_matches(str(given), [*names, *aliases], n=1, cutoff=0.5)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise DataError(f"there is no {kind} {given!r}{hint}; there are: {', '.join(names)}")
+
+
+def _as_labels(labels: Any) -> Floats:
+    try:
+        given = np.array(labels, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise DataError(f"labels must be numbers: {error}") from None
+    if given.ndim != 1:
+        raise DataError(f"labels must be one number per document, not an array of shape {given.shape}")
+    return given

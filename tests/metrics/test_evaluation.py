@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+from ranktron.errors import DataError
+from ranktron.metrics import CONVENTIONS, MEASURES, Metric, arrange, evaluate, metric
+from ranktron.rounds import Rounds
+
+EVERY = [
+    Metric(name, None if measure.cut == "none" else 5, convention)
+    for convention, choices in CONVENTIONS.items()
+    for name, measure in MEASURES.items()
+    if choices.ties != "average"
+]
+
+
+@pytest.mark.parametrize("lists", ["tied_lists", "distinct_lists"])
+def test_equals_each_list_arranged_and_measured(lists, request):
+    scores, rounds = request.getfixturevalue(lists)
+    measured = evaluate(scores, rounds, EVERY)
+    for q, (a, b) in enumerate(zip(rounds.offsets[:-1], rounds.offsets[1:], strict=True)):
+        for m in EVERY:
+            ranked = arrange(scores[a:b], rounds.labels[a:b], m.choices.ties, rounds.docids[a:b])
+            assert measured.per_query[str(m)][q] == m(ranked), (q, m)
+
+
+def test_averaged_ties_equal_plain_code_where_there_are_none(distinct_lists):
+    scores, rounds = distinct_lists
+    names = ["ndcg@5", "ndcg", "dcg@5", "map", "auc"]
+    with_tie = Rounds.concat([rounds, Rounds.from_arrays([[0.0], [0.0]], [1, 0], qid=["tied", "tied"])])
+    plain = evaluate(scores, rounds, [f"{name}:sklearn" for name in names])
+    averaged = evaluate(np.append(scores, [1.0, 1.0]), with_tie, [f"{name}:sklearn" for name in names])
+    for name in plain.per_query:
+        np.testing.assert_allclose(averaged.per_query[name][:-1], plain.per_query[name], atol=1e-12)
+
+
+def test_shape_of_the_answer(tied_lists):
+    scores, rounds = tied_lists
+    answer = evaluate(scores, rounds, ["ap", "map", metric("ndcg@10:xgboost")])
+    assert list(answer.means) == ["map", "ndcg@10:lightgbm"]
+    assert answer.qids is rounds.qids
+    assert answer.per_query["map"].shape == (len(rounds),)
+    assert answer.means["map"] == answer.per_query["map"].mean()
+    assert answer.empty_queries == sum(not round.labels.any() for round in rounds)
+    assert evaluate(scores, rounds, "map").means["map"] == answer.means["map"]
+    assert (answer.values("ap") == answer.per_query["map"]).all()
+
+
+def test_inputs_are_not_changed_and_may_be_read_only(tied_lists):
+    scores, rounds = tied_lists
+    scores = scores.copy()
+    before = scores.copy(), rounds.labels.copy()
+    scores.flags.writeable = False
+    rounds.labels.flags.writeable = False
+    rounds.offsets.flags.writeable = False
+    evaluate(scores, rounds, ["ndcg@10", "ndcg@10:trec", "ndcg@10:sklearn"])
+    assert (scores == before[0]).all()
+    assert (rounds.labels == before[1]).all()
+
+
+def test_errors(tied_lists):
+    scores, rounds = tied_lists
+    missing = scores.copy()
+    missing[7] = np.nan
+    with pytest.raises(DataError, match="scores contain NaN, first in row 7"):
+        evaluate(missing, rounds, "map")
+    with pytest.raises(DataError, match="one number per document"):
+        evaluate(scores[:-1], rounds, "map")
+    with pytest.raises(DataError, match="scores must be numbers"):
+        evaluate(["x"] * len(scores), rounds, "map")
+    with pytest.raises(DataError, match="did you mean"):
+        evaluate(scores, rounds, ["mpa"])
+    with pytest.raises(DataError, match="no metric"):
+        evaluate(scores, rounds, [])
+    with pytest.raises(DataError, match="no queries"):
+        evaluate(np.empty(0), rounds[:0], "map")
+    with pytest.raises(DataError, match="was not evaluated; there are: map"):
+        evaluate(scores, rounds, "map").interval("ndcg")
+
+
+def test_labels_out_of_range_name_the_query():
+    rounds = Rounds.from_arrays(np.zeros((3, 1)), [1, 0, 5], qid=["a", "a", "b"])
+    with pytest.raises(DataError, match=r"err@10 is defined for labels from 0 to 4; query b has 5.0 \(document 2\)"):
+        evaluate(np.arange(3.0), rounds, ["map", "err@10"])
+
+
+def test_lists_of_no_documents_count_as_empty():
+    rounds = Rounds(np.zeros((2, 1), np.float32), np.array([1.0, 0.0]), np.array([0, 0, 2, 2]), np.arange(3))
+    answer = evaluate(np.zeros(2), rounds, ["mrr", "mrr:trec", "map:sklearn"])
+    assert answer.empty_queries == 2
+    assert [row.tolist() for row in answer.per_query.values()] == [[1, 0.5, 1], [0, 1, 0], [0, 0.5, 0]]
+
+
+class TestInterval:
+    def test_is_the_percentile_interval_of_resampled_means(self, tied_lists):
+        answer = evaluate(*tied_lists, "ndcg@10")
+        sample = answer.per_query["ndcg@10"]
+        means = sample[np.random.default_rng(5).integers(0, len(sample), (2000, len(sample)))].mean(axis=1)
+        assert answer.interval("ndcg@10", level=0.9, seed=5) == pytest.approx(np.quantile(means, [0.05, 0.95]))
+
+    def test_same_seed_same_interval_and_wider_for_more_certainty(self, tied_lists):
+        answer = evaluate(*tied_lists, "ndcg@10")
+        low, high = answer.interval("ndcg@10")
+        assert (low, high) == answer.interval(metric("ndcg@10"), seed=0)
+        assert (low, high) != answer.interval("ndcg@10", seed=1)
+        assert low < answer.means["ndcg@10"] < high
+        wider = answer.interval("ndcg@10", level=0.99)
+        assert wider[0] < low < high < wider[1]
+
+    def test_near_the_normal_interval(self, tied_lists):
+        answer = evaluate(*tied_lists, "ndcg@10")
+        sample = answer.per_query["ndcg@10"]
+        half = 1.96 * sample.std(ddof=1) / np.sqrt(len(sample))
+        low, high = answer.interval("ndcg@10")
+        assert high - low == pytest.approx(2 * half, rel=0.1)
+
+    def test_more_queries_than_fit_in_one_chunk(self):
+        rounds = Rounds.from_arrays(np.zeros((6000, 1)), np.tile([1, 0], 3000), group=[2] * 3000)
+        answer = evaluate(np.random.default_rng(0).random(6000), rounds, "mrr")
+        low, high = answer.interval("mrr")
+        assert high - low == pytest.approx(2 * 1.96 * answer.per_query["mrr"].std() / np.sqrt(3000), rel=0.1)
+
+    def test_level_is_checked(self, tied_lists):
+        with pytest.raises(DataError, match="between 0 and 1"):
+            evaluate(*tied_lists, "map").interval("map", level=95)
+
+
+def test_prints_a_table(tied_lists):
+    answer = evaluate(*tied_lists, ["ndcg@10:letor", "map"])
+    lines = str(answer).splitlines()
+    assert [line.split()[0] for line in lines] == ["metric", "ndcg@10:letor", "map", "80"]
+    assert f"{answer.means['map']:.4f}" in lines[2]
+    assert lines[-1].endswith(f"{answer.empty_queries} of them without relevant documents")
