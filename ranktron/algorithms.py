@@ -5,7 +5,7 @@ Estimators, command line and service all read it: a default is written down once
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
-    from ranktron.types import Learner
+    from ranktron.types import Learner, State
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A way to learn: the name on the command line, the estimator's name, and what builds the learner."""
+    """A way to learn.
+
+    `name` is for the command line, `estimator` the class. `builder` ("module:function") makes the learner that ranks,
+    scores and keeps the state. An algorithm that does not learn by playing names its `solution`, a function
+    (rounds, parameters, schedule, course, *, valid, select, start) -> state for that learner.
+    """
 
     name: str
     estimator: str
@@ -68,6 +73,7 @@ class Algorithm:
     summary: str
     paper: str
     parameters: tuple[Parameter, ...]
+    solution: str = ""
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters by name: the given ones, checked, and the defaults of the others."""
@@ -79,9 +85,18 @@ class Algorithm:
 
     def learner(self, n_features: int, parameters: Mapping[str, Any]) -> Learner:
         """A new learner that has learnt nothing yet."""
-        module, function = self.builder.split(":")
-        learner: Learner = getattr(import_module(module), function)(n_features, **self.complete(parameters))
+        learner: Learner = _found(self.builder)(n_features, **self.complete(parameters))
         return learner
+
+    def solver(self) -> Callable[..., State] | None:
+        """What solves instead of playing; None for the algorithms that play."""
+        return _found(self.solution) if self.solution else None
+
+
+def _found(place: str) -> Callable[..., Any]:
+    module, name = place.split(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
 
 
 def _is_number(value: Any) -> bool:

@@ -124,7 +124,7 @@ def _check_repeatable(make: Callable[[], Learner], rounds: Rounds, hear: Feedbac
     one, two = (_after(make(), rounds, hear) for _ in range(2))
     assert one.rounds == len(rounds), f"{len(rounds)} rounds were played, the learner counted {one.rounds}"
     assert same(one.state(), two.state()), "the same stream gave two different states"
-    assert (rounds.X == kept[0]).all(), "the learner changed the features it was given"
+    assert (kept[0] == rounds.X).all(), "the learner changed the features it was given"
     assert (rounds.labels == kept[1]).all(), "the learner changed the labels it was given"
     delayed = _after(make(), rounds, hear, delay=3)
     assert delayed.rounds == len(rounds), "late feedback was lost"

@@ -58,13 +58,15 @@ def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -
     >>> direction
     array([1.5, 2. ])
     """
+    d = direction.shape[0]
     direction[:] = 0.0
     for i in range(items.shape[0]):
-        if gradient[i] != 0.0:
-            for j in range(direction.shape[0]):
-                direction[j] += gradient[i] * X[items[i], j]
+        item, g = items[i], gradient[i]  # read once: inside the loop they would keep it from being vectorised
+        if g != 0.0:
+            for j in range(d):
+                direction[j] += g * X[item, j]
     squared = 0.0
-    for j in range(direction.shape[0]):
+    for j in range(d):
         squared += direction[j] * direction[j]
     return squared
 

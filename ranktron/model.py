@@ -89,10 +89,10 @@ class Model:
         """Scores documents, in input order. Query ids are needed where a score depends on the rest of its list."""
         X, own_qid = take_qid_column(X)
         qid = own_qid if qid is None else qid
-        if qid is None and isinstance(self.scaler, PerQuery):
+        if qid is None and self.by_list:
             raise DataError(
-                "this model scales features within each query: give predict the query ids (qid=...), "
-                "or use rank(X) for one list"
+                "the scores of this model depend on the list (it scales within each query, or lets rankers vote): "
+                "give predict the query ids (qid=...), or use rank(X) for one list"
             )
         rounds = self._lists(X, qid)
         scores: Floats = rounds.restore(self.score_rounds(rounds))
@@ -101,7 +101,15 @@ class Model:
     def score_rounds(self, rounds: Rounds) -> Floats:
         """Scores documents in the order of `rounds.X`."""
         self._check_width(rounds.n_features)
-        return self._scorer.predict(scale(rounds, self.scaler).X)
+        scaled = scale(rounds, self.scaler)
+        if not _votes(self._scorer):
+            return self._scorer.predict(scaled.X)
+        return np.concatenate([self._scorer.predict(round.X) for round in scaled])
+
+    @property
+    def by_list(self) -> bool:
+        """Whether the score of a document depends on the rest of its list."""
+        return isinstance(self.scaler, PerQuery) or _votes(self._scorer)
 
     def rank(self, X: Any) -> Integers:
         """The order of one list, best first."""
@@ -182,6 +190,11 @@ def load(path: str | os.PathLike[str]) -> Model:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     return Model.from_bytes(data, str(path))
+
+
+def _votes(learner: Learner) -> bool:
+    """Whether a learner's scores are votes among the documents of one list."""
+    return bool(getattr(learner, "by_list", False))
 
 
 def _as_global(scaler: Scaler) -> Global:

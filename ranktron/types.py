@@ -78,8 +78,9 @@ State = Mapping[str, Any]
 class Learner(Protocol):
     """Ranks and learns. `rank` changes nothing; `learn` is the only thing that does.
 
-    `scores` are those of the current weights, which `rank` shows; `predict` those to serve after training (they differ
-    where a learner averages). `state` and `restore` carry everything learnt, `rounds` included.
+    `scores` are those of the current weights, which `rank` shows; `predict` gives those to serve after training (they
+    differ where a learner averages). `hears` says what the learner gets to hear when its feedback is simulated from
+    labels. `state` and `restore` carry everything learnt, `rounds` included.
     """
 
     rounds: int
@@ -91,6 +92,8 @@ class Learner(Protocol):
     def rank(self, X: Matrix, number: int, /) -> Ranking: ...
 
     def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback, /) -> float: ...
+
+    def hears(self, round: Round, ranking: Ranking, /) -> Feedback: ...
 
     def state(self) -> State: ...
 

@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import ranktron
 from ranktron import DataError, evaluate, feedback, load, play
 from ranktron.algorithms import ALGORITHMS
+from ranktron.schedule import Schedule
 from ranktron.simulate import WebSearch
-from ranktron.training import Schedule
 
 LISTS = WebSearch(features=6, documents=8).rounds(60)
 QID = np.repeat(LISTS.qids, np.diff(LISTS.offsets))

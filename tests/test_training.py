@@ -4,8 +4,9 @@ import pytest
 from ranktron import DataError, Model, evaluate, metric
 from ranktron.checks import same
 from ranktron.learners import hinge_perceptron
+from ranktron.schedule import Course, Schedule
 from ranktron.simulate import Separable, WebSearch
-from ranktron.training import Course, Schedule, run, train
+from ranktron.training import run, train
 
 LISTS = WebSearch(features=8, documents=10).rounds(40)
 HELD_OUT = WebSearch(features=8, documents=10).rounds(80)[40:]
@@ -65,7 +66,15 @@ def test_a_metric_to_be_minimised_keeps_the_lowest():
 def test_the_course_counts_and_averages():
     lists = Separable(features=4).rounds(30)
     course, values = Course(), []
-    run(hinge_perceptron(4), lists, Schedule(2), course, metrics=[NDCG], watch=lambda t: values.append(t.values[0]))
+    run(
+        hinge_perceptron(4),
+        lists,
+        Schedule(2),
+        course,
+        select=NDCG,
+        metrics=[NDCG],
+        watch=lambda t: values.append(t.values[0]),
+    )
     assert course.rounds == 60
     assert course.averages()[0] == pytest.approx(np.mean(values))
     assert course.curve[-1] == (60, course.averages())

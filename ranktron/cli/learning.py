@@ -23,7 +23,8 @@ from ranktron.errors import DataError
 if TYPE_CHECKING:
     from ranktron.metrics import Metric
     from ranktron.model import Model
-    from ranktron.training import Course, Trained
+    from ranktron.schedule import Course
+    from ranktron.training import Trained
 
 _EPOCHS, _SHUFFLE = TRAINING
 
@@ -72,7 +73,7 @@ def train(
     Example: ranktron train train.txt --algo hinge --set eta=0.1 --valid vali.txt --model my.model
     """
     from ranktron.model import load
-    from ranktron.training import Schedule
+    from ranktron.schedule import Schedule
     from ranktron.training import train as train_model
 
     before = load(start) if start else None
@@ -132,17 +133,12 @@ def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any
         "mistakes": course.mistakes,
         "seconds": course.seconds,
         "online": online or None,
-        "valid": course.valid[_kept(course)] if course.valid else {},
+        "valid": course.kept,
         "epoch": course.epoch,
         "scale": "none" if model.scaler is None else model.scaler.name,
         "interrupted": course.interrupted,
         "model": out,
     }
-
-
-def _kept(course: Course) -> int:
-    """The position, among this run's evaluations, of the epoch that was kept."""
-    return min(course.epoch - course.first_epoch, len(course.valid)) - 1
 
 
 def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) -> None:

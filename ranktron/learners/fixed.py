@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
 from ranktron.kernels import descending, score
 from ranktron.learners.linear import as_weights
@@ -32,6 +33,7 @@ class Fixed:
         return score(X, self.coef) + self.constant
 
     predict = scores
+    hears = staticmethod(feedbacks.full)
 
     def rank(self, X: Matrix, number: int) -> Ranking:
         scores = self.scores(X)

@@ -5,6 +5,7 @@ from math import isfinite
 
 import numpy as np
 
+from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
 from ranktron.kernels import descending, move, observed, pull_back, score
 from ranktron.types import Feedback, Floats, Matrix, Mistake, Ranking, State, Step, Surrogate
@@ -52,6 +53,8 @@ class Linear:
         if self.average and self.rounds:
             return self.w - self.lag / self.rounds
         return self.w
+
+    hears = staticmethod(feedbacks.full)
 
     def scores(self, X: Matrix) -> Floats:
         return score(X, self.w)

@@ -1,22 +1,18 @@
-"""The learners in scikit-learn's shape.
-
-Every ranker takes `fit(X, y, qid=...)` with query ids in any order and of any type (or `group=` sizes, or a column
-named `qid` in a data frame) and answers in input order. The parameters and defaults are those of `algorithms.py`.
-"""
+"""What all rankers in scikit-learn's shape share."""
 
 from __future__ import annotations
 
 import inspect
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ranktron import feedback
 from ranktron.algorithms import ALGORITHMS, TRAINING, Algorithm, Parameter
 from ranktron.errors import DataError
 from ranktron.metrics import evaluate, metric
@@ -24,8 +20,9 @@ from ranktron.model import Model
 from ranktron.play import play
 from ranktron.rounds import Rounds, take_qid_column
 from ranktron.scaling import fit_scaler, scale
-from ranktron.training import Course, Schedule, run
-from ranktron.types import FeedbackModel, Floats, Integers, Learner
+from ranktron.schedule import Schedule
+from ranktron.training import train
+from ranktron.types import Floats, Integers, Learner
 
 _COMMON = (
     *TRAINING,
@@ -33,14 +30,16 @@ _COMMON = (
     Parameter("random_state", None, "seed of the shuffling"),
 )
 
+R = TypeVar("R", bound="type[Ranker]")
 
-def _from_table(name: str) -> Callable[[type[OnlineRanker]], type[OnlineRanker]]:
+
+def from_table(name: str) -> Callable[[R], R]:
     """Gives an estimator the parameters of its row in the table: signature, defaults and documentation."""
     algorithm = ALGORITHMS[name]
     parameters = (*algorithm.parameters, *_COMMON)
 
-    def decorate(cls: type[OnlineRanker]) -> type[OnlineRanker]:
-        def __init__(self: OnlineRanker, **given: Any) -> None:
+    def decorate(cls: R) -> R:
+        def __init__(self: Any, **given: Any) -> None:
             for parameter in parameters:
                 setattr(self, parameter.name, given.pop(parameter.name, parameter.default))
             if given:
@@ -53,18 +52,17 @@ def _from_table(name: str) -> Callable[[type[OnlineRanker]], type[OnlineRanker]]
         described = "\n".join(f"    {p.name} : default {p.default!r}\n        {p.help}" for p in parameters)
         before, after = (cls.__doc__ or "").split("    Examples\n", 1)
         cls.__doc__ = f"{before}    Parameters\n    ----------\n{described}\n\n    Examples\n{after}"
-        cls.__init__ = __init__  # type: ignore[assignment, method-assign]
+        cls.__init__ = __init__  # type: ignore[misc]
         cls._algorithm = algorithm
         return cls
 
     return decorate
 
 
-class OnlineRanker(BaseEstimator):  # type: ignore[misc]
-    """What all online rankers share: fitting is playing."""
+class Ranker(BaseEstimator):  # type: ignore[misc]
+    """Fits, scores, ranks and saves: everything but the algorithm."""
 
     __metadata_request__fit: ClassVar = {"qid": True}
-    __metadata_request__partial_fit: ClassVar = {"qid": True}
     __metadata_request__predict: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True}
 
@@ -78,8 +76,7 @@ class OnlineRanker(BaseEstimator):  # type: ignore[misc]
 
     def make_learner(self, n_features: int) -> Learner:
         """A new learner with this estimator's parameters, for `ranktron.play`."""
-        own = {p.name: getattr(self, p.name) for p in self._algorithm.parameters}
-        return self._algorithm.learner(n_features, own)
+        return self._algorithm.learner(n_features, self._own_parameters())
 
     def fit(
         self,
@@ -91,33 +88,21 @@ class OnlineRanker(BaseEstimator):  # type: ignore[misc]
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
-    ) -> OnlineRanker:
+    ) -> Self:
         """Learns from scratch in `n_epochs` passes; held-out lists, where given, choose the best of them."""
         rounds = self._rounds(X, y, qid, group, reset=True)
-        valid = self._held_out(eval_set, eval_qid, eval_group)
-        schedule = self._schedule()
-        self._begin(rounds)
-        self.course_ = Course()
-        run(
-            self.learner_,
-            scale(rounds, self.scaler_),
-            schedule,
-            self.course_,
-            hear=self._hears(),
-            valid=None if valid is None else scale(valid, self.scaler_),
+        trained = train(
+            self._algorithm.name,
+            self._own_parameters(),
+            rounds,
+            self._schedule(),
+            scaling=self.scale,
+            valid=self._held_out(eval_set, eval_qid, eval_group),
         )
-        if self.course_.interrupted:
+        if trained.course.interrupted:
             raise KeyboardInterrupt
-        return self
-
-    def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None) -> OnlineRanker:
-        """Plays these lists once, in order, after all that came before. The first call fits the scaling."""
-        started = hasattr(self, "learner_")
-        rounds = self._rounds(X, y, qid, group, reset=not started)
-        if not started:
-            self._begin(rounds)
-        for _ in play(self.learner_, scale(rounds, self.scaler_), self._hears()):
-            pass
+        self._adopt(trained.model, with_queries=len(rounds) > 1)
+        self.course_ = trained.course
         return self
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
@@ -136,7 +121,7 @@ class OnlineRanker(BaseEstimator):  # type: ignore[misc]
         """Mean NDCG@10 over the queries; a query weighs as much as its documents do on average."""
         check_is_fitted(self)
         rounds = self._rounds(X, y, qid, None, reset=False)
-        if len(rounds) == 1 and self.with_queries_ and qid is None and take_qid_column(X)[1] is None:
+        if self.with_queries_ and qid is None and take_qid_column(X)[1] is None:
             raise DataError(
                 "this ranker was fitted with query ids and cannot be scored without them: pass qid=..., "
                 "and in a search call sklearn.set_config(enable_metadata_routing=True) first"
@@ -146,36 +131,27 @@ class OnlineRanker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def coef_(self) -> Floats:
-        """The weights, one per (scaled) feature."""
+        """The weights, one per (scaled) feature, of a linear ranker."""
         check_is_fitted(self)
         return self.model_.coef
 
     @property
     def model_(self) -> Model:
         """The model as it stands, ready to be saved."""
-        names = getattr(self, "feature_names_in_", None)
-        return Model(
-            kind=self._algorithm.name,
-            parameters=self._algorithm.complete({p.name: getattr(self, p.name) for p in self._algorithm.parameters}),
-            state=self.learner_.state(),
-            n_features=self.n_features_in_,
-            feature_names=None if names is None else tuple(map(str, names)),
-            scaler=self.scaler_,
-        )
+        return replace(self._model, state=self.learner_.state())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model to a file that `ranktron.load` and the command line read."""
         check_is_fitted(self)
         self.model_.save(path)
 
-    def _begin(self, rounds: Rounds) -> None:
-        learner = self.make_learner(rounds.n_features)
-        self.scaler_ = fit_scaler(self.scale, rounds)
-        self.learner_ = learner
-        self.with_queries_ = len(rounds) > 1
+    def _own_parameters(self) -> dict[str, Any]:
+        return {p.name: getattr(self, p.name) for p in self._algorithm.parameters}
 
-    def _hears(self) -> FeedbackModel:
-        return feedback.full
+    def _adopt(self, model: Model, *, with_queries: bool) -> None:
+        self._model = model
+        self.learner_ = model.learner() if model.state else self.make_learner(model.n_features)
+        self.with_queries_ = with_queries
 
     def _schedule(self) -> Schedule:
         n_epochs, shuffle = (p.check(getattr(self, p.name)) for p in TRAINING)
@@ -187,17 +163,35 @@ class OnlineRanker(BaseEstimator):  # type: ignore[misc]
         X, own_qid = take_qid_column(X)
         X, y = validate_data(self, X, y, reset=reset, dtype="numeric", y_numeric=True)
         qid = own_qid if qid is None and group is None else qid
-        return Rounds.from_arrays(X, y, qid, group)
+        return Rounds.from_arrays(X, y, qid, group, feature_names=getattr(self, "feature_names_in_", None))
 
     def _held_out(self, eval_set: Any, eval_qid: Any, eval_group: Any) -> Rounds | None:
         if eval_set is None:
             return None
-        # LightGBM and PyTerrier give lists of parts, scikit-learn users a pair: the first part is the one that counts
-        X, y = eval_set[0] if isinstance(eval_set, list) else eval_set
-        qid, group = (
-            part[0] if isinstance(eval_set, list) and part is not None else part for part in (eval_qid, eval_group)
-        )
-        return self._rounds(X, y, qid, group, reset=False)
+        # LightGBM and PyTerrier give lists of parts, others a single pair: the first part is the one that counts
+        if isinstance(eval_set, list):
+            eval_set, eval_qid, eval_group = (p if p is None else p[0] for p in (eval_set, eval_qid, eval_group))
+        X, y = eval_set
+        return self._rounds(X, y, eval_qid, eval_group, reset=False)
+
+
+class OnlineRanker(Ranker):
+    """A ranker that can go on learning: fitting is playing."""
+
+    __metadata_request__partial_fit: ClassVar = {"qid": True}
+
+    def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None) -> Self:
+        """Plays these lists once, in order, after all that came before. The first call fits the scaling."""
+        blank = not hasattr(self, "learner_")
+        rounds = self._rounds(X, y, qid, group, reset=blank)
+        if blank:
+            parameters = self._algorithm.complete(self._own_parameters())
+            scaler, names = fit_scaler(self.scale, rounds), rounds.feature_names
+            model = Model(self._algorithm.name, parameters, {}, rounds.n_features, feature_names=names, scaler=scaler)
+            self._adopt(model, with_queries=len(rounds) > 1)
+        for _ in play(self.learner_, scale(rounds, self._model.scaler), self.learner_.hears):
+            pass
+        return self
 
 
 def _query_weights(rounds: Rounds, sample_weight: Any) -> Floats | None:
@@ -209,18 +203,3 @@ def _query_weights(rounds: Rounds, sample_weight: Any) -> Floats | None:
     grouped = weights if rounds.rows is None else weights[rounds.rows]
     means: Floats = np.add.reduceat(grouped, rounds.offsets[:-1]) / np.diff(rounds.offsets)
     return means
-
-
-@_from_table("hinge")
-class HingePerceptron(OnlineRanker):
-    """A linear ranker that steps along the margin violations of a list whenever it misorders one.
-
-    Examples
-    --------
-    >>> from ranktron.simulate import Separable
-    >>> lists = Separable().rounds(200)
-    >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
-    >>> ranker = HingePerceptron(random_state=0).fit(lists.X, lists.labels, qid=qid)
-    >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.99
-    True
-    """
