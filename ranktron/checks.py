@@ -6,6 +6,7 @@ Each raises an `AssertionError` that says which property does not hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -144,10 +145,10 @@ def _check_odd_lists(make: Callable[[], Learner], rounds: Rounds, hear: Feedback
     X = np.concatenate([rounds.X[:1], np.ones((3, d), np.float32), rounds.X[:2]])
     odd = Rounds.from_arrays(X, [1, 0, 1, 2, 1, 1], group=[1, 3, 2])  # one document; all features tied; one grade
     _after(make(), odd, hear)
-    fixed = Rounds(*(np.ascontiguousarray(a) for a in (rounds.X, rounds.labels, rounds.offsets)), rounds.qids)
-    fixed.X.setflags(write=False)
-    fixed.labels.setflags(write=False)
-    _after(make(), fixed, hear)
+    unwritable = replace(rounds, X=rounds.X.copy(), labels=rounds.labels.copy())
+    unwritable.X.setflags(write=False)
+    unwritable.labels.setflags(write=False)
+    _after(make(), unwritable, hear)
 
 
 def _check_refusals(make: Callable[[], Learner], rounds: Rounds, hear: FeedbackModel) -> None:

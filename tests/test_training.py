@@ -65,18 +65,10 @@ def test_a_metric_to_be_minimised_keeps_the_lowest():
 
 def test_the_course_counts_and_averages():
     lists = Separable(features=4).rounds(30)
-    course, values = Course(), []
-    run(
-        hinge_perceptron(4),
-        lists,
-        Schedule(2),
-        course,
-        select=NDCG,
-        metrics=[NDCG],
-        watch=lambda t: values.append(t.values[0]),
-    )
+    course, turns = Course(), []
+    run(hinge_perceptron(4), lists, Schedule(2), course, select=NDCG, metrics=[NDCG], watch=turns.append)
     assert course.rounds == 60
-    assert course.averages()[0] == pytest.approx(np.mean(values))
+    assert course.averages()[0] == pytest.approx(np.mean([turn.values[0] for turn in turns]))
     assert course.curve[-1] == (60, course.averages())
 
 

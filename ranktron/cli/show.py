@@ -84,8 +84,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     from rich.table import Table
 
     cells = [[cell if isinstance(cell, str) else _number(cell) for cell in row] for row in rows]
-    style = {"box": box.SIMPLE_HEAD, "pad_edge": False, "title_justify": "left"}
-    shown = Table(title=title or None, show_header=any(columns), **style)
+    shown = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.show_header = any(columns)
     for j, name in enumerate(columns):
         is_text = all(_is_text(row[j]) for row in cells)
         shown.add_column(name, justify="left" if is_text else "right", overflow="fold")

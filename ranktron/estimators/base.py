@@ -52,7 +52,7 @@ def from_table(name: str) -> Callable[[R], R]:
         described = "\n".join(f"    {p.name} : default {p.default!r}\n        {p.help}" for p in parameters)
         before, after = (cls.__doc__ or "").split("    Examples\n", 1)
         cls.__doc__ = f"{before}    Parameters\n    ----------\n{described}\n\n    Examples\n{after}"
-        cls.__init__ = __init__  # type: ignore[misc]
+        cls.__init__ = __init__  # type: ignore[method-assign]
         cls._algorithm = algorithm
         return cls
 
