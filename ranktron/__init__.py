@@ -26,7 +26,7 @@ _HOMES = {
     "evaluate": "ranktron.metrics",
     "compare": "ranktron.metrics",
     "Evaluation": "ranktron.metrics",
-    "play": "ranktron.play",
+    "play": "ranktron.loop",
     "Model": "ranktron.model",
     "load": "ranktron.model",
     **{algorithm.estimator: "ranktron.estimators" for algorithm in ALGORITHMS.values()},

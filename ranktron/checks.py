@@ -14,7 +14,7 @@ import numpy as np
 from ranktron import feedback
 from ranktron.archive import pack, unpack
 from ranktron.errors import DataError
-from ranktron.play import play
+from ranktron.loop import play
 from ranktron.rounds import Rounds
 from ranktron.types import Feedback, FeedbackModel, Floats, Learner, Ranking, Surrogate
 

@@ -8,9 +8,9 @@ from time import perf_counter
 from typing import Any
 
 from ranktron.algorithms import algorithm, stored_algorithm
+from ranktron.loop import play
 from ranktron.metrics import Metric, evaluate, metric
 from ranktron.model import Model
-from ranktron.play import play
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Course, Schedule

@@ -122,3 +122,11 @@ def test_the_tree_does_not_name_this_machine():
         path = ROOT / name
         if path.suffix in {".py", ".md", ".toml"} and path.is_file():
             assert not re.search(r"/(home|root|work)/\w", path.read_text()), f"{name} names a path of one machine"
+
+
+def test_public_functions_are_not_shadowed_by_modules():
+    python(
+        "import ranktron.loop, ranktron.training, ranktron; assert callable(ranktron.play) and ranktron.play.__doc__"
+    )
+    for name, home in ranktron._HOMES.items():
+        assert name != home.rpartition(".")[2], f"{name} would be hidden by the module of the same name"

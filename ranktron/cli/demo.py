@@ -61,7 +61,7 @@ def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool
 
     from ranktron import feedback
     from ranktron.algorithms import algorithm
-    from ranktron.play import play
+    from ranktron.loop import play
 
     learners = {f"hinge, eta={eta:g}": algorithm("hinge").learner(rounds.n_features, {"eta": eta}) for eta in STEPS}
     turns = {name: play(learner, rounds, feedback.full, [ndcg]) for name, learner in learners.items()}
