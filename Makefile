@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test check lint fast bench clean
+.PHONY: demo test check lint fast bench forget clean
 
 demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
 
-test: $(VENV)/installed-dev lint
+test: $(VENV)/installed-dev forget lint
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
 	@echo "make test: all is well"
 
@@ -39,6 +39,10 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install -q -e '.[dev]'
 	touch $@ $(VENV)/installed
+
+# numba does not notice when a kernel in another file changes: this makes it compile everything anew
+forget:
+	find ranktron -name '*.nb[ic]' -delete
 
 clean:
 	rm -rf $(VENV) out build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -9,6 +9,10 @@ settings.register_profile("ranktron", deadline=None, derandomize=True)
 settings.load_profile("ranktron")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--write-docs", action="store_true", help="write the tables that docs take from the code")
+
+
 @pytest.fixture(scope="session")
 def data_dir():
     """The folder of real data sets, or skip."""
