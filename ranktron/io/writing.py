@@ -1,0 +1,60 @@
+"""Writing LETOR text: the shortest digits that read back as the same 32-bit numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.io.opening import compressing
+from ranktron.rounds import Rounds
+
+ROWS = 4096
+MOST_WORDS = 1_000_000
+
+
+class Digits(dict[int, str]):
+    """The shortest decimal of each 32-bit number, by its bits; remembered, since features repeat themselves."""
+
+    def __missing__(self, bits: int) -> str:
+        if len(self) >= MOST_WORDS:
+            self.clear()
+        text = self[bits] = str(np.int32(bits).view(np.float32)).removesuffix(".0")
+        return text
+
+
+def write_text(rounds: Rounds, path: Path) -> None:
+    """Writes one line per document, with every feature, so that the number of features is kept."""
+    form = " ".join(f"{j + rounds.first_index}:%s" for j in range(rounds.n_features))
+    qids = [_word(qid, path) for qid in rounds.qids.tolist()]
+    owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
+    ends = _endings(rounds, path)
+    digits = Digits()
+    with compressing(path) as file:
+        for a in range(0, len(rounds.X), ROWS):
+            rows = np.ascontiguousarray(rounds.X[a : a + ROWS]).view(np.int32).tolist()
+            labels = rounds.labels[a : a + ROWS].tolist()
+            lines = [
+                f"{_label(label)} qid:{qids[owners[i]]} {form % tuple([digits[bits] for bits in row])}{ends[i]}"
+                for i, (label, row) in enumerate(zip(labels, rows, strict=True), start=a)
+            ]
+            file.write(("\n".join(lines) + "\n").encode())
+
+
+def _label(label: float) -> str:
+    return repr(label).removesuffix(".0")
+
+
+def _endings(rounds: Rounds, path: Path) -> list[str]:
+    if rounds.docids is None:
+        return [""] * len(rounds.X)
+    return [f" #docid = {_word(docid, path)}" if docid != "" else "" for docid in rounds.docids.tolist()]
+
+
+def _word(name: Any, path: Path) -> str:
+    word = str(name)
+    if not word or "#" in word or any(c <= " " for c in word):
+        raise DataError(f"{path}: {word!r} cannot be written to a text file: it is empty or has blanks or '#' in it")
+    return word
