@@ -7,12 +7,9 @@ does not know.
 from __future__ import annotations
 
 import json
-import os
 import struct
-import tempfile
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,31 +59,6 @@ def unpack(data: bytes, name: str = "the file") -> dict[str, Any]:
             raise
         raise DataError(f"{name} is not a Ranktron model: {error}") from None
     return content
-
-
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Writes a file whole or not at all: a temporary file beside it, flushed to disk, then renamed."""
-    target = Path(path)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise DataError(f"cannot write {target}: {error.strerror}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _without_arrays(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:

@@ -1,4 +1,4 @@
-"""What counts as a mistake: rules (scores, labels) -> bool under the worst tie-breaking.
+"""What counts as a mistake: rules (scores, labels) -> bool under the worst tie-breaking of a measure.
 
 Scores are compared as float32, as everywhere where they decide an order. The rules never sort: at w = 0 all scores
 tie, and a rule that trusted the input order would call a list that happens to be sorted by relevance perfect.
@@ -8,36 +8,101 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ranktron.errors import DataError
 from ranktron.kernels import grades, kernel
-from ranktron.types import Floats
+from ranktron.metrics import Metric
+from ranktron.types import Floats, Mistake
 
 
 @kernel
-def _misordered(scores: Floats, labels: Floats) -> bool:
-    codes, count = grades(labels)
+def misordered(scores: Floats, labels: Floats, k: int, binary: bool) -> bool:
+    """Whether NDCG@k (k = 0: of the whole list; `binary`: AP) would lose anything under the worst tie-breaking.
+
+    Let g be the k-th largest label. Nothing is lost if every grade above g stands strictly above everything lower,
+    and enough documents of grade g to fill the first k stand above everything of lower grade than g.
+    """
+    m = scores.shape[0]
+    if binary:
+        codes, count = (labels > 0.0).astype(np.int64), 2
+    else:
+        codes, count = grades(labels)
+    sizes = np.zeros(count, np.int64)
     lowest = np.full(count, np.inf, np.float32)
     highest = np.full(count, -np.inf, np.float32)
-    for i in range(scores.shape[0]):
-        s = np.float32(scores[i])
-        lowest[codes[i]] = min(lowest[codes[i]], s)
-        highest[codes[i]] = max(highest[codes[i]], s)
-    below = np.float32(-np.inf)
-    for grade in range(1, count):
-        below = max(below, highest[grade - 1])
-        if not lowest[grade] > below:
-            return True
+    for i in range(m):
+        g, s = codes[i], np.float32(scores[i])
+        sizes[g] += 1
+        lowest[g] = min(lowest[g], s)
+        highest[g] = max(highest[g], s)
+    for g in range(1, count):
+        highest[g] = max(highest[g], highest[g - 1])
+    wanted = m if k == 0 else min(k, m)
+    for g in range(count - 1, 0, -1):
+        if wanted >= sizes[g]:
+            if not lowest[g] > highest[g - 1]:
+                return True
+            wanted -= sizes[g]
+            if wanted == 0:
+                return False
+        else:
+            above = 0
+            for i in range(m):
+                above += codes[i] == g and np.float32(scores[i]) > highest[g - 1]
+            return bool(above < wanted)
     return False
 
 
 @dataclass(frozen=True)
 class Misordered:
-    """A mistake unless every document scores above all documents of lower grade (NDCG ≠ 1).
+    """A mistake unless NDCG (or NDCG@k) is 1 under the worst tie-breaking.
 
     >>> Misordered()(np.array([2.0, 1.0]), np.array([1.0, 0.0]))
     False
     >>> Misordered()(np.array([1.0, 1.0]), np.array([1.0, 0.0]))
     True
+    >>> Misordered(k=1)(np.array([3.0, 1.0, 2.0]), np.array([2.0, 1.0, 0.0]))  # wrong, but below rank 1
+    False
+    """
+
+    k: int = 0
+
+    def __call__(self, scores: Floats, labels: Floats) -> bool:
+        return bool(misordered(scores, labels, self.k, False))
+
+
+@dataclass(frozen=True)
+class MisorderedBinary:
+    """A mistake unless AP is 1 under the worst tie-breaking, with every label above 0 relevant.
+
+    >>> MisorderedBinary()(np.array([1.0, 2.0, 0.0]), np.array([2.0, 1.0, 0.0]))
+    False
     """
 
     def __call__(self, scores: Floats, labels: Floats) -> bool:
-        return bool(_misordered(scores, labels))
+        return bool(misordered(scores, labels, 0, True))
+
+
+@dataclass(frozen=True)
+class Misclassified:
+    """A mistake unless every document lies strictly on its own side of 0 (label 0: the negative one).
+
+    >>> Misclassified()(np.array([0.0]), np.array([1.0]))
+    True
+    """
+
+    def __call__(self, scores: Floats, labels: Floats) -> bool:
+        return bool((np.where(labels > 0.0, scores, -scores) <= 0.0).any())
+
+
+def mistake_of(measure: Metric) -> Mistake:
+    """The rule that belongs to a measure.
+
+    >>> from ranktron.metrics import metric
+    >>> mistake_of(metric("ndcg@10"))
+    Misordered(k=10)
+    """
+    if measure.name == "ndcg":
+        return Misordered(measure.k or 0)
+    if measure.name == "map":
+        return MisorderedBinary()
+    raise DataError(f"there is no rule of mistakes for {measure}; there are rules for ndcg, ndcg@k and ap")

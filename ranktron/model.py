@@ -14,6 +14,7 @@ import numpy as np
 from ranktron import archive
 from ranktron.algorithms import FIXED, stored_algorithm
 from ranktron.errors import DataError
+from ranktron.files import atomically
 from ranktron.kernels import descending
 from ranktron.rounds import Rounds, take_qid_column
 from ranktron.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
@@ -173,7 +174,8 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model file, whole or not at all."""
-        archive.write_atomically(path, self.to_bytes())
+        with atomically(path) as file:
+            file.write(self.to_bytes())
 
     def _lists(self, X: Any, qid: Any) -> Rounds:
         return Rounds.from_arrays(X, np.zeros(len(X)), qid)

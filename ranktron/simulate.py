@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.rounds import Rounds
-from ranktron.types import Floats, Matrix, Round
+from ranktron.types import Floats, Learner, Matrix, Round
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Separable:
     documents: int = 20
     features: int = 20
     grades: int = 5
-    margin: float = 0.3
+    margin: float = 0.5
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -123,4 +123,51 @@ def _collect(lists: list[Round]) -> Rounds:
     )
 
 
-KINDS: dict[str, Callable[..., Separable | WebSearch]] = {"separable": Separable, "web": WebSearch}
+@dataclass(frozen=True)
+class Adversary:
+    """The adversary of Theorem 9: it looks at the learner's ranking before it labels the list.
+
+    Every deterministic learner loses at least 1 − 1/log2(3) of NDCG (and 1/2 of AP) in each of ⌊R²/γ²⌋ − 1 rounds,
+    although one vector ranks all of them perfectly with margin γ. Play it as `play(learner, adversary.against(learner),
+    feedback.full)`: it may ask the learner, because ranking changes nothing.
+
+    Examples
+    --------
+    >>> Adversary(radius=1.0, margin=0.25, documents=3).rounds_to_come
+    15
+    """
+
+    radius: float = 1.0
+    margin: float = 0.1
+    documents: int = 5
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.margin < self.radius < float("inf") or self.documents < 2:
+            raise DataError("the adversary needs 0 < margin < radius and at least 2 documents")
+
+    @property
+    def rounds_to_come(self) -> int:
+        return int(self.radius**2 / self.margin**2 + 1e-9) - 1
+
+    @property
+    def features(self) -> int:
+        return self.rounds_to_come + 1
+
+    def against(self, learner: Learner) -> Iterator[Round]:
+        """The lists that the learner gets wrong, one after the other."""
+        for i in range(self.rounds_to_come):
+            X = np.zeros((self.documents, self.features), np.float32)
+            X[2:, 0] = self.radius  # Eq. (25)
+            X[0, i + 1], X[1, i + 1] = self.radius, -self.radius
+            first = learner.rank(X, learner.rounds).order[0]
+            labels = np.zeros(self.documents)
+            labels[1 if first == 0 else 0] = 1.0
+            yield Round(X, labels, str(i))
+
+    def ranker(self, rounds: Iterable[Round]) -> Floats:
+        """The vector of Theorem 9's proof that ranks these lists perfectly; its length is at most 1/2."""
+        w = np.zeros(self.features)
+        w[0] = -self.margin / (2.0 * self.radius)
+        for i, round in enumerate(rounds):
+            w[i + 1] = (1.0 if round.labels[0] > round.labels[1] else -1.0) * self.margin / (2.0 * self.radius)
+        return w

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ranktron.errors import DataError
+from ranktron.types import Step
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,18 @@ class InversePower:
 
     def __call__(self, number: int) -> float:
         return float(self.eta * (number + 1.0) ** -self.power)
+
+
+def step_of(name: str, eta: float) -> Step:
+    """The step rule of that name.
+
+    >>> step_of("sqrt", 0.5)
+    InversePower(eta=0.5, power=0.5)
+    """
+    rules: dict[str, type[Constant] | type[InversePower]] = {"constant": Constant, "sqrt": InversePower}
+    if name not in rules:
+        raise DataError(f"there is no step rule {name!r}; choose from {', '.join(rules)}")
+    return rules[name](eta)
 
 
 def _check_positive(eta: float) -> None:

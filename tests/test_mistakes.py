@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranktron import metric
-from ranktron.mistakes import Misordered, _misordered
+from ranktron.mistakes import Misordered, misordered
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=6))
@@ -15,7 +15,7 @@ def test_a_mistake_is_a_loss_under_the_worst_tie_breaking(documents):
     shown = [np.array(p) for p in permutations(range(len(scores))) if (np.diff(scores[list(p)]) <= 0).all()]
     worst = min(metric("ndcg")(labels[order]) for order in shown)
     assert Misordered()(scores, labels) == (worst < 1.0 - 1e-12)
-    assert _misordered.py_func(scores, labels) == Misordered()(scores, labels)
+    assert misordered.py_func(scores, labels, 0, False) == Misordered()(scores, labels)
 
 
 def test_scores_that_differ_below_32_bits_tie():

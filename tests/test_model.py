@@ -125,7 +125,7 @@ def test_what_a_model_does_not_know_it_refuses(changes, words):
 def test_files_that_cannot_be_read_or_written(tmp_path):
     with pytest.raises(DataError, match="cannot read"):
         load(tmp_path / "nothing")
-    with pytest.raises(DataError, match="cannot write"):
+    with pytest.raises(DataError, match="cannot be written"):
         trained().save(tmp_path / "no" / "folder")
     with pytest.raises(DataError, match=r"4 features.*has 3"):
         trained().predict(LISTS.X[:, :3])

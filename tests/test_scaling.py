@@ -45,7 +45,7 @@ def test_wrong_widths_and_names_are_refused():
 @pytest.mark.parametrize("name", ["none", "standard", "minmax"])
 def test_a_folded_model_scores_the_same(name):
     w = np.array([1.0, -2.0, 0.5, 3.0])
-    state = {"rounds": 1, "mistakes": 0, "w": w, "lag": np.zeros(4)}
+    state = {"rounds": 1, "mistakes": 0, "w": w, "lag": np.zeros(4), "sums": np.zeros(3)}
     model = Model("hinge", {}, state, 4, scaler=fit_scaler(name, LISTS))
     folded = model.folded()
     assert folded.scaler is None
@@ -54,7 +54,7 @@ def test_a_folded_model_scores_the_same(name):
 
 
 def test_per_query_scaling_cannot_be_folded_and_needs_query_ids():
-    state = {"rounds": 1, "mistakes": 0, "w": np.ones(4), "lag": np.zeros(4)}
+    state = {"rounds": 1, "mistakes": 0, "w": np.ones(4), "lag": np.zeros(4), "sums": np.zeros(3)}
     model = Model("hinge", {}, state, 4, scaler=fit_scaler("minmax-query", LISTS))
     with pytest.raises(DataError, match="cannot be folded"):
         model.folded()

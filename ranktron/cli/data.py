@@ -96,11 +96,13 @@ def convert(source: str, target: str, null: str, as_json: bool) -> None:
 
     Example: ranktron convert train.txt train.rounds
     """
-    from ranktron.io import write
+    from ranktron.io import verify, write
 
     rounds = read(source, null)
     with working(f"writing {target}"):
         write(rounds, target)
+        if target.endswith(".rounds"):
+            verify(target)
     if as_json:
         print_json({"queries": len(rounds), "documents": len(rounds.labels), "out": target})
         return
@@ -111,7 +113,7 @@ def convert(source: str, target: str, null: str, as_json: bool) -> None:
 @click.argument("kind", type=click.Choice(["separable", "web"]))
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--queries", default=1000, show_default=True, type=click.IntRange(1), help="Number of lists.")
-@click.option("--margin", default=0.3, show_default=True, help="Margin of the separable lists.")
+@click.option("--margin", default=0.5, show_default=True, help="Margin of the separable lists.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed.")
 @as_json
 def simulate(kind: str, target: str, queries: int, margin: float, seed: int, as_json: bool) -> None:

@@ -32,7 +32,7 @@ def rank(model: str, data: str, out: str, style: str, null: str, as_json: bool) 
 
     Example: ranktron rank my.model test.txt -o run.txt --format trec
     """
-    from ranktron.archive import write_atomically
+    from ranktron.files import atomically
     from ranktron.model import load
 
     loaded = load(model)
@@ -40,7 +40,8 @@ def rank(model: str, data: str, out: str, style: str, null: str, as_json: bool) 
     scores = loaded.score_rounds(rounds)
     if style == "scores":
         lines = "".join(f"{score!r}\n" for score in rounds.restore(scores).tolist())
-        write_atomically(out, lines.encode("ascii"))
+        with atomically(out) as file:
+            file.write(lines.encode("ascii"))
     else:
         from ranktron.io import write_run
 

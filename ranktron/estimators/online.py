@@ -16,3 +16,50 @@ class HingePerceptron(OnlineRanker):
     >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.99
     True
     """
+
+
+@from_table("slam")
+class SLAMPerceptron(OnlineRanker):
+    """The perceptron for NDCG, NDCG@k or AP: one step on a large-margin bound of the measure, on its mistakes only.
+
+    On noisy data set `fraction` (0.3 is a good start): see the documentation on choosing a learner.
+
+    Examples
+    --------
+    >>> from ranktron.simulate import Separable
+    >>> lists = Separable().rounds(200)
+    >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
+    >>> ranker = SLAMPerceptron(random_state=0).fit(lists.X, lists.labels, qid=qid)
+    >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.99
+    True
+    """
+
+
+@from_table("minimax")
+class MinimaxPerceptron(OnlineRanker):
+    """The perceptron of the worst pair: on separable data no deterministic learner has a better guarantee.
+
+    Examples
+    --------
+    >>> from ranktron.simulate import Separable
+    >>> lists = Separable().rounds(200)
+    >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
+    >>> ranker = MinimaxPerceptron(random_state=0).fit(lists.X, lists.labels, qid=qid)
+    >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.99
+    True
+    """
+
+
+@from_table("listnet")
+class OnlineListNet(OnlineRanker):
+    """Online gradient descent on ListNet's cross-entropy: a strong linear baseline on noisy data.
+
+    Examples
+    --------
+    >>> from ranktron.simulate import Separable
+    >>> lists = Separable().rounds(200)
+    >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
+    >>> ranker = OnlineListNet(random_state=0).fit(lists.X, lists.labels, qid=qid)
+    >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.95
+    True
+    """

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ranktron.errors import DataError, MissingExtra
+from ranktron.files import atomically
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -117,22 +118,6 @@ def mapped(path: Path) -> mmap.mmap:
         if file.tell() == 0:
             raise DataError(f"{path}: the file is empty")
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-@contextmanager
-def atomically(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a file for writing that takes its place only when it is complete and on disk."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(draft, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 @contextmanager

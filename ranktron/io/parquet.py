@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError, MissingExtra
+from ranktron.files import atomically
 from ranktron.io.assembling import assemble, fitted_features, room_for
 from ranktron.io.nulls import placeholder
-from ranktron.io.opening import atomically
 from ranktron.io.streaming import Run
 from ranktron.rounds import Rounds
 from ranktron.types import Matrix

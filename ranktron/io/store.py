@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
+from ranktron.files import atomically
 from ranktron.io.assembling import fitted_features
-from ranktron.io.opening import STORE_MAGIC, atomically, kind_of, readable
+from ranktron.io.opening import STORE_MAGIC, kind_of, readable
 from ranktron.io.streaming import Run
 from ranktron.rounds import Rounds
 

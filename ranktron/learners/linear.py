@@ -39,12 +39,14 @@ class Linear:
     average: bool = False
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
+    sums: Floats = field(init=False, repr=False)
     w: Floats = field(init=False, repr=False)
     lag: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.w = np.zeros(self.n_features)
         self.lag = np.zeros(self.n_features)  # Σ t δ_t, so that the mean of w_1 … w_T is w_{T+1} − lag / T
+        self.sums = np.zeros(3)  # Σ f_t(w_t), Σ η_t f_t(w_t), Σ η_t² |z_t|²: what a certificate of the run needs
         self._direction = np.zeros(self.n_features)
 
     @property
@@ -72,7 +74,7 @@ class Linear:
         """Learns from what was observed and returns the surrogate's loss (0 where nothing was wrong)."""
         scores, bad = observed(ranking.scores, feedback.items, feedback.labels)
         if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:
-            raise DataError(_why_refused(ranking, feedback, bad))
+            raise DataError(why_refused(ranking, feedback, bad))
         if self.mistake is not None and not self.mistake(scores, feedback.labels):
             self.rounds += 1
             return 0.0
@@ -86,14 +88,18 @@ class Linear:
         self.rounds += 1
         self.mistakes += loss > 0.0
         move(self.w, self.lag, self._direction, eta, float(self.rounds))
+        self.sums += (loss, eta * loss, eta * eta * squared)
         return loss
 
     def state(self) -> State:
-        return {"rounds": self.rounds, "mistakes": self.mistakes, "w": self.w.copy(), "lag": self.lag.copy()}
+        arrays = {"w": self.w.copy(), "lag": self.lag.copy(), "sums": self.sums.copy()}
+        return {"rounds": self.rounds, "mistakes": self.mistakes, **arrays}
 
     def restore(self, state: State) -> None:
         w, lag = (as_weights(state[name], self.n_features) for name in ("w", "lag"))
-        self.rounds, self.mistakes, self.w, self.lag = int(state["rounds"]), int(state["mistakes"]), w, lag
+        sums = as_weights(state["sums"], 3)
+        self.rounds, self.mistakes = int(state["rounds"]), int(state["mistakes"])
+        self.w, self.lag, self.sums = w, lag, sums
 
 
 def as_weights(kept: Floats, n_features: int) -> Floats:
@@ -104,7 +110,8 @@ def as_weights(kept: Floats, n_features: int) -> Floats:
     return weights
 
 
-def _why_refused(ranking: Ranking, feedback: Feedback, bad: int) -> str:
+def why_refused(ranking: Ranking, feedback: Feedback, bad: int) -> str:
+    """Says in words what `observed` found wrong with the observation at `bad`."""
     m = ranking.scores.shape[0]
     if bad < 0:
         return f"the ranking was made for a list of {m} documents, this list has another length"

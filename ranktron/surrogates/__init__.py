@@ -4,6 +4,10 @@ A surrogate is called with the scores and the labels of one list and answers (lo
 features: the learner carries the gradient back to its weights.
 """
 
+from ranktron.surrogates.classification import ClassificationHinge
+from ranktron.surrogates.listnet import ListNet
 from ranktron.surrogates.pairwise_hinge import MeanPairwiseHinge, PairwiseHinge
+from ranktron.surrogates.slam import SLAM
+from ranktron.surrogates.worst_pair import WorstPair
 
-__all__ = ["MeanPairwiseHinge", "PairwiseHinge"]
+__all__ = ["SLAM", "ClassificationHinge", "ListNet", "MeanPairwiseHinge", "PairwiseHinge", "WorstPair"]

@@ -1,0 +1,15 @@
+"""Algorithm 1 of Chaudhuri and Tewari: the perceptron for classification, on lists of one document."""
+
+from ranktron.learners.linear import Linear
+from ranktron.mistakes import Misclassified
+from ranktron.steps import Constant
+from ranktron.surrogates import ClassificationHinge
+
+
+def classification_perceptron(n_features: int, eta: float = 1.0, average: bool = False) -> Linear:
+    """Composes the hinge of classification with updates on mistakes: w += η y x.
+
+    >>> classification_perceptron(3).mistake
+    Misclassified()
+    """
+    return Linear(n_features, ClassificationHinge(), Constant(eta), Misclassified(), average)

@@ -1,0 +1,14 @@
+"""Online ListNet: gradient descent on the cross-entropy, in every round."""
+
+from ranktron.learners.linear import Linear
+from ranktron.steps import step_of
+from ranktron.surrogates import ListNet
+
+
+def online_listnet(n_features: int, eta: float = 0.1, step: str = "sqrt", average: bool = False) -> Linear:
+    """Composes ListNet's cross-entropy with a step eta/√t (or a constant one); it learns from every round.
+
+    >>> online_listnet(3, eta=0.5).step
+    InversePower(eta=0.5, power=0.5)
+    """
+    return Linear(n_features, ListNet(), step_of(step, eta), None, average)

@@ -1,0 +1,15 @@
+"""Algorithm 3 of Chaudhuri and Tewari: the perceptron that meets the lower bound, and needs no learning rate."""
+
+from ranktron.learners.linear import Linear
+from ranktron.mistakes import Misordered
+from ranktron.steps import Constant
+from ranktron.surrogates import WorstPair
+
+
+def minimax_perceptron(n_features: int, eta: float = 1.0, average: bool = False) -> Linear:
+    """Composes the worst pair of a list with updates on mistakes.
+
+    >>> minimax_perceptron(3).surrogate
+    WorstPair(margin=1.0)
+    """
+    return Linear(n_features, WorstPair(), Constant(eta), Misordered(), average)

@@ -1,0 +1,201 @@
+"""The theorems as running code: margins, radii, and every bound as a function.
+
+Letters are the papers': R the radius (longest row of X), γ a margin, L = Σ f_t(u) the comparator's cumulative loss,
+|u| its length, K = 4 m R² v_max. A bound with L = 0 is that of the separable case; |u| = 1/γ gives the corollaries.
+"""
+
+from __future__ import annotations
+
+from math import inf, log2, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels import grades, kernel
+from ranktron.rounds import Rounds
+from ranktron.surrogates import SLAM
+from ranktron.types import Floats, Integers, Matrix
+
+
+@kernel
+def _longest(X: Matrix) -> float:
+    longest = 0.0
+    for i in range(X.shape[0]):
+        squared = 0.0
+        for j in range(X.shape[1]):
+            squared += float(X[i, j]) * X[i, j]
+        longest = max(longest, squared)
+    return float(np.sqrt(longest))
+
+
+@kernel
+def _closest_pair(scores: Floats, labels: Floats) -> tuple[float, int, int]:
+    """The smallest lead of a better document over a worse one: (lead, better, worse); infinite without pairs."""
+    codes, count = grades(labels)
+    lowest = np.full(count, -1, np.int64)
+    highest = np.full(count, -1, np.int64)
+    for i in range(scores.shape[0]):
+        g = codes[i]
+        if lowest[g] < 0 or scores[i] < scores[lowest[g]]:
+            lowest[g] = i
+        if highest[g] < 0 or scores[i] > scores[highest[g]]:
+            highest[g] = i
+    lead, better, worse = np.inf, -1, -1
+    below = highest[0]
+    for g in range(1, count):
+        if scores[lowest[g]] - scores[below] < lead:
+            lead, better, worse = scores[lowest[g]] - scores[below], lowest[g], below
+        if scores[highest[g]] > scores[below]:
+            below = highest[g]
+    return lead, better, worse
+
+
+def radius(rounds: Rounds) -> float:
+    """The length of the longest row: R_X, the 1→2 norm of Xᵀ.
+
+    >>> radius(Rounds.from_arrays([[3.0, 4.0], [1.0, 0.0]], [0, 1]))
+    5.0
+    """
+    return float(_longest(rounds.X))
+
+
+def margin(w: Floats, rounds: Rounds) -> float:
+    """The margin of w's direction on a data set, Eq. (21): negative where a pair is misordered, infinite without pairs.
+
+    >>> margin(np.array([2.0]), Rounds.from_arrays([[3.0], [1.0]], [1, 0]))
+    2.0
+    """
+    length = float(np.linalg.norm(w))
+    if length == 0.0:
+        raise DataError("the zero vector has no direction and so no margin")
+    return min(_leads(w / length, rounds)[0])
+
+
+def _leads(w: Floats, rounds: Rounds) -> tuple[list[float], list[Integers]]:
+    """The smallest lead of each list, and the two rows of X it is between."""
+    scores = rounds.X.astype(np.float64) @ w
+    leads, pairs = [], []
+    for q in range(len(rounds)):
+        a, b = rounds.offsets[q], rounds.offsets[q + 1]
+        lead, better, worse = _closest_pair(scores[a:b], rounds.labels[a:b])
+        leads.append(float(lead))
+        pairs.append(np.array([a + better, a + worse]))
+    return leads, pairs
+
+
+class Separation(NamedTuple):
+    """The best margin that any unit vector has on a data set, and that vector; margin 0 if none separates it."""
+
+    margin: float
+    ranker: Floats
+
+    @property
+    def separable(self) -> bool:
+        return self.margin > 0.0
+
+
+def best_margin(rounds: Rounds, tolerance: float = 1e-3, rows: int = 400) -> Separation:
+    """Solves the hard-margin problem: min |w| such that every better document leads every worse one by 1.
+
+    Cutting planes: the closest pair of each list joins the working set, on which the problem is solved exactly as a
+    least-distance problem by non-negative least squares, until no pair falls short by more than `tolerance`.
+
+    >>> found = best_margin(Rounds.from_arrays([[3.0, 0.0], [1.0, 0.0]], [1, 0]))
+    >>> found.separable, round(found.margin, 6)
+    (True, 2.0)
+    """
+    from scipy.optimize import nnls
+
+    d = rounds.n_features
+    differences = np.zeros((0, d))
+    w = np.zeros(d)
+    while True:
+        leads, pairs = _leads(w, rounds)
+        short = sorted((lead, q) for q, lead in enumerate(leads) if lead < 1.0 - tolerance)
+        if not short:
+            length = float(np.linalg.norm(w))
+            return Separation(min(leads) / length, w / length) if length else Separation(inf, w)
+        chosen = np.array([pairs[q] for _, q in short[:rows]])
+        new = rounds.X[chosen[:, 0]].astype(float) - rounds.X[chosen[:, 1]]
+        differences = np.unique(np.vstack([differences, new]), axis=0)
+        solution, _ = nnls(np.vstack([differences.T, np.ones(len(differences))]), np.append(np.zeros(d), 1.0))
+        residual = 1.0 - solution.sum()
+        if residual <= 1e-9:
+            return Separation(0.0, np.zeros(d))
+        w = differences.T @ solution / residual
+
+
+def largest_weight_ratio(rounds: Rounds, surrogate: SLAM) -> float:
+    """v_max: the largest ratio of two positive weights within a list; 1 for AP.
+
+    It depends on the labels alone, as exchanging documents within a grade exchanges their weights.
+    """
+    ratio = 1.0
+    for round in rounds:
+        v = surrogate.weights(np.zeros(len(round.labels)), round.labels)
+        positive = v[v > 0.0]
+        if len(positive):
+            ratio = max(ratio, float(positive.max() / positive.min()))
+    return ratio
+
+
+def weight_ratio_limit(grade: float, positions: int) -> float:
+    """What v_max cannot exceed: (2^n − 1) log2(m + 1) for grades up to n and m (or k) positions.
+
+    >>> weight_ratio_limit(1, 3)
+    2.0
+    """
+    return float((2.0**grade - 1.0) * log2(positions + 1.0))
+
+
+def slam_constant(positions: int, R: float, v_max: float) -> float:
+    """K = 4 m R² v_max of Theorem 6; with k for m, of Theorem 8."""
+    return 4.0 * positions * R * R * v_max
+
+
+def square_root_trick(b: float, c: float) -> float:
+    """The x that x − b√x − c ≤ 0 cannot exceed: b² + c + b√c."""
+    return b * b + c + b * sqrt(c)
+
+
+def bound(L: float, norm: float, K: float) -> float:
+    """The form that all three theorems share: L + |u| √(K L) + K |u|².
+
+    With K = R² the classification perceptron's (Eq. 5), with `slam_constant` Algorithm 2's (Eq. 19 and 22, with the
+    factor v_max under the root that Eq. 19 as printed has lost), with K = 4 R² Algorithm 3's (Eq. 30).
+
+    >>> bound(0.0, 2.0, 9.0)
+    36.0
+    """
+    return L + norm * sqrt(K * L) + K * norm * norm
+
+
+def bound_at(eta: float, L: float, norm: float, K: float) -> float:
+    """What Algorithm 2 guarantees at the eta it ran with, for eta < 2/K: (L + |u|²/(2η)) / (1 − ηK/2).
+
+    The theorem's own form optimises eta afterwards; at eta = 1/K this one has its separable constant K |u|².
+
+    >>> bound_at(0.25, 0.0, 3.0, 4.0) == bound(0.0, 3.0, 4.0)
+    True
+    """
+    if not eta < 2.0 / K:
+        return inf
+    return (L + norm * norm / (2.0 * eta)) / (1.0 - eta * K / 2.0)
+
+
+def bound_for_any_eta(eta: float, L: float, norm: float, R: float) -> float:
+    """Ours, not the paper's: Algorithm 2 at every eta, without m, k or v_max; K' = 4 R² + 2/η in the common form.
+
+    The proof is in the documentation of the paper.
+
+    >>> bound_for_any_eta(2.0, 0.0, 1.0, 1.0)
+    5.0
+    """
+    return bound(L, norm, 4.0 * R * R + 2.0 / eta)
+
+
+def lower_bound(R: float, gamma: float, measure: str = "ndcg") -> float:
+    """What some separable stream costs any deterministic learner (Theorem 9): ⌊R²/γ²⌋ − 1 times a least loss."""
+    least = 1.0 - 1.0 / log2(3.0) if measure == "ndcg" else 0.5
+    return max(0, int(R * R / (gamma * gamma) + 1e-9) - 1) * least
