@@ -27,11 +27,16 @@ _HOMES = {
     "compare": "ranktron.metrics",
     "Evaluation": "ranktron.metrics",
     "play": "ranktron.loop",
+    "play_many": "ranktron.fused",
     "Model": "ranktron.model",
     "load": "ranktron.model",
     **{algorithm.estimator: "ranktron.estimators" for algorithm in ALGORITHMS.values()},
+    "PredtronClassifier": "ranktron.estimators",
+    "PredtronOrdinal": "ranktron.estimators",
+    "PredtronMultilabel": "ranktron.estimators",
+    "PredtronLabelRanker": "ranktron.estimators",
 }
-_ROOMS = ("feedback", "io", "learners", "metrics", "mistakes", "simulate", "steps", "streams", "surrogates")
+_ROOMS = ("feedback", "io", "learners", "metrics", "mistakes", "predtron", "simulate", "steps", "streams", "surrogates")
 
 __all__ = ["DataError", "MissingExtra", "RanktronError", "__version__", *_HOMES, *_ROOMS]
 

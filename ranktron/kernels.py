@@ -27,6 +27,7 @@ def dot_kernel(function: F) -> F:
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=anyhow)(function))
 
 
+_FEW = 32  # so few documents are sorted by insertion
 _SMALL = 32  # labels below this that are whole numbers are graded without sorting
 
 
@@ -81,30 +82,102 @@ def move(w: Floats, lag: Floats, direction: Floats, eta: float, t: float) -> Non
 
 
 @kernel
+def add_up(sums: Floats, loss: float, eta: float, squared: float) -> None:
+    """Adds a round to Σ f_t(w_t), Σ η_t f_t(w_t) and Σ η_t² |z_t|²."""
+    sums[0] += loss
+    sums[1] += eta * loss
+    sums[2] += eta * squared * eta
+
+
+@kernel
+def _insertion_sorted(keys: npt.NDArray[np.uint32]) -> Integers:
+    order = np.arange(keys.shape[0])
+    for i in range(1, keys.shape[0]):
+        place = i
+        while place > 0 and keys[order[place - 1]] > keys[i]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = i
+    return order
+
+
+@kernel
+def _radix_sorted(keys: npt.NDArray[np.uint32]) -> Integers:
+    """Four stable passes over bytes without a comparison, which a processor would guess wrong half of the time."""
+    m = keys.shape[0]
+    counts = np.zeros((4, 256), np.int32)
+    for i in range(m):
+        for digit in range(4):
+            counts[digit, (keys[i] >> np.uint32(8 * digit)) & np.uint32(255)] += 1
+    order, other = np.arange(m), np.empty(m, np.int64)
+    for digit in range(4):
+        shift = np.uint32(8 * digit)
+        if counts[digit, (keys[0] >> shift) & np.uint32(255)] == m:
+            continue  # all keys agree in this byte
+        place = 0
+        for value in range(256):
+            count = counts[digit, value]
+            counts[digit, value] = place
+            place += count
+        for i in range(m):
+            value = (keys[order[i]] >> shift) & np.uint32(255)
+            other[counts[digit, value]] = order[i]
+            counts[digit, value] += 1
+        order, other = other, order
+    return order
+
+
+@kernel
+def _falling_keys(scores: Floats) -> npt.NDArray[np.uint32]:
+    """Bits of the scores as float32 that, as whole numbers, grow as the scores fall."""
+    singles = scores.astype(np.float32) + np.float32(0.0)  # -0.0 and 0.0 are one score
+    keys = singles.view(np.uint32)
+    for i in range(scores.shape[0]):
+        keys[i] = keys[i] if keys[i] >> np.uint32(31) else ~(keys[i] | np.uint32(0x80000000))
+    return keys
+
+
+@kernel
 def descending(scores: Floats) -> Integers:
     """Orders documents by score, best first; equal scores (as float32) keep their input order.
-
-    A score and its document share one 64-bit key (float32 bits that sort like numbers, then the index), so that one
-    sort of plain integers does the work.
 
     >>> descending(np.array([0.5, 2.0, 0.5]))
     array([1, 0, 2])
     """
-    keys = np.empty(scores.shape[0], np.uint64)
-    singles = scores.astype(np.float32)
-    for i in range(scores.shape[0]):
-        if singles[i] == 0.0:
-            singles[i] = 0.0  # -0.0 and 0.0 are one score
-    bits = singles.view(np.uint32)
-    for i in range(scores.shape[0]):
-        b = bits[i]
-        ascending = ~b if b >> np.uint32(31) else b | np.uint32(0x80000000)
-        keys[i] = (np.uint64(~np.uint32(ascending)) << np.uint64(32)) | np.uint64(i)
-    keys.sort()
-    order = np.empty(scores.shape[0], np.int64)
-    for i in range(scores.shape[0]):
-        order[i] = np.int64(keys[i] & np.uint64(0xFFFFFFFF))
+    keys = _falling_keys(scores)
+    return _insertion_sorted(keys) if scores.shape[0] <= _FEW else _radix_sorted(keys)
+
+
+@kernel
+def leading(scores: Floats, k: int) -> Integers:
+    """An order whose first k places are those of `descending`, and whose other places are not in order.
+
+    >>> leading(np.array([0.5, 2.0, 0.0, 1.0]), 2)[:2]
+    array([1, 3])
+    """
+    keys = _falling_keys(scores)
+    m = scores.shape[0]
+    order = np.arange(m)
+    for i in range(1, m):
+        if i < k or keys[i] < keys[order[k - 1]]:
+            place = min(i, k - 1)
+            order[i] = order[place]
+            while place > 0 and keys[order[place - 1]] > keys[i]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = i
     return order
+
+
+@kernel
+def is_full(items: Integers, labels: Floats, m: int) -> bool:
+    """Whether feedback is on every document of the list in its order, with labels that can be."""
+    if items.shape[0] != m:
+        return False
+    full = True
+    for i in range(m):
+        full &= items[i] == i and 0.0 <= labels[i] < np.inf
+    return full
 
 
 @kernel

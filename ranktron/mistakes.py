@@ -11,21 +11,17 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels import grades, kernel
 from ranktron.metrics import Metric
-from ranktron.types import Floats, Mistake
+from ranktron.types import Floats, Integers, Mistake
 
 
 @kernel
-def misordered(scores: Floats, labels: Floats, k: int, binary: bool) -> bool:
-    """Whether NDCG@k (k = 0: of the whole list; `binary`: AP) would lose anything under the worst tie-breaking.
+def misordered_grades(scores: Floats, codes: Integers, count: int, k: int) -> bool:
+    """Whether NDCG@k (k = 0: of the whole list) of these grades would lose anything under the worst tie-breaking.
 
-    Let g be the k-th largest label. Nothing is lost if every grade above g stands strictly above everything lower,
+    Let g be the k-th largest grade. Nothing is lost if every grade above g stands strictly above everything lower,
     and enough documents of grade g to fill the first k stand above everything of lower grade than g.
     """
     m = scores.shape[0]
-    if binary:
-        codes, count = (labels > 0.0).astype(np.int64), 2
-    else:
-        codes, count = grades(labels)
     sizes = np.zeros(count, np.int64)
     lowest = np.full(count, np.inf, np.float32)
     highest = np.full(count, -np.inf, np.float32)
@@ -50,6 +46,15 @@ def misordered(scores: Floats, labels: Floats, k: int, binary: bool) -> bool:
                 above += codes[i] == g and np.float32(scores[i]) > highest[g - 1]
             return bool(above < wanted)
     return False
+
+
+@kernel
+def misordered(scores: Floats, labels: Floats, k: int, binary: bool) -> bool:
+    """The same from labels; `binary` is AP's rule: every label above 0 is relevant."""
+    if binary:
+        return misordered_grades(scores, (labels > 0.0).astype(np.int64), 2, 0)
+    codes, count = grades(labels)
+    return misordered_grades(scores, codes, count, k)
 
 
 @dataclass(frozen=True)

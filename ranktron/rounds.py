@@ -111,7 +111,7 @@ class Rounds:
 
     def __iter__(self) -> Iterator[Round]:
         X, labels, offsets = self.X, self.labels, self.offsets.tolist()
-        for q, qid in enumerate(self.qids):
+        for q, qid in enumerate(self.qids.tolist()):
             a, b = offsets[q], offsets[q + 1]
             yield Round(X[a:b], labels[a:b], qid)
 
@@ -124,7 +124,7 @@ class Rounds:
         if isinstance(which, int | np.integer):
             q = range(len(self))[which]
             a, b = self.offsets[q], self.offsets[q + 1]
-            return Round(self.X[a:b], self.labels[a:b], self.qids[q])
+            return Round(self.X[a:b], self.labels[a:b], self.qids[q : q + 1].tolist()[0])
         if isinstance(which, slice):
             start, stop, stride = which.indices(len(self))
             if stride == 1:

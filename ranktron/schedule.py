@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ranktron import streams
 from ranktron.errors import DataError
 from ranktron.rounds import Rounds
-from ranktron.types import Round, Turn
+from ranktron.types import Floats, Integers, Round, Turn
 
 
 @dataclass(frozen=True)
@@ -23,16 +25,23 @@ class Schedule:
         if self.epochs < 1:
             raise DataError(f"the number of epochs must be 1 or more, not {self.epochs}")
 
+    def queries(self, count: int, number: int, start: int = 0) -> Integers:
+        """The order of `count` queries in epoch `number`, from position `start` on."""
+        if self.shuffle:
+            return np.random.default_rng((self.seed, number)).permutation(count)[start:]
+        return np.arange(start, count)
+
     def epoch(self, rounds: Rounds, number: int, start: int = 0) -> Iterator[Round]:
         """The rounds of epoch `number`, from position `start` on."""
-        if self.shuffle:
-            return streams.shuffled(rounds, self.seed, number, start)
-        return streams.in_order(rounds, start)
+        return streams.each(rounds, self.queries(len(rounds), number, start))
 
 
 @dataclass
 class Course:
-    """Where training stands and what it has seen: filled while it runs, so that an interrupted run is not lost."""
+    """Where training stands and what it has seen: filled while it runs, so that an interrupted run is not lost.
+
+    `remarks` counts what a reader of the report should know, such as queries that teach nothing.
+    """
 
     epoch: int = 0
     position: int = 0
@@ -44,6 +53,7 @@ class Course:
     curve: list[tuple[int, tuple[float, ...]]] = field(default_factory=list)
     valid: list[dict[str, float]] = field(default_factory=list)
     interrupted: bool = False
+    remarks: dict[str, int] = field(default_factory=dict)
 
     def note(self, turn: Turn, every: int) -> None:
         """Counts a round, adds up its values and keeps every so-manieth time average for the curve."""
@@ -54,6 +64,18 @@ class Course:
             self.sums = [a + b for a, b in zip(self.sums or [0.0] * len(turn.values), turn.values, strict=True)]
             if self.rounds % every == 0:
                 self.curve.append((self.rounds, self.averages()))
+
+    def note_all(self, losses: Floats, values: Floats, every: int) -> None:
+        """Notes many rounds at once, as if one by one."""
+        before = self.rounds
+        self.position += len(losses)
+        self.rounds += len(losses)
+        self.mistakes += int(np.count_nonzero(losses > 0.0))
+        if values.shape[1]:
+            sums = np.cumsum(np.vstack([self.sums or np.zeros(values.shape[1]), values]), axis=0)
+            for n in range(every - before % every, len(losses) + 1, every):
+                self.curve.append((before + n, tuple((sums[n] / (before + n)).tolist())))
+            self.sums = sums[-1].tolist()
 
     def averages(self) -> tuple[float, ...]:
         """The time averages of the metrics so far."""

@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 
 from ranktron.rounds import Rounds
-from ranktron.types import Round
+from ranktron.types import Integers, Round
 
 
 def shuffled(rounds: Rounds, seed: int, epoch: int = 0, start: int = 0) -> Iterator[Round]:
@@ -16,13 +16,13 @@ def shuffled(rounds: Rounds, seed: int, epoch: int = 0, start: int = 0) -> Itera
     >>> [str(round.qid) for round in shuffled(rounds, seed=0)]
     ['c', 'a', 'b']
     """
-    for query in np.random.default_rng((seed, epoch)).permutation(len(rounds))[start:]:
-        yield rounds[int(query)]
+    return each(rounds, np.random.default_rng((seed, epoch)).permutation(len(rounds))[start:])
 
 
-def in_order(rounds: Rounds, start: int = 0) -> Iterator[Round]:
-    """Yields all rounds as they stand, from position `start` on."""
-    return iter(rounds[start:])
+def each(rounds: Rounds, queries: Integers) -> Iterator[Round]:
+    """Yields some rounds, by their numbers."""
+    for query in queries.tolist():
+        yield rounds[query]
 
 
 def repeat(rounds: Iterable[Round], times: int) -> Iterator[Round]:

@@ -8,6 +8,9 @@ from time import perf_counter
 from typing import Any
 
 from ranktron.algorithms import algorithm, stored_algorithm
+from ranktron.fused import play_pass, recipe_of
+from ranktron.interrupts import Interrupts
+from ranktron.learners import Linear
 from ranktron.loop import play
 from ranktron.metrics import Metric, evaluate, metric
 from ranktron.model import Model
@@ -18,6 +21,7 @@ from ranktron.types import Learner, State, Turn
 
 Watch = Callable[[Turn], None]
 CURVE_POINTS = 200
+CHUNK = 1024  # rounds played at a time where nobody watches single ones
 
 
 @dataclass(frozen=True)
@@ -97,21 +101,45 @@ def run(
     last = course.epoch + schedule.epochs + (course.position > 0)
     every = max(1, schedule.epochs * len(rounds) // CURVE_POINTS)
     started = perf_counter()
-    try:
-        while course.epoch < last:
-            for turn in play(learner, schedule.epoch(rounds, course.epoch, course.position), learner.hears, metrics):
-                course.note(turn, every)
-                if watch is not None:
-                    watch(turn)
-            course.epoch, course.position = course.epoch + 1, 0
-            if valid is not None:
-                best = _better(best, learner, valid, [select, *metrics], course)
-    except KeyboardInterrupt:
-        course.interrupted = True
+    with Interrupts() as interrupts:
+        while course.epoch < last and not course.interrupted:
+            _play_epoch(learner, rounds, schedule, course, tuple(metrics), every, watch, interrupts)
+            if course.position == len(rounds):
+                course.epoch, course.position = course.epoch + 1, 0
+                if valid is not None:
+                    best = _better(best, learner, valid, [select, *metrics], course)
     course.seconds += perf_counter() - started
     if best is not None and not course.interrupted:
         _, course.epoch, state = best
         learner.restore(state)
+
+
+def _play_epoch(
+    learner: Learner,
+    rounds: Rounds,
+    schedule: Schedule,
+    course: Course,
+    metrics: tuple[Metric, ...],
+    every: int,
+    watch: Watch | None,
+    interrupts: Interrupts,
+) -> None:
+    """Plays what is left of an epoch, or as much of it as comes before an interruption."""
+    recipe = recipe_of(learner)
+    if recipe is not None and watch is None and isinstance(learner, Linear):
+        queries = schedule.queries(len(rounds), course.epoch, course.position)
+        for at in range(0, len(queries), CHUNK):
+            course.note_all(*play_pass(learner, recipe, rounds, queries[at : at + CHUNK], metrics), every)
+            if interrupts.asked:
+                break
+    else:
+        for turn in play(learner, schedule.epoch(rounds, course.epoch, course.position), learner.hears, metrics):
+            course.note(turn, every)
+            if watch is not None:
+                watch(turn)
+            if interrupts.asked:
+                break
+    course.interrupted = interrupts.asked
 
 
 def _better(

@@ -16,6 +16,21 @@ def test_descending_is_a_stable_sort_of_float32_scores(scores):
     assert (kernels.descending(scores) == expected).all()
 
 
+@given(SCORES, st.integers(1, 35))
+def test_leading_is_the_beginning_of_descending(scores, k):
+    order = kernels.leading(scores, k)
+    assert (order[:k] == kernels.descending(scores)[:k]).all()
+    assert sorted(order) == list(range(len(scores)))
+    assert (order == kernels.leading.py_func(scores, k)).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([33, 100, 700]))
+def test_long_lists_are_sorted_alike(seed, m):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=m) * 10.0 ** rng.integers(-30, 30, size=m) * rng.integers(0, 2, size=m)
+    assert (kernels.descending(scores) == np.argsort(-scores.astype(np.float32), kind="stable")).all()
+
+
 def test_descending_handles_extremes():
     scores = np.array([0.0, np.inf, -1e300, 1e300, -np.inf, -0.0])
     assert kernels.descending(scores).tolist() == [1, 3, 0, 5, 2, 4]

@@ -4,7 +4,7 @@ import pytest
 from ranktron import DataError, feedback, metric, play
 from ranktron.learners import hinge_perceptron
 from ranktron.simulate import Separable
-from ranktron.streams import in_order, repeat, shuffled, take
+from ranktron.streams import each, repeat, shuffled, take
 
 LISTS = Separable(documents=6, features=4).rounds(20)
 
@@ -39,7 +39,7 @@ def test_delay_means_that_a_round_is_ranked_without_the_last_few():
 
 def test_streams():
     assert [r.qid for r in take(repeat(LISTS, 2), 23)] == [*LISTS.qids, *LISTS.qids[:3]]
-    assert [r.qid for r in in_order(LISTS, 18)] == list(LISTS.qids[18:])
+    assert [r.qid for r in each(LISTS, np.array([18, 3]))] == [LISTS.qids[18], LISTS.qids[3]]
     whole = [r.qid for r in shuffled(LISTS, 5, epoch=1)]
     assert sorted(whole) == sorted(LISTS.qids)
     assert whole == [r.qid for r in shuffled(LISTS, 5, epoch=1)]

@@ -10,10 +10,11 @@ from scipy.optimize import linprog
 
 from ranktron import DataError, metric
 from ranktron.checks import check_surrogate
+from ranktron.kernels import grades
 from ranktron.mistakes import Misordered, MisorderedBinary, misordered
 from ranktron.surrogates import SLAM, ClassificationHinge, ListNet, WorstPair
 from ranktron.surrogates.listnet import listnet
-from ranktron.surrogates.slam import ideal_top, slam, slam_fraction, slam_weights
+from ranktron.surrogates.slam import ideal_order, slam, slam_fraction, slam_plan, slam_round
 from ranktron.surrogates.worst_pair import worst_pair
 
 claim = pytest.mark.claim
@@ -45,6 +46,11 @@ def linear_program(scores, labels, v, margin):
     return linprog(np.ones(1) if shared else v, A_ub=A, b_ub=b, bounds=(0, None)).fun
 
 
+def relevance(labels, measure):
+    """The labels as the measure sees them."""
+    return (labels > 0.0).astype(float) if measure == "ap" else labels
+
+
 def worst_loss(scores, labels, measure):
     """1 − measure under the worst tie-breaking, by trying every ranking that the scores allow."""
     shown = [list(p) for p in permutations(range(len(scores))) if (np.diff(scores[list(p)]) <= 0).all()]
@@ -57,7 +63,7 @@ def test_the_closed_form_solves_the_linear_program(list_, measure, margin):
     scores, labels = list_
     surrogate = SLAM(measure, margin)
     v = surrogate.weights(scores, labels)
-    expected = linear_program(scores, surrogate.relevance(labels), v, margin)
+    expected = linear_program(scores, relevance(labels, measure), v, margin)
     assert surrogate(scores, labels)[0] == pytest.approx(expected, abs=1e-7)
 
 
@@ -76,7 +82,7 @@ def test_weights_are_those_of_the_ideal_order_and_add_up_to_one(list_, measure):
     assume(labels.any())
     surrogate = SLAM(measure)
     v = surrogate.weights(scores, labels)
-    order = np.lexsort((np.arange(len(scores)), -scores.astype(np.float32), -surrogate.relevance(labels)))
+    order = np.lexsort((np.arange(len(scores)), -scores.astype(np.float32), -relevance(labels, measure)))
     k = metric(measure).k or len(scores)
     if measure == "ap":
         expected = np.where(labels[order] > 0, 1.0 / np.count_nonzero(labels), 0.0)
@@ -213,16 +219,23 @@ def test_listnet_is_the_cross_entropy_whatever_the_scores():
 @given(lists(most=12))
 def test_kernels_equal_their_python_twins(list_):
     scores, labels = list_
-    for k in (0, 2):
-        assert (ideal_top(scores, labels, k) == ideal_top.py_func(scores, labels, k)).all()
+    codes, count = grades(labels)
+    one, two = np.empty((2, len(scores)))
     if labels.any():
-        v = slam_weights(scores, labels, 0, 3)
-        assert v == pytest.approx(slam_weights.py_func(scores, labels, 0, 3))
-        one, two = np.empty((2, len(scores)))
-        for kernel, arguments in ((slam, ()), (slam_fraction, (0.4,))):
-            fast = kernel(scores, labels, v, 1.0, *arguments, one)
-            assert fast == pytest.approx(kernel.py_func(scores, labels, v, 1.0, *arguments, two))
-            assert one == pytest.approx(two)
+        for measure, k in ((0, 3), (0, 0), (1, 0)):
+            plan, twin = (f(labels, codes, count, measure, k) for f in (slam_plan, slam_plan.py_func))
+            assert all(a == pytest.approx(b) for a, b in zip(plan, twin, strict=True))
+            candidates, above, v = plan
+            ideal = ideal_order(scores, codes, candidates, above, len(v))
+            assert (ideal == ideal_order.py_func(scores, codes, candidates, above, len(v))).all()
+            for kernel, arguments in ((slam, ()), (slam_fraction, (0.4,))):
+                fast = kernel(scores, codes, count, ideal, v, 1.0, *arguments, one)
+                assert fast == pytest.approx(kernel.py_func(scores, codes, count, ideal, v, 1.0, *arguments, two))
+                assert one == pytest.approx(two)
+            for fraction in (0.0, 0.4):
+                fast = slam_round(scores, labels, measure, k, 1.0, fraction, one)
+                assert fast == pytest.approx(slam_round.py_func(scores, labels, measure, k, 1.0, fraction, two))
+                assert one == pytest.approx(two)
         for kernel, arguments in ((worst_pair, (1.0,)), (listnet, ())):
             assert kernel(scores, labels, *arguments, one) == pytest.approx(
                 kernel.py_func(scores, labels, *arguments, two)

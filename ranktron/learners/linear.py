@@ -7,7 +7,7 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels import descending, move, observed, pull_back, score
+from ranktron.kernels import add_up, descending, is_full, move, observed, pull_back, score
 from ranktron.types import Feedback, Floats, Matrix, Mistake, Ranking, State, Step, Surrogate
 
 
@@ -72,23 +72,19 @@ class Linear:
 
     def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the surrogate's loss (0 where nothing was wrong)."""
-        scores, bad = observed(ranking.scores, feedback.items, feedback.labels)
-        if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:
-            raise DataError(why_refused(ranking, feedback, bad))
+        scores = heard_scores(X, ranking, feedback)
         if self.mistake is not None and not self.mistake(scores, feedback.labels):
             self.rounds += 1
             return 0.0
         loss, gradient = self.surrogate(scores, feedback.labels)
         eta = self.step(ranking.number)
         squared = pull_back(X, feedback.items, gradient, self._direction)
-        if not isfinite(loss + eta * eta * squared):
-            raise DataError(
-                f"scores or weights overflow in round {ranking.number}: choose a smaller step or scale the features"
-            )
+        if not isfinite(loss + eta * squared * eta):
+            raise DataError(overflow(ranking.number))
         self.rounds += 1
         self.mistakes += loss > 0.0
         move(self.w, self.lag, self._direction, eta, float(self.rounds))
-        self.sums += (loss, eta * loss, eta * eta * squared)
+        add_up(self.sums, loss, eta, squared)
         return loss
 
     def state(self) -> State:
@@ -108,6 +104,24 @@ def as_weights(kept: Floats, n_features: int) -> Floats:
     if weights.shape != (n_features,) or not np.isfinite(weights).all():
         raise DataError(f"the state does not hold one finite weight for each of {n_features} features")
     return weights
+
+
+def overflow(number: int) -> str:
+    """Says that a round was refused because its numbers grew beyond all bounds."""
+    return f"scores or weights overflow in round {number}: choose a smaller step or scale the features"
+
+
+def heard_scores(X: Matrix, ranking: Ranking, feedback: Feedback) -> Floats:
+    """The shown scores of the observed documents; feedback that cannot be is refused."""
+    if ranking.scores.shape[0] == X.shape[0]:
+        if is_full(feedback.items, feedback.labels, X.shape[0]):
+            return ranking.scores
+        scores, bad = observed(ranking.scores, feedback.items, feedback.labels)
+        if bad < 0:
+            return scores
+    else:
+        bad = -1
+    raise DataError(why_refused(ranking, feedback, bad))
 
 
 def why_refused(ranking: Ranking, feedback: Feedback, bad: int) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels import descending, grades, kernel
 from ranktron.metrics import Metric, metric
+from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, discount_at, gain_of
 from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
 
@@ -18,117 +19,138 @@ NDCG, AP = 0, 1
 
 
 @kernel
-def binarised(labels: Floats) -> Floats:
-    """1 for every label above 0: what AP takes for relevant."""
-    relevant = np.zeros(labels.shape[0])
+def binary_grades(labels: Floats) -> tuple[Integers, int]:
+    """Grade 1 for every label above 0: what AP takes for relevant."""
+    codes = np.zeros(labels.shape[0], np.int64)
     for i in range(labels.shape[0]):
-        if labels[i] > 0.0:
-            relevant[i] = 1.0
-    return relevant
+        codes[i] = labels[i] > 0.0
+    return codes, 2
 
 
 @kernel
-def ideal_top(scores: Floats, labels: Floats, k: int) -> Integers:
-    """The first k relevant documents (k = 0: all of them) by label and, within a label, as a ranking shows them."""
-    codes, count = grades(labels)
-    ends = np.zeros(count, np.int64)
-    for i in range(codes.shape[0]):
-        if labels[i] > 0.0:
-            ends[codes[i]] += 1
+def slam_plan(labels: Floats, codes: Integers, count: int, measure: int, k: int) -> tuple[Integers, Integers, Floats]:
+    """What a list's labels say before its scores do: the documents that may carry weight, best grade not yet first;
+    how many relevant documents have a higher grade than each grade; and the weight v of each ideal place.
+    """
+    m = labels.shape[0]
+    above = np.zeros(count + 1, np.int64)
+    for i in range(m):
+        above[codes[i]] += labels[i] > 0.0
     for grade in range(count - 2, -1, -1):
-        ends[grade] += ends[grade + 1]
-    wanted = ends[0] if k == 0 else min(k, ends[0])
-    candidates = np.empty(codes.shape[0], np.int64)
+        above[grade] += above[grade + 1]
+    wanted = above[0] if k == 0 else min(k, above[0])
+    candidates = np.empty(m, np.int64)
     n = 0
-    for i in range(codes.shape[0]):
-        better = ends[codes[i] + 1] if codes[i] + 1 < count else 0
-        if labels[i] > 0.0 and better < wanted:
+    for i in range(m):
+        if labels[i] > 0.0 and above[codes[i] + 1] < wanted:
             candidates[n] = i
             n += 1
-    ideal = np.empty(n, np.int64)
-    filled = np.zeros(count, np.int64)
-    for i in candidates[:n][descending(scores[candidates[:n]])]:
-        better = ends[codes[i] + 1] if codes[i] + 1 < count else 0
-        ideal[better + filled[codes[i]]] = i
-        filled[codes[i]] += 1
-    return ideal[:wanted]
+    if measure == AP:
+        return candidates[:n], above, np.full(wanted, 1.0 / max(wanted, 1))  # Eq. (10)
+    ideal_labels = np.sort(labels[candidates[:n]])[::-1]
+    v = np.empty(wanted)
+    for place in range(wanted):
+        v[place] = gain_of(ideal_labels[place], EXPONENTIAL_GAIN) * discount_at(place, LOG_DISCOUNT)
+    return candidates[:n], above, v / max(v.sum(), 1e-300)  # Eq. (11), (24)
 
 
 @kernel
-def slam_weights(scores: Floats, labels: Floats, measure: int, k: int) -> Floats:
-    """The weights v of Eq. (10), (11), (24); documents of label 0 weigh nothing and are never sorted."""
-    v = np.zeros(scores.shape[0])
-    if measure == AP:
-        relevant = np.count_nonzero(labels)
-        for i in range(scores.shape[0]):
-            if labels[i] > 0.0:
-                v[i] = 1.0 / relevant  # Eq. (10)
-        return v
-    ideal = ideal_top(scores, labels, k)
-    total = 0.0
-    for place in range(ideal.shape[0]):
-        v[ideal[place]] = (2.0 ** labels[ideal[place]] - 1.0) / np.log2(place + 2.0)
-        total += v[ideal[place]]
-    for i in ideal:
-        v[i] /= total  # Eq. (11), (24)
-    return v
+def ideal_order(scores: Floats, codes: Integers, candidates: Integers, above: Integers, wanted: int) -> Integers:
+    """The documents at the ideal places: by grade and, within a grade, as a ranking shows them."""
+    filled = above.copy()
+    ideal = np.empty(candidates.shape[0], np.int64)
+    for place in descending(scores[candidates]):
+        i = candidates[place]
+        ideal[filled[codes[i] + 1]] = i
+        filled[codes[i] + 1] += 1
+    return ideal[:wanted]
 
 
 @kernel
 def _best_below(scores: Floats, codes: Integers, count: int) -> Integers:
     """For each grade the best-scored document of any lower grade, -1 for the lowest grade."""
-    best = np.full(count, -1, np.int64)
+    best = np.full(count + 1, -1, np.int64)
+    highest = np.full(count + 1, -np.inf)
     for i in range(scores.shape[0]):
-        above = codes[i] + 1
-        if above < count and (best[above] < 0 or scores[i] > scores[best[above]]):
-            best[above] = i
+        if scores[i] > highest[codes[i] + 1]:
+            highest[codes[i] + 1] = scores[i]
+            best[codes[i] + 1] = i
     for grade in range(2, count):
-        if best[grade] < 0 or scores[best[grade - 1]] > scores[best[grade]]:
-            best[grade] = best[grade - 1]
+        if highest[grade - 1] > highest[grade]:
+            highest[grade], best[grade] = highest[grade - 1], best[grade - 1]
     return best
 
 
 @kernel
-def slam(scores: Floats, labels: Floats, v: Floats, margin: float, gradient: Floats) -> float:
-    """Fills the subgradient and returns the loss of Eq. (9) for weights that are given (and so frozen)."""
+def slam(
+    scores: Floats, codes: Integers, count: int, documents: Integers, v: Floats, margin: float, gradient: Floats
+) -> float:
+    """Fills the subgradient and returns the loss of Eq. (9), the documents and their weights given (and so frozen)."""
     gradient[:] = 0.0
-    codes, count = grades(labels)
     best = _best_below(scores, codes, count)
     loss = 0.0
-    for i in range(scores.shape[0]):
+    for place in range(documents.shape[0]):
+        i = documents[place]
         k = best[codes[i]]
-        if k >= 0 and v[i] > 0.0:
+        if k >= 0:
             c = margin + scores[k] - scores[i]  # Eq. (14)
             if c > 0.0:
-                loss += v[i] * c
-                gradient[i] -= v[i]  # Eq. (13), (16)
-                gradient[k] += v[i]
+                loss += v[place] * c
+                gradient[i] -= v[place]  # Eq. (13), (16)
+                gradient[k] += v[place]
     return loss
 
 
 @kernel
-def slam_fraction(scores: Floats, labels: Floats, v: Floats, margin: float, fraction: float, gradient: Floats) -> float:
+def slam_fraction(
+    scores: Floats, codes: Integers, count: int, documents: Integers, v: Floats, margin: float, fraction: float,
+    gradient: Floats,
+) -> float:  # fmt: skip
     """The loss with the mean hinge over the top fraction of the lower-graded documents in place of the maximum."""
     gradient[:] = 0.0
-    codes, count = grades(labels)
     order = np.argsort(-scores, kind="mergesort")
     loss = 0.0
     for grade in range(1, count):
         lower = order[codes[order] < grade]
+        if lower.shape[0] == 0:
+            continue
         q = max(1, int(np.ceil(fraction * lower.shape[0])))
         falling = scores[lower[:q]]
         sums = np.concatenate((np.zeros(1), np.cumsum(falling)))
         charged = np.zeros(q + 1)
-        for i in np.flatnonzero(codes == grade):
-            if v[i] > 0.0:
+        for place in range(documents.shape[0]):
+            i = documents[place]
+            if codes[i] == grade:
                 p = np.searchsorted(-falling, margin - scores[i], side="left")  # how many of the q still pay
-                loss += v[i] * (p * (margin - scores[i]) + sums[p]) / q
-                gradient[i] -= v[i] * p / q
-                charged[p] += v[i] / q
+                loss += v[place] * (p * (margin - scores[i]) + sums[p]) / q
+                gradient[i] -= v[place] * p / q
+                charged[p] += v[place] / q
         for place in range(q - 1, -1, -1):
             charged[place] += charged[place + 1]
             gradient[lower[place]] += charged[place + 1]
     return loss
+
+
+@kernel
+def slam_at(
+    scores: Floats, codes: Integers, count: int, documents: Integers, v: Floats, margin: float, fraction: float,
+    gradient: Floats,
+) -> float:  # fmt: skip
+    """Loss and subgradient with the maximum (fraction 0) or the mean over a fraction."""
+    if fraction == 0.0:
+        return slam(scores, codes, count, documents, v, margin, gradient)
+    return slam_fraction(scores, codes, count, documents, v, margin, fraction, gradient)
+
+
+@kernel
+def slam_round(
+    scores: Floats, labels: Floats, measure: int, k: int, margin: float, fraction: float, gradient: Floats
+) -> float:
+    """Weights, loss and subgradient of one round."""
+    codes, count = binary_grades(labels) if measure == AP else grades(labels)
+    candidates, above, v = slam_plan(labels, codes, count, measure, k)
+    ideal = ideal_order(scores, codes, candidates, above, v.shape[0])
+    return slam_at(scores, codes, count, ideal, v, margin, fraction, gradient)
 
 
 @dataclass(frozen=True)
@@ -167,8 +189,8 @@ class SLAM:
     margin: float = 1.0
     fraction: float = 0.0
     binarise: bool = True
-    _code: int = field(init=False, repr=False, compare=False)
-    _k: int = field(init=False, repr=False, compare=False)
+    code: int = field(init=False, repr=False, compare=False)
+    k: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         measure = metric(self.measure)
@@ -178,29 +200,37 @@ class SLAM:
         if not 0.0 <= self.fraction <= 1.0:
             raise DataError(f"the fraction must lie between 0 and 1, not {self.fraction}")
         object.__setattr__(self, "measure", measure)
-        object.__setattr__(self, "_code", AP if measure.name == "map" else NDCG)
-        object.__setattr__(self, "_k", measure.k or 0)
+        object.__setattr__(self, "margin", float(self.margin))
+        object.__setattr__(self, "fraction", float(self.fraction))
+        object.__setattr__(self, "code", AP if measure.name == "map" else NDCG)
+        object.__setattr__(self, "k", measure.k or 0)
 
     def weights(self, scores: Floats, labels: Floats) -> Floats:
-        """The weights v that a round at these scores freezes."""
-        return slam_weights(scores, self.relevance(labels), self._code, self._k)
-
-    def relevance(self, labels: Floats) -> Floats:
-        """The labels as the measure sees them: binary under AP."""
-        if self._code == NDCG:
-            return labels
-        relevant = binarised(labels)
-        if not self.binarise and (relevant != labels).any():
-            raise DataError("AP needs labels 0 and 1; with binarise=True every label above 0 counts as relevant")
-        return relevant
+        """The weights v, one per document, that a round at these scores freezes."""
+        codes, count = self._grades(labels)
+        candidates, above, worth = slam_plan(labels, codes, count, self.code, self.k)
+        v = np.zeros(len(scores))
+        v[ideal_order(scores, codes, candidates, above, len(worth))] = worth
+        return v
 
     def at(self, scores: Floats, labels: Floats, v: Floats) -> tuple[float, Floats]:
         """Loss and gradient under weights that are given: convex in the scores, as the weights do not move."""
-        relevant = self.relevance(labels)
-        gradient = np.empty(scores.shape[0])
-        if self.fraction == 0.0:
-            return slam(scores, relevant, v, self.margin, gradient), gradient
-        return slam_fraction(scores, relevant, v, self.margin, self.fraction, gradient), gradient
+        gradient = np.empty(len(scores))
+        documents = np.flatnonzero(v)
+        codes, count = self._grades(labels)
+        loss = slam_at(scores, codes, count, documents, v[documents], self.margin, self.fraction, gradient)
+        return loss, gradient
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        return self.at(scores, labels, self.weights(scores, labels))
+        if not self.binarise and self.code == AP:
+            self._grades(labels)
+        gradient = np.empty(scores.shape[0])
+        return slam_round(scores, labels, self.code, self.k, self.margin, self.fraction, gradient), gradient
+
+    def _grades(self, labels: Floats) -> tuple[Integers, int]:
+        if self.code == NDCG:
+            return grades(labels)
+        codes, count = binary_grades(labels)
+        if not self.binarise and (codes != labels).any():
+            raise DataError("AP needs labels 0 and 1; with binarise=True every label above 0 counts as relevant")
+        return codes, count

@@ -1,0 +1,224 @@
+"""The same learners without the visits to Python: whole passes, and many learners at once, in compiled loops.
+
+Private. It composes the very kernels that `play` composes, in the same order, so that it gives the same weights to the
+bit (a test says so); it exists because a round then costs a fraction. `recipe_of` says which learners it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels import add_up, descending, grades, kernel, leading, move, pull_back, score
+from ranktron.learners.linear import Linear, overflow
+from ranktron.metrics import Metric
+from ranktron.metrics.passes import checked_value
+from ranktron.mistakes import Misordered, MisorderedBinary, misordered_grades
+from ranktron.rounds import Rounds
+from ranktron.surrogates import SLAM, ListNet, WorstPair
+from ranktron.surrogates.listnet import listnet
+from ranktron.surrogates.slam import AP, binary_grades, ideal_order, slam_at, slam_plan
+from ranktron.surrogates.worst_pair import worst_pair
+from ranktron.types import Floats, Integers, Matrix, Round
+
+_SLAM, _WORST_PAIR, _LISTNET = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a learner is made of, as numbers."""
+
+    kind: int
+    measure: int = 0
+    k: int = 0
+    margin: float = 1.0
+    fraction: float = 0.0
+    driven: bool = False
+    rule_k: int = 0
+    rule_binary: bool = False
+
+    def numbers(self) -> Floats:
+        return np.array([float(value) for value in vars(self).values()])
+
+
+def recipe_of(learner: object) -> Recipe | None:
+    """The recipe of a learner; None for those that only `play` can play."""
+    if type(learner) is not Linear:
+        return None
+    rule, s = learner.mistake, learner.surrogate
+    if rule is None:
+        rules: tuple[bool, int, bool] = (False, 0, False)
+    elif type(rule) is Misordered:
+        rules = (True, rule.k, False)
+    elif type(rule) is MisorderedBinary:
+        rules = (True, 0, True)
+    else:
+        return None
+    if type(s) is SLAM and (s.binarise or s.code == 0):
+        return Recipe(_SLAM, s.code, s.k, s.margin, s.fraction, *rules)
+    if type(s) is WorstPair:
+        return Recipe(_WORST_PAIR, 0, 0, s.margin, 0.0, *rules)
+    return Recipe(_LISTNET, 0, 0, 1.0, 0.0, *rules) if type(s) is ListNet else None
+
+
+@kernel
+def _plan(labels: Floats, recipe: Floats) -> tuple[Integers, int, Integers, int, Integers, Integers, Floats]:
+    """All that depends on the labels alone: grades for the rule of mistakes, grades and plan for SLAM."""
+    kind, measure, k, _, _, _, _, rule_binary = recipe
+    rule_codes, rule_count = binary_grades(labels) if rule_binary != 0.0 else grades(labels)
+    codes, count = (rule_codes, rule_count) if (measure == AP) == (rule_binary != 0.0) else binary_grades(labels)
+    if kind != _SLAM:
+        return rule_codes, rule_count, codes, count, codes, codes, np.empty(0)
+    candidates, above, v = slam_plan(labels, codes, count, int(measure), int(k))
+    return rule_codes, rule_count, codes, count, candidates, above, v
+
+
+@kernel
+def _learn(
+    X: Matrix, items: Integers, labels: Floats, scores: Floats, recipe: Floats,
+    plan: tuple[Integers, int, Integers, int, Integers, Integers, Floats], eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, gradient: Floats, direction: Floats,
+) -> float:  # fmt: skip
+    """`Linear.learn` on full feedback: the loss, or NaN where scores or weights overflow."""
+    kind, _, _, margin, fraction, driven, rule_k, _ = recipe
+    rule_codes, rule_count, codes, count, candidates, above, v = plan
+    if driven != 0.0 and not misordered_grades(scores, rule_codes, rule_count, int(rule_k)):
+        return 0.0
+    if kind == _SLAM:
+        ideal = ideal_order(scores, codes, candidates, above, v.shape[0])
+        loss = slam_at(scores, codes, count, ideal, v, margin, fraction, gradient)
+    elif kind == _WORST_PAIR:
+        loss = worst_pair(scores, labels, margin, gradient)
+    else:
+        loss = listnet(scores, labels, gradient)
+    squared = pull_back(X, items, gradient, direction)
+    if not np.isfinite(loss + eta * squared * eta):
+        return np.nan
+    move(w, lag, direction, eta, t)
+    add_up(sums, loss, eta, squared)
+    return loss
+
+
+@kernel
+def _measure(scores: Floats, labels: Floats, choices: Floats) -> float:
+    """A metric of the ranking that is shown; only its first k places are put in order where only they count."""
+    code, k, gain, discount, empty, short, limit = choices
+    order = descending(scores) if k == 0.0 else leading(scores, int(k))
+    return checked_value(labels[order], int(code), int(k), int(gain), int(discount), empty, int(short), limit)
+
+
+@kernel
+def _pass(
+    X: Matrix, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, recipe: Floats,
+    w: Floats, lag: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+) -> int:  # fmt: skip
+    """Plays the queries one after the other; returns how many, fewer than all where a round has to be refused."""
+    longest = np.max(offsets[1:] - offsets[:-1])
+    items, gradient, direction = np.arange(longest), np.empty(longest), np.empty(X.shape[1])
+    for n in range(queries.shape[0]):
+        a, b = offsets[queries[n]], offsets[queries[n] + 1]
+        scores = score(X[a:b], w)
+        for c in range(choices.shape[0]):
+            values[n, c] = _measure(scores, labels[a:b], choices[c])
+        losses[n] = _learn(
+            X[a:b], items[: b - a], labels[a:b], scores, recipe, _plan(labels[a:b], recipe), etas[n], first + n + 1.0,
+            w, lag, sums, gradient[: b - a], direction,
+        )  # fmt: skip
+        if np.isnan(losses[n]):
+            return n
+    return int(queries.shape[0])
+
+
+@kernel
+def _many(
+    X: Matrix, labels: Floats, S: Floats, etas: Floats, first: Integers, recipes: Floats,
+    W: Floats, lags: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+) -> int:  # fmt: skip
+    """One list for many learners, whose scores are the rows of S; returns the learner that refuses it, -1 if none."""
+    m = X.shape[0]
+    items, gradient, direction = np.arange(m), np.empty(m), np.empty(X.shape[1])
+    plan = _plan(labels, recipes[0])
+    for j in range(S.shape[0]):
+        if j > 0 and (recipes[j] != recipes[j - 1]).any():
+            plan = _plan(labels, recipes[j])
+        for c in range(choices.shape[0]):
+            values[j, c] = _measure(S[j], labels, choices[c])
+        losses[j] = _learn(
+            X, items, labels, S[j], recipes[j], plan, etas[j], first[j] + 1.0,
+            W[j], lags[j], sums[j], gradient, direction,
+        )  # fmt: skip
+        if np.isnan(losses[j]):
+            return j
+    return -1
+
+
+def numbers_of(metrics: tuple[Metric, ...]) -> Floats:
+    """Metrics as rows of numbers for the kernels."""
+    return np.array([each.arguments for each in metrics], float).reshape(len(metrics), 7)
+
+
+def play_pass(
+    learner: Linear, recipe: Recipe, rounds: Rounds, queries: Integers, metrics: tuple[Metric, ...]
+) -> tuple[Floats, Floats]:
+    """Plays some queries with full feedback: (the loss of each, its metrics).
+
+    A round that has to be refused is an error, as in `play`; the learner is then as it was before that round.
+    """
+    losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
+    etas = np.array([learner.step(number) for number in range(learner.rounds, learner.rounds + len(queries))])
+    done = _pass(
+        rounds.X, rounds.labels, rounds.offsets, queries, etas, learner.rounds, recipe.numbers(),
+        learner.w, learner.lag, learner.sums, numbers_of(metrics), losses, values,
+    )  # fmt: skip
+    learner.rounds += done
+    learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
+    if done < len(queries):
+        raise DataError(overflow(learner.rounds))
+    for each, column in zip(metrics, values.T, strict=True):
+        for query in queries[np.isnan(column)]:
+            each(rounds[int(query)].labels)  # says which label the metric is not defined for
+    return losses, values
+
+
+def play_many(
+    learners: Sequence[Linear], rounds: Iterable[Round], metrics: Sequence[Metric] = ()
+) -> Iterator[tuple[Floats, Floats]]:
+    """Plays one stream with full feedback through many linear learners at once, with one matrix product per list.
+
+    Yields after each round (the loss of every learner, its metrics as a table of learners × metrics). The learners end
+    as if each had been played alone, but for the last bit of a score: the matrix product adds in another order.
+
+    >>> from ranktron.learners import slam_perceptron
+    >>> from ranktron.simulate import Separable
+    >>> learners = [slam_perceptron(20, eta=eta) for eta in (0.1, 1.0)]
+    >>> losses = [losses for losses, _ in play_many(learners, Separable().rounds(30))]
+    >>> [learner.rounds for learner in learners]
+    [30, 30]
+    """
+    from threadpoolctl import threadpool_limits
+
+    recipes = [recipe_of(learner) for learner in learners]
+    if not learners or None in recipes or len({learner.n_features for learner in learners}) > 1:
+        raise DataError("play_many plays SLAM, minimax and ListNet learners of the same number of features")
+    table = np.array([recipe.numbers() for recipe in recipes if recipe is not None])
+    W, lags, sums = (np.array([getattr(learner, name) for learner in learners]) for name in ("w", "lag", "sums"))
+    for j, learner in enumerate(learners):  # from now on the learners look into these tables
+        learner.w, learner.lag, learner.sums = W[j], lags[j], sums[j]
+    choices = numbers_of(tuple(metrics))
+    # For matrices of this size a second thread costs far more than it brings.
+    with threadpool_limits(1, user_api="blas"):
+        for round in rounds:
+            losses, values = np.empty(len(learners)), np.empty((len(learners), len(metrics)))
+            etas = np.array([learner.step(learner.rounds) for learner in learners])
+            first = np.array([learner.rounds for learner in learners])
+            S = W @ round.X.astype(np.float64).T
+            refused = _many(round.X, round.labels, S, etas, first, table, W, lags, sums, choices, losses, values)
+            for j, learner in enumerate(learners[: refused if refused >= 0 else None]):
+                learner.rounds += 1
+                learner.mistakes += bool(losses[j] > 0.0)
+            if refused >= 0:
+                raise DataError(f"learner {refused}: {overflow(learners[refused].rounds)}")
+            yield losses, values
