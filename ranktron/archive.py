@@ -38,6 +38,11 @@ def pack(content: Mapping[str, Any]) -> bytes:
     return body + struct.pack("<I", zlib.crc32(body))
 
 
+def same(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+    """Whether two nested dicts, such as the states of learners, are equal to the bit."""
+    return pack(one) == pack(two)
+
+
 def unpack(data: bytes, name: str = "the file") -> dict[str, Any]:
     """Turns bytes back into the nested dict; anything else than what `pack` wrote is an error."""
     if not data.startswith(_MAGIC):

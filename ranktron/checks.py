@@ -5,14 +5,14 @@ Each raises an `AssertionError` that says which property does not hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranktron import feedback
-from ranktron.archive import pack, unpack
+from ranktron.archive import pack, same, unpack
 from ranktron.errors import DataError
 from ranktron.loop import play
 from ranktron.rounds import Rounds
@@ -177,8 +177,3 @@ def _learning(
     learner: Learner, rounds: Rounds, ranking: Ranking, items: list[int], labels: Floats
 ) -> Callable[[], Any]:
     return lambda: learner.learn(rounds[0].X, ranking, Feedback(np.array(items), labels))
-
-
-def same(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
-    """Whether two states are equal to the bit."""
-    return pack(one) == pack(two)

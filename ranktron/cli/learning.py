@@ -80,7 +80,7 @@ def train(
     if before is not None and (algo or settings or scale):
         raise click.UsageError("--from goes on with the model's own algorithm, parameters and scaling: leave them out")
     name = before.kind if before is not None else algo or "hinge"
-    parameters = _parameters(name, settings)
+    parameters = parse_settings(name, settings)
     rounds = read(data, null, before)
     held_out = read(valid, null, rounds) if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
@@ -102,19 +102,20 @@ def train(
         raise DataError(f"interrupted after {trained.course.rounds:,} rounds; saved in {out}: go on with --from {out}")
 
 
-def _parameters(name: str, settings: tuple[str, ...]) -> dict[str, Any]:
+def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
+    """The parameters of an algorithm that texts like eta=0.1 set."""
     known = {p.name: p for p in algorithm(name).parameters}
     parameters = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or key not in known:
             raise click.UsageError(
-                f"--set {setting}: {name} has the parameters {', '.join(known)}, as in --set eta=0.1"
+                f"{option} {setting}: {name} has the parameters {', '.join(known)}, as in --set eta=0.1"
             )
         try:
             parameters[key] = known[key].parse(value)
         except DataError as error:
-            raise click.UsageError(f"--set {setting}: {error}") from None
+            raise click.UsageError(f"{option} {setting}: {error}") from None
     return parameters
 
 
@@ -137,6 +138,7 @@ def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any
         "epoch": course.epoch,
         "scale": "none" if model.scaler is None else model.scaler.name,
         "interrupted": course.interrupted,
+        "remarks": course.remarks,
         "model": out,
     }
 
@@ -153,6 +155,7 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
     if course.valid:
         rows.append(("epoch kept", f"{summary['epoch']}, the best by {select}"))
         rows += [(f"{name}, held out", value) for name, value in summary["valid"].items()]
+    rows += [(remark, count) for remark, count in course.remarks.items() if count]
     print_table(f"{trained.model.kind} → {out}", ["", ""], rows)
 
 

@@ -17,11 +17,14 @@ _HOMES = {
     "convert": "data",
     "simulate": "data",
     "train": "learning",
+    "cv": "protocol",
     "demo": "demo",
     "evaluate": "measuring",
     "compare": "measuring",
     "rank": "using",
     "explain": "using",
+    "sweep": "theory",
+    "certify": "theory",
 }
 
 

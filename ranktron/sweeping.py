@@ -1,0 +1,90 @@
+"""One parameter over many values, on the same stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranktron.algorithms import algorithm
+from ranktron.errors import DataError
+from ranktron.fused import play_many, recipe_of
+from ranktron.learners import Linear
+from ranktron.loop import play
+from ranktron.metrics import Metric, evaluate
+from ranktron.rounds import Rounds
+from ranktron.scaling import fit_scaler, scale
+from ranktron.schedule import Schedule
+from ranktron.types import Learner
+
+Step = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What one value of the parameter gave: time averages, mistakes, and held-out means of the last weights."""
+
+    value: float
+    online: dict[str, float]
+    mistakes: int
+    valid: dict[str, float]
+
+
+def sweep(
+    name: str,
+    parameters: Mapping[str, Any],
+    key: str,
+    values: Sequence[float],
+    rounds: Rounds,
+    schedule: Schedule,
+    metrics: Sequence[Metric],
+    *,
+    scaling: str | None = None,
+    valid: Rounds | None = None,
+    watch: Step | None = None,
+) -> list[Swept]:
+    """Plays the same stream once for every value of one parameter, all at once where the learners allow it.
+
+    >>> from ranktron.metrics import metric
+    >>> from ranktron.simulate import Separable
+    >>> rows = sweep("slam", {}, "eta", [0.1, 1.0], Separable().rounds(50), Schedule(), [metric("ndcg@10")])
+    >>> [row.value for row in rows]
+    [0.1, 1.0]
+    """
+    algo = algorithm(name)
+    if algo.solver() is not None:
+        raise DataError(f"{name} does not learn online: use cv to choose its parameters")
+    learners = [algo.learner(rounds.n_features, {**parameters, key: value}) for value in values]
+    scaler = fit_scaler(scaling, rounds)
+    scaled = scale(rounds, scaler)
+    sums = _played(learners, scaled, schedule, metrics, watch)
+    held_out = None if valid is None else scale(valid, scaler)
+    rows = []
+    for value, learner, row in zip(values, learners, sums, strict=True):
+        online = {str(m): float(total / learner.rounds) for m, total in zip(metrics, row, strict=True)}
+        means = {} if held_out is None else dict(evaluate(learner.predict(held_out.X), held_out, metrics).means)
+        rows.append(Swept(value, online, int(getattr(learner, "mistakes", 0)), means))
+    return rows
+
+
+def _played(
+    learners: Sequence[Learner], rounds: Rounds, schedule: Schedule, metrics: Sequence[Metric], watch: Step | None
+) -> Any:
+    """The sums of the metrics over the whole stream, learners × metrics."""
+    sums = np.zeros((len(learners), len(metrics)))
+    linear = [learner for learner in learners if isinstance(learner, Linear) and recipe_of(learner) is not None]
+    for epoch in range(schedule.epochs):
+        if len(linear) == len(learners):
+            for _, values in play_many(linear, schedule.epoch(rounds, epoch), metrics):
+                sums += values
+                if watch is not None:
+                    watch()
+        else:
+            for j, learner in enumerate(learners):
+                for turn in play(learner, schedule.epoch(rounds, epoch), learner.hears, metrics):
+                    sums[j] += turn.values
+                if watch is not None:
+                    watch()
+    return sums

@@ -1,0 +1,155 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ranktron import DataError
+from ranktron.certificates import Line, certify
+from ranktron.schedule import Schedule
+from ranktron.simulate import Separable, WebSearch
+from ranktron.surrogates import SLAM
+from ranktron.theory import bound, largest_weight_ratio, radius, slam_constant
+from ranktron.training import train
+
+EASY = Separable(documents=6, features=5, grades=3, margin=0.3).rounds(60)
+NOISY = WebSearch(features=5, documents=9).rounds(60)
+
+
+def certificate(name, parameters, lists, **options):
+    return certify(train(name, parameters, lists, Schedule(2, 1), **options).model, lists)
+
+
+def by_statement(found):
+    return {line.statement.split(" at eta")[0]: line for line in found.lines}
+
+
+@pytest.mark.parametrize("lists", [EASY, NOISY], ids=["separable", "noisy"])
+@pytest.mark.parametrize("name", ["slam", "minimax", "listnet", "hinge"])
+@pytest.mark.parametrize("scaling", ["none", "standard"])
+def test_no_run_violates_its_certificate(name, lists, scaling):
+    found = certificate(name, {}, lists, scaling=scaling)
+    assert found.rounds == 120
+    assert all(line.holds is not False for line in found.lines)
+    assert found.lines[0].holds is True
+    assert found.lines[0].observed > 0.0
+
+
+def test_the_sums_are_those_of_the_run():
+    watched = []
+    model = train("slam", {"eta": 0.5}, NOISY, Schedule(2, 1), watch=watched.append).model
+    found = certify(model, NOISY)
+    assert found.surrogate_loss == pytest.approx(sum(turn.loss for turn in watched))
+    assert found.mistakes == sum(turn.loss > 0 for turn in watched)
+    assert found.radius == radius(NOISY)
+
+
+def test_theorem_and_corollary_are_claimed_at_their_own_eta_alone():
+    K = slam_constant(10, radius(EASY), largest_weight_ratio(EASY, SLAM("ndcg@10")))
+    at = by_statement(certificate("slam", {"eta": 1.0 / K}, EASY))
+    assert at["Theorem 8"].holds
+    assert at["Corollary 7"].holds
+    assert at["Corollary 7"].bound >= at["Theorem 8"].observed
+    beside = by_statement(certificate("slam", {"eta": 3.0 / K}, EASY))
+    assert "eta < 2/K" in beside["Theorem 8"].why_not
+    assert "eta = 1/K" in beside["Corollary 7"].why_not
+    whole = by_statement(certificate("slam", {"metric": "ndcg", "eta": 1e-9}, EASY))
+    assert whole["Theorem 6"].holds
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [({"fraction": 0.3}, "does not bound"), ({"margin": 2.0}, "margin is not 1"), ({"step": "sqrt"}, "not constant")],
+)
+def test_a_bound_whose_condition_fails_is_not_claimed(parameters, words):
+    found = by_statement(certificate("slam", parameters, EASY))
+    assert words in found["our own bound for any eta"].why_not
+    assert found["our own bound for any eta"].holds is None
+
+
+def test_corollaries_need_separable_data():
+    assert by_statement(certificate("minimax", {}, NOISY))["Corollary 11"].why_not == "the data are not separable"
+    line = by_statement(certificate("minimax", {}, EASY))["Corollary 11"]
+    assert line.bound == pytest.approx(bound(0.0, 1.0 / certificate("minimax", {}, EASY).margin, 4 * radius(EASY) ** 2))
+
+
+def test_a_given_comparator_is_the_one_that_is_used():
+    model = train("minimax", {}, NOISY, Schedule(2, 1)).model
+    zero = certify(model, NOISY, comparator=np.zeros(5))
+    assert not zero.comparator.any()
+    free = certify(model, NOISY)
+    assert free.lines[0].bound <= zero.lines[0].bound + 1e-9
+
+
+def test_what_has_no_run_or_other_data_has_no_certificate():
+    model = train("slam", {}, EASY, Schedule(2, 1)).model
+    with pytest.raises(DataError, match="not the data"):
+        certify(model, EASY[::-1])
+    with pytest.raises(DataError, match="no run recorded"):
+        certify(replace(model, record={}), EASY)
+    with pytest.raises(DataError, match="no run recorded"):
+        certify(model.folded(), EASY)
+    with pytest.raises(DataError, match="has 4"):
+        certify(model, Separable(features=4).rounds(5))
+
+
+def test_a_violation_would_be_seen():
+    assert Line("x", 1.1, 1.0).holds is False
+    model = train("slam", {}, EASY, Schedule(2, 1)).model
+    forged = {**model.state, "sums": model.state["sums"] * 0.5}
+    with pytest.raises(DataError, match="other weights"):
+        certify(replace(model, state=forged), EASY)
+
+
+def test_the_commands(tmp_path, monkeypatch, capsys):
+    from ranktron.cli import main
+    from ranktron.io import write
+
+    monkeypatch.chdir(tmp_path)
+    write(EASY, "d.txt")
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as exit:
+            main([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        return exit.value.code, out, err
+
+    assert run("train", "d.txt", "--algo", "minimax", "--model", "m")[0] == 0
+    code, out, _ = run("certify", "m", "d.txt")
+    assert code == 0
+    assert "Corollary 11" in out
+    assert "VIOLATED" not in out
+    content = json.loads(run("certify", "m", "d.txt", "--json")[1])
+    assert content["separable"] is True
+    assert all(line["holds"] is not False for line in content["lines"])
+
+    code, out, _ = run("sweep", "d.txt", "--set", "eta=1e-2:1e2:5", "--set", "margin=0.5", "--valid", "d.txt")
+    assert code == 0
+    assert "best by the time average" in out
+    swept = json.loads(run("sweep", "d.txt", "--algo", "hinge", "--set", "eta=0.1,1", "--curve", "c.png", "--json")[1])
+    assert [row["value"] for row in swept["rows"]] == [0.1, 1.0]
+    assert swept["best"] in (0.1, 1.0)
+    assert (tmp_path / "c.png").exists()
+    for wrong in ("eta=3", "eta=1:2", "eta=5:1:3", "eta=a,b", "speed=1,2", "eta=-1,2"):
+        code, _, err = run("sweep", "d.txt", "--set", wrong)
+        assert (code, err.count("\n")) == (2, 1), err
+
+
+def test_a_sweep_is_the_single_runs():
+    from ranktron import feedback, metric, play
+    from ranktron.learners import slam_perceptron
+    from ranktron.sweeping import sweep
+
+    ndcg = metric("ndcg@10")
+    rows = sweep("slam", {}, "eta", [0.1, 3.0], EASY, Schedule(2, 4), [ndcg], valid=EASY)
+    for row in rows:
+        learner = slam_perceptron(5, eta=row.value)
+        values = [
+            turn.values[0]
+            for epoch in range(2)
+            for turn in play(learner, Schedule(2, 4).epoch(EASY, epoch), feedback.full, [ndcg])
+        ]
+        assert row.online["ndcg@10"] == pytest.approx(np.mean(values))
+        assert row.mistakes == learner.mistakes
+    with pytest.raises(DataError, match="does not learn online"):
+        sweep("ranksvm", {}, "C", [1.0], EASY, Schedule(), [ndcg])
