@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from ranktron.metrics import Metric
     from ranktron.rounds import Rounds
 
-STEPS = (0.01, 0.1, 1.0)
+PLAYERS = {
+    "hinge, eta=0.01": ("hinge", {"eta": 0.01}),
+    "hinge, eta=0.1": ("hinge", {"eta": 0.1}),
+    "hinge, eta=1": ("hinge", {"eta": 1.0}),
+    "SLAM": ("slam", {}),
+    "minimax": ("minimax", {}),
+    "ListNet": ("listnet", {"eta": 1.0}),
+}
+KEPT = "SLAM"
 
 
 @click.command()
@@ -51,11 +59,11 @@ def demo(out: str, queries: int, seed: int, as_json: bool) -> None:
         finals = {name: ys[-1] for name, (_, ys) in lines.items()}
         print_json({"ndcg@10": finals | levels, "picture": str(picture), "model": str(model)})
         return
-    click.echo(f"\nThe curve is in {picture}, the last learner in {model}. Next: ranktron train --help")
+    click.echo(f"\nThe curve is in {picture}, the {KEPT} learner in {model}. Next: ranktron train --help")
 
 
 def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool) -> tuple[Any, Any]:
-    """Plays one learner per step size side by side, a live table on a terminal; gives their curves and models."""
+    """Plays the learners side by side, with a live table on a terminal; gives their curves, and them."""
     from rich.console import Console
     from rich.live import Live
 
@@ -63,7 +71,7 @@ def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool
     from ranktron.algorithms import algorithm
     from ranktron.loop import play
 
-    learners = {f"hinge, eta={eta:g}": algorithm("hinge").learner(rounds.n_features, {"eta": eta}) for eta in STEPS}
+    learners = {name: algorithm(kind).learner(rounds.n_features, given) for name, (kind, given) in PLAYERS.items()}
     turns = {name: play(learner, rounds, feedback.full, [ndcg]) for name, learner in learners.items()}
     sums = dict.fromkeys(learners, 0.0)
     lines: dict[str, tuple[list[int], list[float]]] = {name: ([], []) for name in learners}
@@ -88,7 +96,7 @@ def _table(done: int, total: int, sums: dict[str, float], learners: Any, levels:
     ]
     rows += [(name, level, "", "") for name, level in levels.items()]
     title = f"NDCG@10, time average after {done:,} of {total:,} rounds"
-    return table(title, ["ranker", "NDCG@10", "mistakes", "length of w"], rows)
+    return table(title, ["ranker", "NDCG@10", "updates", "length of w"], rows)
 
 
 def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[str, float]) -> None:
@@ -101,9 +109,9 @@ def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[st
         picture.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot make the folder {picture.parent}: {error.strerror}") from None
-    last = list(learners.values())[-1]
-    parameters = algorithm("hinge").complete({"eta": STEPS[-1]})
-    Model("hinge", parameters, last.state(), last.n_features).save(model)
+    kind, given = PLAYERS[KEPT]
+    kept = learners[KEPT]
+    Model(kind, algorithm(kind).complete(given), kept.state(), kept.n_features).save(model)
     try:
         title = "A simulated separable stream: time-averaged NDCG@10"
         curves(picture, lines, levels, title=title, x="rounds", y="NDCG@10, time average", log=True)

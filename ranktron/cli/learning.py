@@ -148,7 +148,7 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
     rate = course.rounds / course.seconds if course.seconds else 0.0
     rows: list[tuple[str, object]] = [
         ("rounds", f"{course.rounds:,} ({rate:,.0f} a second)"),
-        ("mistakes", course.mistakes),
+        ("rounds learnt from", course.mistakes),
         ("scaling", summary["scale"]),
     ]
     rows += [(f"{name}, time average", value) for name, value in (summary["online"] or {}).items()]
