@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import add_up, descending, grades, kernel, leading, move, pull_back, score
+from ranktron.kernels import descend, descending, grades, kernel, leading, score
 from ranktron.learners.linear import Linear, overflow
 from ranktron.metrics import Metric
 from ranktron.metrics.passes import checked_value
@@ -94,12 +94,7 @@ def _learn(
         loss = worst_pair(scores, labels, margin, gradient)
     else:
         loss = listnet(scores, labels, gradient)
-    squared = pull_back(X, items, gradient, direction)
-    if not np.isfinite(loss + eta * squared * eta):
-        return np.nan
-    move(w, lag, direction, eta, t)
-    add_up(sums, loss, eta, squared)
-    return loss
+    return loss if descend(X, items, gradient, loss, eta, t, w, lag, sums, direction) else np.nan
 
 
 @kernel

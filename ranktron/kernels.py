@@ -82,11 +82,22 @@ def move(w: Floats, lag: Floats, direction: Floats, eta: float, t: float) -> Non
 
 
 @kernel
-def add_up(sums: Floats, loss: float, eta: float, squared: float) -> None:
-    """Adds a round to Σ f_t(w_t), Σ η_t f_t(w_t) and Σ η_t² |z_t|²."""
+def descend(
+    X: Matrix, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> bool:  # fmt: skip
+    """Takes the step of round t and adds the round to Σ f_t, Σ η_t f_t and Σ η_t² |z_t|².
+
+    False, and nothing changed, where the loss or the step is not a number any more.
+    """
+    squared = pull_back(X, items, gradient, direction)
+    if not np.isfinite(loss + eta * squared * eta):
+        return False
+    move(w, lag, direction, eta, t)
     sums[0] += loss
     sums[1] += eta * loss
     sums[2] += eta * squared * eta
+    return True
 
 
 @kernel

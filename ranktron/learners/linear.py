@@ -1,13 +1,12 @@
 """The linear learner: scores X w, and steps along the gradient that a surrogate gives in score space."""
 
 from dataclasses import dataclass, field
-from math import isfinite
 
 import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels import add_up, descending, is_full, move, observed, pull_back, score
+from ranktron.kernels import descend, descending, is_full, observed, score
 from ranktron.types import Feedback, Floats, Matrix, Mistake, Ranking, State, Step, Surrogate
 
 
@@ -78,13 +77,11 @@ class Linear:
             return 0.0
         loss, gradient = self.surrogate(scores, feedback.labels)
         eta = self.step(ranking.number)
-        squared = pull_back(X, feedback.items, gradient, self._direction)
-        if not isfinite(loss + eta * squared * eta):
+        t = self.rounds + 1.0
+        if not descend(X, feedback.items, gradient, loss, eta, t, self.w, self.lag, self.sums, self._direction):
             raise DataError(overflow(ranking.number))
         self.rounds += 1
         self.mistakes += loss > 0.0
-        move(self.w, self.lag, self._direction, eta, float(self.rounds))
-        add_up(self.sums, loss, eta, squared)
         return loss
 
     def state(self) -> State:
