@@ -4,6 +4,31 @@ Every ranker takes `fit(X, y, qid=...)` with query ids in any order and of any t
 named `qid` in a data frame) and answers in input order. The parameters and defaults are those of `algorithms.py`.
 """
 
-from ranktron.estimators.online import HingePerceptron
+from ranktron.estimators.batch import CommitteePerceptron, PairwisePerceptron, RankBoost, RankSVM
+from ranktron.estimators.margin import RankMM
+from ranktron.estimators.online import HingePerceptron, MinimaxPerceptron, OnlineListNet, SLAMPerceptron, TopKRanker
+from ranktron.estimators.predtron import (
+    PredtronClassifier,
+    PredtronLabelRanker,
+    PredtronMultilabel,
+    PredtronOrdinal,
+    PredtronRanker,
+)
 
-__all__ = ["HingePerceptron"]
+__all__ = [
+    "CommitteePerceptron",
+    "HingePerceptron",
+    "MinimaxPerceptron",
+    "OnlineListNet",
+    "PairwisePerceptron",
+    "PredtronClassifier",
+    "PredtronLabelRanker",
+    "PredtronMultilabel",
+    "PredtronOrdinal",
+    "PredtronRanker",
+    "RankBoost",
+    "RankMM",
+    "RankSVM",
+    "SLAMPerceptron",
+    "TopKRanker",
+]
