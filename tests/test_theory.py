@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ranktron import DataError, Rounds, feedback, metric, play
 from ranktron.learners import classification_perceptron, minimax_perceptron, online_listnet, slam_perceptron
+from ranktron.predtron.bounds import corollary_5
 from ranktron.simulate import Adversary, Separable, WebSearch
 from ranktron.streams import repeat
 from ranktron.surrogates import SLAM, WorstPair
@@ -351,3 +352,18 @@ def test_listnet_at_its_best_rate_is_not_slower_than_the_perceptrons():
 
 def test_worst_pair_is_the_learner_of_the_worst_pair():
     assert minimax_perceptron(3).surrogate == WorstPair(1.0)
+
+
+@claim("SLAM", "45 s7")
+def test_the_bound_of_predtron_grows_with_the_fifth_power_of_the_list_where_ours_grows_linearly():
+    """Places −i have length √(m³/3), so that a swap of neighbours keeps γ/√(m³/3) of a margin γ.
+
+    Each with its own radius held fixed; with rows of bounded length Predtron's grows by another factor m.
+    """
+    lengths = np.array([100.0, 1000.0, 10000.0])
+    predtron = [corollary_5(1.0, 1.0 / np.sqrt(m**3 / 3.0), int(m), 1) for m in lengths]
+    slam = [slam_constant(int(m), 1.0, weight_ratio_limit(1, int(m))) for m in lengths]
+    for bounds, power in ((predtron, 5.0), (slam, 1.0)):
+        slopes = np.diff(np.log(bounds)) / np.diff(np.log(lengths))
+        assert (power <= slopes).all()
+        assert (slopes <= power + 0.6).all()  # logarithms on top
