@@ -36,6 +36,12 @@ class Schedule:
         return streams.each(rounds, self.queries(len(rounds), number, start))
 
 
+def check_held_out(rounds: Rounds) -> None:
+    """Refuses held-out lists that cannot tell a good ranker from a bad one."""
+    if not (rounds.labels > 0.0).any():
+        raise DataError("the validation data have no relevant document: they cannot tell good rankers from bad")
+
+
 @dataclass
 class Course:
     """Where training stands and what it has seen: filled while it runs, so that an interrupted run is not lost.

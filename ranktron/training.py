@@ -16,7 +16,7 @@ from ranktron.metrics import Metric, evaluate, metric
 from ranktron.model import Model
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler, scale
-from ranktron.schedule import Course, Schedule
+from ranktron.schedule import Course, Schedule, check_held_out
 from ranktron.types import Learner, State, Turn
 
 Watch = Callable[[Turn], None]
@@ -69,6 +69,8 @@ def train(
     epoch = int(start.record.get("epoch", 0))
     course = Course(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     scaled, held_out = scale(rounds, start.scaler), None if valid is None else scale(valid, start.scaler)
+    if valid is not None:
+        check_held_out(valid)
     select = select or metric("ndcg@10")
     solver = stored_algorithm(start.kind).solver()
     if solver is not None:

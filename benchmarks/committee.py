@@ -1,0 +1,284 @@
+"""A committee of 20 trained in 50 iterations, beside RankSVM; the experiments of docs/papers/committee.md."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ranktron.feedback import full
+from ranktron.learners.pairwise import Pairwise
+from ranktron.learners.pairwise_pairs import Pairs
+from ranktron.learners.pairwise_passes import HeldOut, train_outputs
+from ranktron.learners.pairwise_readouts import Average, Committee, Last
+from ranktron.loop import play
+from ranktron.metrics import Evaluation, compare, evaluate, metric
+from ranktron.protocol import Fold, cross_validate, read_folds
+from ranktron.scaling import fit_scaler, scale
+from ranktron.schedule import Schedule
+from ranktron.simulate import WebSearch
+from ranktron.solvers.rank_svm import minimise
+
+METRICS = ("map:letor", "ndcg@1:letor", "ndcg@5:letor", "ndcg@10:letor")
+SELECT = "ndcg@10:letor"
+ALPHA_BOUND, EPOCHS, SEEDS = 0.85, 50, 10
+PAPER_SECONDS = {"committee": 453.76, "RankSVM": 21238.05}
+TABLE_4 = {
+    "RankSVM": (0.447, 0.495, 0.458, 0.441),
+    "RankBoost": (0.440, 0.498, 0.450, 0.436),
+    "Com 30 A": (0.447, 0.539, 0.464, 0.450),
+    "Com 30 B": (0.449, 0.558, 0.464, 0.447),
+    "Pocket": (0.440, 0.510, 0.426, 0.418),
+    "Average": (0.443, 0.508, 0.445, 0.429),
+}
+READOUTS = {
+    "Com 30 A": Committee(30),
+    "Com 30 B": Committee(30, "borda"),
+    "Pocket": Committee(1, weights="count"),
+    "Average": Average(),
+    "Last": Last(),
+    "Com 30 A, counters": Committee(30, weights="count"),
+    "Com 30 A, uniform": Committee(30, weights="uniform"),
+}
+
+
+def folder(version):
+    root = os.environ.get("RANKTRON_DATA")
+    if not root:
+        raise SystemExit("point RANKTRON_DATA at the folder that holds ohsumed-letor2 and ohsumed-letor3")
+    return Path(root) / f"ohsumed-letor{version}"
+
+
+def scaled(fold):
+    """LETOR 2.0 is raw, LETOR 3.0 comes scaled per query already; scaling it again changes nothing."""
+    scaler = fit_scaler("minmax-query", fold.train)
+    return Fold(fold.name, *(scale(part, scaler) for part in fold[1:]))
+
+
+def folds_of(version):
+    return [scaled(fold) for fold in read_folds(folder(version))]
+
+
+def seconds(call):
+    """Seconds of processor time: all of these run on one thread, and other programs must not count."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def committee_seconds(lists):
+    readouts = {"committee": Committee(20, weights="count")}
+    return seconds(lambda: train_outputs(lists, readouts, Schedule(EPOCHS), alpha_bound=ALPHA_BOUND))
+
+
+def linear_svc_seconds(lists):
+    """scikit-learn's solver on the differences of all pairs, as a RankSVM without a library would be built."""
+    from sklearn.svm import LinearSVC
+
+    pairs = Pairs.of(lists.labels, lists.offsets)
+
+    def fit():
+        upper, lower = pairs.decode(pairs.all())
+        sign = np.where(np.arange(len(upper)) % 2, 1.0, -1.0)
+        differences = (lists.X[upper] - lists.X[lower]) * sign[:, None]
+        LinearSVC(C=1.0 / len(upper), fit_intercept=False, dual=False).fit(differences, sign)
+
+    return seconds(fit)
+
+
+def row(what, ours, peer, bar, holds=None):
+    return {"what": what, "ours": ours, "peer": peer, "ratio": peer / ours, "bar": bar, "holds": holds}
+
+
+def lists_to_time():
+    """OHSUMED's first fold, or simulated lists of the same shape where there are no data."""
+    if os.environ.get("RANKTRON_DATA"):
+        return folds_of(2)[0].train, "OHSUMED fold 1"
+    return WebSearch(documents=152, features=25).rounds(63), "simulated lists like OHSUMED's"
+
+
+def run():
+    first, where = lists_to_time()
+    train_outputs(first, {"committee": Committee(20)}, Schedule(1), alpha_bound=ALPHA_BOUND)
+    minimise(first, 1.0, max_iter=1)
+    ours = min(committee_seconds(first) for _ in range(3))
+    svm = min(seconds(lambda: minimise(first, 1.0, "hinge", "pair")) for _ in range(3))
+    squared = min(seconds(lambda: minimise(first, 1.0, "squared", "pair")) for _ in range(3))
+    svc = linear_svc_seconds(first)
+    paper = PAPER_SECONDS["RankSVM"] / PAPER_SECONDS["committee"]
+    note = f"the paper's factor over RankSVM (SVM-light): {paper:.1f}"
+    what = f"committee of 20, 50 iterations, {where}: seconds"
+    return [
+        row(f"{what}, against the paper's Java", ours, PAPER_SECONDS["committee"], "at most 2 s", ours <= 2.0),
+        row(f"{what}, against LinearSVC on pair differences", ours, svc, note),
+        row(f"{what}, against our RankSVM, squared hinge", ours, squared, note),
+        row(f"{what}, against our RankSVM, plain hinge", ours, svm, note),
+    ]
+
+
+def table(version, seeds=SEEDS, epochs=EPOCHS, alpha_bound=ALPHA_BOUND):
+    """Means over folds and their spread over seeds, of all outputs of one walk per fold and seed."""
+    folds = folds_of(version)
+    means = {name: [] for name in READOUTS}
+    queries = {name: [] for name in READOUTS}
+    for seed in range(seeds):
+        values = {name: [] for name in READOUTS}
+        for fold in folds:
+            schedule = Schedule(epochs, seed)
+            outputs = train_outputs(
+                fold.train, READOUTS, schedule, alpha_bound=alpha_bound, valid=fold.valid, select=SELECT, weigh=SELECT
+            )
+            for name, output in outputs.items():
+                values[name].append(evaluate(output.learner.ballot.of_rounds(fold.test), fold.test, METRICS))
+        for name in READOUTS:
+            means[name].append([np.mean([v.means[m] for v in values[name]]) for m in METRICS])
+            queries[name].append([np.concatenate([v.per_query[m] for v in values[name]]) for m in METRICS])
+    batch = {
+        "RankSVM": cross_validate("ranksvm", folds, grid={"C": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}, **_chosen()),
+        "RankBoost": cross_validate("rankboost", folds, {"n_rounds": 500}, **_chosen()),
+    }
+    _print_table(version, means, queries, batch, folds)
+
+
+def _chosen():
+    return {"scaling": None, "select": SELECT, "metrics": METRICS}
+
+
+def _print_table(version, means, queries, batch, folds):
+    print(f"\nOHSUMED, LETOR {version}.0: {len(folds)} folds, {len(next(iter(means.values())))} seeds")
+    print("| | MAP | NDCG@1 | NDCG@5 | NDCG@10 | published |\n|---|---|---|---|---|---|")
+    for name, report in batch.items():
+        cells = " | ".join(f"{report.mean[m]:.3f}" for m in METRICS)
+        print(f"| {name} | {cells} | {_published(name)} |")
+    for name, values in means.items():
+        print(f"| {name} | {_cells(values)} | {_published(name)} |")
+    _print_seeds(means)
+    qids = np.array([f"{fold.name}/{qid}" for fold in folds for qid in fold.test.qids])
+    systems = {name: report.evaluation for name, report in batch.items()}
+    for name, rows in queries.items():
+        per_query = dict(zip(METRICS, np.mean(rows, axis=0), strict=True))
+        systems[name] = Evaluation({m: float(v.mean()) for m, v in per_query.items()}, per_query, qids, 1)
+    print("\nOver queries, averaged over seeds, one tail, no correction (the paper's test):")
+    print(compare(systems, tails=1, correction="none"))
+    print(compare(systems, tails=1, correction="holm"))
+
+
+def _print_seeds(means):
+    for other in ("Pocket", "Average"):
+        better = (np.array(means["Com 30 A"]) > np.array(means[other])).sum(axis=0)
+        print(f"Com 30 A above {other} in {better.tolist()} of {len(means[other])} seeds (MAP, NDCG@1, @5, @10)")
+
+
+def _published(name):
+    return " / ".join(f"{v:.3f}" for v in TABLE_4[name]) if name in TABLE_4 else ""
+
+
+def orders(version, seeds=SEEDS, epochs=EPOCHS):
+    """Table 4 when pairs are not mixed over lists: list by list as from a stream, and in the order of the file."""
+    readouts = {name: READOUTS[name] for name in ("Com 30 A", "Com 30 B", "Pocket", "Average", "Last")}
+    folds = folds_of(version)
+    ways = {
+        "list by list, both shuffled": (
+            _streamed,
+            [Schedule(10, seed) for seed in range(seeds)],
+        ),
+        "in the order of the file": (_in_order, [Schedule(epochs, 0, shuffle=False)]),
+    }
+    for way, (scores_of, schedules) in ways.items():
+        means = {name: [] for name in readouts}
+        for schedule in schedules:
+            found = [scores_of(fold, readouts, schedule) for fold in folds]
+            for name in readouts:
+                parts = [evaluate(scores[name], fold.test, METRICS) for scores, fold in zip(found, folds, strict=True)]
+                means[name].append([np.mean([part.means[m] for part in parts]) for m in METRICS])
+        print(f"\nOHSUMED, LETOR {version}.0, {way}")
+        for name, values in means.items():
+            print(f"| {name} | {_cells(values)} | {_published(name)} |")
+
+
+def _cells(values):
+    a = np.array(values)
+    spread = a.std(axis=0, ddof=1) if len(a) > 1 else None
+    if spread is None:
+        return " | ".join(f"{m:.3f}" for m in a[0])
+    return " | ".join(f"{m:.3f} ± {s:.3f}" for m, s in zip(a.mean(axis=0), spread, strict=True))
+
+
+def _in_order(fold, readouts, schedule):
+    chosen = {"alpha_bound": ALPHA_BOUND, "valid": fold.valid, "select": SELECT, "weigh": SELECT}
+    outputs = train_outputs(fold.train, readouts, schedule, **chosen)
+    return {name: output.learner.ballot.of_rounds(fold.test) for name, output in outputs.items()}
+
+
+def _streamed(fold, readouts, schedule):
+    """The test scores of each output after its best pass on the validation part."""
+    walker = Pairwise(fold.train.n_features, Committee(30))
+    held_out = HeldOut(fold.valid, metric(SELECT), metric(SELECT))
+    best = {}
+    for epoch in range(schedule.epochs):
+        for _ in play(walker, schedule.epoch(fold.train, epoch), full):
+            pass
+        held_out.weigh_members(walker.trail)
+        for name, readout in readouts.items():
+            ballot = readout.ballot(walker.trail.settled(30, 0))
+            value = evaluate(ballot.of_rounds(fold.valid), fold.valid, SELECT).means[SELECT]
+            if name not in best or value > best[name][0]:
+                best[name] = value, ballot
+    return {name: ballot.of_rounds(fold.test) for name, (_, ballot) in best.items()}
+
+
+def curve(version, seeds=2, epochs=500, alpha_bound=ALPHA_BOUND):
+    """Validation NDCG@10 and MAP by iteration, mean over folds and seeds (Figure 1)."""
+    readouts = {"average": Average(), "pocket": Committee(1, weights="count"), "com 20": Committee(20)}
+    found = {}
+    for which in (SELECT, "map:letor"):
+        values = {name: [] for name in readouts}
+        for seed in range(seeds):
+            for fold in folds_of(version):
+                outputs = train_outputs(
+                    fold.train, readouts, Schedule(epochs, seed),
+                    alpha_bound=alpha_bound, valid=fold.valid, select=which, weigh=SELECT,
+                )  # fmt: skip
+                for name, output in outputs.items():
+                    values[name].append([means[which] for means in output.valid])
+        found[which] = {name: np.mean(v, axis=0) for name, v in values.items()}
+    marks = [t for t in (1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500) if t <= epochs]
+    for which, lines in found.items():
+        print(f"\n{which} on the validation parts of LETOR {version}.0, {seeds} seeds")
+        print("| iteration | " + " | ".join(map(str, marks)) + " | best at |\n|" + "---|" * (len(marks) + 2))
+        for name, line in lines.items():
+            cells = " | ".join(f"{line[t - 1]:.4f}" for t in marks)
+            print(f"| {name} | {cells} | {int(np.argmax(line)) + 1} |")
+    return found
+
+
+def sizes(version, seeds=SEEDS, epochs=EPOCHS):
+    """Test NDCG@10 and MAP for committee and subcommittee sizes, and with the α-bound off."""
+    readouts = {f"size {n}": Committee(n) for n in (1, 5, 10, 20, 30, 50, 100, 1000)}
+    readouts |= {f"size 100, subcommittee {n}": Committee(100, subcommittee=n) for n in (5, 10, 30)}
+    for alpha_bound in (ALPHA_BOUND, 1.0):
+        values = {name: [] for name in readouts}
+        for seed in range(seeds):
+            tests = {name: [] for name in readouts}
+            for fold in folds_of(version):
+                outputs = train_outputs(
+                    fold.train, readouts, Schedule(epochs, seed),
+                    alpha_bound=alpha_bound, valid=fold.valid, select=SELECT, weigh=SELECT,
+                )  # fmt: skip
+                for name, output in outputs.items():
+                    tests[name].append(evaluate(output.learner.ballot.of_rounds(fold.test), fold.test, METRICS).means)
+            for name in readouts:
+                values[name].append([np.mean([t[m] for t in tests[name]]) for m in METRICS])
+        print(f"\nLETOR {version}.0, alpha-bound {alpha_bound}")
+        for name, v in values.items():
+            print(f"| {name} | {_cells(v)} |")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        {"table": table, "curve": curve, "sizes": sizes, "orders": orders}[sys.argv[1]](*map(int, sys.argv[2:]))
+    else:
+        for result in run():
+            ratio = f"  peer {result['peer']:.3g}  ratio {result['ratio']:.2f}"
+            print(f"{result['what']}: ours {result['ours']:.3g}{ratio}  {result['bar']}")
