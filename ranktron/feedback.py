@@ -1,8 +1,11 @@
 """Who answers: functions (round, ranking) -> Feedback that decide which labels the learner gets to hear."""
 
+from functools import partial
+
 import numpy as np
 
-from ranktron.types import Feedback, Ranking, Round
+from ranktron.errors import DataError
+from ranktron.types import Feedback, FeedbackModel, Ranking, Round
 
 
 def full(round: Round, ranking: Ranking) -> Feedback:
@@ -13,3 +16,20 @@ def full(round: Round, ranking: Ranking) -> Feedback:
     Feedback(items=array([0, 1]), labels=array([0., 1.]))
     """
     return Feedback(np.arange(round.labels.shape[0]), round.labels)
+
+
+def top(k: int) -> FeedbackModel:
+    """Reveals the labels of the first k shown documents; those of the others are not in the feedback at all.
+
+    >>> list_ = Round(np.ones((3, 1), np.float32), np.array([0.0, 1.0, 2.0]), "q1")
+    >>> top(2)(list_, Ranking(np.array([2, 0, 1]), np.zeros(3), 0))
+    Feedback(items=array([2, 0]), labels=array([2., 0.]))
+    """
+    if k < 1:
+        raise DataError(f"at least the first document must be revealed: k must be 1 or more, not {k}")
+    return partial(_first, k)
+
+
+def _first(k: int, round: Round, ranking: Ranking) -> Feedback:
+    items = ranking.order[:k]
+    return Feedback(items, round.labels[items])

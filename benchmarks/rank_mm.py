@@ -1,0 +1,292 @@
+"""RankMM: the time of a path of solutions and of a pass over web-sized data; with arguments, the results on OHSUMED.
+
+python -m benchmarks.rank_mm                    times and memory
+python -m benchmarks.rank_mm table 10           LETOR 3.0, 10 seeds: the exact step, the paper's T = 100 … 1000 steps
+python -m benchmarks.rank_mm passes 1           the same grid with T = 100 … 1000 passes
+python -m benchmarks.rank_mm gap picture.svg    gap against passes and seconds
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from ranktron.kernels import score
+from ranktron.metrics import evaluate
+from ranktron.protocol import read_folds
+from ranktron.schedule import Schedule
+from ranktron.simulate import WebSearch
+from ranktron.solvers.pegasos import Pegasos
+from ranktron.solvers.rank_mm import Run, make_dual, solve_path, solve_rank_mm
+from ranktron.solvers.rank_mm_losses import LOSSES
+from ranktron.solvers.rank_mm_problem import Problem, bytes_held
+from ranktron.solvers.rank_svm import Objective, _descend, minimise
+
+CS, ETAS, TS = (0.1, 1.0, 10.0, 100.0, 1000.0), (1e-2, 1e-3, 1e-4, 1e-5, 1e-6), (100, 250, 500, 750, 1000)
+SELECT = "map:letor"
+DEPTHS = range(1, 11)
+METRICS = (SELECT, *(f"ndcg@{k}:letor" for k in DEPTHS), *(f"p@{k}:letor" for k in DEPTHS))
+NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))
+
+
+def folder():
+    root = os.environ.get("RANKTRON_DATA")
+    if not root:
+        raise SystemExit("point RANKTRON_DATA at the folder that holds ohsumed-letor3")
+    return Path(root) / "ohsumed-letor3"
+
+
+def chooser(fold):
+    """What the validation part thinks of weights."""
+    return lambda w: evaluate(score(fold.valid.X, w), fold.valid, [SELECT]).means[SELECT]
+
+
+def tested(fold, w):
+    return evaluate(score(fold.test.X, w), fold.test, METRICS).means
+
+
+def exact_trials(fold, loss, seed):
+    """Weights of the exact step: the solution of the best C, or with early stopping the best pass of the best C."""
+    value = chooser(fold)
+    best = {"exact": (-1.0, None, None), "exact, early stopping": (-1.0, None, None)}
+    for C in CS:
+        run = Run(make_dual(Problem(fold.train, loss, C)))
+        for done in run.passes(Schedule(1, seed), 1000):
+            early = value(run.w), (C, done.number), run.w.copy()
+            best["exact, early stopping"] = max(best["exact, early stopping"], early, key=first)
+        w = run.solution().w
+        best["exact"] = max(best["exact"], (value(w), (C, len(run.history)), w), key=first)
+    return best
+
+
+def paper_trials(fold, loss, seed, per_t):
+    """Weights of the paper's steps for the best (C, η_0, T); T counts `per_t` steps, each on a list drawn at random."""
+    value = chooser(fold)
+    best = (-1.0, None, None)
+    lists = len(fold.train)
+    for C in CS:
+        problem = Problem(fold.train, loss, C)
+        for eta in ETAS:
+            dual = make_dual(problem, "paper", eta)
+            rng = np.random.default_rng((seed, 7))
+            done = 0
+            for T in TS:
+                dual.visit(rng.integers(lists, size=(T - done) * per_t))
+                done = T
+                best = max(best, (value(dual.w), (C, eta, T), dual.w.copy()), key=first)
+    return best
+
+
+def first(entry):
+    return entry[0]
+
+
+def experiment(seeds, losses=LOSSES, passes=False):
+    """{(loss, reading): [seed][fold] of (test means, what was chosen)}."""
+    found = defaultdict(list)
+    folds = list(read_folds(folder()))
+    for loss in losses:
+        for seed in range(seeds):
+            rows = defaultdict(list)
+            for fold in folds:
+                trials = {} if passes else exact_trials(fold, loss, seed)
+                name = "paper, T passes" if passes else "paper, T steps"
+                trials[name] = paper_trials(fold, loss, seed, len(fold.train) if passes else 1)
+                for reading, (_, chosen, w) in trials.items():
+                    rows[reading].append((tested(fold, w), chosen))
+            for reading, row in rows.items():
+                found[loss, reading].append(row)
+    return found
+
+
+def summary(found):
+    """{(loss, reading): {metric: (mean over folds and seeds, spread over seeds of the mean over folds)}}."""
+    result = {}
+    for key, by_seed in found.items():
+        means = {m: [np.mean([test[m] for test, _ in folds]) for folds in by_seed] for m in METRICS}
+        result[key] = {
+            m: (float(np.mean(v)), float(np.std(v, ddof=1)) if len(v) > 1 else 0.0) for m, v in means.items()
+        }
+    return result
+
+
+def baselines():
+    """{algorithm: {metric: published mean over the folds' test parts}}."""
+    values = defaultdict(lambda: defaultdict(list))
+    for line in (folder() / "baselines.csv").read_text().splitlines()[1:]:
+        name, part, fold, which, value = line.split(",")
+        if part == "test" and fold.startswith("fold"):
+            values[name][f"{which.lower()}:letor"].append(float(value))
+    return {name: {m: float(np.mean(v)) for m, v in row.items()} for name, row in values.items()}
+
+
+def print_results(found):
+    for (loss, reading), by_seed in found.items():
+        for seed, folds in enumerate(by_seed):
+            print(f"{NAMES[loss]}, {reading}, seed {seed}: chosen {[chosen for _, chosen in folds]}")
+    ours = {f"{NAMES[loss]}, {reading}": row for (loss, reading), row in summary(found).items()}
+    theirs = {name: {m: (v, None) for m, v in row.items()} for name, row in baselines().items()}
+    for group in (METRICS[:1], METRICS[1:11], METRICS[11:]):
+        print("\n| | " + " | ".join(m.removesuffix(":letor") for m in group) + " |\n|" + "---|" * (len(group) + 1))
+        for name, row in {**ours, **theirs}.items():
+            print(f"| {name} | " + " | ".join(shown(*row.get(m, (None, None))) for m in group) + " |")
+
+
+def shown(mean, spread):
+    if mean is None:
+        return "–"
+    return f"{mean:.4f}" + (f" ± {spread:.4f}" if spread else "")
+
+
+def seconds_of(call):
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def gap_lines(fold, C, loss, most=300, seconds=10.0):
+    """{name: [(passes, seconds, relative gap)]}: exact steps, the paper's with the best of its step sizes, Pegasos."""
+    problem = Problem(fold.train, loss, C)
+    reference = solve_rank_mm(fold.train, C, loss, tol=1e-6, max_iter=5000)
+    lower = reference.primal - reference.gap
+    lines = {}
+    for name, corners in {"exact step": 20, "exact step, 1 corner": 1}.items():
+        run = Run(make_dual(problem, corners=corners), tol=1e-5)
+        lines[name] = [(p.number, p.seconds, p.gap / lower) for p in run.passes(Schedule(), most)]
+    tried = {}
+    for eta in (1.0, 0.1, *ETAS):
+        run = Run(make_dual(problem, "paper", eta), tol=1e-5, max_seconds=seconds)
+        tried[eta] = [(p.number, p.seconds, p.gap / lower) for p in run.passes(Schedule(), most)]
+    best = min(tried, key=lambda eta: tried[eta][-1][2])
+    allowed = min(ETAS, key=lambda eta: tried[eta][-1][2])
+    lines["paper's step, its best step size"] = tried[allowed]
+    lines["paper's step, best of any size"] = tried[best]
+    lines["Pegasos, to the optimum"] = pegasos_line(problem, lower, most)
+    print(f"step sizes: {allowed:g} of the paper's, {best:g} of all")
+    return lines
+
+
+def pegasos_line(problem, lower, most):
+    pegasos, points, best = Pegasos(problem), [], np.inf
+    lists = len(problem.rounds)
+    taken = 0.0
+    for number in range(1, most + 1):
+        order = np.random.default_rng((0, number)).integers(lists, size=lists)
+        taken += seconds_of(lambda order=order: pegasos.visit(order))
+        best = min(best, problem.primal(pegasos.mean))
+        points.append((number, taken, max(best / lower - 1.0, 1e-9)))
+    return points
+
+
+def rank_svm_line(fold, C, balance):
+    """RankSVM with the squared hinge; a pass is one evaluation of the objective or one product with its curvature."""
+    lower = minimise(fold.train, C, "squared", balance, tol=1e-9).value
+    points = []
+    for most in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64):
+        objective = CountedObjective(fold.train, C, balance)
+        began = time.perf_counter()
+        value = _descend(objective, np.zeros(fold.train.n_features), 1e-9, most).value
+        points.append((objective.calls, time.perf_counter() - began, max(value / lower - 1.0, 1e-9)))
+    return points
+
+
+class CountedObjective(Objective):
+    calls = 0
+
+    def _count(self):
+        object.__setattr__(self, "calls", self.calls + 1)
+
+    def _at(self, w):
+        self._count()
+        super()._at(w)
+
+    def curvature(self, w, v):
+        self._count()
+        return super().curvature(w, v)
+
+
+def row(what, ours, peer, bar, holds):
+    return {
+        "what": what,
+        "ours": ours,
+        "peer": peer,
+        "ratio": None if peer is None else peer / ours,
+        "bar": bar,
+        "holds": holds,
+    }
+
+
+def run():
+    fold = next(iter(read_folds(folder())))
+    rows = []
+    for loss in LOSSES:
+        solve_path(fold.train, CS[:1], loss)
+        path = []
+        ours = seconds_of(lambda path=path, loss=loss: path.extend(solve_path(fold.train, CS, loss, tol=1e-3)))
+        assert all(found.converged for found in path)
+        paper = seconds_of(lambda loss=loss: paper_path(fold.train, loss))
+        what = f"{NAMES[loss]}, 5 values of C to a gap of 1e-3, OHSUMED fold 1: seconds, against 100 paper passes each"
+        rows.append(row(what, ours, paper, "under 10 s", ours < 10.0))
+    lists = WebSearch().rounds(6000)
+    for loss, step in ((loss, step) for loss in LOSSES for step in ("exact", "paper")):
+        solve_rank_mm(lists[:2], 1.0, loss, step=step, max_iter=1)
+        ours = seconds_of(lambda loss=loss, step=step: solve_rank_mm(lists, 1.0, loss, step=step, max_iter=1, tol=0.0))
+        held = bytes_held(lists, loss, step, 20) / 1e9
+        what = f"{NAMES[loss]}, {step} step, a pass and its gap, 6,000 lists of 120 × 136: seconds ({held:.2f} GB held)"
+        rows.append(row(what, ours, None, "under 10 s", ours < 10.0))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    rows.append(
+        row("peak memory of the whole process, lists included (0.39 GB): GB", peak, None, "under 4 GB", peak < 4.0)
+    )
+    return rows
+
+
+def paper_path(lists, loss):
+    for C in CS:
+        solve_rank_mm(lists, C, loss, step="paper", max_iter=100, tol=0.0)
+
+
+def gap(picture):
+    """Prints when each way reaches a gap, for several C, and draws those of C = 100."""
+    from ranktron.report.rank_mm import draw_gaps
+
+    fold = next(iter(read_folds(folder())))
+    drawn = {}
+    for C in (10.0, 100.0, 1000.0):
+        for loss in LOSSES:
+            lines = gap_lines(fold, C, loss)
+            if loss == "average":
+                lines["RankSVM per query, to its own optimum"] = rank_svm_line(fold, C, "query")
+                lines["RankSVM of Eq. (1), to its own optimum"] = rank_svm_line(fold, C, "pair")
+            print_hits(f"{NAMES[loss]}, C = {C:g}", lines)
+            if C == 100.0:
+                drawn[f"{NAMES[loss]}, C = {C:g}"] = lines
+    draw_gaps(picture, drawn)
+
+
+def print_hits(panel, lines):
+    for name, points in lines.items():
+        hits = [next(((p, s) for p, s, g in points if g <= level), None) for level in (1e-2, 1e-3, 1e-4)]
+        cells = ["–" if hit is None else f"{hit[0]:.0f}, {hit[1]:.3f} s" for hit in hits]
+        print(f"| {panel} | {name} | {' | '.join(cells)} |", flush=True)
+
+
+def main(what="", *arguments):
+    if what == "gap":
+        gap(arguments[0])
+    elif what in ("table", "passes"):
+        found = experiment(int(arguments[0]), arguments[1:] or LOSSES, passes=what == "passes")
+        print_results(found)
+        print(json.dumps({f"{loss}|{reading}": row for (loss, reading), row in summary(found).items()}))
+    else:
+        for result in run():
+            print(f"{result['what']}: {result['ours']:.3g}  {result['bar']}: {result['holds']}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,323 @@
+"""RTop-kF: learning from the labels of the first k shown documents alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.feedback import top
+from ranktron.kernels import descending, kernel, pull_back, score
+from ranktron.learners.linear import as_weights
+from ranktron.learners.top_k_estimator import Decomposed, check_decomposed, estimate, weights_of
+from ranktron.learners.top_k_exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
+from ranktron.types import Feedback, FeedbackModel, Floats, Integers, Matrix, Ranking, State, Step
+
+_NOT_SHOWN, _TWICE, _NO_LABEL, _TOO_HIGH = 1, 2, 3, 4
+
+
+@kernel
+def _located(
+    scores: Floats, order: Integers, k: int, n: int, items: Integers, labels: Floats, highest: float
+) -> tuple[Floats, Integers, int, int]:
+    """Scores in the order shown, the places of the observed documents, and what is wrong with which of them."""
+    shown = np.empty(n)
+    for place in range(n):
+        shown[place] = scores[order[place]]
+    places = np.empty(items.shape[0], np.int64)
+    seen = np.zeros(k, np.bool_)
+    for i in range(items.shape[0]):
+        place = i
+        if i >= k or order[i] != items[i]:
+            place = 0
+            while place < k and order[place] != items[i]:
+                place += 1
+            if place == k:
+                return shown, places, _NOT_SHOWN, i
+        if seen[place]:
+            return shown, places, _TWICE, i
+        if not 0.0 <= labels[i] < np.inf:
+            return shown, places, _NO_LABEL, i
+        if labels[i] > highest:
+            return shown, places, _TOO_HIGH, i
+        seen[place] = True
+        places[i] = place
+    return shown, places, 0, 0
+
+
+@kernel
+def _descended(
+    X: Matrix,
+    items: Integers,
+    gradient: Floats,
+    eta: float,
+    radius: float,
+    adaptive: bool,
+    weight: float,
+    w: Floats,
+    total: Floats,
+    squares: Floats,
+) -> bool:
+    """Steps against the gradient and back into the ball, in place; false, and nothing moved, on overflow."""
+    z = np.empty(w.shape[0])
+    squared = pull_back(X, items, gradient, z)
+    if not np.isfinite(max(eta * eta, 1.0) * squared):
+        return False
+    length = 0.0
+    for j in range(w.shape[0]):
+        total[j] += weight * w[j]
+        if z[j] != 0.0:
+            squares[j] += z[j] * z[j]
+            w[j] -= eta * z[j] / np.sqrt(squares[j]) if adaptive else eta * z[j]  # Algorithm 1, step 10
+        length += w[j] * w[j]
+    length = np.sqrt(length)
+    if length > radius:
+        for j in range(w.shape[0]):
+            w[j] *= radius / length  # step 11
+    return True
+
+
+@dataclass(eq=False)
+class TopK:
+    """Online gradient descent on an estimate of the gradient from the labels of the first k shown documents.
+
+        shown:      by score with probability 1 − γ_t, else in an order drawn uniformly
+        z_t:        an unbiased estimate of ∇φ(X_t w, R_t) at w_t
+        w_{t+1} =   the projection of w_t − η_t z_t on the ball of radius U
+
+    The propensities stay with the ranking, so that feedback may come late, out of order or never. Labels are weighed
+    by one over the probability that they are seen: k may be larger than the surrogate needs, and all that is seen
+    counts. Feedback may lack some of the k documents; `answered` says how often a document's label comes, if not
+    always. With `average`, `coef` and `predict` are those of the mean of w_1 … w_T (where `late`, the mean with weights
+    1 … T); `rank` shows the current w.
+
+    Parameters
+    ----------
+    surrogate : Decomposed
+        Squared, PairwiseHinge, KL, SmoothDCG, or one of your own.
+    k : int
+        How many labels come back.
+    explore, step : Step
+        γ_t, between 0 and 1, and η_t.
+    adaptive : bool
+        Divide each coordinate's step by the root of its squared gradients so far (AdaGrad).
+    radius : float
+        U; with adaptive steps the projection is still the Euclidean one.
+    shortlist : int
+        Explore among that many best-scored documents only; 0 means among all. What is learnt is then the loss of the
+        shortlist: documents that never come near the top teach nothing.
+    floor : float
+        Propensities count as at least this. A floor trades variance for bias: see `shortfall`.
+    answered : float
+        The share of shown documents whose label comes back, by chance alone.
+    highest : float
+        The highest label there can be.
+    strict : bool
+        Refuse lists of one document or of fewer than k, and γ outside (0, 1/2), where the theory has nothing to say.
+        Otherwise short lists are shown and heard in full.
+    seed : int
+        Of the exploration, which is a function of seed and round number.
+
+    Examples
+    --------
+    >>> from ranktron.steps import Constant
+    >>> from ranktron.surrogates import PairwiseHinge
+    >>> learner = TopK(1, PairwiseHinge(), 2, explore=Constant(0.25), step=Constant(0.5))
+    >>> X = np.array([[1.0], [3.0], [2.0]], np.float32)
+    >>> ranking = learner.rank(X, 2)
+    >>> ranking.order, ranking.propensities.round(3)
+    (array([0, 1, 2]), array([[0.917, 0.833],
+           [0.833, 0.917]]))
+    >>> learner.learn(X, ranking, Feedback(np.array([0, 1]), np.array([0.0, 1.0])))
+    1.2
+    >>> learner.w
+    array([1.2])
+
+    References
+    ----------
+    Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top, Algorithm 1.
+    """
+
+    n_features: int
+    surrogate: Decomposed
+    k: int
+    explore: Step
+    step: Step
+    adaptive: bool = False
+    radius: float = inf
+    shortlist: int = 0
+    floor: float = 0.0
+    answered: float = 1.0
+    highest: float = inf
+    strict: bool = False
+    seed: int = 0
+    average: bool = True
+    late: bool = False
+    rounds: int = field(default=0, init=False)
+    w: Floats = field(init=False, repr=False)
+    total: Floats = field(init=False, repr=False)
+    squares: Floats = field(init=False, repr=False)
+    hears: FeedbackModel = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_decomposed(self.surrogate, self.k)
+        _check_limits(self)
+        self.w, self.total, self.squares = (np.zeros(self.n_features) for _ in range(3))
+        self.lost = 0.0
+        self.hears = top(self.k)
+
+    @property
+    def coef(self) -> Floats:
+        """The weights to serve."""
+        if self.average and self.rounds:
+            T = self.rounds
+            return self.total / (T * (T + 1) / 2 if self.late else T)
+        return self.w
+
+    @property
+    def shortfall(self) -> float:
+        """The bias of the floor: the share of a hidden document's (or pair's) part in the gradient that it takes away.
+
+        A mean over the rounds learnt from, exact and not estimated; 0 without a floor.
+        """
+        return self.lost / self.rounds if self.rounds else 0.0
+
+    def scores(self, X: Matrix) -> Floats:
+        return score(X, self.w)
+
+    def predict(self, X: Matrix) -> Floats:
+        return score(X, self.coef)
+
+    def rank(self, X: Matrix, number: int) -> Ranking:
+        if X.shape[1] != self.n_features:
+            raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
+        k, n = self._sizes(X.shape[0])
+        coordinates = self.surrogate.coordinates
+        if coordinates == 1:
+            shown = rank_documents(X, self.w, self.seed, number, self.explore(number), k, n)
+        elif coordinates == 2:
+            shown = rank_pairs(X, self.w, self.seed, number, self.explore(number), k, n)
+        else:
+            shown = rank_groups(X, self.w, self.seed, number, self.explore(number), k, n, coordinates)
+        scores, order, explored, propensities = shown
+        return Ranking(order, scores, number, explored, propensities)
+
+    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+        """Learns from the labels of some of the first k documents and returns an estimate of the surrogate's loss."""
+        loss, gradient = self.estimate(X, ranking, feedback)
+        items, eta = ranking.order[: gradient.shape[0]], self.step(ranking.number)
+        weight = self.rounds + 1.0 if self.late else 1.0
+        if not _descended(
+            X, items, gradient, eta, self.radius, self.adaptive, weight, self.w, self.total, self.squares
+        ):
+            raise DataError(
+                f"scores or weights overflow in round {ranking.number}: choose a smaller step or radius, or scale the "
+                "features"
+            )
+        self.rounds += 1
+        if self.floor > 0.0:
+            self.lost += self._lost(X.shape[0], ranking.number)
+        return loss
+
+    def estimate(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> tuple[float, Floats]:
+        """The estimated loss and its gradient for the first documents of the ranking, in the order shown."""
+        propensities = ranking.propensities
+        if propensities is None or ranking.number < 0 or ranking.scores.shape[0] != X.shape[0]:
+            raise DataError(_why_never_ranked(X, ranking))
+        k, n = self._sizes(X.shape[0])
+        if propensities.shape != (k,) * self.surrogate.coordinates:
+            raise DataError(_why_never_ranked(X, ranking))
+        scores, places, wrong, where = _located(
+            ranking.scores, ranking.order, k, n, feedback.items, feedback.labels, self.highest
+        )
+        if wrong:
+            raise DataError(_why_refused(ranking, feedback, wrong, where, k, self.highest))
+        weights = weights_of(propensities, self.answered**self.surrogate.coordinates, self.floor)
+        own: Callable[..., tuple[float, Floats]] | None = getattr(self.surrogate, "estimate", None)
+        if own is None:
+            return estimate(self.surrogate, scores, places, feedback.labels, weights)
+        return own(scores, places, feedback.labels, weights)
+
+    def played(self, ranking: Ranking) -> Floats:
+        """The scores that a round was played with: the learner's own, or those drawn where it explored.
+
+        An exploration among a shortlist plays the learner's own scores, dealt out anew in the order shown.
+        """
+        if not ranking.explored:
+            return ranking.scores
+        m = ranking.scores.shape[0]
+        if self._sizes(m)[1] == m:
+            return uniform_scores(self.seed, ranking.number, m)
+        played = np.empty(m)
+        played[ranking.order] = ranking.scores[descending(ranking.scores)]
+        return played
+
+    def state(self) -> State:
+        arrays = {"w": self.w.copy(), "total": self.total.copy(), "squares": self.squares.copy()}
+        return {"rounds": self.rounds, "lost": self.lost, **arrays}
+
+    def restore(self, state: State) -> None:
+        w, total, squares = (as_weights(state[name], self.n_features) for name in ("w", "total", "squares"))
+        self.rounds, self.lost = int(state["rounds"]), float(state["lost"])
+        self.w, self.total, self.squares = w, total, squares
+
+    def _sizes(self, m: int) -> tuple[int, int]:
+        """How many documents of a list of m are heard of, and among how many exploration draws."""
+        if self.strict and m < max(self.k, 2):
+            raise DataError(
+                f"a list of {m} document{'s' * (m > 1)} is too short: labels of the first {self.k} are asked for, and "
+                "there must be at least 2 to choose from"
+            )
+        k = min(self.k, m)
+        return k, max(k, min(self.shortlist or m, m))
+
+    def _lost(self, m: int, number: int) -> float:
+        k, n = self._sizes(m)
+        p = self.explore(number)
+        for i in range(self.surrogate.coordinates):
+            p *= self.answered * max(k - i, 0) / max(n - i, 1)
+        return 1.0 - p / max(p, self.floor)
+
+
+def _check_limits(learner: TopK) -> None:
+    gamma, half = learner.explore(0), learner.strict
+    if not 0.0 < gamma <= 1.0 or (half and gamma >= 0.5):
+        allowed = "above 0 and below 1/2, as the theory needs it" if half else "above 0 and at most 1"
+        raise DataError(f"the share of exploring rounds must be {allowed}; in the first round it is {gamma:g}")
+    limits = {
+        f"the radius must be above 0, not {learner.radius}": learner.radius > 0.0,
+        f"a shortlist needs at least k = {learner.k} documents, not {learner.shortlist}": learner.shortlist == 0
+        or learner.shortlist >= learner.k,
+        f"the floor of propensities must be at least 0 and below 1, not {learner.floor}": 0.0 <= learner.floor < 1.0,
+        f"the answered share must be above 0 and at most 1, not {learner.answered}": 0.0 < learner.answered <= 1.0,
+        f"the highest label must be above 0, not {learner.highest}": learner.highest > 0.0,
+        f"the seed must be 0 or more, not {learner.seed}": learner.seed >= 0,
+    }
+    for complaint, holds in limits.items():
+        if not holds:
+            raise DataError(complaint)
+
+
+def _why_never_ranked(X: Matrix, ranking: Ranking) -> str:
+    if ranking.propensities is None or ranking.number < 0:
+        return (
+            "feedback for a round that this learner never ranked: the ranking has no number or no propensities; keep "
+            "what `rank` gave and hand it to `learn`"
+        )
+    m = ranking.scores.shape[0]
+    if m != X.shape[0]:
+        return f"the ranking was made for a list of {m} documents, this list has {X.shape[0]}"
+    return "the ranking was made by a learner of another k or surrogate: its propensities do not fit"
+
+
+def _why_refused(ranking: Ranking, feedback: Feedback, wrong: int, where: int, k: int, highest: float) -> str:
+    item, label = feedback.items[where], feedback.labels[where]
+    if wrong == _NOT_SHOWN:
+        shown = ", ".join(map(str, ranking.order[:k]))
+        return f"feedback for document {item}, which was not among the first {k} shown ({shown})"
+    if wrong == _TWICE:
+        return f"feedback names document {item} twice"
+    if wrong == _NO_LABEL:
+        return f"labels must be finite and >= 0; document {item} has {label}"
+    return f"document {item} has label {label}, above the declared highest, {highest:g}"

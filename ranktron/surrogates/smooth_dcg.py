@@ -1,0 +1,98 @@
+"""SmoothDCG@1: the expected gain of a document drawn by a softmax of the scores."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels import kernel
+from ranktron.types import Floats, Integers
+
+
+@kernel
+def _softmax(scores: Floats, epsilon: float) -> Floats:
+    highest = scores[0]
+    for i in range(scores.shape[0]):
+        highest = max(highest, scores[i])
+    P = np.empty(scores.shape[0])
+    total = 0.0
+    for i in range(scores.shape[0]):
+        P[i] = np.exp((scores[i] - highest) / epsilon)
+        total += P[i]
+    for i in range(scores.shape[0]):
+        P[i] /= total
+    return P
+
+
+@kernel
+def _estimated(
+    scores: Floats, places: Integers, labels: Floats, weights: Floats, epsilon: float, sign: float, gradient: Floats
+) -> float:
+    P = _softmax(scores, epsilon)
+    gain = 0.0
+    gradient[:] = 0.0
+    for n in range(places.shape[0]):
+        a = places[n]
+        G = (np.exp2(labels[n]) - 1.0) * weights[a]
+        gain += G * P[a]
+        gradient[a] += sign * G * P[a] / epsilon
+    for j in range(scores.shape[0]):
+        gradient[j] -= sign * gain * P[j] / epsilon
+    return sign * gain
+
+
+@dataclass(frozen=True)
+class SmoothDCG:
+    """The gain of the first document, smoothed: what a softmax of the scores would gain, with its sign turned.
+
+        loss(s, R) = −Σ_i (2^{R_i} − 1) P_i,    P_i = exp(s_i / ε) / Σ_j exp(s_j / ε)
+
+    Not convex. The paper prints it without the minus, as if a gain were to be made small: `printed` keeps that sign.
+    Its gradient takes one label at a time.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+        How much the maximum is smoothed.
+    printed : bool
+        Whether to descend on the gain, as the paper prints it.
+
+    Examples
+    --------
+    >>> SmoothDCG(epsilon=1.0)(np.array([0.0, 0.0]), np.array([1.0, 0.0]))
+    (-0.5, array([-0.25,  0.25]))
+
+    References
+    ----------
+    Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top, section 4.1.1.
+    """
+
+    epsilon: float = 0.01
+    printed: bool = False
+    coordinates: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.epsilon < float("inf"):
+            raise DataError(f"the smoothing epsilon must be a positive number, not {self.epsilon}")
+
+    def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        m = scores.shape[0]
+        return self.estimate(scores, np.arange(m), labels, np.ones(m))
+
+    def known(self, scores: Floats) -> Floats:
+        """The part of the gradient that needs no label: none."""
+        return np.zeros(scores.shape[0])
+
+    def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...]) -> Floats:
+        """The part of the gradient that one label decides: ∓G(R_i) P_i (e_i − P) / ε."""
+        P = np.exp((scores - scores.max()) / self.epsilon)
+        P /= P.sum()
+        G = (1.0 if self.printed else -1.0) * (2.0 ** labels[0] - 1.0)
+        return np.asarray(G * P[items[0]] * (np.eye(len(scores))[items[0]] - P) / self.epsilon)
+
+    def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
+        """The loss and gradient estimated from the labels at some places, weighed by one over their propensities."""
+        gradient = np.empty(scores.shape[0])
+        sign = 1.0 if self.printed else -1.0
+        return _estimated(scores, places, labels, weights, self.epsilon, sign, gradient), gradient

@@ -1,0 +1,73 @@
+"""The squared loss: every document's score should be its label."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranktron.kernels import kernel
+from ranktron.types import Floats, Integers
+
+
+@kernel
+def _squared(scores: Floats, labels: Floats, gradient: Floats) -> float:
+    loss = 0.0
+    for i in range(scores.shape[0]):
+        apart = scores[i] - labels[i]
+        loss += apart * apart
+        gradient[i] = 2.0 * apart
+    return loss
+
+
+@kernel
+def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
+    """Fills 2 (s − Σ R_a e_a / p(a)) and returns the loss that it is the slope of."""
+    loss = 0.0
+    for i in range(scores.shape[0]):
+        loss += scores[i] * scores[i]
+        gradient[i] = 2.0 * scores[i]
+    for n in range(places.shape[0]):
+        a, R = places[n], labels[n]
+        gradient[a] -= 2.0 * R * weights[a]
+        loss += (R * R - 2.0 * scores[a] * R) * weights[a]
+    return loss
+
+
+@dataclass(frozen=True)
+class Squared:
+    """Charges each document the squared distance of its score from its label: a pointwise loss.
+
+        loss(s, R) = Σ_i (s_i − R_i)²
+
+    Its gradient 2 (s − R) takes one label at a time: the label of a single document is enough to estimate it.
+
+    Examples
+    --------
+    >>> Squared()(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    (4.0, array([0., 4.]))
+
+    References
+    ----------
+    Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top, section 4.1.
+    """
+
+    coordinates: ClassVar[int] = 1
+
+    def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        gradient = np.empty(scores.shape[0])
+        return _squared(scores, labels, gradient), gradient
+
+    def known(self, scores: Floats) -> Floats:
+        """The part of the gradient that needs no label: 2 s."""
+        return 2.0 * scores
+
+    def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...]) -> Floats:
+        """The part of the gradient that one label decides: −2 R_i e_i."""
+        part = np.zeros(scores.shape[0])
+        part[items[0]] = -2.0 * labels[0]
+        return part
+
+    def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
+        """The loss and gradient estimated from the labels at some places, weighed by one over their propensities."""
+        gradient = np.empty(scores.shape[0])
+        return _estimated(scores, places, labels, weights, gradient), gradient
