@@ -69,7 +69,7 @@ def test_train_evaluate_rank(data):
 
 def test_tables_are_for_eyes(data):
     for command, words in {
-        ("train", "train.txt", "--model", "m", "--valid", "vali.txt"): ["rounds learnt from", "time average", "epoch kept"],
+        ("train", "train.txt", "--model", "m", "--valid", "vali.txt"): ["learnt from", "time average", "epoch kept"],
         ("evaluate", "m", "test.txt"): ["95 % interval", "random", "best feature", "without a relevant document"],
         ("info", "train.txt"): ["queries", "labels", "constant features", "share"],
         ("explain", "m", "test.txt", "--qid", "3"): ["query 3", "lead over the next"],

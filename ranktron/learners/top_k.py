@@ -67,9 +67,10 @@ def _descended(
     length = 0.0
     for j in range(w.shape[0]):
         total[j] += weight * w[j]
-        if z[j] != 0.0:
-            squares[j] += z[j] * z[j]
-            w[j] -= eta * z[j] / np.sqrt(squares[j]) if adaptive else eta * z[j]  # Algorithm 1, step 10
+        squares[j] += z[j] * z[j]
+        scale = np.sqrt(squares[j]) if adaptive else 1.0
+        if scale > 0.0:
+            w[j] -= eta * z[j] / scale  # Algorithm 1, step 10
         length += w[j] * w[j]
     length = np.sqrt(length)
     if length > radius:

@@ -29,7 +29,7 @@ PAPER = {
 }
 RECOMMENDED = {
     name: Setting(explore=1.0, eta=eta, radius=inf, adaptive=True, shortlist=30, late=True)
-    for name, eta in {"ranksvm": 0.1, "squared": 0.03, "kl": 0.01, "smooth-dcg": 0.01}.items()
+    for name, eta in {"ranksvm": 0.1, "squared": 0.03, "kl": 0.03, "smooth-dcg": 0.01}.items()
 }
 
 

@@ -282,6 +282,13 @@ def test_an_overflow_is_refused_and_changes_nothing():
     assert same(before, learner.state())
 
 
+def test_gradients_too_small_to_be_squared_do_not_overflow():
+    learner = learner_of(Squared(), 1, adaptive=True)
+    ranking = learner.rank(LISTS[0].X, 2)
+    learner.learn(LISTS[0].X, ranking, Feedback(ranking.order[:1], np.array([1e-200])))
+    assert np.isfinite(learner.w).all()
+
+
 def test_settings_by_one_word():
     paper, ours = top_k_ranker(6, setting="paper"), top_k_ranker(6)
     assert paper.explore == InversePower(0.1, 1 / 3)
