@@ -73,9 +73,9 @@ class Separable:
         better = round.labels[:, None] > round.labels[None, :]
         return float(np.min(np.where(better, s[:, None] - s[None, :], np.inf)))
 
-    def rounds(self, queries: int) -> Rounds:
-        """The first lists of the stream; their margin is verified."""
-        lists = list(islice(self, queries))
+    def rounds(self, queries: int, skip: int = 0) -> Rounds:
+        """Some lists of the stream, the first ones or those after `skip` others; their margin is verified."""
+        lists = list(islice(self, skip, skip + queries))
         if min(map(self.margin_of, lists), default=np.inf) < self.margin:
             raise DataError("rounding to 32 bits has eaten the margin; choose a larger one")
         return _collect(lists)
@@ -107,9 +107,9 @@ class WebSearch:
             labels = np.searchsorted(thresholds, truth / 1.4).astype(np.float64)
             yield Round((Z * scales).astype(np.float32), labels, str(number))
 
-    def rounds(self, queries: int) -> Rounds:
-        """The first lists of the stream."""
-        return _collect(list(islice(self, queries)))
+    def rounds(self, queries: int, skip: int = 0) -> Rounds:
+        """Some lists of the stream, the first ones or those after `skip` others."""
+        return _collect(list(islice(self, skip, skip + queries)))
 
 
 def _collect(lists: list[Round]) -> Rounds:

@@ -27,6 +27,7 @@ def test_streams_are_seeded_and_prefixes_agree():
         short, long = data.rounds(3), data.rounds(5)
         assert (short.X == long[:3].X).all()
         assert (short.labels == long[:3].labels).all()
+        assert (data.rounds(2, skip=3).X == long[3:].X).all()
     assert (Separable(seed=1).rounds(1).X != Separable(seed=2).rounds(1).X).any()
 
 
