@@ -3,6 +3,7 @@
 python -m benchmarks.rank_mm                    times and memory
 python -m benchmarks.rank_mm table 10           LETOR 3.0, 10 seeds: the exact step, the paper's T = 100 … 1000 steps
 python -m benchmarks.rank_mm passes 1           the same grid with T = 100 … 1000 passes
+python -m benchmarks.rank_mm tolerances 3       RankMM-1 solved to smaller and smaller gaps
 python -m benchmarks.rank_mm gap picture.svg    gap against passes and seconds
 """
 
@@ -55,7 +56,7 @@ def exact_trials(fold, loss, seed):
     value = chooser(fold)
     best = {"exact": (-1.0, None, None), "exact, early stopping": (-1.0, None, None)}
     for C in CS:
-        run = Run(make_dual(Problem(fold.train, loss, C)))
+        run = Run(make_dual(Problem(fold.train, loss, C)), tol=1e-3)
         for done in run.passes(Schedule(1, seed), 1000):
             early = value(run.w), (C, done.number), run.w.copy()
             best["exact, early stopping"] = max(best["exact, early stopping"], early, key=first)
@@ -80,6 +81,23 @@ def paper_trials(fold, loss, seed, per_t):
                 done = T
                 best = max(best, (value(dual.w), (C, eta, T), dual.w.copy()), key=first)
     return best
+
+
+def tolerances(seeds):
+    """RankMM-1 solved to a gap of 1e-3, 1e-4 and 1e-5, C chosen on the validation part."""
+    folds = list(read_folds(folder()))
+    for tol in (1e-3, 1e-4, 1e-5):
+        found = []
+        for seed in range(seeds):
+            row = []
+            for fold in folds:
+                path = solve_path(fold.train, CS, tol=tol, max_iter=3000, schedule=Schedule(1, seed))
+                w = max((solution.w for solution in path), key=chooser(fold))
+                row.append((tested(fold, w), None))
+            found.append(row)
+        means = summary({("average", "exact"): found})["average", "exact"]
+        cells = [shown(*means[m]) for m in (SELECT, "ndcg@1:letor", "ndcg@5:letor", "ndcg@10:letor")]
+        print(f"| {tol:g} | {' | '.join(cells)} |")
 
 
 def first(entry):
@@ -279,6 +297,8 @@ def print_hits(panel, lines):
 def main(what="", *arguments):
     if what == "gap":
         gap(arguments[0])
+    elif what == "tolerances":
+        tolerances(int(arguments[0]))
     elif what in ("table", "passes"):
         found = experiment(int(arguments[0]), arguments[1:] or LOSSES, passes=what == "passes")
         print_results(found)

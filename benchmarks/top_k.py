@@ -1,6 +1,7 @@
 """RTop-kF on one thread: rounds a second, sampling and propensities included, and how a round grows with its list."""
 
 import time
+from math import log2
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,7 @@ def growth():
     base = None
     for m in (10, 100, 1_000, 10_000, 100_000):
         seconds = seconds_a_round(learner_of(PairwiseHinge(), 2, 10, 1.0), lists(max(3, 3_000 // m), m, 10))
-        unit = seconds / (m * np.log2(m))
+        unit = seconds / (m * log2(m))
         base = unit if m == 1_000 else base
         yield {
             "what": f"ranksvm, every round explores, lists of {m:,} x 10: seconds a round",
@@ -194,7 +195,7 @@ def impossibility_picture(path, T=20_000, seeds=5):
         regrets = impossibility(player, T, range(seeds))
         lines[name] = (at, regrets[at - 1])
         print(f"{name}: {regrets[-1] / T:.4f} a round, {regrets[-1] - regrets[T // 2 - 1]:.1f} in the second half")
-    lines["nobody is below this (0.0187 T)"] = (at, Indistinguishable().unavoidable * at)
+    lines["the least there is with the first label (0.0187 T)"] = (at, Indistinguishable().unavoidable * at)
     curves(path, lines, {}, title="The calibrated loss, with the label of the first document", x="rounds", y="regret")
 
 

@@ -137,8 +137,10 @@ def certify(model: Model, rounds: Rounds, comparator: Floats | None = None) -> C
 
 def _replayed(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
     learner = stored_algorithm(model.kind).learner(model.n_features, model.parameters)
-    if not isinstance(learner, Linear) or "epoch" not in model.record:
-        raise DataError("no run recorded: certificates are for models that `ranktron train` trained online")
+    if not isinstance(learner, Linear):
+        raise DataError(f"there are certificates for slam, minimax, listnet and hinge models, not for {model.kind}")
+    if "epoch" not in model.record:
+        raise DataError("no run recorded: certificates are for models that `ranktron train` trained")
     if rounds.n_features != model.n_features:
         raise DataError(f"the model was trained on {model.n_features} features, the data has {rounds.n_features}")
     scaled = scale(rounds, model.scaler)

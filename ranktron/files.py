@@ -15,6 +15,8 @@ from ranktron.errors import DataError
 def atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Opens a file for writing that takes its place only when it is complete and on disk.
 
+    A link stays a link: what it leads to is written. A device or a pipe is written to directly.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomically(f"{folder}/a") as file:
@@ -22,15 +24,21 @@ def atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     ...     Path(folder, "a").read_bytes()
     b'all of it'
     """
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    target = Path(os.path.realpath(path))
+    if not os.fspath(path) or target.is_dir():
+        raise DataError(f"{os.fspath(path) or 'an empty name'}: cannot be written: it does not name a file")
+    special = target.exists() and not target.is_file()
+    draft = target if special else target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with open(draft, "wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
+            if not special:
+                os.fsync(file.fileno())
+        if not special:
+            os.replace(draft, target)
     except OSError as error:
-        raise DataError(f"{target}: cannot be written: {error.strerror or error}") from None
+        raise DataError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from None
     finally:
-        draft.unlink(missing_ok=True)
+        if not special:
+            draft.unlink(missing_ok=True)

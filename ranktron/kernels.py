@@ -18,13 +18,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def kernel(function: F) -> F:
     """Compiles a leaf kernel on first use and keeps its machine code on disk."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return _compiled(function)
 
 
 def dot_kernel(function: F) -> F:
     """Compiles a kernel that is one sum of products, which may be added up in any order."""
-    anyhow = {"reassoc", "contract", "nsz"}
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=anyhow)(function))
+    return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
+
+
+def _compiled(function: F, **options: Any) -> F:
+    options |= {"nogil": True, "error_model": "numpy"}
+    try:
+        return cast(F, numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # neither the package's folder nor the home can be written to: every process compiles anew
+        return cast(F, numba.njit(**options)(function))
 
 
 _FEW = 32  # so few documents are sorted by insertion

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ranktron.errors import DataError
+from ranktron.metrics import metric
 from ranktron.types import FeedbackModel, Floats, Learner, Ranking, Round, Turn
 
 
@@ -11,14 +12,14 @@ def play(
     learner: Learner,
     rounds: Iterable[Round],
     feedback: FeedbackModel,
-    metrics: Sequence[Callable[[Floats], float]] = (),
+    metrics: Sequence[Callable[[Floats], float] | str] = (),
     delay: int = 0,
 ) -> Iterator[Turn]:
     """Plays a stream through a learner and yields one `Turn` per round, once its feedback has been learnt.
 
     Rounds are numbered on from `learner.rounds`, so that a second pass continues schedules and chance instead of
-    repeating them. Metrics measure the ranking that was shown. With `delay`, the feedback of a round arrives only
-    after that many later rounds have been ranked; what is still under way at the end of the stream arrives then.
+    repeating them. Metrics (or their names) measure the ranking that was shown. With `delay`, the feedback of a round
+    arrives only after that many later rounds have been ranked; what is still under way at the end arrives then.
 
     Examples
     --------
@@ -29,12 +30,13 @@ def play(
     >>> [turn.loss for turn in play(learner, rounds, ranktron.feedback.full)]
     [1.0, 0.0]
     """
-    if delay < 0:
-        raise DataError(f"the delay must be 0 rounds or more, not {delay}")
+    if not isinstance(delay, int) or delay < 0:
+        raise DataError(f"the delay must be a whole number of rounds, 0 or more, not {delay!r}")
+    measures = [metric(each) if isinstance(each, str) else each for each in metrics]
     under_way: deque[tuple[Round, Ranking, tuple[float, ...]]] = deque()
     for number, round in enumerate(rounds, start=learner.rounds):
         ranking = learner.rank(round.X, number)
-        values = tuple([metric(round.labels[ranking.order]) for metric in metrics]) if metrics else ()
+        values = tuple([measure(round.labels[ranking.order]) for measure in measures]) if measures else ()
         under_way.append((round, ranking, values))
         if len(under_way) > delay:
             yield _settle(learner, feedback, *under_way.popleft())

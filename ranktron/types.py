@@ -26,7 +26,8 @@ class Round(NamedTuple):
 class Ranking(NamedTuple):
     """What was shown: document indices best first, and all that is needed to learn from it later.
 
-    `propensities` says how likely each shown position was; None unless the learner explores.
+    `propensities` says how likely the first documents were to be among the first, each alone or each two together; None
+    unless the learner explores.
     """
 
     order: Integers

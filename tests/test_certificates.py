@@ -87,7 +87,7 @@ def test_what_has_no_run_or_other_data_has_no_certificate():
         certify(model, EASY[::-1])
     with pytest.raises(DataError, match="no run recorded"):
         certify(replace(model, record={}), EASY)
-    with pytest.raises(DataError, match="no run recorded"):
+    with pytest.raises(DataError, match="not for linear"):
         certify(model.folded(), EASY)
     with pytest.raises(DataError, match="has 4"):
         certify(model, Separable(features=4).rounds(5))

@@ -150,6 +150,30 @@ def test_trec_runs_and_compare(data):
     assert (code, err.count("\n")) == (1, 1)
 
 
+def test_inputs_are_never_written_over(data):
+    data("train", "train.txt", "--model", "m")
+    before = Path("train.txt").read_bytes()
+    for command in (
+        ("train", "train.txt", "--model", "train.txt"),
+        ("rank", "m", "train.txt", "-o", "train.txt"),
+        ("convert", "train.txt", "./train.txt"),
+    ):
+        code, _, err = data(*command)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "overwritten" in err
+    assert Path("train.txt").read_bytes() == before
+    assert data("train", "train.txt", "--from", "m", "--model", "m", "--epochs", 1)[0] == 0
+
+
+def test_documents_of_the_same_id_cannot_become_a_run(data):
+    Path("twice.txt").write_text("1 qid:a 1:1 # docid = A\n0 qid:a 1:2 # docid = A\n")
+    data("train", "twice.txt", "--model", "m")
+    code, _, err = data("rank", "m", "twice.txt", "-o", "r", "--format", "trec")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "same id" in err
+    assert data("rank", "m", "twice.txt", "-o", "r")[0] == 0
+
+
 def test_explain_as_json_adds_up(data):
     data("train", "train.txt", "--model", "m")
     one = as_json(data("explain", "m", "test.txt", "--qid", "63", "--features", 20, "--json"))

@@ -147,6 +147,9 @@ def test_held_out_lists_choose_the_epoch(Online):
         train.X, train.labels, group=sizes, eval_set=(valid.X, valid.labels), eval_qid=qid
     )
     assert learnt(pair).tolist() == learnt(ranker).tolist()
+    for wrong, words in (((valid.X, valid.labels), "eval_qid"), ((valid.X, valid.labels, qid), "pair")):
+        with pytest.raises(DataError, match=words):
+            Online().fit(train.X, train.labels, group=sizes, eval_set=wrong)
 
 
 @pytest.mark.parametrize("piped", [False, True])

@@ -20,6 +20,8 @@ def test_the_shown_ranking_is_measured_before_it_is_learnt():
     ndcg = metric("ndcg@3")
     for round, turn in zip(LISTS, play(learner, LISTS, feedback.full, [ndcg]), strict=True):
         assert turn.values == (ndcg(round.labels[turn.ranking.order]),)
+    named = next(play(hinge_perceptron(4), LISTS, feedback.full, ["ndcg@3"]))
+    assert named.values == (ndcg(LISTS[0].labels),)
     first = next(play(hinge_perceptron(4), LISTS, feedback.full, [ndcg]))
     assert first.ranking.order.tolist() == list(range(6))  # nothing was known yet: all scores tie
 
@@ -33,8 +35,9 @@ def test_delay_means_that_a_round_is_ranked_without_the_last_few():
     turns = list(play(learner, LISTS, feedback.full, delay=delay))
     assert [t.number for t in turns] == list(range(20))
     assert shown == [(number, max(0, number - delay)) for number in range(20)]
-    with pytest.raises(DataError, match="delay"):
-        next(play(learner, LISTS, feedback.full, delay=-1))
+    for wrong in (-1, 1.5):
+        with pytest.raises(DataError, match="delay"):
+            next(play(learner, LISTS, feedback.full, delay=wrong))
 
 
 def test_streams():

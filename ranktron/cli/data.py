@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ranktron.cli.show import DATA, as_json, null_option, print_json, print_table, read, working
+from ranktron.cli.show import DATA, as_json, keep_inputs, null_option, print_json, print_table, read, working
 
 
 @click.command()
@@ -98,6 +98,7 @@ def convert(source: str, target: str, null: str, as_json: bool) -> None:
     """
     from ranktron.io import verify, write
 
+    keep_inputs(target, source)
     rounds = read(source, null)
     with working(f"writing {target}"):
         write(rounds, target)

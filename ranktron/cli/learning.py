@@ -12,6 +12,7 @@ from ranktron.cli.show import (
     as_json,
     as_metric,
     counting,
+    keep_inputs,
     metrics_option,
     null_option,
     print_json,
@@ -76,6 +77,7 @@ def train(
     from ranktron.schedule import Schedule
     from ranktron.training import train as train_model
 
+    keep_inputs(out, data, valid)
     before = load(start) if start else None
     if before is not None and (algo or settings or scale):
         raise click.UsageError("--from goes on with the model's own algorithm, parameters and scaling: leave them out")
@@ -110,7 +112,7 @@ def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") 
         key, equals, value = setting.partition("=")
         if not equals or key not in known:
             raise click.UsageError(
-                f"{option} {setting}: {name} has the parameters {', '.join(known)}, as in --set eta=0.1"
+                f"{option} {setting}: {name} has the parameters {', '.join(known)}, given as --set KEY=VALUE"
             )
         try:
             parameters[key] = known[key].parse(value)

@@ -110,6 +110,8 @@ def compare(
     """
     from ranktron.metrics import compare as compare_evaluations
 
+    if len(set(runs)) < len(runs):
+        raise click.UsageError("the same run is named twice")
     if (data is None) == (qrels is None):
         raise click.UsageError("say what the runs are measured against: either --data or --qrels")
     if data is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -64,6 +65,13 @@ def read(path: str, null: str = "error", like: Model | Rounds | None = None) -> 
         if like is None:
             return read_rounds(path, null=null)
         return read_rounds(path, null=null, n_features=like.n_features, first_index=like.first_index)
+
+
+def keep_inputs(out: str, *inputs: str | None) -> None:
+    """Refuses to write over a file that is read."""
+    for path in inputs:
+        if path and os.path.exists(out) and os.path.samefile(out, path):
+            raise click.UsageError(f"{out} is an input and would be overwritten: write to another file")
 
 
 def print_json(content: Mapping[str, Any]) -> None:

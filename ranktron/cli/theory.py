@@ -71,7 +71,10 @@ def sweep(
 
     ranges = {s.partition("=")[0]: v for s in settings if (v := _values(s.partition("=")[2])) is not None}
     if len(ranges) != 1:
-        raise click.UsageError("give exactly one parameter a range, as in --set eta=1e-3:1e1:16 or --set eta=0.1,1,10")
+        raise click.UsageError(
+            "give exactly one parameter a range, LOW:HIGH:N with 0 < LOW < HIGH and N of 2 or more, "
+            "as in --set eta=1e-3:1e1:16, or values, as in --set eta=0.1,1,10"
+        )
     ((key, values),) = ranges.items()
     parameters = parse_settings(algo, tuple(s for s in settings if s.partition("=")[0] != key))
     parse_settings(algo, tuple(f"{key}={value}" for value in values))

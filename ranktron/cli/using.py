@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.show import DATA, as_json, null_option, print_json, print_table, read
+from ranktron.cli.show import DATA, as_json, keep_inputs, null_option, print_json, print_table, read
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def rank(model: str, data: str, out: str, style: str, null: str, as_json: bool) 
     from ranktron.files import atomically
     from ranktron.model import load
 
+    keep_inputs(out, model, data)
     loaded = load(model)
     rounds = read(data, null, loaded)
     scores = loaded.score_rounds(rounds)
@@ -58,7 +59,10 @@ def _as_run(rounds: Any, scores: Any) -> dict[str, dict[str, float]]:
     for q, qid in enumerate(rounds.qids):
         a, b = rounds.offsets[q], rounds.offsets[q + 1]
         names = range(b - a) if rounds.docids is None else rounds.docids[a:b]
-        run[str(qid)] = dict(zip(map(str, names), scores[a:b].tolist(), strict=True))
+        documents = dict(zip(map(str, names), scores[a:b].tolist(), strict=True))
+        if len(documents) < b - a:
+            raise DataError(f"query {qid} has two documents of the same id: a run file cannot tell them apart")
+        run[str(qid)] = documents
     return run
 
 

@@ -97,7 +97,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             rounds,
             self._schedule(),
             scaling=self.scale,
-            valid=self._held_out(eval_set, eval_qid, eval_group),
+            valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
         )
         if trained.course.interrupted:
             raise KeyboardInterrupt
@@ -165,13 +165,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         qid = own_qid if qid is None and group is None else qid
         return Rounds.from_arrays(X, y, qid, group, feature_names=getattr(self, "feature_names_in_", None))
 
-    def _held_out(self, eval_set: Any, eval_qid: Any, eval_group: Any) -> Rounds | None:
+    def _held_out(self, eval_set: Any, eval_qid: Any, eval_group: Any, with_queries: bool) -> Rounds | None:
         if eval_set is None:
             return None
         # LightGBM and PyTerrier give lists of parts, others a single pair: the first part is the one that counts
         if isinstance(eval_set, list):
             eval_set, eval_qid, eval_group = (p if p is None else p[0] for p in (eval_set, eval_qid, eval_group))
+        if not isinstance(eval_set, tuple) or len(eval_set) != 2:
+            raise DataError("eval_set must be a pair (X, y), or a list of them; query ids go into eval_qid")
         X, y = eval_set
+        if with_queries and eval_qid is None and eval_group is None and take_qid_column(X)[1] is None:
+            raise DataError("the lists to learn from have query ids, those of eval_set have none: pass eval_qid=...")
         return self._rounds(X, y, eval_qid, eval_group, reset=False)
 
 

@@ -105,7 +105,7 @@ def as_weights(kept: Floats, n_features: int) -> Floats:
 
 def overflow(number: int) -> str:
     """Says that a round was refused because its numbers grew beyond all bounds."""
-    return f"scores or weights overflow in round {number}: choose a smaller step or scale the features"
+    return f"numbers overflow in round {number}: choose a smaller step, scale the features, or use smaller labels"
 
 
 def heard_scores(X: Matrix, ranking: Ranking, feedback: Feedback) -> Floats:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from ranktron.report.figures import COLOURS, _pyplot, _without_date
 
 Points = Sequence[tuple[float, float, float]]
@@ -23,7 +25,7 @@ def draw_gaps(path: str | os.PathLike[str], panels: Mapping[str, Mapping[str, Po
     for column, (title, lines) in enumerate(panels.items()):
         for row, (label, coordinate) in enumerate({"passes": 0, "seconds": 1}.items()):
             ax = axes[row, column]
-            for name, points in lines.items():
+            for name, points in ((name, _thinned(points)) for name, points in lines.items()):
                 xs, ys = [point[coordinate] for point in points], [point[2] for point in points]
                 ax.plot(xs, ys, label=name, color=colours[name], linestyle=styles[name], linewidth=1.6)
             ax.set(xscale="log", yscale="log", xlabel=label, title=title if row == 0 else "")
@@ -34,3 +36,9 @@ def draw_gaps(path: str | os.PathLike[str], panels: Mapping[str, Mapping[str, Po
         axes[row, 0].set_ylabel("gap, relative to the optimum")
     figure.savefig(path, dpi=144, metadata=_without_date(path))
     pyplot.close(figure)
+
+
+def _thinned(points: Points) -> Points:
+    """Points that lie apart on a logarithmic axis."""
+    kept = np.unique(np.geomspace(1, max(len(points), 1), 60).astype(int)) - 1
+    return [points[i] for i in kept]

@@ -65,9 +65,7 @@ class Pairs:
         losses = {
             "average": [hinges[own].mean() for own in self.lists],
             "max": [hinges[own].max() for own in self.lists],
-            "max-average": [
-                max(hinges[c].mean() for c in self.columns if (c & own).any()) for own in self.lists
-            ],
+            "max-average": [max(hinges[c].mean() for c in self.columns if (c & own).any()) for own in self.lists],
         }
         return 0.5 * w @ w + self.problem.C / len(self.lists) * sum(losses[self.problem.loss])
 

@@ -1,6 +1,7 @@
 """The projection on the ℓ1,∞ ball against a general solver."""
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_what_characterises_a_projection(groups, radius, nonnegative):
     values = np.array([v for group in groups for v in group])
     offsets = np.concatenate([[0], np.cumsum([len(group) for group in groups])])
     found = project_l1_inf(values, radius, offsets, nonnegative=nonnegative)
-    parts = [found[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
+    parts = [found[a:b] for a, b in pairwise(offsets)]
     norm = sum(np.abs(part).max() for part in parts if len(part))
     assert norm <= radius + 1e-9
     assert project_l1_inf(found, radius, offsets, nonnegative=nonnegative) == pytest.approx(found, abs=1e-9)
@@ -79,7 +80,7 @@ def test_what_characterises_a_projection(groups, radius, nonnegative):
     for _ in range(5):  # no feasible point lies in the direction of what was cut off: ⟨a − b, z − b⟩ ≤ 0
         other = rng.normal(size=len(values)) * (rng.random(len(values)) < 0.5)
         other = np.maximum(other, 0.0) if nonnegative else other
-        size = sum(np.abs(other[a:b]).max() for a, b in zip(offsets, offsets[1:], strict=False) if b > a)
+        size = sum(np.abs(other[a:b]).max() for a, b in pairwise(offsets) if b > a)
         other *= radius / max(size, 1e-300) if size > radius else 1.0
         assert (values - found) @ (other - found) <= 1e-7
 

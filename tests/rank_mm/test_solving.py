@@ -103,9 +103,7 @@ def test_memory_is_stated_and_refused_with_advice():
         solve_rank_mm(LISTS, step="paper", memory=1e-6)
     course = Course()
     with pytest.raises(DataError, match="raise memory"):
-        solve(
-            LISTS, {**DEFAULTS, "memory": 1e-6}, Schedule(), course, valid=None, select=metric("ndcg@10"), start={}
-        )
+        solve(LISTS, {**DEFAULTS, "memory": 1e-6}, Schedule(), course, valid=None, select=metric("ndcg@10"), start={})
     assert HELD in course.remarks  # stated before anything is solved
 
 

@@ -9,7 +9,7 @@ from ranktron import read
 from ranktron.learners import TopK, online_listnet, top_k_ranker
 from ranktron.steps import InversePower
 from ranktron.surrogates import SmoothDCG
-from ranktron.top_k_simulations import random_ndcg, trial
+from ranktron.top_k_simulations import Outcome, random_ndcg, trial
 
 claim = pytest.mark.claim
 pytestmark = pytest.mark.data
@@ -22,10 +22,15 @@ def fold(folder, number):
 
 
 @cache
+def outcome(folder, name):
+    """Mean outcome over three folds."""
+    runs = [trial(LEARNERS[name](45, i), *fold(folder, i), ROUNDS, i) for i in (1, 2, 3)]
+    return Outcome(*np.mean(runs, axis=0))
+
+
 def reached(folder, name):
-    """Mean test NDCG@10 of the served weights over three folds."""
-    make = LEARNERS[name]
-    return np.mean([trial(make(45, i), *fold(folder, i), ROUNDS, i).served for i in (1, 2, 3)])
+    """Mean test NDCG@10 of the served weights."""
+    return outcome(folder, name).served
 
 
 @cache
@@ -49,8 +54,8 @@ LEARNERS = {
     "smooth-dcg as printed": lambda d, seed: TopK(
         d, SmoothDCG(printed=True), 1, InversePower(0.1, 1 / 3), InversePower(0.01, 2 / 3), radius=0.3, seed=seed
     ),
-    "ranksvm, large steps": lambda d, seed: top_k_ranker(d, setting="paper", eta=10.0, seed=seed),
-    "squared, large steps": lambda d, seed: top_k_ranker(d, "squared", 1, "paper", eta=10.0, seed=seed),
+    "squared, small steps": lambda d, seed: top_k_ranker(d, "squared", 1, "paper", eta=1e-4, seed=seed),
+    "squared, large steps": lambda d, seed: top_k_ranker(d, "squared", 1, "paper", eta=1.0, seed=seed),
 }
 
 
@@ -64,6 +69,14 @@ def test_a_few_thousand_rounds_are_far_better_than_chance(data_dir):
 @pytest.mark.parametrize("name", ["ranksvm", "squared", "kl"])
 def test_the_convex_surrogates_are_far_above_random(data_dir, name):
     assert gain(data_dir, name) > 0.4
+
+
+@claim("TOPK", "31 s6", verdict="differs")
+@pytest.mark.slow
+def test_the_convex_surrogates_cannot_be_told_apart(data_dir):
+    """The paper has RankSVM above KL above squared; here they differ by less than one seed differs from another."""
+    gains = [gain(data_dir, name) for name in ("ranksvm", "kl", "squared")]
+    assert max(gains) - min(gains) < 0.3
 
 
 @claim("TOPK", "30 s6")
@@ -83,3 +96,10 @@ def test_the_recommended_setting_keeps_most_of_the_gain(data_dir):
 def test_smooth_dcg_is_poor_and_worse_than_chance_with_the_sign_as_printed(data_dir):
     assert gain(data_dir, "smooth-dcg") < gain(data_dir, "recommended") - 0.1
     assert gain(data_dir, "smooth-dcg as printed") < 0.0
+
+
+@claim("TOPK", "34 s6")
+@pytest.mark.slow
+def test_steps_much_smaller_than_the_exploration_help(data_dir):
+    small, large = (outcome(data_dir, f"squared, {size} steps").shown for size in ("small", "large"))
+    assert small > large + 0.05

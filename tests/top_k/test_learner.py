@@ -1,5 +1,7 @@
 """RTop-kF as a learner: the algorithm as printed, late and missing feedback, hidden labels, refusals."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -341,3 +343,22 @@ def test_it_learns_from_two_labels_a_round(surrogate):
     qid = np.repeat(lists.qids, sizes)
     ranker = ranktron.TopKRanker(surrogate=surrogate, random_state=0, n_epochs=20).fit(lists.X, lists.labels, qid=qid)
     assert ranker.score(lists.X, lists.labels, qid=qid) > 0.9
+
+
+@claim("TOPK", "17 s4.2")
+@pytest.mark.slow
+def test_a_round_takes_time_in_proportion_to_its_list():
+    """O(m log m): far from the square, whatever else the machine does."""
+
+    def seconds(m):
+        X = np.random.default_rng(0).normal(size=(m, 6)).astype(np.float32)
+        learner, taken = learner_of(gamma=1.0), []
+        for number in range(12):
+            start = time.perf_counter()
+            ranking = learner.rank(X, number)
+            learner.learn(X, ranking, Feedback(ranking.order[:2], np.array([1.0, 0.0])))
+            taken.append(time.perf_counter() - start)
+        return min(taken[2:])
+
+    m, factor = 4_000, 16
+    assert seconds(factor * m) < 4 * factor * np.log(factor * m) / np.log(m) * seconds(m)
