@@ -9,6 +9,7 @@ class HingePerceptron(OnlineRanker):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ranktron.simulate import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
@@ -26,6 +27,7 @@ class SLAMPerceptron(OnlineRanker):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ranktron.simulate import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
@@ -41,6 +43,7 @@ class MinimaxPerceptron(OnlineRanker):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ranktron.simulate import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
@@ -56,6 +59,7 @@ class OnlineListNet(OnlineRanker):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ranktron.simulate import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
@@ -74,6 +78,7 @@ class TopKRanker(OnlineRanker):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import numpy as np
     >>> from ranktron.simulate import Separable
     >>> lists = Separable().rounds(200)
