@@ -34,6 +34,7 @@ def _compiled(function: F, **options: Any) -> F:
         return cast(F, numba.njit(**options)(function))
 
 
+_RUN = 8  # so long are the runs that a merge sort begins with
 _FEW = 32  # so few documents are sorted by insertion
 _SMALL = 32  # labels below this that are whole numbers are graded without sorting
 
@@ -188,6 +189,41 @@ def leading(scores: Floats, k: int) -> Integers:
 
 
 @kernel
+def rising(values: npt.NDArray[Any]) -> Integers:
+    """The stable order of any numbers, smallest first: a merge sort.
+
+    Kernels use it in place of numpy's own sorts: several cached kernels that contain those can disturb one another.
+
+    >>> rising(np.array([2.0, 0.5, 2.0, -1.0]))
+    array([3, 1, 0, 2])
+    """
+    m = values.shape[0]
+    order, other = np.arange(m), np.empty(m, np.int64)
+    for start in range(0, m, _RUN):
+        for i in range(start + 1, min(start + _RUN, m)):
+            place = i
+            while place > start and values[order[place - 1]] > values[i]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = i
+    width = _RUN
+    while width < m:
+        for start in range(0, m, 2 * width):
+            left, middle, end = start, min(start + width, m), min(start + 2 * width, m)
+            right = middle
+            for place in range(start, end):
+                if left < middle and (right >= end or values[order[left]] <= values[order[right]]):
+                    other[place] = order[left]
+                    left += 1
+                else:
+                    other[place] = order[right]
+                    right += 1
+        order, other = other, order
+        width *= 2
+    return order
+
+
+@kernel
 def is_full(items: Integers, labels: Floats, m: int) -> bool:
     """Whether feedback is on every document of the list in its order, with labels that can be."""
     if items.shape[0] != m:
@@ -218,7 +254,7 @@ def observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Floats, i
 
 @kernel
 def _sorted_grades(labels: Floats) -> tuple[Integers, int]:
-    order = np.argsort(labels)
+    order = rising(labels)
     codes = np.empty(labels.shape[0], np.int64)
     count = 0
     for i in range(order.shape[0]):

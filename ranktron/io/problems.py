@@ -59,7 +59,7 @@ def _words(wrong: int, before: bytes, rest: bytes, look: Look) -> str:
         symbols.TWICE: f"expected each feature once, found {index} again",
         symbols.BEYOND: f"expected at most {look.width} features (from {look.first} on), found feature {index}",
         symbols.BELOW: f"expected an index >= {look.first}, found {index}",
-        symbols.NULL: "found NULL; say what to make of it: null='zero', 'min' or 'mean' (on the command line --null zero)",
+        symbols.NULL: "found NULL; say what to make of it: null='zero', 'min' or 'mean' (or --null zero)",
     }[wrong]
 
 

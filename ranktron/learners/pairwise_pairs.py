@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels import kernel
+from ranktron.kernels import kernel, rising
 from ranktron.types import Floats, Integers
 
 Documents = npt.NDArray[np.int32]
@@ -25,7 +25,7 @@ def _rank_by_grade(labels: Floats, offsets: Integers) -> tuple[Integers, Integer
     starts = np.empty(n, np.int64)
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
-        order = np.argsort(labels[start:stop], kind="mergesort")
+        order = rising(labels[start:stop])
         lower = 0
         for at in range(start, stop):
             ranked[at] = start + order[at - start]

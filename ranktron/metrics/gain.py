@@ -9,7 +9,7 @@ All take labels in ranked order; a `k` of 0 means the whole list.
 
 import numpy as np
 
-from ranktron.kernels import kernel
+from ranktron.kernels import kernel, rising
 from ranktron.metrics.conventions import HIGHEST_ERR_GRADE
 from ranktron.types import Floats
 
@@ -69,7 +69,7 @@ def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
     for i in range(labels.shape[0]):
         whole = np.int64(labels[i])
         if whole != labels[i] or whole >= _GRADES:
-            return dcg(np.sort(labels)[::-1].copy(), k, gain, discount, 0)
+            return dcg(labels[rising(labels)[::-1]], k, gain, discount, 0)
         counts[whole] += 1
     total = 0.0
     position = 0

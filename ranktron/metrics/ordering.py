@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels import descending, kernel
+from ranktron.kernels import descending, kernel, rising
 from ranktron.metrics.conventions import TIES
 from ranktron.types import Floats, Integers
 
@@ -41,7 +41,7 @@ def lowest_label_first(ranked: Floats, ends: Integers) -> None:
     i = 0
     while i < ranked.shape[0]:
         if ends[i] > i + 1:
-            ranked[i : ends[i]].sort()
+            ranked[i : ends[i]] = ranked[i : ends[i]][rising(ranked[i : ends[i]])]
         i = ends[i]
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import descending, first_non_finite, kernel
+from ranktron.kernels import descending, first_non_finite, kernel, rising
 from ranktron.types import Floats, Integers
 
 _HIGHEST = 1000.0  # sums of 2^y have to stay finite
@@ -158,7 +158,7 @@ def _places(order: Integers) -> Integers:
 @kernel
 def _worst_order(scores: Floats, gains: Floats) -> Integers:
     """By score, and equal scores by gain from the lowest."""
-    first = np.argsort(gains, kind="mergesort")
+    first = rising(gains)
     return first[descending(scores[first])]
 
 
@@ -166,11 +166,11 @@ def _worst_order(scores: Floats, gains: Floats) -> Integers:
 def _best_order(scores: Floats, gains: Floats, discounts: Floats) -> Integers:
     """The order without loss that is closest to the scores: gains first, and by score wherever it does not matter."""
     by_score = descending(scores)
-    order = by_score[np.argsort(-gains[by_score], kind="mergesort")]
+    order = by_score[rising(-gains[by_score])]
     start = 0
     for place in range(1, order.shape[0] + 1):
         if place == order.shape[0] or discounts[place] != discounts[start]:
-            block = np.sort(order[start:place])
+            block = order[start:place][rising(order[start:place])]
             order[start:place] = block[descending(scores[block])]
             start = place
     return order
@@ -185,7 +185,7 @@ def _place_loss(places: Integers, gains: Floats, discounts: Floats, best: float)
     shown = np.empty(m)
     for i in range(m):
         shown[places[i]] = gains[i]
-    ideal = np.sort(gains)[::-1]
+    ideal = gains[rising(-gains)]
     missing, total = 0.0, 0.0
     for place in range(m):
         missing += ideal[place] - shown[place]
@@ -200,7 +200,7 @@ def _sorted_by_gap(scores: Floats, gains: Floats, best: float, norm: float) -> I
     keys = np.empty(scores.shape[0])
     for i in range(scores.shape[0]):
         keys[i] = scores[i] / norm - gains[i] / best
-    return _places(np.argsort(-keys, kind="mergesort"))
+    return _places(rising(-keys))
 
 
 @kernel

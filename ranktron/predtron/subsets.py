@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels import kernel
+from ranktron.kernels import kernel, rising
 from ranktron.types import Floats, Integers
 
 Flags = npt.NDArray[np.bool_]
@@ -42,7 +42,7 @@ def _flips(scores: Floats, label: Floats) -> Floats:
 @kernel
 def _cheapest_first(flips: Floats, label: Floats, member: float) -> Integers:
     classes = np.flatnonzero(label == member)
-    return classes[np.argsort(flips[classes])]
+    return classes[rising(flips[classes])]
 
 
 @kernel

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel, score
+from ranktron.kernels import grades, kernel, rising, score
 from ranktron.learners.fixed import Fixed
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.metrics import Metric, evaluate
@@ -89,7 +89,7 @@ def _squared_hinge(
         codes, count = grades(labels[start:stop])
         found = np.zeros((stop - start, 4))
         if weights[q] > 0.0:
-            _windows(s, np.argsort(s)[::-1], codes, count, margin, s, found)
+            _windows(s, rising(s)[::-1], codes, count, margin, s, found)
         for i in range(stop - start):
             low, low_sum, high, high_sum = found[i]
             owed = low * (margin - s[i]) + low_sum
@@ -110,7 +110,7 @@ def _curvature(
         codes, count = grades(labels[start:stop])
         found = np.zeros((stop - start, 4))
         if weights[q] > 0.0:
-            _windows(s, np.argsort(s)[::-1], codes, count, margin, u[start:stop], found)
+            _windows(s, rising(s)[::-1], codes, count, margin, u[start:stop], found)
         for i in range(stop - start):
             low, low_sum, high, high_sum = found[i]
             product[start + i] = 2.0 * weights[q] * ((low + high) * u[start + i] - low_sum - high_sum)

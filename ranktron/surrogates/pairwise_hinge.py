@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel
+from ranktron.kernels import grades, kernel, rising
 from ranktron.types import Floats, Integers
 
 
@@ -35,7 +35,7 @@ def _violations(scores: Floats, codes: Integers, count: int, margin: float, grad
     Walking down the scores, a document pays once for each lower-graded document seen less than the margin below it;
     the mirror image of the walk (scores and grades turned around) charges the other half of each pair.
     """
-    order = np.argsort(scores)[::-1]
+    order = rising(scores)[::-1]
     m = scores.shape[0]
     pairs = 0
     for mirrored in range(2):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import descending, grades, kernel
+from ranktron.kernels import descending, grades, kernel, rising
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, discount_at, gain_of
 from ranktron.surrogates.pairwise_hinge import check_margin
@@ -47,7 +47,7 @@ def slam_plan(labels: Floats, codes: Integers, count: int, measure: int, k: int)
             n += 1
     if measure == AP:
         return candidates[:n], above, np.full(wanted, 1.0 / max(wanted, 1))  # Eq. (10)
-    ideal_labels = np.sort(labels[candidates[:n]])[::-1]
+    ideal_labels = labels[candidates[rising(-labels[candidates[:n]])]]
     v = np.empty(wanted)
     for place in range(wanted):
         v[place] = gain_of(ideal_labels[place], EXPONENTIAL_GAIN) * discount_at(place, LOG_DISCOUNT)
@@ -108,7 +108,7 @@ def slam_fraction(
 ) -> float:  # fmt: skip
     """The loss with the mean hinge over the top fraction of the lower-graded documents in place of the maximum."""
     gradient[:] = 0.0
-    order = np.argsort(-scores, kind="mergesort")
+    order = rising(-scores)
     loss = 0.0
     for grade in range(1, count):
         lower = order[codes[order] < grade]
