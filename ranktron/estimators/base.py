@@ -13,11 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ranktron.algorithms import ALGORITHMS, TRAINING, Algorithm, Parameter
+from ranktron.algorithms import ALGORITHMS, TRAINING
 from ranktron.errors import DataError
 from ranktron.loop import play
 from ranktron.metrics import evaluate, metric
 from ranktron.model import Model
+from ranktron.parameters import Algorithm, Parameter
 from ranktron.rounds import Rounds, take_qid_column
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Schedule
