@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import kernel
+from ranktron.kernels import kernel, rising
 from ranktron.types import Floats, Integers
 
 
@@ -21,7 +21,7 @@ def _fall(values: Floats, places: Floats, slopes: Floats, at: int) -> int:
 
     While μ lies between the r-th and the next largest value it falls by 1/r; from θ = Σ_i v_i on it is 0.
     """
-    ordered = np.sort(values)[::-1]
+    ordered = values[rising(-values)]
     total = 0.0
     for r in range(1, ordered.shape[0] + 1):
         total += ordered[r - 1]
@@ -37,7 +37,7 @@ def _fall(values: Floats, places: Floats, slopes: Floats, at: int) -> int:
 @kernel
 def _cap(values: Floats, theta: float) -> float:
     """The cap μ ≥ 0 of a group that loses θ by it: Σ_i (v_i − μ)_+ = θ."""
-    ordered = np.sort(values)[::-1]
+    ordered = values[rising(-values)]
     total = 0.0
     for r in range(1, ordered.shape[0] + 1):
         total += ordered[r - 1]
@@ -73,7 +73,7 @@ def cap_groups(values: Floats, offsets: Integers, radius: float) -> None:
         if part.shape[0] > 0 and part.max() > 0.0:
             count = _fall(part, places, slopes, count)
     slope, theta = float(groups), 0.0
-    for i in np.argsort(places[:count]):
+    for i in rising(places[:count]):
         if maxima - slope * (places[i] - theta) <= radius:
             theta += (maxima - radius) / slope
             break

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel
+from ranktron.kernels import grades, kernel, rising
 from ranktron.types import Floats, Integers
 
 LOSSES = ("average", "max", "max-average")
@@ -67,7 +67,7 @@ def average_pairs(a: Floats, codes: Integers, count: int, g: Floats) -> float:
         pairs += lower[codes[i]]
     tree = np.zeros((count + 1, 2))
     loss, seen = 0.0, 0.0
-    for i in np.argsort(a):
+    for i in rising(a):
         fewer, _ = below(tree, codes[i])
         upto, _ = below(tree, codes[i] + 1)
         g[i] = (lower[codes[i]] - fewer - (seen - upto)) / pairs
@@ -109,7 +109,7 @@ def worst_document(a: Floats, codes: Integers, count: int, g: Floats) -> float:
     n = a.shape[0]
     tree = np.zeros((count + 1, 2))
     loss, worst, seen, total = 0.0, -1, 0.0, 0.0
-    for k in np.argsort(a):
+    for k in rising(a):
         g[k] = 0.0
         preferred = n - lower[codes[k] + 1]  # |P_k|
         if preferred > 0:
