@@ -10,7 +10,7 @@ demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
 
 test: $(VENV)/installed-dev forget lint
-	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(JOBS) -q -m "not timed" --durations=15 --cov --cov-report=term
 	@echo "make test: all is well"
 
 check: $(VENV)/installed-dev lint fast
@@ -22,10 +22,11 @@ lint: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 
 fast: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow and not timed"
 
 bench: $(VENV)/installed-dev
 	$(BIN)/pip install -q -e '.[bench]'
+	$(BIN)/python -m pytest -q -m timed
 	$(BIN)/python -m benchmarks
 
 $(VENV)/bin/python:

@@ -318,6 +318,7 @@ def test_sizes_up_to_100_do_not_differ_and_the_alpha_bound_changes_little(data_d
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.claim("COMMITTEE", "29 T5")
+@pytest.mark.timed
 def test_training_takes_seconds_where_the_paper_took_minutes(data_dir):
     train_part = scaled_folds(data_dir)[0].train
     readouts = {"committee": Committee(20, weights="count")}

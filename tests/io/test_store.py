@@ -99,6 +99,7 @@ def test_another_version_is_refused(rounds, tmp_path):
         io.read(path)
 
 
+@pytest.mark.timed
 def test_opening_takes_milliseconds(tmp_path):
     n = 600_000
     large = Rounds.from_arrays(np.zeros((n, 40), np.float32), np.zeros(n), group=np.full(n // 100, 100))

@@ -459,6 +459,7 @@ def seconds(call):
 
 
 @claim("RANKMM", "14 s3.1")
+@pytest.mark.timed
 def test_a_box_step_takes_time_in_proportion_to_the_pairs():
     def one(m):
         columns = np.concatenate([np.zeros(m // 2, np.int64), np.arange(m // 2 + 1) * (m // 2)])
@@ -469,6 +470,7 @@ def test_a_box_step_takes_time_in_proportion_to_the_pairs():
 
 
 @claim("RANKMM", "16 s3.2")
+@pytest.mark.timed
 def test_an_exponentiated_step_takes_time_in_proportion_to_the_documents():
     def one(m):
         theta, codes, g = np.linspace(0.0, 1.0, m), np.arange(m) % 3, np.empty(m)

@@ -103,6 +103,7 @@ def test_gaps_below_a_thousandth_for_every_c(folds, loss):
         assert found.dual.w == pytest.approx(w, abs=1e-6)
 
 
+@pytest.mark.timed
 def test_a_path_is_quick(folds):
     solve_path(folds[0].train[:2], CS[:1])
     began = time.perf_counter()

@@ -117,6 +117,7 @@ def test_kernels_equal_their_python():
 
 
 @claim("RANKMM", "19 s3.3")
+@pytest.mark.timed
 def test_its_time_grows_hardly_faster_than_the_values():
     def seconds(n):
         values = np.random.default_rng(4).random(n)

@@ -347,6 +347,7 @@ def test_it_learns_from_two_labels_a_round(surrogate):
 
 @claim("TOPK", "17 s4.2")
 @pytest.mark.slow
+@pytest.mark.timed
 def test_a_round_takes_time_in_proportion_to_its_list():
     """O(m log m): far from the square, whatever else the machine does."""
 
