@@ -14,15 +14,17 @@ def listnet(scores: Floats, labels: Floats, gradient: Floats) -> float:
     highest, best_label = scores[0], labels[0]
     for i in range(scores.shape[0]):
         highest, best_label = max(highest, scores[i]), max(best_label, labels[i])
+    wanted = np.empty(scores.shape[0])
     total, label_total = 0.0, 0.0
     for i in range(scores.shape[0]):
-        total += np.exp(scores[i] - highest)
-        label_total += np.exp(labels[i] - best_label)
-    loss = 0.0
+        gradient[i], wanted[i] = np.exp(scores[i] - highest), np.exp(labels[i] - best_label)
+        total += gradient[i]
+        label_total += wanted[i]
+    loss, level = 0.0, np.log(total) + highest
     for i in range(scores.shape[0]):
-        wanted = np.exp(labels[i] - best_label) / label_total
-        loss += wanted * (np.log(total) + highest - scores[i])
-        gradient[i] = np.exp(scores[i] - highest) / total - wanted
+        wanted[i] /= label_total
+        loss += wanted[i] * (level - scores[i])
+        gradient[i] = gradient[i] / total - wanted[i]
     return loss
 
 
