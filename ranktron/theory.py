@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel
+from ranktron.kernels import kernel
 from ranktron.rounds import Rounds
 from ranktron.surrogates import SLAM
+from ranktron.surrogates.worst_pair import closest_pair
 from ranktron.types import Floats, Integers, Matrix
 
 
@@ -27,28 +28,6 @@ def _longest(X: Matrix) -> float:
             squared += float(X[i, j]) * X[i, j]
         longest = max(longest, squared)
     return float(np.sqrt(longest))
-
-
-@kernel
-def _closest_pair(scores: Floats, labels: Floats) -> tuple[float, int, int]:
-    """The smallest lead of a better document over a worse one: (lead, better, worse); infinite without pairs."""
-    codes, count = grades(labels)
-    lowest = np.full(count, -1, np.int64)
-    highest = np.full(count, -1, np.int64)
-    for i in range(scores.shape[0]):
-        g = codes[i]
-        if lowest[g] < 0 or scores[i] < scores[lowest[g]]:
-            lowest[g] = i
-        if highest[g] < 0 or scores[i] > scores[highest[g]]:
-            highest[g] = i
-    lead, better, worse = np.inf, -1, -1
-    below = highest[0]
-    for g in range(1, count):
-        if scores[lowest[g]] - scores[below] < lead:
-            lead, better, worse = scores[lowest[g]] - scores[below], lowest[g], below
-        if scores[highest[g]] > scores[below]:
-            below = highest[g]
-    return lead, better, worse
 
 
 def radius(rounds: Rounds) -> float:
@@ -78,7 +57,7 @@ def _leads(w: Floats, rounds: Rounds) -> tuple[list[float], list[Integers]]:
     leads, pairs = [], []
     for q in range(len(rounds)):
         a, b = rounds.offsets[q], rounds.offsets[q + 1]
-        lead, better, worse = _closest_pair(scores[a:b], rounds.labels[a:b])
+        lead, better, worse = closest_pair(scores[a:b], rounds.labels[a:b])
         leads.append(float(lead))
         pairs.append(np.array([a + better, a + worse]))
     return leads, pairs

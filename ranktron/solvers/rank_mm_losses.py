@@ -14,33 +14,13 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels import grades, kernel, rising
+from ranktron.solvers.grade_tree import add, below
 from ranktron.types import Floats, Integers
 
 LOSSES = ("average", "max", "max-average")
 """The losses of RankMM-1, RankMM-2 and RankMM-3."""
 
 AVERAGE, MAX, MAX_AVERAGE = range(3)
-
-
-@kernel
-def add(tree: Floats, grade: int, value: float) -> None:
-    """Adds a document of a grade to a Fenwick tree of numbers and sums."""
-    position = grade + 1
-    while position < tree.shape[0]:
-        tree[position, 0] += 1.0
-        tree[position, 1] += value
-        position += position & -position
-
-
-@kernel
-def below(tree: Floats, grade: int) -> tuple[float, float]:
-    """Number and sum of the values of grades below `grade`."""
-    number, total = 0.0, 0.0
-    while grade > 0:
-        number += tree[grade, 0]
-        total += tree[grade, 1]
-        grade -= grade & -grade
-    return number, total
 
 
 @kernel

@@ -22,32 +22,13 @@ from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.metrics import Metric, evaluate
 from ranktron.rounds import Rounds
 from ranktron.schedule import Course, Schedule
+from ranktron.solvers.grade_tree import add, below
 from ranktron.types import Floats, Integers, Matrix, State
 
 SMOOTHINGS = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 """How wide the rounded corner of the plain hinge is, from one solution to the next."""
 
 UNFINISHED = "solver stopped at max_iter before the gradient vanished"
-
-
-@kernel
-def _add(tree: Floats, grade: int, value: float) -> None:
-    position = grade + 1
-    while position < tree.shape[0]:
-        tree[position, 0] += 1.0
-        tree[position, 1] += value
-        position += position & -position
-
-
-@kernel
-def _below(tree: Floats, grade: int) -> tuple[float, float]:
-    """Number and sum of the values of lower grade (prefix of a Fenwick tree)."""
-    number, total = 0.0, 0.0
-    while grade > 0:
-        number += tree[grade, 0]
-        total += tree[grade, 1]
-        grade -= grade & -grade
-    return number, total
 
 
 @kernel
@@ -70,9 +51,9 @@ def _windows(
                 j = order[m - 1 - seen] if mirrored else order[seen]
                 if not margin + sign * (scores[j] - scores[i]) > 0.0:
                     break
-                _add(tree, count - 1 - codes[j] if mirrored else codes[j], values[j])
+                add(tree, count - 1 - codes[j] if mirrored else codes[j], values[j])
                 seen += 1
-            number, total = _below(tree, count - 1 - codes[i] if mirrored else codes[i])
+            number, total = below(tree, count - 1 - codes[i] if mirrored else codes[i])
             out[i, 2 * mirrored] = number
             out[i, 2 * mirrored + 1] = total
 

@@ -10,9 +10,11 @@ from ranktron.types import Floats
 
 
 @kernel
-def worst_pair(scores: Floats, labels: Floats, margin: float, gradient: Floats) -> float:
-    """Fills the subgradient and returns the loss of Eq. (27). Of several worst pairs the one of lowest grade counts."""
-    gradient[:] = 0.0
+def closest_pair(scores: Floats, labels: Floats) -> tuple[float, int, int]:
+    """The smallest lead of a better document over a worse one: (lead, better, worse); infinite without pairs.
+
+    Of several such pairs the one of lowest grade counts.
+    """
     codes, count = grades(labels)
     lowest = np.full(count, -1, np.int64)
     highest = np.full(count, -1, np.int64)
@@ -22,18 +24,26 @@ def worst_pair(scores: Floats, labels: Floats, margin: float, gradient: Floats) 
             lowest[g] = i
         if highest[g] < 0 or scores[i] > scores[highest[g]]:
             highest[g] = i
-    worst, better, worse = -np.inf, -1, -1
+    lead, better, worse = np.inf, -1, -1
     below = highest[0]
     for g in range(1, count):
-        if scores[below] - scores[lowest[g]] > worst:
-            worst, better, worse = scores[below] - scores[lowest[g]], lowest[g], below
+        if scores[lowest[g]] - scores[below] < lead:
+            lead, better, worse = scores[lowest[g]] - scores[below], lowest[g], below
         if scores[highest[g]] > scores[below]:
             below = highest[g]
-    if margin + worst <= 0.0:
+    return lead, better, worse
+
+
+@kernel
+def worst_pair(scores: Floats, labels: Floats, margin: float, gradient: Floats) -> float:
+    """Fills the subgradient and returns the loss of Eq. (27)."""
+    gradient[:] = 0.0
+    lead, better, worse = closest_pair(scores, labels)
+    if margin - lead <= 0.0:
         return 0.0
     gradient[better] = -1.0  # Eq. (29)
     gradient[worse] = 1.0
-    return margin + worst
+    return margin - lead
 
 
 @dataclass(frozen=True)
