@@ -1,11 +1,11 @@
 """Who answers: functions (round, ranking) -> Feedback that decide which labels the learner gets to hear."""
 
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.types import Feedback, FeedbackModel, Ranking, Round
+from ranktron.types import Feedback, FeedbackModel, Integers, Ranking, Round
 
 
 def full(round: Round, ranking: Ranking) -> Feedback:
@@ -15,7 +15,15 @@ def full(round: Round, ranking: Ranking) -> Feedback:
     >>> full(list_, Ranking(np.array([1, 0]), np.zeros(2), 0))
     Feedback(items=array([0, 1]), labels=array([0., 1.]))
     """
-    return Feedback(np.arange(round.labels.shape[0]), round.labels)
+    return Feedback(_everyone(round.labels.shape[0]), round.labels)
+
+
+@lru_cache(maxsize=256)
+def _everyone(m: int) -> Integers:
+    """The numbers of all documents of a list, made once for each length and not to be written to."""
+    items = np.arange(m)
+    items.setflags(write=False)
+    return items
 
 
 def top(k: int) -> FeedbackModel:

@@ -47,11 +47,19 @@ def slam_plan(labels: Floats, codes: Integers, count: int, measure: int, k: int)
             n += 1
     if measure == AP:
         return candidates[:n], above, np.full(wanted, 1.0 / max(wanted, 1))  # Eq. (10)
-    ideal_labels = labels[candidates[rising(-labels[candidates[:n]])]]
+    gains = np.zeros(count)
+    for i in candidates[:n]:
+        gains[codes[i]] = gain_of(labels[i], EXPONENTIAL_GAIN)
     v = np.empty(wanted)
+    grade, total = count - 1, 0.0
     for place in range(wanted):
-        v[place] = gain_of(ideal_labels[place], EXPONENTIAL_GAIN) * discount_at(place, LOG_DISCOUNT)
-    return candidates[:n], above, v / max(v.sum(), 1e-300)  # Eq. (11), (24)
+        while place >= above[grade]:
+            grade -= 1
+        v[place] = gains[grade] * discount_at(place, LOG_DISCOUNT)
+        total += v[place]
+    for place in range(wanted):
+        v[place] /= total  # Eq. (11), (24)
+    return candidates[:n], above, v
 
 
 @kernel
