@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,3 +21,19 @@ def data_dir():
     if not folder or not Path(folder).is_dir():
         pytest.skip("real data not found: point RANKTRON_DATA at the folder that holds it")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium that keeps to this machine, or skip. Open pages with `browser.new_page()`."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no browser: install chromium")
+    from playwright.sync_api import sync_playwright
+
+    quiet = ["gpu", "quic", "background-networking", "component-update", "sync", "default-apps"]
+    arguments = ["--no-sandbox", "--no-first-run", *(f"--disable-{what}" for what in quiet)]
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield chromium
+        chromium.close()
