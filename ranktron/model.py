@@ -25,6 +25,12 @@ class Explanation(NamedTuple):
     """Why a list is ordered as it is: scores are sums of contributions, one per feature.
 
     Rows of `contributions` stand in the order of the input; `order` says who is first.
+
+    >>> import ranktron
+    >>> ranker = ranktron.HingePerceptron().fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    >>> explanation = ranker.model_.explain([[1.0, 0.0], [0.0, 1.0]])
+    >>> explanation.order.tolist(), explanation.lead(0).shape
+    ([1, 0], (2,))
     """
 
     order: Integers
@@ -57,6 +63,17 @@ class Model:
     scaler : Scaler, optional
     record : dict
         How it was trained: what a later run needs to go on exactly where this one stopped.
+
+    Examples
+    --------
+    >>> import ranktron
+    >>> lists = ranktron.simulate.Separable(features=5).rounds(50)
+    >>> ranker = ranktron.HingePerceptron().fit(lists.X, lists.labels, group=np.diff(lists.offsets))
+    >>> model = ranker.model_
+    >>> model.kind, model.names, model.learner().rounds
+    ('hinge', ('1', '2', '3', '4', '5'), 500)
+    >>> Model.from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
+    True
     """
 
     kind: str
@@ -186,7 +203,15 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Reads a model file."""
+    """Reads a model file.
+
+    >>> import ranktron
+    >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1])
+    >>> path = getfixture("tmp_path") / "my.model"
+    >>> ranker.save(path)
+    >>> load(path).rank([[5.0], [9.0], [7.0]])
+    array([1, 2, 0])
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
