@@ -126,7 +126,8 @@ def short_types(app, what, name, thing, options, signature, returns):
 
 
 def _short(text):
-    array = r"~?(?:numpy\.)?ndarray\[(?:tuple\[(?:~?typing\.)?Any, \.\.\.\]|[^\[\],]+), ~?(?:numpy\.)?dtype\[~?(?:numpy\.)?(\w+)\]\]"
+    array = r"ndarray\[[^|]*?dtype\[(\w+)\]\]"
+    text = re.sub(r"~?\b(numpy|typing)\.", "", text)
     return re.sub(array, lambda match: ARRAYS.get(match[1], "ndarray"), text)
 
 

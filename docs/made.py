@@ -27,8 +27,11 @@ ROOT = DOCS.parent
 GROUPS = {
     "Start": ["start", "tutorial", "choosing"],
     "Guides": ["data", "estimators", "metrics", "nonlinear", "explain", "export", "serving", "demo"],
-    "Nouns": [f"nouns/{noun}" for noun in "rounds ranking feedback surrogate learner metric model play".split()],
-    "Papers": [f"papers/{paper}" for paper in "slam topk committee rankmm predtron".split()],
+    "Nouns": [
+        *("nouns/rounds", "nouns/ranking", "nouns/feedback", "nouns/surrogate"),
+        *("nouns/learner", "nouns/metric", "nouns/model", "nouns/play"),
+    ],
+    "Papers": ["papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"],
     "Reference": ["commands", "api/index"],
     "Measured": ["benchmarks", "claims", "reproduce"],
     "Project": ["architecture", "contributing", "changelog"],

@@ -88,28 +88,27 @@ def test_every_block_is_run_or_says_that_it_is_not(page):
         assert language != "python" or ">>>" in text, f"Python without prompts is not run: {text[:80]}"
 
 
-@every_page
-def test_python_examples_run(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = doctest.testfile(str(page), module_relative=False, optionflags=FLAGS, encoding="utf-8")
-    assert result.failed == 0
-
-
-def run(line, program="ranktron"):
+def run(line):
     """Runs one line of a block."""
-    first, *arguments = shlex.split(line, comments=True) or [program, "--version"]
-    assert first == program, f"only ranktron commands are run: {line}"
+    program, *arguments = shlex.split(line, comments=True) or ["ranktron", "--version"]
+    assert program == "ranktron", f"only ranktron commands are run: {line}"
     with pytest.raises(SystemExit) as exit:
         main(arguments)
     assert exit.value.code == 0, line
 
 
 @every_page
-def test_commands_run(page, tmp_path, monkeypatch, capsys):
+def test_blocks_run_in_order(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    parser, runner, known = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=FLAGS), {}
     for language, text in blocks(page):
-        if language == "bash":
+        if language == "python":
+            example = parser.get_doctest(text, known, page.name, str(page), None)
+            runner.run(example, clear_globs=False)
+            known = example.globs
+            assert runner.failures == 0, capsys.readouterr().out
+        elif language == "bash":
             for line in text.replace("\\\n", " ").splitlines():
                 run(line)
         elif language == "console":
