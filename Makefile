@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test check lint fast bench forget clean
+.PHONY: demo test check lint fast bench docs forget clean
 
 demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
@@ -28,6 +28,11 @@ bench: $(VENV)/installed-dev
 	$(BIN)/pip install -q -e '.[bench]'
 	$(BIN)/python -m pytest -q -m timed
 	$(BIN)/python -m benchmarks
+
+# the site, without a warning and without the network: open out/docs/index.html
+docs: $(VENV)/installed-dev
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d out/trees docs out/docs
+	@echo "make docs: out/docs/index.html"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
