@@ -26,6 +26,7 @@ root_doc = "index"
 exclude_patterns = ["*.py"]
 myst_heading_anchors = 4
 default_role = "literal"
+smartquotes = False  # --option is two dashes
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
@@ -51,6 +52,7 @@ ARRAYS = {"float32": "Matrix", "float64": "Floats", "int64": "Integers"}
 
 def read_page(app, page, source):
     """Puts into a page what only the site has."""
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)  # doctest wants a blank line, readers do not
     if page in ABOVE:
         source[0] = (made.ROOT / ABOVE[page]).read_text(encoding="utf-8").replace("](docs/", "](")
     for name, file in ABOVE.items():
