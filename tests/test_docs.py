@@ -4,6 +4,7 @@ import doctest
 import inspect
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -150,6 +151,40 @@ def test_every_command_and_option_says_what_it_does(name):
         if isinstance(parameter, click.Option) and not parameter.hidden:
             assert parameter.help, f"{name} {parameter.opts[0]} has no help"
             assert all(f"`{option}`" in section for option in [*parameter.opts, *parameter.secondary_opts])
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """A folder with the files that the examples of the commands speak of."""
+    folder = tmp_path_factory.mktemp("examples")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for number in (1, 2):
+            Path(f"OHSUMED/Fold{number}").mkdir(parents=True)
+        Path("DIR").mkdir()
+        parts = [f"OHSUMED/Fold{number}/{part}.txt" for number in (1, 2) for part in ("train", "vali", "test")]
+        for skip, name in enumerate(["train.txt", "vali.txt", "test.txt", *parts]):
+            first = 0 if name == "test.txt" else 50 * (skip + 1)  # test.txt has a query 42
+            run(f"ranktron simulate separable {name} --queries {50 if '/' not in name else 8} --skip {first}")
+        run("ranktron train train.txt --epochs 1 --model my.model")
+        for name in ("ours.txt", "theirs.txt"):
+            run(f"ranktron rank my.model test.txt -o {name}")
+    return folder
+
+
+NOT_RUN = {
+    "serve": "it does not end",
+    "push": "it needs a search engine",
+    "reproduce": "it takes minutes",
+    "datasets": "it needs the data",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in made.commands() if name not in NOT_RUN])
+def test_the_example_of_every_command_runs(name, workplace, tmp_path, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(workplace, tmp_path / "here"))
+    for line in made.example(made.commands()[name]).replace("\\\n", " ").splitlines():
+        run(line)
 
 
 def anchors(page):
