@@ -26,7 +26,6 @@ root_doc = "index"
 exclude_patterns = ["*.py"]
 myst_heading_anchors = 4
 default_role = "literal"
-smartquotes = False  # --option is two dashes
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
@@ -52,7 +51,8 @@ ARRAYS = {"float32": "Matrix", "float64": "Floats", "int64": "Integers"}
 
 def read_page(app, page, source):
     """Puts into a page what only the site has."""
-    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)  # doctest wants a blank line, readers do not
+    # doctest wants a blank line at the end of a block, readers do not
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
     if page in ABOVE:
         source[0] = (made.ROOT / ABOVE[page]).read_text(encoding="utf-8").replace("](docs/", "](")
     for name, file in ABOVE.items():
@@ -129,7 +129,7 @@ def short_types(app, what, name, thing, options, signature, returns):
 
 def _short(text):
     array = r"ndarray\[[^|]*?dtype\[(\w+)\]\]"
-    text = re.sub(r"~?\b(numpy|typing)\.", "", text)
+    text = re.sub(r"~?\b(numpy|typing)\.", "", text).replace("<factory>", "...")
     return re.sub(array, lambda match: ARRAYS.get(match[1], "ndarray"), text)
 
 

@@ -124,8 +124,7 @@ def _section(name: str, command: click.Command) -> str:
 
 def _paragraph(text: str) -> str:
     """A paragraph of a help text; one that keeps its lines (a `\\b` before it) is a block of text."""
-    text = text.replace("*", "\\*").replace("<", "\\<")
-    return f"```text\n{inspect.cleandoc(text[1:])}\n```" if text.startswith("\b") else text
+    return f"```text\n{inspect.cleandoc(text[1:])}\n```" if text.startswith("\b") else _escaped(text)
 
 
 def _option(option: click.Option, context: click.Context) -> str:
@@ -172,7 +171,8 @@ def _parameters(algorithm: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("*", "\\*").replace("<", "\\<")
+    text = text.replace("|", "\\|").replace("*", "\\*").replace("<", "\\<")
+    return re.sub(r"(?<![`\w-])--[a-z][a-z-]*", r"`\g<0>`", text)  # an option is code
 
 
 def rooms() -> dict[str, list[str]]:
@@ -180,7 +180,8 @@ def rooms() -> dict[str, list[str]]:
     estimators = set(import_module("ranktron.estimators").__all__)
     own = [n for n in ranktron.__all__ if n not in estimators and n not in ranktron._ROOMS and n != "__version__"]
     pages = {"ranktron": [f"ranktron.{name}" for name in own]}
-    pages["estimators"] = [f"ranktron.{name}" for name in ranktron.__all__ if name in estimators]
+    pages["estimators"] = ["ranktron.estimators.base.Ranker", "ranktron.estimators.base.OnlineRanker"]
+    pages["estimators"] += [f"ranktron.{name}" for name in ranktron.__all__ if name in estimators]
     for room in sorted([*ranktron._ROOMS, *FURTHER]):
         module = import_module(f"ranktron.{room}")
         names = [name for name in public_names(module) if room != "types" or name not in ranktron.__all__]

@@ -127,21 +127,26 @@ def address(site):
     server.server_close()
 
 
-def look(browser, address, pages, size, scheme="light"):
-    """Opens pages and yields each with what went wrong: errors on its console, requests that left this machine."""
+def watch(page, address):
+    """What goes wrong on a page: errors on its console, requests that fail or leave this server."""
+    wrong = []
+    page.on("console", lambda message: message.type == "error" and wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda request: request.url.startswith(address) or wrong.append(request.url))
+    page.on("response", lambda answer: answer.status < 400 or wrong.append(answer.url))
+    return wrong
+
+
+def look(browser, address, names, size, scheme="light"):
+    """Opens pages one after the other; each comes with what went wrong so far."""
     context = browser.new_context(viewport=size, color_scheme=scheme)
-    try:
-        for name in pages:
-            wrong, page = [], context.new_page()
-            page.on("console", lambda message, wrong=wrong: message.type == "error" and wrong.append(message.text))
-            page.on("pageerror", lambda error, wrong=wrong: wrong.append(str(error)))
-            page.on("request", lambda request, wrong=wrong: request.url.startswith(address) or wrong.append(request.url))
-            page.on("response", lambda answer, wrong=wrong: answer.ok or answer.status == 304 or wrong.append(answer.url))
-            page.goto(address + name)
-            yield name, page, wrong
-            page.close()
-    finally:
-        context.close()
+    for name in names:
+        page = context.new_page()
+        wrong = watch(page, address)
+        page.goto(address + name)
+        yield name, page, wrong
+        page.close()
+    context.close()
 
 
 @pytest.mark.browser
