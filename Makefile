@@ -30,7 +30,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks
 
 # the site, without a warning and without the network: open out/docs/index.html
-docs: $(VENV)/installed-dev
+docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d out/trees docs out/docs
 	@echo "make docs: out/docs/index.html"
 
@@ -42,9 +42,13 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install -q -e '.[all]'
 	touch $@
 
+$(VENV)/installed-docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install -q -e '.[all,docs]'
+	touch $@ $(VENV)/installed
+
 $(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install -q -e '.[dev]'
-	touch $@ $(VENV)/installed
+	touch $@ $(VENV)/installed $(VENV)/installed-docs
 
 # numba does not notice when a kernel in another file changes: this makes it compile everything anew
 forget:
@@ -52,4 +56,4 @@ forget:
 
 clean:
 	rm -rf $(VENV) out build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find ranktron tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find ranktron tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} +
