@@ -12,6 +12,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import made
+from docutils import nodes
+from sphinx import addnodes
 
 import ranktron
 
@@ -40,6 +42,7 @@ html_theme = "furo"
 html_static_path = ["style.css"]
 html_css_files = ["style.css"]
 html_copy_source = False
+html_use_index = False
 html_show_sphinx = False
 html_theme_options = {"top_of_page_buttons": []}
 
@@ -133,6 +136,13 @@ def _short(text):
     return re.sub(array, lambda match: ARRAYS.get(match[1], "ndarray"), text)
 
 
+def short_properties(app, tree):
+    """Arrays by their short names where a property says its type."""
+    for node in tree.findall(addnodes.desc_annotation):
+        if "dtype" in node.astext():
+            node.children = [nodes.Text(_short(node.astext()))]
+
+
 def skip_foreign(app, what, name, thing, skip, options):
     """Leaves out what Python and scikit-learn add to a class, and fields of named tuples, which say their number."""
     foreign = not (getattr(thing, "__module__", None) or "ranktron").startswith("ranktron")
@@ -146,4 +156,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", as_restructured, priority=100)  # before napoleon
     app.connect("autodoc-process-signature", short_types)
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("doctree-read", short_properties)
     return {"parallel_read_safe": True}

@@ -209,6 +209,14 @@ def test_links_lead_somewhere(page):
             assert not fragment or fragment in anchors(path), f"{page.name} links to {target}"
 
 
+@every_page
+def test_rows_of_tables_have_as_many_cells_as_their_heads(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        sizes = {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}
+        assert len(sizes) == 1, f"a | inside a cell is written \\|: {table[:200]}"
+
+
 HEADINGS = ["What it says", "Which class", "What we corrected", "What came out"]
 
 
