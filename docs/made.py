@@ -10,6 +10,7 @@ import configparser
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,7 @@ def _escaped(text: str) -> str:
     return re.sub(r"(?<![`\w-])--[a-z][a-z-]*", r"`\g<0>`", text)  # an option is code
 
 
+@cache
 def rooms() -> dict[str, list[str]]:
     """The pages of the programming reference, and the full names that each documents."""
     estimators = set(import_module("ranktron.estimators").__all__)
@@ -189,6 +191,7 @@ def rooms() -> dict[str, list[str]]:
     return pages
 
 
+@cache
 def told_at(name: str) -> str:
     """The name under which a thing is documented: that of its room, where `ranktron` itself has it too."""
     if name.count(".") > 1:
