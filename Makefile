@@ -31,7 +31,7 @@ bench: $(VENV)/installed-dev
 
 # the site, without a warning and without the network: open out/docs/index.html
 docs: $(VENV)/installed-docs
-	$(BIN)/python -m sphinx -W --keep-going -q -b html -d out/trees docs out/docs
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html -d out/trees docs out/docs
 	@echo "make docs: out/docs/index.html"
 
 $(VENV)/bin/python:
