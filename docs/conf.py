@@ -133,7 +133,7 @@ def short_types(app, what, name, thing, options, signature, returns):
 def _short(text):
     array = r"ndarray\[[^|]*?dtype\[(\w+)\]\]"
     text = re.sub(r"~?\b(numpy|typing)\.", "", text).replace("<factory>", "...")
-    text = re.sub(r"<function (\w+) at 0x\w+>", r"\1", text)  # a default that is a function
+    text = re.sub(r"<function (\w+)(?: at 0x\w+)?>", r"\1", text)  # a default that is a function
     return re.sub(array, lambda match: ARRAYS.get(match[1], "ndarray"), text)
 
 
