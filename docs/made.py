@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import configparser
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -246,3 +247,33 @@ def room_index() -> str:
         module = import_module("ranktron" if page == "ranktron" else f"ranktron.{page}")
         rows.append(f"| [`{module.__name__}`]({page}.md) | {_escaped(_first(module.__doc__ or ''))} | {len(names)} |")
     return "\n".join(["| module | what is in it | names |", "|---|---|---|", *rows])
+
+
+RESULTS = DOCS / "results" / "comparison.json"
+CHOICE = DOCS / "pictures" / "choosing.svg"
+
+
+def draw_choice() -> None:
+    """Draws all learners side by side on each data set: the mean, and the range over seeds."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    sets = json.loads(RESULTS.read_text(encoding="utf-8"))["sets"]
+    order = [row["name"] for row in next(iter(sets.values()))][::-1]
+    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ranktron", "font.family": "sans-serif"}):
+        figure, panels = pyplot.subplots(1, len(sets), figsize=(9.6, 5.2), sharey=True, layout="constrained")
+        for panel, (name, rows) in zip(panels, sets.items(), strict=True):
+            for row in rows:
+                values, place = row["by seed"]["NDCG@10"], order.index(row["name"])
+                behind = row["p"]["NDCG@10"] < 0.05
+                colour = "#d55e00" if behind else "#0072b2"
+                panel.plot([min(values), max(values)], [place, place], color=colour, linewidth=2)
+                panel.plot(sum(values) / len(values), place, "o" if not behind else "x", color=colour, markersize=6)
+            panel.set(title=name, xlabel="NDCG@10", yticks=range(len(order)), yticklabels=order)
+            panel.spines[["top", "right"]].set_visible(False)
+            panel.grid(axis="both", alpha=0.25)
+        figure.suptitle("Test queries, mean over folds; × is significantly worse than the best", fontsize=11)
+        figure.savefig(CHOICE, metadata={"Date": None})
+        pyplot.close(figure)

@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import json
 import re
 import shlex
 import shutil
@@ -55,6 +56,16 @@ def test_tables_are_made_from_the_code(page, name, request):
     wanted = f"<!-- {name} -->\n{MADE[page, name]()}\n<!-- /{name} -->"
     assert f"<!-- {name} -->\n" in text
     same(path, re.sub(rf"<!-- {name} -->\n.*?<!-- /{name} -->", lambda _: wanted, text, flags=re.DOTALL), request)
+
+
+def test_the_picture_of_all_learners_is_drawn_from_the_results(request):
+    if not made.RESULTS.exists():
+        pytest.skip("the results of all learners are not in this tree")
+    if request.config.getoption("--write-docs"):
+        made.draw_choice()
+    drawn = made.CHOICE.read_text(encoding="utf-8")
+    for rows in json.loads(made.RESULTS.read_text(encoding="utf-8"))["sets"].values():
+        assert all(f">{row['name']}<" in drawn for row in rows), "run: python -m pytest tests/test_docs.py --write-docs"
 
 
 @pytest.mark.parametrize("page", made.rooms())
