@@ -1,8 +1,8 @@
 """How much weights still move: their mean and spread over the last part of a stream, kept in two vectors.
 
-A snapshot of the weights is taken sixteen times for every doubling of the number of rounds, at round numbers that do not
-depend on how training is cut into runs. Each new snapshot weighs an eighth and the older ones fade, so that nine tenths
-of the weight lie on the last half of all rounds.
+A snapshot of the weights is taken sixteen times for every doubling of the number of rounds, at round numbers that do
+not depend on how training is cut into runs. Each new snapshot weighs an eighth and the older ones fade, so that nine
+tenths of the weight lie on the last half of all rounds.
 """
 
 from __future__ import annotations

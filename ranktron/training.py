@@ -82,7 +82,7 @@ def train(
         learner = stored_algorithm(start.kind).learner(start.n_features, start.parameters) if blank else start.learner()
         run(learner, scaled, schedule, course, metrics=metrics, valid=held_out, select=select, watch=watch)
         state = learner.state()
-    record = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}
+    record: dict[str, Any] = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
     if course.spread.snapshots:
         record["spread"] = course.spread.record()
@@ -165,9 +165,7 @@ def _snapshot(learner: Learner, course: Course) -> None:
         course.spread.note(learner.rounds, coef)
 
 
-def _better(
-    best: Best | None, learner: Learner, valid: Rounds, metrics: Sequence[Metric], course: Course
-) -> Best:
+def _better(best: Best | None, learner: Learner, valid: Rounds, metrics: Sequence[Metric], course: Course) -> Best:
     means = evaluate(learner.predict(valid.X), valid, metrics).means
     course.valid.append(dict(means))
     value = means[str(metrics[0])] * (1.0 if metrics[0].higher_is_better else -1.0)
