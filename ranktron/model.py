@@ -39,6 +39,23 @@ class Explanation(NamedTuple):
         lead: Floats = self.contributions[above] - self.contributions[below]
         return lead
 
+    def deciding(self, position: int) -> list[int]:
+        """The fewest features without which the document at `position` would not lead the one below it.
+
+        >>> parts = np.array([[3.0, 0.0, -1.0], [0.0, 0.5, 0.0]])
+        >>> explanation = Explanation(np.array([0, 1]), parts.sum(axis=1), parts, ("a", "b", "c"))
+        >>> explanation.lead(0), explanation.deciding(0)
+        (array([ 3. , -0.5, -1. ]), [0])
+        """
+        lead = self.lead(position)
+        left, chosen = float(lead.sum()), []
+        for j in np.argsort(-lead, kind="stable").tolist():
+            if left <= 0.0 or lead[j] <= 0.0:
+                break
+            left -= float(lead[j])
+            chosen.append(j)
+        return chosen
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
