@@ -3,45 +3,50 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.export.ranker import LinearRanker
 from ranktron.types import Floats, Integers, Matrix
 
 
-class Engine(Protocol):
-    """A target: `write` makes its file, `scores` reads the file and scores lists as the engine does."""
+class Ranker(Protocol):
+    """What is exported: named features, and how large a score's terms are, of which rounding errors are a share."""
 
     @property
-    def keeps_constant(self) -> bool:
-        """Whether a score may have a constant term."""
+    def names(self) -> tuple[str, ...]: ...
 
     @property
-    def scales_lists(self) -> bool:
-        """Whether it can scale features within each list."""
+    def terms(self) -> int: ...
+
+    def magnitude(self, X: Matrix, /) -> Floats: ...
+
+
+R = TypeVar("R", contravariant=True)
+
+
+class Engine(Protocol[R]):
+    """A target for rankers of one sort: `write` makes its file, `scores` reads the file and scores as the engine does.
+
+    `scales_lists` says whether it can scale features within each list, `lucene` whether neither scores nor features may
+    be negative there, `double` whether it computes in double precision.
+    """
 
     @property
-    def lucene(self) -> bool:
-        """Whether neither scores nor features may be negative."""
+    def scales_lists(self) -> bool: ...
 
     @property
-    def double(self) -> bool:
-        """Whether it computes in double precision."""
+    def lucene(self) -> bool: ...
 
-    def why_folded(self, ranker: LinearRanker) -> str:
-        """Why the engine cannot hold the normalisers; empty if it can."""
+    @property
+    def double(self) -> bool: ...
 
-    def remarks(self, ranker: LinearRanker) -> list[str]:
-        """What whoever uses the file should know of it."""
+    def remarks(self, ranker: R, /) -> list[str]: ...
 
-    def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
-        """The file."""
+    def write(self, ranker: R, name: str, store: str | None, /) -> bytes: ...
 
-    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
-        """The scores that the engine gives these documents."""
+    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers, /) -> Floats: ...
 
 
 def single(value: float) -> float:

@@ -7,9 +7,11 @@ metadata `feature_names`; the output `scores` has one float per document.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ranktron.errors import MissingExtra
 from ranktron.export.engine import single
@@ -17,6 +19,7 @@ from ranktron.export.ranker import LinearRanker
 from ranktron.export.solr import why_not_single
 from ranktron.types import Floats, Integers, Matrix
 
+Step = tuple[str, list[str], str, dict[str, Any]]
 _OPSET, _IR = 13, 8  # read by every runtime since 2021
 
 
@@ -35,39 +38,52 @@ class Onnx:
         return []
 
     def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
-        onnx = _onnx()
-        node, at, steps = onnx.helper.make_node, "features", []
-        arrays: dict[str, Floats] = {}
+        arrays: dict[str, Floats] = {"weights": ranker.weights, "constant": np.array(ranker.constant)}
+        steps: list[Step] = []
+        at = "features"
         if ranker.scaling != "none":
             arrays |= {"shift": ranker.shift, "divisor": ranker.divisor}
-            steps += [node("Sub", [at, "shift"], ["shifted"]), node("Div", ["shifted", "divisor"], ["normalised"])]
+            steps += [("Sub", [at, "shift"], "shifted", {}), ("Div", ["shifted", "divisor"], "normalised", {})]
             at = "normalised"
-        arrays |= {"weights": ranker.weights, "constant": np.array(ranker.constant)}
-        steps += [node("MatMul", [at, "weights"], ["sums"]), node("Add", ["sums", "constant"], ["scores"])]
-        kept = [onnx.numpy_helper.from_array(_singles(array), key) for key, array in arrays.items()]
-        floats = onnx.TensorProto.FLOAT
-        inputs = [onnx.helper.make_tensor_value_info("features", floats, ["documents", len(ranker.names)])]
-        outputs = [onnx.helper.make_tensor_value_info("scores", floats, ["documents"])]
-        graph = onnx.helper.make_graph(steps, name, inputs, outputs, kept)
-        opset = [onnx.helper.make_opsetid("", _OPSET)]
-        model = onnx.helper.make_model(graph, producer_name="ranktron", opset_imports=opset, ir_version=_IR)
-        onnx.helper.set_model_props(model, {"feature_names": json.dumps(list(ranker.names))})
-        onnx.checker.check_model(model, full_check=True)
-        data: bytes = model.SerializeToString(deterministic=True)
-        return data
+        steps += [("MatMul", [at, "weights"], "sums", {}), ("Add", ["sums", "constant"], "scores", {})]
+        return onnx_file(name, ranker.names, arrays, steps)
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
-        try:
-            import onnxruntime
-        except ImportError:
-            raise MissingExtra("checking an ONNX file", "onnx") from None
-        session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-        (scores,) = session.run(["scores"], {"features": X})
-        result: Floats = scores.astype(np.float64)
-        return result
+        return onnx_scores(file, X)
 
 
-def _singles(array: Floats) -> Matrix:
+def onnx_file(name: str, names: tuple[str, ...], arrays: Mapping[str, Any], steps: Sequence[Step]) -> bytes:
+    """A graph from `features` to `scores`: numbers by name, and steps (operator, inputs, output, attributes)."""
+    onnx = _onnx()
+    kept = [onnx.numpy_helper.from_array(_singles(array), key) for key, array in arrays.items()]
+    nodes = [onnx.helper.make_node(operator, ins, [out], **more) for operator, ins, out, more in steps]
+    floats = onnx.TensorProto.FLOAT
+    inputs = [onnx.helper.make_tensor_value_info("features", floats, ["documents", len(names)])]
+    outputs = [onnx.helper.make_tensor_value_info("scores", floats, ["documents"])]
+    graph = onnx.helper.make_graph(nodes, name, inputs, outputs, kept)
+    opset = [onnx.helper.make_opsetid("", _OPSET)]
+    model = onnx.helper.make_model(graph, producer_name="ranktron", opset_imports=opset, ir_version=_IR)
+    onnx.helper.set_model_props(model, {"feature_names": json.dumps(list(names))})
+    onnx.checker.check_model(model, full_check=True)
+    data: bytes = model.SerializeToString(deterministic=True)
+    return data
+
+
+def onnx_scores(file: bytes, X: Matrix) -> Floats:
+    """What onnxruntime makes of these features."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtra("checking an ONNX file", "onnx") from None
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    (scores,) = session.run(["scores"], {"features": X})
+    result: Floats = scores.astype(np.float64)
+    return result
+
+
+def _singles(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if array.dtype.kind == "i":
+        return array
     return np.array([single(value) for value in np.ravel(array)], np.float32).reshape(np.shape(array))
 
 

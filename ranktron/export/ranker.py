@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.export.engine import Engine
 from ranktron.model import Model
 from ranktron.scaling import Global, PerQuery
 from ranktron.types import Floats, Matrix
@@ -31,6 +33,10 @@ class LinearRanker:
     divisor: Floats
     scaling: str
     constant: float
+
+    @property
+    def terms(self) -> int:
+        return len(self.weights)
 
     def folded(self) -> LinearRanker:
         """The same scores of features as they are: the normalisation becomes part of the weights and the constant."""
@@ -69,13 +75,17 @@ class LinearRanker:
         return float(np.minimum(*edges).sum()) + self.constant
 
 
+class LinearEngine(Engine[LinearRanker], Protocol):
+    """A target for linear rankers; `why_folded` says why it cannot hold their normalisers, and nothing if it can."""
+
+    @property
+    def keeps_constant(self) -> bool: ...
+
+    def why_folded(self, ranker: LinearRanker, /) -> str: ...
+
+
 def linear_ranker(model: Model) -> LinearRanker:
     """The linear ranker that a model is; a model that is none is refused with the reason and a way out."""
-    if getattr(model, "map", None) is not None:
-        raise DataError(
-            "this model looks at a map of its features, which search engines cannot compute: train without --map to "
-            "export it, or serve it with ranktron serve"
-        )
     if model.kind in VOTES and model.by_list and not isinstance(model.scaler, PerQuery):
         raise DataError(
             f"a {model.kind} model whose members vote is not linear: its score depends on the whole list, which search "
@@ -85,8 +95,8 @@ def linear_ranker(model: Model) -> LinearRanker:
         weights = model.coef
     except DataError:
         raise DataError(
-            f"a {model.kind} model has no weights to export: search engines hold linear models; train a linear "
-            "algorithm (slam, listnet, ranksvm, ...), or serve this model with ranktron serve"
+            f"a {model.kind} model has no weights to export: search engines hold linear models and trees; train a "
+            "linear algorithm (slam, listnet, ranksvm, ...), or serve this model with ranktron serve"
         ) from None
     d = model.n_features
     scaler = model.scaler
@@ -94,6 +104,15 @@ def linear_ranker(model: Model) -> LinearRanker:
     scaling = "none" if scaler is None else scaler.name
     constant = float(getattr(model.learner(), "constant", 0.0))
     return LinearRanker(model.names, np.array(weights, float), shift, divisor, scaling, constant)
+
+
+def check_plain(model: Model) -> None:
+    """Refuses a model that looks at something else than its features."""
+    if getattr(model, "map", None) is not None:
+        raise DataError(
+            "this model looks at a map of its features, which search engines cannot compute: train without --map to "
+            "export it, or serve it with ranktron serve"
+        )
 
 
 def averaged(model: Model) -> Model:

@@ -1,7 +1,7 @@
 """The check before a file is written: it is read back, and has to score as the model does.
 
 In exact arithmetic the scores of the file are the model's but for a constant. In 32-bit floats they may differ by
-rounding, and by no more: with d features each score by at most (d + 8) 2⁻²³ Σ |terms|. A file beyond that is refused.
+rounding, and by no more: with d terms each score by at most (d + 8) 2⁻²³ Σ |terms|. A file beyond that is refused.
 Two documents that are closer than rounding may change places; such pairs are counted.
 """
 
@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.export.engine import Engine
-from ranktron.export.ranker import LinearRanker
+from ranktron.export.engine import Engine, Ranker
 from ranktron.model import Model
 from ranktron.rounds import Rounds
 from ranktron.scaling import Global
@@ -52,6 +51,7 @@ class Sample:
     low: Floats
     high: Floats
     described: str
+    drawn: bool
 
 
 def sample_of(model: Model, data: Rounds | None) -> Sample:
@@ -59,7 +59,7 @@ def sample_of(model: Model, data: Rounds | None) -> Sample:
     if data is not None:
         data = data[:MOST_LISTS] if len(data) > MOST_LISTS else data
         low, high = data.X.min(axis=0).astype(float), data.X.max(axis=0).astype(float)
-        return Sample(data, low, high, f"{len(data):,} lists of the data")
+        return Sample(data, low, high, f"{len(data):,} lists of the data", False)
     ones = np.ones(model.n_features)
     low, high, within = -ones, ones, "between -1 and 1"
     if isinstance(model.scaler, Global):
@@ -70,10 +70,10 @@ def sample_of(model: Model, data: Rounds | None) -> Sample:
     rng = np.random.default_rng(0)
     X = rng.uniform(low, high, (LISTS * DOCUMENTS, model.n_features))
     rounds = Rounds.from_arrays(X, np.zeros(len(X)), group=np.full(LISTS, DOCUMENTS))
-    return Sample(rounds, low, high, f"{LISTS} lists drawn at random, features {within}")
+    return Sample(rounds, low, high, f"{LISTS} lists drawn at random, features {within}", True)
 
 
-def verify(engine: Engine, file: bytes, ranker: LinearRanker, model: Model, sample: Sample) -> Check:
+def verify(engine: Engine[Any], file: bytes, ranker: Ranker, model: Model, sample: Sample) -> Check:
     """Scores the sample with the model and with the file; refuses a file that differs by more than rounding."""
     rounds = sample.rounds
     wanted = model.score_rounds(rounds)
@@ -83,7 +83,7 @@ def verify(engine: Engine, file: bytes, ranker: LinearRanker, model: Model, samp
     if not np.isfinite(found).all():
         raise DataError("the engine's 32-bit floats overflow on these features: scale them (--scale) and train again")
     unit = 2.0**-23  # the model itself scales features to 32-bit floats
-    bound = (len(ranker.names) + 8) * unit * ranker.magnitude(X) + 1e-30
+    bound = (ranker.terms + 8) * unit * ranker.magnitude(X) + 1e-30
     pairs = swapped = 0
     gap = error = 0.0
     for a, b in zip(rounds.offsets, rounds.offsets[1:], strict=False):

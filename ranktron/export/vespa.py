@@ -45,11 +45,11 @@ class Vespa:
     def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
         weights = _weight_names(ranker.names)
         values = zip(["intercept", *weights], [ranker.constant, *ranker.weights], strict=True)
-        constants = _block("constants", [f"{weight}: {_number(value)}" for weight, value in values])
+        constants = _block("constants", [f"{weight}: {number(value)}" for weight, value in values])
         return _profile(name, ranker, constants, "intercept", weights)
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
-        return Profile.of(file.decode()).scores(_values(names, X), offsets)
+        return Profile.of(file.decode()).scores(rank_features(names, X), offsets)
 
 
 class VespaInputs:
@@ -67,12 +67,12 @@ class VespaInputs:
         return _remarks(ranker)
 
     def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
-        inputs = [f"query({weight}) double: {_number(value)}" for weight, value in _parameters(ranker).items()]
+        inputs = [f"query({weight}) double: {number(value)}" for weight, value in _parameters(ranker).items()]
         weights = [f"query({weight})" for weight in _weight_names(ranker.names)]
         return _profile(name, ranker, _block("inputs", inputs), "query(intercept)", weights)
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
-        return Profile.of(file.decode()).scores(_values(names, X), offsets)
+        return Profile.of(file.decode()).scores(rank_features(names, X), offsets)
 
 
 class VespaWeights:
@@ -100,36 +100,43 @@ class VespaWeights:
         zero = np.zeros(len(names))
         blank = LinearRanker(names, zero, zero, zero + 1.0, "none", 0.0)
         profile = VespaInputs().write(blank, parameters["ranking.profile"], None)
-        return Profile.of(profile.decode()).scores(_values(names, X), offsets, given)
+        return Profile.of(profile.decode()).scores(rank_features(names, X), offsets, given)
 
 
 def _remarks(ranker: LinearRanker) -> list[str]:
-    remarks = []
-    if ranker.scaling == "minmax-query":
-        remarks.append(
-            "features are scaled within the hits that the global phase reranks (rerank-count, 100 unless set); the "
-            "other hits keep their first-phase score"
-        )
-    read = [feature for feature, name in zip(_features(ranker.names), ranker.names, strict=True) if feature != name]
-    if read:
-        remarks.append(
-            f"{len(read)} of the features have names that are no rank features; they are functions that read "
-            f"attributes ({read[0]}, ...): edit these, or give the features their names in Vespa (--features)"
-        )
-    return remarks
+    if ranker.scaling != "minmax-query":
+        return remarks_on(ranker.names)
+    rerank = "features are scaled within the hits that the global phase reranks (rerank-count, 100 unless set)"
+    return [f"{rerank}; the other hits keep their first-phase score", *remarks_on(ranker.names)]
+
+
+def remarks_on(names: tuple[str, ...]) -> list[str]:
+    """Says which features are read from attributes, because their names are no rank features."""
+    read = [feature for feature, name in zip(features_of(names), names, strict=True) if feature != name]
+    if not read:
+        return []
+    return [
+        f"{len(read)} of the features have names that are no rank features; they are functions that read attributes "
+        f"({read[0]}, ...): edit these, or give the features their names in Vespa (--features)"
+    ]
 
 
 def _profile(name: str, ranker: LinearRanker, definitions: list[str], intercept: str, weights: list[str]) -> bytes:
-    features = _features(ranker.names)
+    numbers = zip(weights, features_of(ranker.names), ranker.shift, ranker.divisor, strict=True)
+    terms = [f"{weight} * {_normalised(ranker.scaling, feature, a, b)}" for weight, feature, a, b in numbers]
     globally = ranker.scaling == "minmax-query"
-    terms = [
-        f"{weight} * {_normalised(ranker.scaling, feature, shift, divisor)}"
-        for weight, feature, shift, divisor in zip(weights, features, ranker.shift, ranker.divisor, strict=True)
-    ]
-    sums = [f"{term} +" for term in [intercept, *terms][:-1]] + [[intercept, *terms][-1]]
+    return profile_text(name, ranker.names, definitions, [intercept, *terms], globally=globally)
+
+
+def profile_text(
+    name: str, names: tuple[str, ...], definitions: list[str], terms: list[str], *, globally: bool
+) -> bytes:
+    """A rank profile whose score is the sum of some terms."""
+    features = features_of(names)
+    sums = [*(f"{term} +" for term in terms[:-1]), terms[-1]]
     body = [
         line
-        for feature, given in zip(features, ranker.names, strict=True)
+        for feature, given in zip(features, names, strict=True)
         if feature != given
         for line in _block(f"function {feature}()", [f"expression: attribute({feature})"])
     ]
@@ -145,7 +152,7 @@ def _normalised(scaling: str, feature: str, shift: float, divisor: float) -> str
         return feature
     if scaling == "minmax-query":
         return f"normalize_linear({feature})"
-    return f"(({feature} - {_bracketed(shift)}) / {_number(divisor)})"
+    return f"(({feature} - {number(shift, brackets=True)}) / {number(divisor)})"
 
 
 def _parameters(ranker: LinearRanker) -> dict[str, float]:
@@ -153,14 +160,14 @@ def _parameters(ranker: LinearRanker) -> dict[str, float]:
     return dict(zip(["intercept", *_weight_names(ranker.names)], values, strict=True))
 
 
-def _values(names: tuple[str, ...], X: Matrix) -> dict[str, Floats]:
-    """What a document's rank features are, by name."""
-    features = zip(_features(names), names, strict=True)
+def rank_features(names: tuple[str, ...], X: Matrix) -> dict[str, Floats]:
+    """The rank features of documents, by name."""
+    features = zip(features_of(names), names, strict=True)
     keys = [feature if feature == name else f"attribute({feature})" for feature, name in features]
     return {key: X[:, j].astype(float) for j, key in enumerate(keys)}
 
 
-def _features(names: tuple[str, ...]) -> list[str]:
+def features_of(names: tuple[str, ...]) -> list[str]:
     """How the expression calls each feature."""
     plain = [name if _FEATURE.fullmatch(name) else f"feature_{_word(name)}" for name in names]
     return _distinct(plain)
@@ -191,14 +198,15 @@ def _block(header: str, lines: Iterable[str]) -> list[str]:
     return [f"{header} {{", *(f"    {line}" for line in lines), "}"]
 
 
-def _number(value: float) -> str:
-    """A number with a point, as schema files want it."""
+def number(value: float, *, brackets: bool = False) -> str:
+    """A number with a point, as schema files want it; a negative one in brackets where a sign stands before it.
+
+    >>> number(1e-7), number(-2, brackets=True)
+    ('1.0e-07', '(-2.0)')
+    """
     mantissa, exponent, power = repr(float(value)).partition("e")
-    return (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
-
-
-def _bracketed(value: float) -> str:
-    return _number(value) if value >= 0.0 else f"({_number(value)})"
+    text = (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
+    return f"({text})" if brackets and value < 0.0 else text
 
 
 def _checked(name: str) -> str:

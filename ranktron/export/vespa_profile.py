@@ -1,8 +1,9 @@
 """Reads a rank profile and scores with it, by the rules that Vespa documents.
 
 Expressions are sums, differences, products and quotients of numbers, constants, query inputs, functions and rank
-features, in double precision. `normalize_linear(f)`, in the global phase only, maps the values of f among the hits of a
-query to 0 … 1 (to ½ where they are all the same). A query input that the query does not give has its default.
+features, and `if (a > b, yes, no)`, in double precision. `normalize_linear(f)`, in the global phase only, maps the
+values of f among the hits of a query to 0 … 1 (to ½ where they are all the same). A query input that the query does not
+give has its default.
 
 This is not Vespa itself, of which no build is in the package registries; it knows what the exporter writes.
 """
@@ -105,6 +106,8 @@ class _Evaluation:
         kind, text = self._tokens.pop() if self._tokens else ("end", "")
         if kind == "number":
             return float(text)
+        if text == "if":
+            return self._choice()
         if kind == "name":
             return self._named(text)
         if text == "-":
@@ -112,9 +115,27 @@ class _Evaluation:
         if text != "(":
             raise DataError(f"expected a number, a name or a bracket in the expression, found {text or 'its end'!r}")
         inner = self._sum()
-        if not self._tokens or self._tokens.pop()[1] != ")":
-            raise DataError("a bracket in the expression is not closed")
+        self._expect(")")
         return inner
+
+    def _choice(self) -> Floats | float:
+        """What follows `if`: (one > other, value where so, value elsewhere)."""
+        self._expect("(")
+        one = self._sum()
+        self._expect(">")
+        above = one > self._sum()
+        self._expect(",")
+        yes = self._sum()
+        self._expect(",")
+        no = self._sum()
+        self._expect(")")
+        chosen: Floats = np.where(above, yes, no)
+        return chosen
+
+    def _expect(self, sign: str) -> None:
+        found = self._tokens.pop()[1] if self._tokens else "its end"
+        if found != sign:
+            raise DataError(f"expected {sign!r} in the expression, found {found!r}")
 
     def _named(self, name: str) -> Floats | float:
         if name in self.known:

@@ -202,6 +202,6 @@ i{display:inline-block;width:.7rem;height:.7rem;border-radius:2px;margin-right:.
 .chip{overflow-wrap:anywhere}.chip b{font-weight:600;font-variant-numeric:tabular-nums}
 .between .chip{color:var(--ink)}
 @media (max-width:34rem){h1{font-size:1.35rem}td,th{padding:.1rem .3rem}thead{display:none}
-.weights,.weights tbody{display:block}.weights tr{display:grid;grid-template-columns:1fr auto auto;padding:.2rem 0}
+.weights,.weights tbody{display:block}.weights tr{display:grid;grid-template-columns:1fr 8.5rem 5rem;padding:.2rem 0}
 .weights th:first-child{grid-column:1/-1;max-width:none;padding:0}td.bar{width:auto;padding-left:0}td{font-size:.9rem}}
 """ + "".join(f"i.c{k}{{background:{colour}}}rect.c{k}{{fill:{colour}}}" for k, colour in enumerate(COLOURS))
