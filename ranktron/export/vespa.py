@@ -43,10 +43,9 @@ class Vespa:
         return _remarks(ranker)
 
     def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
-        weights = _weight_names(ranker.names)
-        values = zip(["intercept", *weights], [ranker.constant, *ranker.weights], strict=True)
-        constants = _block("constants", [f"{weight}: {number(value)}" for weight, value in values])
-        return _profile(name, ranker, constants, "intercept", weights)
+        parameters = _parameters(ranker)
+        constants = [f"{weight}: {number(value)}" for weight, value in parameters.items()]
+        return _profile(name, ranker, _block("constants", constants), list(parameters))
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
         return Profile.of(file.decode()).scores(rank_features(names, X), offsets)
@@ -67,9 +66,9 @@ class VespaInputs:
         return _remarks(ranker)
 
     def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
-        inputs = [f"query({weight}) double: {number(value)}" for weight, value in _parameters(ranker).items()]
-        weights = [f"query({weight})" for weight in _weight_names(ranker.names)]
-        return _profile(name, ranker, _block("inputs", inputs), "query(intercept)", weights)
+        inputs = {f"query({weight})": value for weight, value in _parameters(ranker).items()}
+        lines = [f"{weight} double: {number(value)}" for weight, value in inputs.items()]
+        return _profile(name, ranker, _block("inputs", lines), list(inputs))
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
         return Profile.of(file.decode()).scores(rank_features(names, X), offsets)
@@ -121,7 +120,8 @@ def remarks_on(names: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _profile(name: str, ranker: LinearRanker, definitions: list[str], intercept: str, weights: list[str]) -> bytes:
+def _profile(name: str, ranker: LinearRanker, definitions: list[str], weights: list[str]) -> bytes:
+    intercept, *weights = weights
     numbers = zip(weights, features_of(ranker.names), ranker.shift, ranker.divisor, strict=True)
     terms = [f"{weight} * {_normalised(ranker.scaling, feature, a, b)}" for weight, feature, a, b in numbers]
     globally = ranker.scaling == "minmax-query"
@@ -156,8 +156,10 @@ def _normalised(scaling: str, feature: str, shift: float, divisor: float) -> str
 
 
 def _parameters(ranker: LinearRanker) -> dict[str, float]:
+    """The constant and the weights, by names that no feature has."""
+    words = ["intercept", *(f"w_{_word(name)}" for name in ranker.names)]
     values = [ranker.constant, *ranker.weights.tolist()]
-    return dict(zip(["intercept", *_weight_names(ranker.names)], values, strict=True))
+    return dict(zip(_distinct(words, features_of(ranker.names)), values, strict=True))
 
 
 def rank_features(names: tuple[str, ...], X: Matrix) -> dict[str, Floats]:
@@ -173,23 +175,18 @@ def features_of(names: tuple[str, ...]) -> list[str]:
     return _distinct(plain)
 
 
-def _weight_names(names: tuple[str, ...]) -> list[str]:
-    return _distinct([f"w_{_word(name)}" for name in names])
-
-
 def _word(name: str) -> str:
     return re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
 
 
-def _distinct(words: list[str]) -> list[str]:
-    taken: set[str] = set(words)
-    seen: set[str] = set()
-    result = []
+def _distinct(words: list[str], taken: Iterable[str] = ()) -> list[str]:
+    """The same words, with numbers where one would stand for two things."""
+    used, result = set(taken), []
     for word in words:
         chosen, number = word, 2
-        while chosen in seen or (chosen != word and chosen in taken):
+        while chosen in used or (chosen != word and chosen in words):
             chosen, number = f"{word}_{number}", number + 1
-        seen.add(chosen)
+        used.add(chosen)
         result.append(chosen)
     return result
 
