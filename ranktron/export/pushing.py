@@ -72,6 +72,8 @@ def credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         raise DataError(f"both {API_KEY} and {USER} are set: set one of them")
     if bool(user) != bool(password):
         raise DataError(f"{USER} and {PASSWORD} go together: set both")
+    if key and not (key.isascii() and key.isprintable()):
+        raise DataError(f"{API_KEY} must be one line of plain letters and signs")
     if key:
         return {"Authorization": f"ApiKey {key}"}
     if user:
@@ -150,7 +152,7 @@ def _request(url: str, call: Call, headers: Mapping[str, str], timeout: float) -
         raise DataError(f"{url} cannot be reached: {error.reason}; is the engine running there?") from None
     except TimeoutError:
         raise DataError(f"{url} did not answer within {timeout:g} seconds (--timeout)") from None
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
         raise DataError(f"{url} cannot be reached: {error or type(error).__name__}") from None
     if _header_status(text) != 0:  # Solr may say 200 and mean something else
         raise _Refused(_header_status(text), _in_words(_header_status(text), text))
