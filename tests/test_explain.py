@@ -240,6 +240,12 @@ class TestPage:
         explained = ExplainedList("q", ["x", "y"], np.zeros(2), model.explain(np.ones((2, 2))))
         assert "tied with the next" in page(model, weights_of(model), explained, 10)
 
+    def test_a_constant_is_told(self):
+        model = Model("linear", {}, {"coef": np.ones(2), "constant": 1.5}, 2)
+        explained = ExplainedList("q", ["x", "y"], np.zeros(2), model.explain(np.eye(2)))
+        assert "Every score has +1.5 on top" in page(model, weights_of(model), explained, 10)
+        assert "on top" not in evil_page()
+
     def test_scaled_features_say_so(self):
         scaler = Global("standard", np.zeros(2), np.ones(2))
         model = Model("linear", {}, {"coef": np.ones(2), "constant": 0.0}, 2, scaler=scaler)

@@ -97,9 +97,9 @@ def list_piece(explained: ExplainedList, top: int) -> str:
     legend += '<li><i class="c"></i>all others</li>' if len(names) > len(coloured) else ""
     cards = "".join(_document(explained, p, coloured, reach) + _between(explanation, p, coloured) for p in range(count))
     hidden = len(explanation.order) - count
-    note = (
-        "A score is the sum of its parts, weight × feature: to the right of the line they add, to the left they take."
-    )
+    note = "A score is the sum of its parts, weight × feature: right of the line they add, left of it they take."
+    rest = float(np.mean(explanation.scores - explanation.contributions.sum(axis=1)))
+    note += f" Every score has {rest:+.4g} on top." if abs(rest) > 1e-4 * (1.0 + sum(reach)) else ""
     after = f'<p class="note">{hidden:,} more documents follow.</p>' if hidden else ""
     return f'<p class="note">{note}</p>\n<ul class="legend">{legend}</ul>\n<ol class="list">{cards}</ol>{after}\n'
 
