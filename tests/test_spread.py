@@ -11,7 +11,7 @@ from ranktron.simulate import Separable, WebSearch
 from ranktron.spread import Spread, next_snapshot
 from ranktron.training import run, train
 
-NOISY = WebSearch(features=6, documents=10).rounds(70)
+NOISY = WebSearch(features=6, documents=10).rounds(64)
 
 
 def test_snapshots_are_sixteen_for_every_doubling():
@@ -69,18 +69,18 @@ def test_going_on_equals_never_having_stopped():
     whole = train("slam", {}, NOISY, Schedule(4, 1)).model
     part = Model.from_bytes(train("slam", {}, NOISY, Schedule(1, 1)).model.to_bytes())
     assert train("slam", {}, NOISY, Schedule(3, 1), start=part).model.to_bytes() == whole.to_bytes()
-    assert whole.record["spread"]["rounds"] == 272  # the last that is due up to 4 × 70
+    assert whole.record["spread"]["rounds"] == 256  # 4 × 64, and due
 
 
 def test_held_out_lists_choose_the_spread_with_the_epoch():
-    chosen = train("slam", {}, NOISY, Schedule(8, 1), valid=WebSearch(features=6, documents=10).rounds(120)[70:])
+    chosen = train("slam", {}, NOISY, Schedule(8, 1), valid=WebSearch(features=6, documents=10).rounds(120)[64:])
     assert chosen.course.epoch < 8
     alone = train("slam", {}, NOISY, Schedule(chosen.course.epoch, 1)).model
     assert same(chosen.model.record["spread"], alone.record["spread"])
 
 
 def test_weights_come_to_rest_where_the_data_let_them():
-    easy = Separable(features=6, margin=1.0).rounds(70)
+    easy = Separable(features=6, margin=1.0).rounds(64)
     still, moving = (train("minimax", {}, lists, Schedule(30, 0)).model for lists in (easy, NOISY))
     relative = [np.max(Spread.of(m.record).deviation) / np.abs(m.coef).max() for m in (still, moving)]
     assert relative[0] < 0.01 < relative[1]
