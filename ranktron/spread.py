@@ -1,8 +1,8 @@
 """How much weights still move: their mean and spread over the last part of a stream, kept in two vectors.
 
-A snapshot of the weights is taken sixteen times for every doubling of the number of rounds, at round numbers that do
-not depend on how training is cut into runs. Each new snapshot weighs an eighth and the older ones fade, so that nine
-tenths of the weight lie on the last half of all rounds.
+A snapshot of the weights is taken eight times for every doubling of the number of rounds, at round numbers that do not
+depend on how training is cut into runs. Each new snapshot weighs a quarter and the older ones fade, so that nine tenths
+of the weight lie on the last half of all rounds. However long the stream, a few dozen snapshots are all there are.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import numpy as np
 
 from ranktron.types import Floats
 
-_PER_DOUBLING = 16
-_SHARE = 1 / 8
+_FIRST = 32
+_PER_DOUBLING = 8
+_SHARE = 1 / 4
 
 
 def next_snapshot(rounds: int) -> int:
     """The first number of rounds after `rounds` at which a snapshot is due.
 
-    >>> [next_snapshot(0), next_snapshot(16), next_snapshot(40), next_snapshot(1024)]
-    [16, 17, 42, 1088]
+    >>> [next_snapshot(0), next_snapshot(32), next_snapshot(67), next_snapshot(1024)]
+    [32, 36, 72, 1152]
     """
-    after = max(rounds + 1, _PER_DOUBLING)
+    after = max(rounds + 1, _FIRST)
     gap = (1 << (after.bit_length() - 1)) // _PER_DOUBLING
     return -(-after // gap) * gap
 
@@ -35,10 +36,10 @@ class Spread:
     """The fading mean and variance of weights, and the number of rounds at the last snapshot.
 
     >>> spread = Spread()
-    >>> for rounds, w in enumerate([1.0, 3.0], start=16):
+    >>> for rounds, w in enumerate([1.0, 3.0], start=32):
     ...     spread.note(rounds, np.array([w]))
     >>> spread.mean, spread.deviation, spread.rounds
-    (array([2.]), array([1.]), 17)
+    (array([2.]), array([1.]), 33)
     """
 
     snapshots: int = 0

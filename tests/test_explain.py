@@ -128,7 +128,7 @@ class TestWeights:
         assert weights.spread is None
         assert words in weights.note
         short = train("slam", {}, LISTS[:5], Schedule(1)).model
-        assert "from the 17th round on" in weights_of(short).note
+        assert "from the 36th round on" in weights_of(short).note
 
 
 class TestCommand:

@@ -14,18 +14,19 @@ from ranktron.training import run, train
 NOISY = WebSearch(features=6, documents=10).rounds(64)
 
 
-def test_snapshots_are_sixteen_for_every_doubling():
+def test_snapshots_are_eight_for_every_doubling():
     due, at = [], 0
     while at < 4096:
         at = next_snapshot(at)
         due.append(at)
-    for low in (16, 64, 1024, 2048):
-        assert sum(low < rounds <= 2 * low for rounds in due) == 16
+    assert due[:3] == [32, 36, 40]
+    for low in (32, 64, 1024, 2048):
+        assert sum(low < rounds <= 2 * low for rounds in due) == 8
     assert all(next_snapshot(n) > n for n in range(5000))
 
 
 def test_the_first_snapshots_have_their_plain_mean_and_variance():
-    values = np.random.default_rng(0).normal(size=(8, 3))
+    values = np.random.default_rng(0).normal(size=(4, 3))
     spread = Spread()
     for n, value in enumerate(values, start=16):
         spread.note(n, value)
@@ -37,10 +38,10 @@ def test_old_snapshots_fade():
     spread = Spread()
     for n in range(100):
         spread.note(n, np.array([5.0 if n < 50 else 1.0 + (n % 2)]))
-    weights = (1 / 8) * (7 / 8) ** np.arange(50)[::-1]
+    weights = (1 / 4) * (3 / 4) ** np.arange(50)[::-1]
     late = 1.0 + np.arange(50) % 2
     assert spread.mean[0] == pytest.approx(late @ weights, rel=0.02)
-    assert spread.deviation[0] == pytest.approx(0.5, rel=0.1)
+    assert spread.deviation[0] == pytest.approx(0.5, rel=0.02)
 
 
 def test_two_snapshots_make_a_spread():

@@ -52,7 +52,7 @@ def _note(model: Model, kept: Spread, spread: Floats | None) -> str:
     if spread is None:
         if model.kind == FIXED.name or stored_algorithm(model.kind).solution:
             return f"a {model.kind} model is solved or fixed, not streamed: its weights have no spread over training"
-        return "no spread over training: it is kept by ranktron train and fit, from the 17th round on"
+        return "no spread over training: it is kept by ranktron train and fit, from the 36th round on"
     rounds = int(getattr(model.learner(), "rounds", 0))
     words = f"spread of each weight over the last part of training (about the last half of {kept.rounds:,} rounds)"
     if rounds > kept.rounds * 1.125:
