@@ -36,7 +36,7 @@ _HOMES = {
     "PredtronMultilabel": "ranktron.estimators",
     "PredtronLabelRanker": "ranktron.estimators",
 }
-_ROOMS = ("export", "feedback", "io", "learners", "metrics", "mistakes", "predtron", "simulate", "steps", "streams", "surrogates")
+_ROOMS = ("feedback", "io", "learners", "metrics", "mistakes", "predtron", "simulate", "steps", "streams", "surrogates")
 
 __all__ = ["DataError", "MissingExtra", "RanktronError", "__version__", *_HOMES, *_ROOMS]
 
