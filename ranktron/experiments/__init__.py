@@ -6,5 +6,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-PAPERS: Mapping[str, str] = MappingProxyType({name: f"ranktron.experiments.{name}" for name in ("slam",)})
+PAPERS: Mapping[str, str] = MappingProxyType(
+    {name: f"ranktron.experiments.{name}" for name in ("slam", "topk", "rankmm", "predtron", "committee")}
+)
 """The module of each name that `ranktron reproduce` takes: it has a `PAPER`."""

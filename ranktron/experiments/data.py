@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
+
+from ranktron.protocol import Fold, read_folds
 
 
 class Source(NamedTuple):
@@ -35,6 +38,12 @@ def find(root: Path | None, name: str) -> Path | None:
         return None
     folder = root / name
     return folder if any(folder.glob("Fold*/train*")) or any(folder.glob("train*")) else None
+
+
+@lru_cache(maxsize=2)
+def folds(folder: str) -> list[Fold]:
+    """All folds of a data set; a process that computes several cells reads them once."""
+    return list(read_folds(folder))
 
 
 def where(name: str) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ranktron import feedback, theory
+from ranktron.experiments.data import folds
 from ranktron.fused import play_many
 from ranktron.learners import Linear, minimax_perceptron, online_listnet, slam_perceptron
 from ranktron.loop import play
 from ranktron.metrics import metric
-from ranktron.protocol import read_folds
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Schedule
@@ -117,7 +117,7 @@ def all_lists(folder: str) -> Rounds:
 
     Lists of one grade are left out: no order of them is wrong.
     """
-    parts = [fold.test for fold in read_folds(folder)]
+    parts = [fold.test for fold in folds(folder)]
     lists = [round for part in parts for round in scale(part, fit_scaler("minmax-query", part))]
     taught = [round for round in lists if len(np.unique(round.labels)) > 1]
     sizes = np.array([len(round.labels) for round in taught])

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import NamedTuple
 
 from ranktron.experiments.experiment import Cell
@@ -38,13 +38,13 @@ class Job(NamedTuple):
 
 
 def compute(cell: Cell, folder: Path | None) -> tuple[str, float] | Failed:
-    """Computes one cell, here and now: (its result as JSON, seconds)."""
+    """Computes one cell, here and now: (its result as JSON, seconds of processor time)."""
     module, _, name = cell.function.partition(":")
     where = {} if folder is None else {"folder": str(folder)}
-    began = perf_counter()
+    began = process_time()
     try:
         result = getattr(import_module(module), name)(**cell.arguments, **where, seed=cell.seed)
-        return json.dumps(result, allow_nan=False), perf_counter() - began
+        return json.dumps(result, allow_nan=False), process_time() - began
     except Exception as error:  # whatever goes wrong in one cell must not take the others with it
         return Failed(f"{name}, seed {cell.seed}: {type(error).__name__}: {' '.join(str(error).split())}")
 
