@@ -26,6 +26,7 @@ _HOMES = {
     "explain": "using",
     "sweep": "theory",
     "certify": "theory",
+    "reproduce": "reproducing",
 }
 
 
