@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ranktron.datasets import DATASETS
+from ranktron.experiments.reproducing import papers_of
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "claims.md"
@@ -24,7 +25,11 @@ VERDICTS = (HOLDS, CORRECTED, DIFFERS, MISSING)
 
 @dataclass(frozen=True)
 class Row:
-    """A claim; what is wrong in the text, what came out differently, where it was checked, what it needs."""
+    """A claim; what is wrong in the text, what came out differently, where it was checked, what it needs.
+
+    `experiment` is how the names of the experiments begin that show it, too; those of a row that needs data are found
+    by the data.
+    """
 
     paper: str
     item: str
@@ -33,6 +38,7 @@ class Row:
     differs: str = ""
     on: str = ""
     data: str = ""
+    experiment: str = ""
 
     def verdict(self, checks):
         """What the marks of its checks say; without a check it needs data that are not here."""
@@ -44,10 +50,25 @@ class Row:
 
     def words(self):
         notes = {"Read": self.corrected, "Here": self.differs, "On": self.on and f"{self.on}.", "Needs": self.needs()}
-        return " ".join([self.says, *(f"*{name}:* {text}" for name, text in notes.items() if text)])
+        return " ".join([plain(self.says), *(f"*{name}:* {plain(text)}" for name, text in notes.items() if text)])
+
+    def experiments(self):
+        """Those that check it, as names of the report's sections."""
+        found = papers_of(self.paper.lower())[0].experiments
+        homes = {home for name in self.data.split(", ") if name for home in (name, DATASETS[name].folder)}
+        return [
+            f"{self.paper.lower()}-{one.name}"
+            for one in found
+            if one.data in homes or (self.experiment and one.name.startswith(self.experiment))
+        ]
 
     def needs(self):
         return self.data and "".join(["`", self.data.replace(", ", "`, `"), "` (`ranktron datasets`)."])
+
+
+def plain(text):
+    """Text for a cell of a table: bars and stars mean themselves."""
+    return text.replace("|", "\\|").replace("*", "\\*")
 
 
 def rows():
@@ -74,8 +95,9 @@ def page(checks):
     lines = [
         "# The claims of the five papers",
         "",
-        f"Every statement of the papers that can be executed, {len(table)} in all, with the test that checks it and what",
-        "came of it. This page is made from the tests: `python -m pytest tests/claims --write-docs`.",
+        f"Every statement of the papers that can be executed, {len(table)} in all, with the test or experiment that",
+        "checks it and what came of it. Experiments are sections of the report that `ranktron reproduce` writes. This",
+        "page is made from the tests: `python -m pytest tests/claims --write-docs`.",
         "",
         "- **holds**: checked as printed.",
         "- **holds as corrected**: the text is misprinted or silent; what is checked stands after *Read*.",
@@ -93,8 +115,8 @@ def page(checks):
         lines += ["", f"## {paper}", "", "| | claim | verdict | checked by |", "|---|---|---|---|"]
         for row in (row for row in table if row.paper == paper):
             key = row.paper, row.item
-            tests = sorted(test.removeprefix("tests/") for test in checks.get(key, {}))
-            checked = "<br>".join(f"`{test}`" for test in tests) or "–"
+            tests = [f"`{test.removeprefix('tests/')}`" for test in sorted(checks.get(key, {}))]
+            checked = "<br>".join([*tests, *(f"experiment `{name}`" for name in row.experiments())])
             lines.append(f"| {row.item} | {row.words()} | {verdicts[key]} | {checked} |")
     return "\n".join(lines) + "\n"
 
@@ -113,8 +135,10 @@ def test_the_ledger_is_whole():
 
 
 def test_every_claim_has_its_check(checks):
-    lost = [row for row in rows() if not row.data and (row.paper, row.item) not in checks]
+    lost = [row for row in rows() if not (row.experiments() if row.data else checks.get((row.paper, row.item)))]
     assert not lost, f"claims that no test is marked with: {[(row.paper, row.item) for row in lost]}"
+    gone = [row for row in rows() if row.experiment and not row.experiments()]
+    assert not gone, f"experiments that are no more: {[(row.paper, row.item, row.experiment) for row in gone]}"
 
 
 def test_every_mark_names_a_claim(checks):
