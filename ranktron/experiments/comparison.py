@@ -122,7 +122,7 @@ def one_of(name: str) -> Series:
     if name == systems.BOOSTER:
         settings = {"trees": systems.TREES}
         return Series(name, systems.boosted, settings, {"trees": 60}, FOLDS, seeds=3, quick_seeds=1, cost=4.0)
-    seeds = 5 if systems.SYSTEMS[name].seeded else 1
+    seeds = 3 if systems.SYSTEMS[name].seeded else 1
     return Series(name, systems.measured, {"system": name}, parts=FOLDS, seeds=seeds, quick_seeds=1)
 
 
