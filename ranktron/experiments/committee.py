@@ -11,6 +11,7 @@ from ranktron.experiments.curves import lines
 from ranktron.experiments.data import SOURCES
 from ranktron.experiments.experiment import Claim, Experiment, Paper, Results, Series, Table
 from ranktron.experiments.verdicts import AtLeast, AtMost, Near, Ordered, Values, spread
+from ranktron.metrics import Evaluation, t_test
 from ranktron.report.charts import Figure, Panel
 from ranktron.types import Floats
 
@@ -45,6 +46,23 @@ TABLE_4: Mapping[str, Mapping[str, tuple[float, ...]]] = {
     },
 }
 
+# Table 4's marks at the 0.05 level: (better, worse, metric).
+MARKS = {
+    "ohsumed-letor2": (
+        ("RankSVM", "RankBoost", "MAP"),
+        ("Com 30 A", "RankBoost", "MAP"),
+        ("Com 30 B", "RankBoost", "MAP"),
+        ("Com 30 B", "RankBoost", "NDCG@1"),
+        ("Com 30 B", "RankSVM", "NDCG@1"),
+    ),
+    "td2003": (
+        *(("RankSVM", "RankBoost", metric) for metric in METRICS),
+        *(("Com 30 A", "RankBoost", metric) for metric in METRICS),
+        *(("Com 30 B", "RankBoost", metric) for metric in METRICS if metric != "MAP"),
+    ),
+    "td2004": (("RankBoost", "RankSVM", "MAP"), ("RankBoost", "RankSVM", "NDCG@10")),
+}
+
 # Table 5: seconds of training, folds 1 to 5.
 TABLE_5 = {
     "committee of 20": (462.85, 527.14, 489.62, 414.18, 375.01),
@@ -64,10 +82,39 @@ def of_metric(metric: str) -> Callable[[Results], Values]:
         for series in ("perceptrons", "baselines"):
             rows = results[series]
             for name in rows[0][0]:
-                found[name] = np.array([np.mean([part[name][metric] for part in row]) for row in rows])
+                found[name] = np.array([np.mean([np.mean(part[name][metric]) for part in row]) for row in rows])
         return found
 
     return values
+
+
+def p_value(results: Results, better: str, worse: str, metric: str) -> Floats:
+    """The paper's test: paired t over all test lists, one tail; values of a list are averaged over seeds first."""
+
+    def lists_of(name: str) -> Evaluation:
+        rows = results["baselines" if name in ("RankSVM", "RankBoost") else "perceptrons"]
+        per_list = np.mean([np.concatenate([part[name][metric] for part in row]) for row in rows], axis=0)
+        return Evaluation({metric: float(per_list.mean())}, {metric: per_list}, np.arange(len(per_list)), 0)
+
+    return np.array([t_test(lists_of(better), lists_of(worse), metric, tails=1)])
+
+
+def marked(data: str) -> Callable[[Results], Values]:
+    """The p-values of all differences that Table 4 marks as significant."""
+    return lambda results: {
+        f"{better} above {worse}, {shown}": p_value(results, better, worse, METRICS[shown])
+        for better, worse, shown in MARKS[data]
+    }
+
+
+def above_the_committee(results: Results) -> Values:
+    """The p-values of every other system being better than the committee, under every metric."""
+    others = ("RankSVM", "RankBoost", "Pocket", "Average")
+    return {
+        f"{other}, {shown}": p_value(results, other, "Com 30 A", metric)
+        for other in others
+        for shown, metric in METRICS.items()
+    }
 
 
 def table_4(results: Results) -> Table:
@@ -113,14 +160,32 @@ def on_lists(data: str) -> Experiment:
         "members' weights by NDCG@10 on the validation part; LETOR's metrics. RankSVM: squared hinge, C of 0.01 to "
         "1000; RankBoost: up to 500 thresholds; both chosen in the same way, without chance.",
         series=(
-            Series("perceptrons", walks.perceptrons, {"epochs": 50}, {"epochs": 10}, FOLDS, seeds=10, quick_seeds=2,
+            Series("perceptrons", walks.perceptrons, {"epochs": 50}, {"epochs": 10}, FOLDS, seeds=10, quick_seeds=3,
                    cost=3.0),
             Series("baselines", walks.baselines, parts=FOLDS, seeds=1, cost=3.0),
         ),
-        claims=(*numbers, *orders),
+        claims=(*numbers, *orders, *_tests(data)),
         tables=(table_4,),
         data=data,
     )  # fmt: skip
+
+
+def _tests(data: str) -> tuple[Claim, Claim]:
+    title = SOURCES[data].title
+    return (
+        Claim(
+            f"Table 4, {title}: marks",
+            "every difference marked * or † is significant, one-tailed; ours is the largest of their p-values",
+            AtMost(0.05),
+            marked(data),
+        ),
+        Claim(
+            f"Table 4, {title}: nothing above the committee",
+            "no other system is significantly better than the committee; ours is the smallest p-value",
+            AtLeast(0.05),
+            above_the_committee,
+        ),
+    )
 
 
 _ORDER = (

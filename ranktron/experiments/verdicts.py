@@ -36,6 +36,8 @@ RULES = {
     "says how.",
 }
 
+_ROUNDING = 1e-6  # features are 32-bit numbers
+
 Values = Mapping[str, Floats]
 """For each name (a learner, a system) its values, one for each seed."""
 
@@ -147,7 +149,7 @@ class AtLeast:
 
     def __call__(self, values: Values) -> Judgement:
         found = np.concatenate(list(values.values()))
-        verdict = HOLDS if np.all(found >= self.published * (1.0 - 1e-9)) else DIFFERS
+        verdict = HOLDS if np.all(found >= self.published * (1.0 - _ROUNDING)) else DIFFERS
         return Judgement(float(found.min()), spread(found), len(found), verdict, "the smallest of all")
 
 
@@ -163,5 +165,5 @@ class AtMost:
 
     def __call__(self, values: Values) -> Judgement:
         found = np.concatenate(list(values.values()))
-        verdict = HOLDS if np.all(found <= self.published * (1.0 + 1e-9)) else DIFFERS
+        verdict = HOLDS if np.all(found <= self.published * (1.0 + _ROUNDING)) else DIFFERS
         return Judgement(float(found.max()), spread(found), len(found), verdict, "the largest of all")
