@@ -2,73 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 from ranktron.experiments import walks
+from ranktron.experiments.committee_tables import FACTOR, MARKS, SHOWN, TABLE_4, TABLE_5
 from ranktron.experiments.curves import lines
 from ranktron.experiments.data import SOURCES
 from ranktron.experiments.experiment import Claim, Experiment, Paper, Results, Series, Table
 from ranktron.experiments.verdicts import AtLeast, AtMost, Near, Ordered, Values, spread
 from ranktron.metrics import Evaluation, t_test
-from ranktron.report.charts import Figure, Panel
+from ranktron.report.charts import Dot, Figure, Panel
 from ranktron.types import Floats
 
 FOLDS = [{"fold": fold} for fold in range(5)]
-METRICS = dict(zip(("MAP", "NDCG@1", "NDCG@5", "NDCG@10"), walks.METRICS, strict=True))
-
-# Table 4: MAP, NDCG@1, @5, @10.
-TABLE_4: Mapping[str, Mapping[str, tuple[float, ...]]] = {
-    "ohsumed-letor2": {
-        "RankSVM": (0.447, 0.495, 0.458, 0.441),
-        "RankBoost": (0.440, 0.498, 0.450, 0.436),
-        "Com 30 A": (0.447, 0.539, 0.464, 0.450),
-        "Com 30 B": (0.449, 0.558, 0.464, 0.447),
-        "Pocket": (0.440, 0.510, 0.426, 0.418),
-        "Average": (0.443, 0.508, 0.445, 0.429),
-    },
-    "td2003": {
-        "RankSVM": (0.256, 0.420, 0.347, 0.341),
-        "RankBoost": (0.212, 0.260, 0.279, 0.285),
-        "Com 30 A": (0.247, 0.440, 0.367, 0.359),
-        "Com 30 B": (0.239, 0.400, 0.371, 0.351),
-        "Pocket": (0.208, 0.360, 0.303, 0.308),
-        "Average": (0.143, 0.200, 0.173, 0.191),
-    },
-    "td2004": {
-        "RankSVM": (0.350, 0.440, 0.393, 0.420),
-        "RankBoost": (0.384, 0.480, 0.437, 0.472),
-        "Com 30 A": (0.358, 0.440, 0.396, 0.432),
-        "Com 30 B": (0.358, 0.440, 0.403, 0.434),
-        "Pocket": (0.356, 0.440, 0.397, 0.437),
-        "Average": (0.327, 0.413, 0.366, 0.400),
-    },
-}
-
-# Table 4's marks at the 0.05 level: (better, worse, metric).
-MARKS = {
-    "ohsumed-letor2": (
-        ("RankSVM", "RankBoost", "MAP"),
-        ("Com 30 A", "RankBoost", "MAP"),
-        ("Com 30 B", "RankBoost", "MAP"),
-        ("Com 30 B", "RankBoost", "NDCG@1"),
-        ("Com 30 B", "RankSVM", "NDCG@1"),
-    ),
-    "td2003": (
-        *(("RankSVM", "RankBoost", metric) for metric in METRICS),
-        *(("Com 30 A", "RankBoost", metric) for metric in METRICS),
-        *(("Com 30 B", "RankBoost", metric) for metric in METRICS if metric != "MAP"),
-    ),
-    "td2004": (("RankBoost", "RankSVM", "MAP"), ("RankBoost", "RankSVM", "NDCG@10")),
-}
-
-# Table 5: seconds of training, folds 1 to 5.
-TABLE_5 = {
-    "committee of 20": (462.85, 527.14, 489.62, 414.18, 375.01),
-    "RankSVM": (27487.40, 35887.08, 28584.22, 7328.77, 6902.77),
-}
-FACTOR = sum(TABLE_5["RankSVM"]) / sum(TABLE_5["committee of 20"])
+METRICS = dict(zip(SHOWN, walks.METRICS, strict=True))
 
 
 # --- Table 4
@@ -128,6 +77,21 @@ def table_4(results: Results) -> Table:
     return Table("All systems", ("", *METRICS), rows)
 
 
+def figure_of(data: str) -> Callable[[Results], Figure]:
+    """Table 4 as dots, with rings where the paper's numbers are."""
+
+    def figure(results: Results) -> Figure:
+        panels = []
+        for i, (shown, metric) in enumerate(METRICS.items()):
+            found, printed = of_metric(metric)(results), TABLE_4[data]
+            dots = [Dot(name, float(found[name].mean()), spread(found[name]), row[i]) for name, row in printed.items()]
+            panels.append(Panel(shown, "", shown, dots=dots))
+        return Figure(f"committee-table-4-{data}", f"Table 4, {SOURCES[data].title}", panels,
+                      "Dots: ours, with one standard deviation over seeds; rings: the paper's numbers.")  # fmt: skip
+
+    return figure
+
+
 def on_lists(data: str) -> Experiment:
     """Table 4 on one data set."""
     title, printed = SOURCES[data].title, TABLE_4[data]
@@ -165,6 +129,7 @@ def on_lists(data: str) -> Experiment:
             Series("baselines", walks.baselines, parts=FOLDS, seeds=1, cost=3.0),
         ),
         claims=(*numbers, *orders, *_tests(data)),
+        figures=(figure_of(data),),
         tables=(table_4,),
         data=data,
     )  # fmt: skip

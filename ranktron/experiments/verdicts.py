@@ -67,7 +67,8 @@ def spread(values: Floats) -> float:
     >>> spread(np.array([1.0, 3.0])) == 2**0.5
     True
     """
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    found = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return found if found > 1e-12 * float(np.max(np.abs(values))) else 0.0  # rounding is no spread
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ class Ordered:
         gaps = {(a, b): values[a] - values[b] for a, b in zip(self.names, self.names[1:], strict=False)}
         shown = [float(np.mean(gap)) > 2.0 * spread(gap) / np.sqrt(len(gap)) for gap in gaps.values()]
         smallest = min(gaps.values(), key=lambda gap: float(np.mean(gap)))
-        detail = ", ".join(f"{name} {np.mean(values[name]):.4g}" for name in self.names)
+        means = ", ".join(f"{name} {np.mean(values[name]):.4g}" for name in self.names)
+        detail = f"{means}; ours is the {'smallest ' if len(gaps) > 1 else ''}gap"
         verdict = REPRODUCED if all(shown) else DIFFERS
         return Judgement(float(np.mean(smallest)), spread(smallest), len(smallest), verdict, detail)
 
