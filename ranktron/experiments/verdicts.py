@@ -133,7 +133,7 @@ class Ordered:
         gaps = {(a, b): values[a] - values[b] for a, b in zip(self.names, self.names[1:], strict=False)}
         shown = [float(np.mean(gap)) > 2.0 * spread(gap) / np.sqrt(len(gap)) for gap in gaps.values()]
         smallest = min(gaps.values(), key=lambda gap: float(np.mean(gap)))
-        means = ", ".join(f"{name} {np.mean(values[name]):.4g}" for name in self.names)
+        means = ", ".join(f"{name}: {np.mean(values[name]):.4g}" for name in self.names)
         detail = f"{means}; ours is the {'smallest ' if len(gaps) > 1 else ''}gap"
         verdict = REPRODUCED if all(shown) else DIFFERS
         return Judgement(float(np.mean(smallest)), spread(smallest), len(smallest), verdict, detail)

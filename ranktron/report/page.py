@@ -82,7 +82,7 @@ background:var(--off);color:var(--off-ink)}.badge.good{background:var(--good);co
 .badge.near{background:var(--near);color:var(--near-ink)}.badge.bad{background:var(--bad);color:var(--bad-ink)}
 .counts{display:flex;flex-wrap:wrap;gap:.5em;padding:0;margin:1em 0;list-style:none}
 figure{margin:1.2em 0}.panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,19rem),1fr));gap:.6em}
-.panels svg{width:100%;max-width:34rem;height:auto;display:block}figcaption{color:var(--quiet);font-size:.9rem}
+.panels svg{width:100%;max-width:29rem;height:auto;display:block}figcaption{color:var(--quiet);font-size:.9rem}
 .legend{display:flex;flex-wrap:wrap;gap:.2em 1.1em;font-size:.85rem;margin:.3em 0;padding:0;list-style:none}
 .swatch{width:26px;height:10px;margin-right:.4em;vertical-align:middle}.ring{display:inline-block;width:.7em;height:.7em;
 border:2px solid currentColor;border-radius:50%;margin:0 .5em 0 .3em;vertical-align:middle}
