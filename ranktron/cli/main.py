@@ -14,6 +14,7 @@ from ranktron.errors import RanktronError
 
 _HOMES = {
     "info": "data",
+    "datasets": "datasets",
     "convert": "data",
     "simulate": "data",
     "train": "learning",

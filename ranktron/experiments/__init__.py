@@ -7,6 +7,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 PAPERS: Mapping[str, str] = MappingProxyType(
-    {name: f"ranktron.experiments.{name}" for name in ("slam", "topk", "rankmm", "predtron", "committee")}
+    {name: f"ranktron.experiments.{name}" for name in ("slam", "topk", "rankmm", "predtron", "committee", "comparison")}
 )
 """The module of each name that `ranktron reproduce` takes: it has a `PAPER`."""
