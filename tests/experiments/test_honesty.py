@@ -70,14 +70,14 @@ def test_rank_mm(verdicts_of, monkeypatch):
 @pytest.mark.data
 def test_committee(verdicts_of, monkeypatch, data_dir):
     experiment = committee.on_lists("ohsumed-letor2")
-    rows = [f"Table 4, OHSUMED (LETOR 2.0), Com 30 {how}, MAP" for how in "AB"]
+    rows = [f"Table 4, OHSUMED, LETOR 2.0, Com 30 {how}, MAP" for how in "AB"]
     before = verdicts_of(committee.PAPER, experiment, 2, data_dir, epochs=3)
     assert {before[row] for row in rows} == {REPRODUCED}
     forward = Ballot.of_rounds
     monkeypatch.setattr(Ballot, "of_rounds", lambda self, rounds: -forward(self, rounds))
     after = verdicts_of(committee.PAPER, experiment, 2, data_dir, epochs=3)
     assert {after[row] for row in rows} == {DIFFERS}
-    assert after["Table 4, OHSUMED (LETOR 2.0): nothing above the committee"] == DIFFERS
+    assert after["Table 4, OHSUMED, LETOR 2.0: nothing above the committee"] == DIFFERS
 
 
 @pytest.mark.claim("SLAM", "Thm9")

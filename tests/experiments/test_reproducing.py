@@ -116,7 +116,7 @@ def test_missing_data_are_named_with_the_place_to_get_them(tmp_path):
         (row, _) = reproduce([paper], tmp_path / "out", data=data, workers=0).rows
         assert row["verdict"] == MISSING
         assert row["ours"] is None
-        assert "MSLR-WEB10K" in row["detail"]
+        assert "MSLR-WEB10K was not found" in row["detail"]
         assert "Microsoft" in row["detail"]
 
 
