@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 from ranktron.experiments import walks
+from ranktron.experiments.committee_tables import FACTOR, MARKS, SHOWN, TABLE_4, TABLE_5
 from ranktron.experiments.curves import lines
 from ranktron.experiments.data import SOURCES
 from ranktron.experiments.experiment import Claim, Experiment, Paper, Results, Series, Table
 from ranktron.experiments.verdicts import AtLeast, AtMost, Near, Ordered, Values, spread
-from ranktron.report.charts import Figure, Panel
+from ranktron.metrics import Evaluation, t_test
+from ranktron.report.charts import Dot, Figure, Panel
 from ranktron.types import Floats
 
 FOLDS = [{"fold": fold} for fold in range(5)]
-METRICS = dict(zip(("MAP", "NDCG@1", "NDCG@5", "NDCG@10"), walks.METRICS, strict=True))
-
-# Table 4: MAP, NDCG@1, @5, @10.
-TABLE_4: Mapping[str, Mapping[str, tuple[float, ...]]] = {
-    "ohsumed-letor2": {
-        "RankSVM": (0.447, 0.495, 0.458, 0.441),
-        "RankBoost": (0.440, 0.498, 0.450, 0.436),
-        "Com 30 A": (0.447, 0.539, 0.464, 0.450),
-        "Com 30 B": (0.449, 0.558, 0.464, 0.447),
-        "Pocket": (0.440, 0.510, 0.426, 0.418),
-        "Average": (0.443, 0.508, 0.445, 0.429),
-    },
-    "td2003": {
-        "RankSVM": (0.256, 0.420, 0.347, 0.341),
-        "RankBoost": (0.212, 0.260, 0.279, 0.285),
-        "Com 30 A": (0.247, 0.440, 0.367, 0.359),
-        "Com 30 B": (0.239, 0.400, 0.371, 0.351),
-        "Pocket": (0.208, 0.360, 0.303, 0.308),
-        "Average": (0.143, 0.200, 0.173, 0.191),
-    },
-    "td2004": {
-        "RankSVM": (0.350, 0.440, 0.393, 0.420),
-        "RankBoost": (0.384, 0.480, 0.437, 0.472),
-        "Com 30 A": (0.358, 0.440, 0.396, 0.432),
-        "Com 30 B": (0.358, 0.440, 0.403, 0.434),
-        "Pocket": (0.356, 0.440, 0.397, 0.437),
-        "Average": (0.327, 0.413, 0.366, 0.400),
-    },
-}
-
-# Table 5: seconds of training, folds 1 to 5.
-TABLE_5 = {
-    "committee of 20": (462.85, 527.14, 489.62, 414.18, 375.01),
-    "RankSVM": (27487.40, 35887.08, 28584.22, 7328.77, 6902.77),
-}
-FACTOR = sum(TABLE_5["RankSVM"]) / sum(TABLE_5["committee of 20"])
+METRICS = dict(zip(SHOWN, walks.METRICS, strict=True))
 
 
 # --- Table 4
@@ -64,10 +31,39 @@ def of_metric(metric: str) -> Callable[[Results], Values]:
         for series in ("perceptrons", "baselines"):
             rows = results[series]
             for name in rows[0][0]:
-                found[name] = np.array([np.mean([part[name][metric] for part in row]) for row in rows])
+                found[name] = np.array([np.mean([np.mean(part[name][metric]) for part in row]) for row in rows])
         return found
 
     return values
+
+
+def p_value(results: Results, better: str, worse: str, metric: str) -> Floats:
+    """The paper's test: paired t over all test lists, one tail; values of a list are averaged over seeds first."""
+
+    def lists_of(name: str) -> Evaluation:
+        rows = results["baselines" if name in ("RankSVM", "RankBoost") else "perceptrons"]
+        per_list = np.mean([np.concatenate([part[name][metric] for part in row]) for row in rows], axis=0)
+        return Evaluation({metric: float(per_list.mean())}, {metric: per_list}, np.arange(len(per_list)), 0)
+
+    return np.array([t_test(lists_of(better), lists_of(worse), metric, tails=1)])
+
+
+def marked(data: str) -> Callable[[Results], Values]:
+    """The p-values of all differences that Table 4 marks as significant."""
+    return lambda results: {
+        f"{better} above {worse}, {shown}": p_value(results, better, worse, METRICS[shown])
+        for better, worse, shown in MARKS[data]
+    }
+
+
+def above_the_committee(results: Results) -> Values:
+    """The p-values of every other system being better than the committee, under every metric."""
+    others = ("RankSVM", "RankBoost", "Pocket", "Average")
+    return {
+        f"{other}, {shown}": p_value(results, other, "Com 30 A", metric)
+        for other in others
+        for shown, metric in METRICS.items()
+    }
 
 
 def table_4(results: Results) -> Table:
@@ -79,6 +75,21 @@ def table_4(results: Results) -> Table:
         for name in columns[0]
     ]  # fmt: skip
     return Table("All systems", ("", *METRICS), rows)
+
+
+def figure_of(data: str) -> Callable[[Results], Figure]:
+    """Table 4 as dots, with rings where the paper's numbers are."""
+
+    def figure(results: Results) -> Figure:
+        panels = []
+        for i, (shown, metric) in enumerate(METRICS.items()):
+            found, printed = of_metric(metric)(results), TABLE_4[data]
+            dots = [Dot(name, float(found[name].mean()), spread(found[name]), row[i]) for name, row in printed.items()]
+            panels.append(Panel(shown, "", shown, dots=dots))
+        return Figure(f"committee-table-4-{data}", f"Table 4, {SOURCES[data].title}", panels,
+                      "Dots: ours, with one standard deviation over seeds; rings: the paper's numbers.")  # fmt: skip
+
+    return figure
 
 
 def on_lists(data: str) -> Experiment:
@@ -113,14 +124,33 @@ def on_lists(data: str) -> Experiment:
         "members' weights by NDCG@10 on the validation part; LETOR's metrics. RankSVM: squared hinge, C of 0.01 to "
         "1000; RankBoost: up to 500 thresholds; both chosen in the same way, without chance.",
         series=(
-            Series("perceptrons", walks.perceptrons, {"epochs": 50}, {"epochs": 10}, FOLDS, seeds=10, quick_seeds=2,
+            Series("perceptrons", walks.perceptrons, {"epochs": 50}, {"epochs": 10}, FOLDS, seeds=10, quick_seeds=3,
                    cost=3.0),
             Series("baselines", walks.baselines, parts=FOLDS, seeds=1, cost=3.0),
         ),
-        claims=(*numbers, *orders),
+        claims=(*numbers, *orders, *_tests(data)),
+        figures=(figure_of(data),),
         tables=(table_4,),
         data=data,
     )  # fmt: skip
+
+
+def _tests(data: str) -> tuple[Claim, Claim]:
+    title = SOURCES[data].title
+    return (
+        Claim(
+            f"Table 4, {title}: marks",
+            "every difference marked * or † is significant, one-tailed; ours is the largest of their p-values",
+            AtMost(0.05),
+            marked(data),
+        ),
+        Claim(
+            f"Table 4, {title}: nothing above the committee",
+            "no other system is significantly better than the committee; ours is the smallest p-value",
+            AtLeast(0.05),
+            above_the_committee,
+        ),
+    )
 
 
 _ORDER = (

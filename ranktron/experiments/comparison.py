@@ -11,7 +11,7 @@ from ranktron.experiments.data import SOURCES
 from ranktron.experiments.experiment import Claim, Experiment, Paper, Results, Series, Table
 from ranktron.experiments.verdicts import Near, Values, spread
 from ranktron.metrics import Evaluation, compare
-from ranktron.report.charts import Bar, Figure, Panel
+from ranktron.report.charts import Dot, Figure, Panel
 from ranktron.types import Floats
 
 FOLDS = [{"fold": fold} for fold in range(5)]
@@ -100,7 +100,7 @@ def cell(values: Floats, p: float) -> str:
 
 
 def picture(data: str) -> Callable[[Results], Figure]:
-    """Bars with the spread over seeds, and a mark at what was published."""
+    """Dots with the spread over seeds, and a ring at what was published."""
 
     def draw(results: Results) -> Figure:
         panels = []
@@ -108,9 +108,9 @@ def picture(data: str) -> Callable[[Results], Figure]:
             values = by_seed(metric)(results)
             printed = {name: row[at] for name, row in PRINTED.get(data, {}).items()}
             order = sorted(values, key=lambda name, v=values: -float(v[name].mean()))  # type: ignore[misc]
-            bars = [Bar(name, float(values[name].mean()), spread(values[name]), printed.get(name)) for name in order]
-            low = min(bar.value - bar.band for bar in bars)
-            panels.append(Panel(shown, "", shown, bars=bars, low=np.floor(low * 20.0) / 20.0))
+            dots = [Dot(name, float(values[name].mean()), spread(values[name]), printed.get(name)) for name in order]
+            low = min(dot.value - dot.band for dot in dots)
+            panels.append(Panel(shown, "", shown, dots=dots, low=np.floor(low * 20.0) / 20.0))
         title = f"All systems on {SOURCES[data].title}"
         return Figure(f"comparison-{data}", title, panels, "Error bars: one standard deviation over seeds.")
 

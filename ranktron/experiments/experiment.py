@@ -97,9 +97,9 @@ class Series:
 
 def _shown(value: object) -> str:
     if isinstance(value, (int, float)):
-        return f"{value:,}"
-    plain = isinstance(value, (tuple, list)) and all(isinstance(v, (int, float)) for v in value)
-    return " ".join(f"{v:,}" for v in value) if plain and isinstance(value, (tuple, list)) else ""
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    shown = [_shown(part) for part in value] if isinstance(value, (tuple, list)) else []
+    return " ".join(shown) if all(shown) else ""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ranktron.experiments.experiment import Cell
 from ranktron.files import atomically
 
 _PACKAGE = Path(__file__).parent.parent
-_LOOKS_ON = {"cli", "checks", "experiments", "export", "report", "service", "__main__.py", "checks.py", "datasets.py"}
+_LOOKS_ON = {"cli", "checks.py", "experiments", "export", "report", "service", "__main__.py", "datasets"}
 _NUMERICS = ("numpy", "scipy", "numba", "scikit-learn")
 _WHOLE = 256 << 20
 """Larger data files are known by their size and their first and last megabyte."""

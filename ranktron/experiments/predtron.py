@@ -39,7 +39,7 @@ def at(points: Sequence[int], **wanted: tuple[str, int]) -> Callable[[Results], 
 
 def along(name: str, points: Sequence[int]) -> Callable[[Results], Values]:
     """The losses of one name at all points, called by the point."""
-    return lambda results: {str(x): tables(results)[name][:, i] for i, x in enumerate(points)}
+    return lambda results: {f"m = {x}": tables(results)[name][:, i] for i, x in enumerate(points)}
 
 
 def increase(points: Sequence[int]) -> Callable[[Results], Values]:
@@ -118,9 +118,11 @@ def plot_b(name: str, where: str, wander: float, noise: float) -> Experiment:
                 Claim(
                     f"Figure 1 (b), means {where}, f = {f}",
                     "the loss grows with m",
-                    Ordered(tuple(str(m) for m in reversed(DOCUMENTS))),
+                    Ordered(tuple(f"m = {m}" for m in reversed(DOCUMENTS))),
                     along(f, DOCUMENTS),
-                    "With the means on the line a longer list adds documents at the bottom only, and teaches more.",
+                    ""
+                    if wander
+                    else "A longer list adds documents at the bottom only, and every one teaches something.",
                 )
                 for f in (F1, F2, F3)
             ),
@@ -130,7 +132,7 @@ def plot_b(name: str, where: str, wander: float, noise: float) -> Experiment:
                     f"for long lists 1/i loses more than {f}",
                     Ordered((F1, f)),
                     at(DOCUMENTS, **{F1: (F1, 40), f: (f, 40)}),
-                    "Where documents have corners of their own, −i^a puts nearly all of a step into the last places.",
+                    "−i^a puts nearly all of a step into the last places." if wander else "",
                 )
                 for f in (F2, F3)
             ),

@@ -144,7 +144,8 @@ def _part(work: Work, found: Mapping[str, Kept | Failed], plan: Plan, data: obje
     failures = [outcome.why for outcome in outcomes if isinstance(outcome, Failed)]
     name = f"{work.paper.name}-{experiment.name}"
     known = {"title": experiment.title, "about": experiment.about, "command": command(work.paper.name, plan, data)}
-    known["settings"] = "; ".join(dict.fromkeys(text for s in experiment.series if (text := s.settings(plan))))
+    settings = (series.settings(plan) for series in experiment.series if series.cells(plan, None)[0])
+    known["settings"] = "; ".join(dict.fromkeys(text for text in settings if text))
     if not work.runs or failures:
         verdict = FAILED if failures else MISSING
         why = failures[0] if failures else where(str(experiment.data))
@@ -241,5 +242,5 @@ def _numbers(figure: Figure) -> str:
         for line in panel.lines:
             bands: Sequence[object] = line.band or [""] * len(line.y)
             writer.writerows((panel.title, line.name, x, y, e) for x, y, e in zip(line.x, line.y, bands, strict=True))
-        writer.writerows((panel.title, bar.name, "", bar.value, bar.band) for bar in panel.bars)
+        writer.writerows((panel.title, dot.name, "", dot.value, dot.band) for dot in panel.dots)
     return text.getvalue()

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -95,7 +96,7 @@ def _in_processes(jobs: Sequence[Job], workers: int | None) -> Outcomes:
     before = set(multiprocessing.active_children())
     with _environment(dict.fromkeys(_ONE_THREAD, "1")):
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(workers or _cores(), len(jobs)), context, initializer=_ignore_interrupts)
+        pool = ProcessPoolExecutor(min(workers or _cores(), len(jobs)), context, initializer=_settle_in)
         try:
             futures = {pool.submit(compute, job.cell, job.folder): job for job in jobs}
             for future in as_completed(futures):
@@ -110,9 +111,18 @@ def _in_processes(jobs: Sequence[Job], workers: int | None) -> Outcomes:
             pool.shutdown(cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches all processes of a terminal; the parent alone decides what it means."""
+def _settle_in() -> None:
+    """Ctrl-C reaches all processes of a terminal: the parent alone decides what it means, and takes us along."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_the_parent, daemon=True).start()
+
+
+def _leave_with_the_parent() -> None:
+    """A parent that was killed cannot stop its workers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _cores() -> int:

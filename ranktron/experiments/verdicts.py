@@ -36,6 +36,8 @@ RULES = {
     "says how.",
 }
 
+_ROUNDING = 1e-6  # features are 32-bit numbers
+
 Values = Mapping[str, Floats]
 """For each name (a learner, a system) its values, one for each seed."""
 
@@ -65,7 +67,8 @@ def spread(values: Floats) -> float:
     >>> spread(np.array([1.0, 3.0])) == 2**0.5
     True
     """
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    found = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return found if found > 1e-12 * float(np.max(np.abs(values))) else 0.0  # rounding is no spread
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,8 @@ class Ordered:
         gaps = {(a, b): values[a] - values[b] for a, b in zip(self.names, self.names[1:], strict=False)}
         shown = [float(np.mean(gap)) > 2.0 * spread(gap) / np.sqrt(len(gap)) for gap in gaps.values()]
         smallest = min(gaps.values(), key=lambda gap: float(np.mean(gap)))
-        detail = ", ".join(f"{name} {np.mean(values[name]):.4g}" for name in self.names)
+        means = ", ".join(f"{name}: {np.mean(values[name]):.4g}" for name in self.names)
+        detail = f"{means}; ours is the {'smallest ' if len(gaps) > 1 else ''}gap"
         verdict = REPRODUCED if all(shown) else DIFFERS
         return Judgement(float(np.mean(smallest)), spread(smallest), len(smallest), verdict, detail)
 
@@ -147,7 +151,7 @@ class AtLeast:
 
     def __call__(self, values: Values) -> Judgement:
         found = np.concatenate(list(values.values()))
-        verdict = HOLDS if np.all(found >= self.published * (1.0 - 1e-9)) else DIFFERS
+        verdict = HOLDS if np.all(found >= self.published * (1.0 - _ROUNDING)) else DIFFERS
         return Judgement(float(found.min()), spread(found), len(found), verdict, "the smallest of all")
 
 
@@ -163,5 +167,5 @@ class AtMost:
 
     def __call__(self, values: Values) -> Judgement:
         found = np.concatenate(list(values.values()))
-        verdict = HOLDS if np.all(found <= self.published * (1.0 + 1e-9)) else DIFFERS
+        verdict = HOLDS if np.all(found <= self.published * (1.0 + _ROUNDING)) else DIFFERS
         return Judgement(float(found.max()), spread(found), len(found), verdict, "the largest of all")

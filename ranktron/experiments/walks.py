@@ -11,7 +11,7 @@ from ranktron.experiments.data import folds
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.learners.pairwise_passes import train_outputs
 from ranktron.learners.pairwise_readouts import Average, Committee, Last, Readout
-from ranktron.metrics import evaluate
+from ranktron.metrics import Evaluation, evaluate
 from ranktron.protocol import Fold, cross_validate
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler, scale
@@ -41,14 +41,14 @@ def scaled(folder: str, fold: int) -> Fold:
 
 
 def perceptrons(fold: int, epochs: int, folder: str, seed: int) -> Any:
-    """Table 4: {readout: {metric: test mean}}, the number of passes chosen on the validation part."""
+    """Table 4: {readout: {metric: values of the test lists}}, the number of passes chosen on the validation part."""
     data = scaled(folder, fold)
     outputs = train_outputs(
         data.train, READOUTS, Schedule(epochs, seed),
         alpha_bound=ALPHA_BOUND, valid=data.valid, select=SELECT, weigh=SELECT,
     )  # fmt: skip
     scores = {name: output.learner.ballot.of_rounds(data.test) for name, output in outputs.items()}
-    return {name: dict(evaluate(row, data.test, METRICS).means) for name, row in scores.items()}
+    return {name: _per_list(evaluate(row, data.test, METRICS)) for name, row in scores.items()}
 
 
 def baselines(fold: int, folder: str, seed: int) -> Any:
@@ -57,7 +57,11 @@ def baselines(fold: int, folder: str, seed: int) -> Any:
     grid = {"C": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}
     svm = cross_validate("ranksvm", one, grid=grid, scaling=None, select=SELECT, metrics=METRICS)
     boost = cross_validate("rankboost", one, {"n_rounds": 500}, scaling=None, select=SELECT, metrics=METRICS)
-    return {"RankSVM": svm.mean, "RankBoost": boost.mean}
+    return {"RankSVM": _per_list(svm.evaluation), "RankBoost": _per_list(boost.evaluation)}
+
+
+def _per_list(evaluation: Evaluation) -> dict[str, list[float]]:
+    return {name: evaluation.per_query[name].round(6).tolist() for name in METRICS}
 
 
 def learning_curves(fold: int, metric: str, epochs: int, folder: str, seed: int) -> Any:

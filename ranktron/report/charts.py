@@ -39,24 +39,25 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Bar:
-    """One row of a bar chart; `band` is the half-width of its error bar, `mark` a number to compare it with."""
+class Dot:
+    """One row of a chart of dots; `band` is the half-width of its error bar, `mark` a number to compare it with."""
 
     name: str
     value: float
     band: float = 0.0
     mark: float | None = None
+    colour: int = 0
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes with lines, or bars from left to right."""
+    """One pair of axes with lines, or rows of dots."""
 
     title: str
     x: str
     y: str
     lines: Sequence[Line] = ()
-    bars: Sequence[Bar] = ()
+    dots: Sequence[Dot] = ()
     log_x: bool = False
     log_y: bool = False
     low: float | None = None
@@ -106,7 +107,7 @@ class _Axis:
                 found = [t for t in steps if self.low * 0.999 <= t <= self.high * 1.001]
             return found[:: ceil(len(found) / 7)]
         step = 10.0 ** floor(log10((self.high - self.low) / 4.0))
-        step *= next(m for m in (1, 2, 2.5, 5, 10) if (self.high - self.low) / (m * step) <= 5.0)
+        step *= next(m for m in (1, 2, 2.5, 5, 10) if (self.high - self.low) / (m * step) <= 6.5)
         return [i * step for i in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
 
 
@@ -121,7 +122,7 @@ def number(value: float) -> str:
 
 def svg(panel: Panel, legend: Mapping[str, int]) -> str:
     """One panel as an <svg> element; it takes the width that it is given."""
-    inside = _bars(panel) if panel.bars else _curves(panel, legend)
+    inside = _dots(panel) if panel.dots else _curves(panel, legend)
     label = escape(f"{panel.title}: {panel.y} against {panel.x}" if panel.lines else f"{panel.title}: {panel.y}")
     return (
         f'<svg class="chart" role="img" aria-label="{label}" viewBox="0 0 {WIDTH} {HEIGHT}" '
@@ -229,28 +230,25 @@ def _frame(panel: Panel, across: _Axis, up: _Axis) -> str:
     return "".join(parts)
 
 
-def _bars(panel: Panel) -> str:
+def _dots(panel: Panel) -> str:
     left, top, foot = 128, TOP, HEIGHT - 34
-    ends = [bar.value + s * bar.band for bar in panel.bars for s in (-1, 1)]
-    ends += [bar.mark for bar in panel.bars if bar.mark is not None]
+    ends = [dot.value + s * dot.band for dot in panel.dots for s in (-1, 1)]
+    ends += [dot.mark for dot in panel.dots if dot.mark is not None]
     across = _Axis(*_extent(ends, False, panel.low, panel.high), left, WIDTH - RIGHT - 8, False)
     parts = [f'<text class="title" x="8" y="18">{escape(panel.title)}</text>']
     for value in across.ticks():
         x = across(value)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{foot}"/>')
         parts.append(f'<text x="{x:.1f}" y="{foot + 14}" text-anchor="middle">{number(value)}</text>')
-    pitch = (foot - top) / len(panel.bars)
-    for i, bar in enumerate(panel.bars):
-        y, x = top + (i + 0.5) * pitch, across(bar.value)
-        parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(bar.name)}</text>')
-        half = min(7.0, 0.36 * pitch)
-        parts.append(f'<rect class="f0" x="{left}" y="{y - half:.1f}" width="{max(x - left, 0.5):.1f}" '
-                     f'height="{2 * half:.1f}"/>')  # fmt: skip
-        if bar.band:
-            a, b = across(bar.value - bar.band), across(bar.value + bar.band)
-            parts.append(f'<line class="axis" x1="{a:.1f}" x2="{b:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        if bar.mark is not None:
-            m = across(bar.mark)
-            parts.append(f'<circle class="mark s1" cx="{m:.1f}" cy="{y:.1f}" r="4"/>')
+    pitch = (foot - top) / len(panel.dots)
+    for i, dot in enumerate(panel.dots):
+        y, colour = top + (i + 0.5) * pitch, dot.colour % 8
+        parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(dot.name)}</text>')
+        if dot.mark is not None:
+            parts.append(f'<circle class="mark s1" cx="{across(dot.mark):.1f}" cy="{y:.1f}" r="5"/>')
+        if dot.band:
+            a, b = across(dot.value - dot.band), across(dot.value + dot.band)
+            parts.append(f'<line class="line s{colour}" x1="{a:.1f}" x2="{b:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<circle class="f{colour}" cx="{across(dot.value):.1f}" cy="{y:.1f}" r="3.6"/>')
     parts.append(f'<text x="{(left + WIDTH) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(panel.y)}</text>')
     return "".join(parts)

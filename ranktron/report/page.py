@@ -50,6 +50,7 @@ class Page:
     sections: Sequence[Section]
 
 
+_NAV = "<a href='#rules'>rules</a><a href='#settings'>this run</a></nav>"
 _BADGES = {
     "reproduced": "good",
     "holds": "good",
@@ -75,16 +76,21 @@ overflow-wrap:anywhere}
 .wide{overflow-x:auto;margin:.8em 0;border:1px solid var(--rule);border-radius:.5em}
 table{border-collapse:collapse;width:100%;font-size:.88rem}th,td{padding:.4em .6em;text-align:left;vertical-align:top;
 border-bottom:1px solid var(--rule)}tr:last-child td{border-bottom:0}th{background:var(--sheet);white-space:nowrap}
-td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}td.words{min-width:13rem}
+td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}td.words{min-width:13rem}td.verdict{white-space:nowrap}
 .badge{display:inline-block;padding:.1em .55em;border-radius:1em;font-size:.82em;font-weight:600;white-space:nowrap;
 background:var(--off);color:var(--off-ink)}.badge.good{background:var(--good);color:var(--good-ink)}
 .badge.near{background:var(--near);color:var(--near-ink)}.badge.bad{background:var(--bad);color:var(--bad-ink)}
 .counts{display:flex;flex-wrap:wrap;gap:.5em;padding:0;margin:1em 0;list-style:none}
 figure{margin:1.2em 0}.panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,19rem),1fr));gap:.6em}
-.panels svg{width:100%;max-width:34rem;height:auto;display:block}figcaption{color:var(--quiet);font-size:.9rem}
+.panels svg{width:100%;max-width:29rem;height:auto;display:block}figcaption{color:var(--quiet);font-size:.9rem}
 .legend{display:flex;flex-wrap:wrap;gap:.2em 1.1em;font-size:.85rem;margin:.3em 0;padding:0;list-style:none}
 .swatch{width:26px;height:10px;margin-right:.4em;vertical-align:middle}.ring{display:inline-block;width:.7em;height:.7em;
 border:2px solid currentColor;border-radius:50%;margin:0 .5em 0 .3em;vertical-align:middle}
+nav{display:flex;flex-wrap:wrap;gap:.2em 1.2em;margin:.6em 0}
+@media (max-width:42rem){.rows thead{display:none}.rows tr{display:grid;grid-template-columns:1fr 1fr;padding:.5em .7em;
+border-bottom:1px solid var(--rule)}.rows tr:last-child{border:0}.rows td{border:0;padding:.1em 0;text-align:left}
+.rows td.words,.rows td.verdict{grid-column:1/-1}.rows td.n::before{content:attr(data-of) " ";color:var(--quiet)}
+.rows td:empty{display:none}}
 .note{display:block;color:var(--quiet);font-size:.92em;margin-top:.2em}details{margin:.6em 0}summary{cursor:pointer}
 dl{display:grid;grid-template-columns:auto 1fr;gap:.15em 1em;font-size:.9rem}dt{color:var(--quiet)}dd{margin:0;
 overflow-wrap:anywhere}
@@ -99,6 +105,7 @@ def html(page: Page) -> str:
         "<p>Every table and figure of the papers behind Ranktron that can be computed: what the paper says, what came "
         "out, and a verdict that follows from stated <a href='#rules'>rules</a>.</p>",
         _counts(rows),
+        "<nav>" + "".join(f"<a href='#{s.name}'>{escape(s.name)}</a>" for s in page.sections) + _NAV,
         "</header><main>",
         "<h2 id='summary'>All claims</h2>",
         *(_summary(section) for section in page.sections),
@@ -134,19 +141,35 @@ def _most(item: tuple[str, int]) -> int:
 
 def _summary(section: Section) -> str:
     rows = [row for part in section.parts for row in part.rows]
+    ran, others = ([row for row in rows if (row["ours"] is None) == without] for without in (False, True))
     if not rows:
         return ""
+    hidden = f"<details><summary>{len(others)} claims not run</summary>{_brief(others)}</details>" if others else ""
+    return (
+        f"<details open><summary><strong>{escape(section.title)}</strong></summary>{_counts(rows)}"
+        f"{_brief(ran) if ran else ''}{hidden}</details>"
+    )
+
+
+def _brief(rows: Sequence[Row]) -> str:
     lines = "".join(
         f"<tr><td class='words'><a href='#{escape(row['experiment'])}'>{escape(row['item'])}</a></td>"
-        f"<td class='n'>{_number(row['published'])}</td><td class='n'>{_ours(row)}</td>"
-        f"<td>{badge(row['verdict'])}</td></tr>"
+        f"<td class='verdict'>{badge(row['verdict'])}</td>"
+        f"{_numeric('paper', _number(row['published']))}{_numeric('ours', _ours(row))}</tr>"
         for row in rows
     )
-    return (
-        f"<details open><summary><strong>{escape(section.title)}</strong> {_counts(rows)}</summary>"
-        "<div class='wide'><table><thead><tr><th>claim</th><th class='n'>paper</th><th class='n'>ours</th><th>verdict"
-        f"</th></tr></thead><tbody>{lines}</tbody></table></div></details>"
-    )
+    return _framed(("claim", "verdict", "paper", "ours"), lines)
+
+
+def _framed(heads: Sequence[str], lines: str) -> str:
+    """A table of claims: on a narrow screen each of its rows becomes a small block."""
+    numeric = ("paper", "ours", "difference", "values")
+    cells = "".join(f"<th{' class=n' if head in numeric else ''}>{head}</th>" for head in heads)
+    return f"<div class='wide'><table class='rows'><thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table></div>"
+
+
+def _numeric(name: str, text: str) -> str:
+    return f"<td class='n' data-of='{name}'>{text}</td>"
 
 
 def _section(section: Section) -> str:
@@ -156,11 +179,14 @@ def _section(section: Section) -> str:
 
 
 def _part(part: Part) -> str:
-    trouble = f"<p>{badge(part.rows[0]['verdict'])} {escape(part.trouble)}</p>" if part.trouble and part.rows else ""
+    rows = _rows(part.rows)
+    if part.trouble and part.rows:
+        why = f"<p>{badge(part.rows[0]['verdict'])} {escape(part.trouble)}</p>"
+        rows = f"{why}<details><summary>{len(part.rows)} claims</summary>{rows}</details>"
     settings = f"<p class='quiet'>This run: {escape(part.settings)}.</p>" if part.settings else ""
     return (
-        f"<section id='{escape(part.name)}'><h3>{escape(part.title)}</h3><p>{escape(part.about)}</p>{settings}{trouble}"
-        f"{''.join(map(_figure, part.figures))}{_rows(part.rows)}{''.join(map(_table, part.tables))}"
+        f"<section id='{escape(part.name)}'><h3>{escape(part.title)}</h3><p>{escape(part.about)}</p>{settings}"
+        f"{''.join(map(_figure, part.figures))}{rows}{''.join(map(_table, part.tables))}"
         f"<p class='quiet'>Again: <code>{escape(part.command)}</code></p></section>"
     )
 
@@ -176,7 +202,7 @@ def _figure(figure: Figure) -> str:
     )
     panels = "".join(svg(panel, legend) for panel in figure.panels)
     return (
-        f"<figure id='{escape(figure.name)}'><ul class='legend'>{names}</ul><div class='panels'>{panels}</div>"
+        f"<figure id='figure-{escape(figure.name)}'><ul class='legend'>{names}</ul><div class='panels'>{panels}</div>"
         f"<figcaption>{escape(figure.title)}. {escape(figure.caption)} "
         f"Files: <code>figures/{escape(figure.name)}.svg</code>, <code>.csv</code></figcaption></figure>"
     )
@@ -187,21 +213,17 @@ def _rows(rows: Sequence[Row]) -> str:
         return ""
     lines = "".join(
         f"<tr><td class='words'>{escape(row['item'])}<span class='note'>{escape(row['statement'])}</span></td>"
-        f"<td class='n'>{_number(row['published'])}</td><td class='n'>{_ours(row)}</td>"
-        f"<td class='n'>{_number(row['difference'], sign=True)}</td><td class='n'>{row['seeds'] or '–'}</td>"
-        f"<td>{badge(row['verdict'])}</td><td class='words'>{_explained(row)}</td></tr>"
+        f"<td class='verdict'>{badge(row['verdict'])}</td>{_numeric('paper', _number(row['published']))}"
+        f"{_numeric('ours', _ours(row))}{_numeric('difference', _number(row['difference'], sign=True))}"
+        f"{_numeric('values', str(row['seeds'] or '–'))}<td class='words'>{_explained(row)}</td></tr>"
         for row in rows
     )
-    heads = "".join(
-        f"<th{' class=n' if i in (1, 2, 3, 4) else ''}>{head}</th>"
-        for i, head in enumerate(("claim", "paper", "ours", "difference", "values", "verdict", "remarks"))
-    )
-    return f"<div class='wide'><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>"
+    return _framed(("claim", "verdict", "paper", "ours", "difference", "values", "remarks"), lines)
 
 
 def _explained(row: Row) -> str:
-    ran = row["seeds"] is not None
-    return " ".join(escape(text) for text in (row["detail"] if ran else "", row["note"]) if text)
+    detail = escape(row["detail"] or "") if row["ours"] is not None else ""
+    return detail + (f"<span class='note'>{escape(row['note'])}</span>" if row["note"] else "")
 
 
 def _ours(row: Row) -> str:
@@ -212,10 +234,23 @@ def _ours(row: Row) -> str:
 
 
 def _number(value: float | None, sign: bool = False) -> str:
+    """Four decimals, fewer for large numbers, more for tiny ones.
+
+    >>> _number(0.4474), _number(99.0), _number(2.5e-6), _number(-0.01, sign=True), _number(None)
+    ('0.4474', '99', '2.5e-06', '−0.0100', '–')
+    """
     if value is None:
         return "–"
-    text = f"{value:+.4f}" if sign else f"{value:.4f}"
-    return f"{value:,.1f}" if abs(value) >= 1000 else text
+    plus = "+" if sign else ""
+    if value == round(value) and abs(value) < 1e6:
+        text = f"{value:{plus},.0f}"
+    elif abs(value) >= 10.0:
+        text = f"{value:{plus},.1f}"
+    elif abs(value) < 5e-4:
+        text = f"{value:{plus}.1e}"
+    else:
+        text = f"{value:{plus}.4f}"
+    return text.replace("-", "−") if text[0] == "-" else text
 
 
 def _table(table: Cells) -> str:

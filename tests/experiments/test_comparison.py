@@ -101,7 +101,7 @@ def test_pictures_show_every_system():
     made = results(**dict.fromkeys(NAMES, 0.0))
     figure = comparison.picture("ohsumed-letor3")(made)
     for panel in figure.panels:
-        assert {bar.name for bar in panel.bars} == set(NAMES)
-        assert sum(bar.mark is not None for bar in panel.bars) == 3
+        assert {dot.name for dot in panel.dots} == set(NAMES)
+        assert sum(dot.mark is not None for dot in panel.dots) == 3
     assert metric(systems.SELECT).k == 10
     assert set(comparison.SETS) <= set(data.SOURCES)
