@@ -1,4 +1,4 @@
-"""The comparison of all learners, computed anew and kept in docs/results: `python -m benchmarks.comparison DATA OUT`."""
+"""The comparison of all learners, kept in docs/results: `python -m benchmarks.comparison DATA OUT`."""
 
 import json
 import sys
@@ -19,7 +19,10 @@ def rows(results):
     values = {shown: comparison.by_seed(metric)(results) for shown, metric in comparison.SHOWN.items()}
     found = []
     for name, *cells, seconds in table.rows:
-        shown = [f"{values[m][name].mean():.4f}" + (" †" if "†" in cell else "") for m, cell in zip(values, cells)]
+        shown = [
+            f"{values[m][name].mean():.4f}" + (" †" if "†" in cell else "")
+            for m, cell in zip(values, cells[:2], strict=True)
+        ]
         numbers = {m: [round(float(v), 6) for v in values[m][name]] for m in values}
         p_values = dict(zip(values, map(float, cells[2:]), strict=True))
         found.append({"name": name, "shown": shown, "seconds": seconds, "by seed": numbers, "p": p_values})
