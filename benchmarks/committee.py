@@ -1,4 +1,4 @@
-"""A committee of 20 trained in 50 iterations, beside RankSVM; the experiments of docs/papers/committee.md."""
+"""A committee of 20 trained in 50 iterations, beside RankSVM; with arguments, orders of pairs and sizes on OHSUMED."""
 
 import os
 import sys
@@ -7,40 +7,23 @@ from pathlib import Path
 
 import numpy as np
 
+from ranktron.experiments.committee_tables import TABLE_4
+from ranktron.experiments.walks import ALPHA_BOUND, METRICS, READOUTS, SELECT
 from ranktron.feedback import full
 from ranktron.learners.pairwise import Pairwise
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.learners.pairwise_passes import HeldOut, train_outputs
-from ranktron.learners.pairwise_readouts import Average, Committee, Last
+from ranktron.learners.pairwise_readouts import Committee
 from ranktron.loop import play
-from ranktron.metrics import Evaluation, compare, evaluate, metric
-from ranktron.protocol import Fold, cross_validate, read_folds
+from ranktron.metrics import evaluate, metric
+from ranktron.protocol import Fold, read_folds
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Schedule
 from ranktron.simulate import WebSearch
 from ranktron.solvers.rank_svm import minimise
 
-METRICS = ("map:letor", "ndcg@1:letor", "ndcg@5:letor", "ndcg@10:letor")
-SELECT = "ndcg@10:letor"
-ALPHA_BOUND, EPOCHS, SEEDS = 0.85, 50, 10
+EPOCHS, SEEDS = 50, 10
 PAPER_SECONDS = {"committee": 453.76, "RankSVM": 21238.05}
-TABLE_4 = {
-    "RankSVM": (0.447, 0.495, 0.458, 0.441),
-    "RankBoost": (0.440, 0.498, 0.450, 0.436),
-    "Com 30 A": (0.447, 0.539, 0.464, 0.450),
-    "Com 30 B": (0.449, 0.558, 0.464, 0.447),
-    "Pocket": (0.440, 0.510, 0.426, 0.418),
-    "Average": (0.443, 0.508, 0.445, 0.429),
-}
-READOUTS = {
-    "Com 30 A": Committee(30),
-    "Com 30 B": Committee(30, "borda"),
-    "Pocket": Committee(1, weights="count"),
-    "Average": Average(),
-    "Last": Last(),
-    "Com 30 A, counters": Committee(30, weights="count"),
-    "Com 30 A, uniform": Committee(30, weights="uniform"),
-}
 
 
 def folder(version):
@@ -117,61 +100,8 @@ def run():
     ]
 
 
-def table(version, seeds=SEEDS, epochs=EPOCHS, alpha_bound=ALPHA_BOUND):
-    """Means over folds and their spread over seeds, of all outputs of one walk per fold and seed."""
-    folds = folds_of(version)
-    means = {name: [] for name in READOUTS}
-    queries = {name: [] for name in READOUTS}
-    for seed in range(seeds):
-        values = {name: [] for name in READOUTS}
-        for fold in folds:
-            schedule = Schedule(epochs, seed)
-            outputs = train_outputs(
-                fold.train, READOUTS, schedule, alpha_bound=alpha_bound, valid=fold.valid, select=SELECT, weigh=SELECT
-            )
-            for name, output in outputs.items():
-                values[name].append(evaluate(output.learner.ballot.of_rounds(fold.test), fold.test, METRICS))
-        for name in READOUTS:
-            means[name].append([np.mean([v.means[m] for v in values[name]]) for m in METRICS])
-            queries[name].append([np.concatenate([v.per_query[m] for v in values[name]]) for m in METRICS])
-    batch = {
-        "RankSVM": cross_validate("ranksvm", folds, grid={"C": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}, **_chosen()),
-        "RankBoost": cross_validate("rankboost", folds, {"n_rounds": 500}, **_chosen()),
-    }
-    _print_table(version, means, queries, batch, folds)
-
-
-def _chosen():
-    return {"scaling": None, "select": SELECT, "metrics": METRICS}
-
-
-def _print_table(version, means, queries, batch, folds):
-    print(f"\nOHSUMED, LETOR {version}.0: {len(folds)} folds, {len(next(iter(means.values())))} seeds")
-    print("| | MAP | NDCG@1 | NDCG@5 | NDCG@10 | published |\n|---|---|---|---|---|---|")
-    for name, report in batch.items():
-        cells = " | ".join(f"{report.mean[m]:.3f}" for m in METRICS)
-        print(f"| {name} | {cells} | {_published(name)} |")
-    for name, values in means.items():
-        print(f"| {name} | {_cells(values)} | {_published(name)} |")
-    _print_seeds(means)
-    qids = np.array([f"{fold.name}/{qid}" for fold in folds for qid in fold.test.qids])
-    systems = {name: report.evaluation for name, report in batch.items()}
-    for name, rows in queries.items():
-        per_query = dict(zip(METRICS, np.mean(rows, axis=0), strict=True))
-        systems[name] = Evaluation({m: float(v.mean()) for m, v in per_query.items()}, per_query, qids, 1)
-    print("\nOver queries, averaged over seeds, one tail, no correction (the paper's test):")
-    print(compare(systems, tails=1, correction="none"))
-    print(compare(systems, tails=1, correction="holm"))
-
-
-def _print_seeds(means):
-    for other in ("Pocket", "Average"):
-        better = (np.array(means["Com 30 A"]) > np.array(means[other])).sum(axis=0)
-        print(f"Com 30 A above {other} in {better.tolist()} of {len(means[other])} seeds (MAP, NDCG@1, @5, @10)")
-
-
 def _published(name):
-    return " / ".join(f"{v:.3f}" for v in TABLE_4[name]) if name in TABLE_4 else ""
+    return " / ".join(f"{v:.3f}" for v in TABLE_4["ohsumed-letor2"][name]) if name in TABLE_4["ohsumed-letor2"] else ""
 
 
 def orders(version, seeds=SEEDS, epochs=EPOCHS):
@@ -228,31 +158,6 @@ def _streamed(fold, readouts, schedule):
     return {name: ballot.of_rounds(fold.test) for name, (_, ballot) in best.items()}
 
 
-def curve(version, seeds=2, epochs=500, alpha_bound=ALPHA_BOUND):
-    """Validation NDCG@10 and MAP by iteration, mean over folds and seeds (Figure 1)."""
-    readouts = {"average": Average(), "pocket": Committee(1, weights="count"), "com 20": Committee(20)}
-    found = {}
-    for which in (SELECT, "map:letor"):
-        values = {name: [] for name in readouts}
-        for seed in range(seeds):
-            for fold in folds_of(version):
-                outputs = train_outputs(
-                    fold.train, readouts, Schedule(epochs, seed),
-                    alpha_bound=alpha_bound, valid=fold.valid, select=which, weigh=SELECT,
-                )  # fmt: skip
-                for name, output in outputs.items():
-                    values[name].append([means[which] for means in output.valid])
-        found[which] = {name: np.mean(v, axis=0) for name, v in values.items()}
-    marks = [t for t in (1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500) if t <= epochs]
-    for which, lines in found.items():
-        print(f"\n{which} on the validation parts of LETOR {version}.0, {seeds} seeds")
-        print("| iteration | " + " | ".join(map(str, marks)) + " | best at |\n|" + "---|" * (len(marks) + 2))
-        for name, line in lines.items():
-            cells = " | ".join(f"{line[t - 1]:.4f}" for t in marks)
-            print(f"| {name} | {cells} | {int(np.argmax(line)) + 1} |")
-    return found
-
-
 def sizes(version, seeds=SEEDS, epochs=EPOCHS):
     """Test NDCG@10 and MAP for committee and subcommittee sizes, and with the α-bound off."""
     readouts = {f"size {n}": Committee(n) for n in (1, 5, 10, 20, 30, 50, 100, 1000)}
@@ -277,7 +182,7 @@ def sizes(version, seeds=SEEDS, epochs=EPOCHS):
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        {"table": table, "curve": curve, "sizes": sizes, "orders": orders}[sys.argv[1]](*map(int, sys.argv[2:]))
+        {"sizes": sizes, "orders": orders}[sys.argv[1]](*map(int, sys.argv[2:]))
     else:
         for result in run():
             ratio = f"  peer {result['peer']:.3g}  ratio {result['ratio']:.2f}"

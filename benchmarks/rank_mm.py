@@ -1,22 +1,19 @@
 """RankMM: the time of a path of solutions and of a pass over web-sized data; with arguments, the results on OHSUMED.
 
 python -m benchmarks.rank_mm                    times and memory
-python -m benchmarks.rank_mm table 10           LETOR 3.0, 10 seeds: the exact step, the paper's T = 100 … 1000 steps
-python -m benchmarks.rank_mm passes 1           the same grid with T = 100 … 1000 passes
 python -m benchmarks.rank_mm tolerances 3       RankMM-1 solved to smaller and smaller gaps
 python -m benchmarks.rank_mm gap picture.svg    gap against passes and seconds
 """
 
-import json
 import os
 import resource
 import sys
 import time
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
+from ranktron.experiments.margins import METRICS, SELECT
 from ranktron.kernels import score
 from ranktron.metrics import evaluate
 from ranktron.protocol import read_folds
@@ -29,9 +26,6 @@ from ranktron.solvers.rank_mm_problem import Problem, bytes_held
 from ranktron.solvers.rank_svm import Objective, _descend, minimise
 
 CS, ETAS, TS = (0.1, 1.0, 10.0, 100.0, 1000.0), (1e-2, 1e-3, 1e-4, 1e-5, 1e-6), (100, 250, 500, 750, 1000)
-SELECT = "map:letor"
-DEPTHS = range(1, 11)
-METRICS = (SELECT, *(f"ndcg@{k}:letor" for k in DEPTHS), *(f"p@{k}:letor" for k in DEPTHS))
 NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))
 
 
@@ -51,38 +45,6 @@ def tested(fold, w):
     return evaluate(score(fold.test.X, w), fold.test, METRICS).means
 
 
-def exact_trials(fold, loss, seed):
-    """Weights of the exact step: the solution of the best C, or with early stopping the best pass of the best C."""
-    value = chooser(fold)
-    best = {"exact": (-1.0, None, None), "exact, early stopping": (-1.0, None, None)}
-    for C in CS:
-        run = Run(make_dual(Problem(fold.train, loss, C)), tol=1e-3)
-        for done in run.passes(Schedule(1, seed), 1000):
-            early = value(run.w), (C, done.number), run.w.copy()
-            best["exact, early stopping"] = max(best["exact, early stopping"], early, key=first)
-        w = run.solution().w
-        best["exact"] = max(best["exact"], (value(w), (C, len(run.history)), w), key=first)
-    return best
-
-
-def paper_trials(fold, loss, seed, per_t):
-    """Weights of the paper's steps for the best (C, η_0, T); T counts `per_t` steps, each on a list drawn at random."""
-    value = chooser(fold)
-    best = (-1.0, None, None)
-    lists = len(fold.train)
-    for C in CS:
-        problem = Problem(fold.train, loss, C)
-        for eta in ETAS:
-            dual = make_dual(problem, "paper", eta)
-            rng = np.random.default_rng((seed, 7))
-            done = 0
-            for T in TS:
-                dual.visit(rng.integers(lists, size=(T - done) * per_t))
-                done = T
-                best = max(best, (value(dual.w), (C, eta, T), dual.w.copy()), key=first)
-    return best
-
-
 def tolerances(seeds):
     """RankMM-1 solved to a gap of 1e-3, 1e-4 and 1e-5, C chosen on the validation part."""
     folds = list(read_folds(folder()))
@@ -100,28 +62,6 @@ def tolerances(seeds):
         print(f"| {tol:g} | {' | '.join(cells)} |")
 
 
-def first(entry):
-    return entry[0]
-
-
-def experiment(seeds, losses=LOSSES, passes=False):
-    """{(loss, reading): [seed][fold] of (test means, what was chosen)}."""
-    found = defaultdict(list)
-    folds = list(read_folds(folder()))
-    for loss in losses:
-        for seed in range(seeds):
-            rows = defaultdict(list)
-            for fold in folds:
-                trials = {} if passes else exact_trials(fold, loss, seed)
-                name = "paper, T passes" if passes else "paper, T steps"
-                trials[name] = paper_trials(fold, loss, seed, len(fold.train) if passes else 1)
-                for reading, (_, chosen, w) in trials.items():
-                    rows[reading].append((tested(fold, w), chosen))
-            for reading, row in rows.items():
-                found[loss, reading].append(row)
-    return found
-
-
 def summary(found):
     """{(loss, reading): {metric: (mean over folds and seeds, spread over seeds of the mean over folds)}}."""
     result = {}
@@ -131,28 +71,6 @@ def summary(found):
             m: (float(np.mean(v)), float(np.std(v, ddof=1)) if len(v) > 1 else 0.0) for m, v in means.items()
         }
     return result
-
-
-def baselines():
-    """{algorithm: {metric: published mean over the folds' test parts}}."""
-    values = defaultdict(lambda: defaultdict(list))
-    for line in (folder() / "baselines.csv").read_text().splitlines()[1:]:
-        name, part, fold, which, value = line.split(",")
-        if part == "test" and fold.startswith("fold"):
-            values[name][f"{which.lower()}:letor"].append(float(value))
-    return {name: {m: float(np.mean(v)) for m, v in row.items()} for name, row in values.items()}
-
-
-def print_results(found):
-    for (loss, reading), by_seed in found.items():
-        for seed, folds in enumerate(by_seed):
-            print(f"{NAMES[loss]}, {reading}, seed {seed}: chosen {[chosen for _, chosen in folds]}")
-    ours = {f"{NAMES[loss]}, {reading}": row for (loss, reading), row in summary(found).items()}
-    theirs = {name: {m: (v, None) for m, v in row.items()} for name, row in baselines().items()}
-    for group in (METRICS[:1], METRICS[1:11], METRICS[11:]):
-        print("\n| | " + " | ".join(m.removesuffix(":letor") for m in group) + " |\n|" + "---|" * (len(group) + 1))
-        for name, row in {**ours, **theirs}.items():
-            print(f"| {name} | " + " | ".join(shown(*row.get(m, (None, None))) for m in group) + " |")
 
 
 def shown(mean, spread):
@@ -299,10 +217,6 @@ def main(what="", *arguments):
         gap(arguments[0])
     elif what == "tolerances":
         tolerances(int(arguments[0]))
-    elif what in ("table", "passes"):
-        found = experiment(int(arguments[0]), arguments[1:] or LOSSES, passes=what == "passes")
-        print_results(found)
-        print(json.dumps({f"{loss}|{reading}": row for (loss, reading), row in summary(found).items()}))
     else:
         for result in run():
             print(f"{result['what']}: {result['ours']:.3g}  {result['bar']}: {result['holds']}")

@@ -8,24 +8,12 @@ import numpy as np
 
 from ranktron import read
 from ranktron.learners import TopK, online_listnet, top_k_ranker
-from ranktron.learners.top_k_theory import regret_bound, theorem_settings
 from ranktron.loop import play
-from ranktron.report.figures import curves
 from ranktron.rounds import Rounds
 from ranktron.steps import Constant, InversePower
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 from ranktron.top_k_simulations import (
-    HORIZONS,
-    Indistinguishable,
-    Pool,
-    average_so_far,
-    exponent,
-    full_feedback,
-    impossibility,
-    midpoint,
     random_ndcg,
-    regret,
-    rtop_1f,
     trial,
 )
 
@@ -154,67 +142,6 @@ def table(folder, learners, rounds=ROUNDS, seeds=SEEDS):
         kept = (served - chance) / (full - chance)
         print(f"| {name} | {last:.4f} | {served:.4f} | {shown:.4f} | {kept:.0%} | {spread:.0%} |", flush=True)
     print(f"| random | {chance:.4f} | {chance:.4f} | {chance:.4f} | 0% | |", flush=True)
-
-
-CONVEX = {"squared": Squared(), "ranksvm": PairwiseHinge(), "kl": KL(), "kl as printed": KL(printed=True)}
-
-
-def regret_table(path, horizons=HORIZONS, seeds=5):
-    """Regret with the theorem's own exploration and step: its exponent, and a picture of regret over T^(2/3)."""
-    pool, lines = Pool(), {}
-    print("| surrogate | exponent | 95 % interval | regret at the longest horizon | its bound |\n|---|---|---|---|---|")
-    for name, surrogate in CONVEX.items():
-        regrets = np.array([[regret(surrogate, pool, T, seed) for T in horizons] for seed in range(seeds)])
-        slope, low, high = exponent(horizons, regrets)
-        T = horizons[-1]
-        bound = regret_bound(surrogate, pool.limits, T, *theorem_settings(surrogate, pool.limits, T))
-        at_the_end = regrets[:, -1].mean()
-        print(f"| {name} | {slope:.3f} | {low:.3f} to {high:.3f} | {at_the_end:,.0f} | {bound:,.0f} |", flush=True)
-        lines[name] = (horizons, regrets.mean(axis=0) / np.array(horizons) ** (2 / 3))
-    curves(
-        path,
-        lines,
-        {},
-        title="Regret over T^(2/3), with the theorem's own exploration and step",
-        x="rounds T",
-        y="regret / T^(2/3)",
-        log=True,
-    )
-
-
-def impossibility_picture(path, T=20_000, seeds=5):
-    """Regret on the worse of two distributions that the first label cannot tell apart."""
-    players = {
-        "RTop-1F": lambda seed: rtop_1f(T, seed),
-        "knows both distributions": lambda seed: midpoint,
-        "all labels revealed": lambda seed: full_feedback,
-    }
-    at = np.arange(100, T + 1, 100)
-    lines = {}
-    for name, player in players.items():
-        regrets = impossibility(player, T, range(seeds))
-        lines[name] = (at, regrets[at - 1])
-        print(f"{name}: {regrets[-1] / T:.4f} a round, {regrets[-1] - regrets[T // 2 - 1]:.1f} in the second half")
-    lines["the least there is with the first label (0.0187 T)"] = (at, Indistinguishable().unavoidable * at)
-    curves(path, lines, {}, title="The calibrated loss, with the label of the first document", x="rounds", y="regret")
-
-
-def figure_1(path, folder, rounds=ROUNDS):
-    """The figure of the paper on other data: mean NDCG@10 of all that was shown so far, on the queries of one fold."""
-    train = folds(folder)[0][0]
-    chosen = {**BASELINES, **PAPER, **RECOMMENDED}
-    names = [
-        "ListNet, all labels",
-        "recommended: ranksvm, k = 2",
-        "paper: ranksvm, k = 2",
-        "paper: kl as printed, k = 1",
-        "paper: squared, k = 1",
-        "paper: smooth-dcg, k = 1",
-    ]
-    lines = {name: average_so_far(chosen[name](train.n_features, 0), train, rounds, 0) for name in names}
-    levels = {"random": random_ndcg(train)}
-    title = f"Mean NDCG@10 of all rankings shown so far, {Path(folder).name}"
-    curves(path, lines, levels, title=title, x="rounds", y="NDCG@10", log=True)
 
 
 if __name__ == "__main__":

@@ -253,6 +253,18 @@ RESULTS = DOCS / "results" / "comparison.json"
 CHOICE = DOCS / "pictures" / "choosing.svg"
 
 
+def comparison() -> str:
+    """The numbers of docs/results/comparison.json, which `python -m benchmarks.comparison` computes."""
+    sets = json.loads(RESULTS.read_text(encoding="utf-8"))["sets"]
+    names = {"ohsumed-letor3": "OHSUMED 3.0", "ohsumed-letor2": "OHSUMED 2.0", "mq2008": "MQ2008"}
+    lines = ["| | " + " | ".join(f"{name}: NDCG@10 | MAP" for name in names.values()) + " | seconds |"]
+    lines.append("|---|" + "---|" * (2 * len(names) + 1))
+    for row in sets["ohsumed-letor3"]:
+        cells = [cell for name in names for one in sets[name] if one["name"] == row["name"] for cell in one["shown"]]
+        lines.append("| " + " | ".join([row["name"], *cells, row["seconds"]]) + " |")
+    return "\n".join(lines)
+
+
 def draw_choice() -> None:
     """Draws all learners side by side on each data set: the mean, and the range over seeds."""
     import matplotlib

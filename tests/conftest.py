@@ -1,5 +1,8 @@
+import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,9 +12,25 @@ from hypothesis import settings
 settings.register_profile("ranktron", deadline=None, derandomize=True)
 settings.load_profile("ranktron")
 
+CLAIMS, COLLECTED = pytest.StashKey[list](), pytest.StashKey[set]()
+
 
 def pytest_addoption(parser):
     parser.addoption("--write-docs", action="store_true", help="write the tables that docs take from the code")
+    parser.addoption("--write-claims", metavar="FILE", help="write which test checks which claim of a paper, as JSON")
+
+
+@pytest.hookimpl(tryfirst=True)  # before any test is deselected: a check that is not run today is still there
+def pytest_collection_modifyitems(config, items):
+    """Notes which test checks which claim, and which files were collected."""
+    config.stash[CLAIMS] = [
+        [*mark.args, mark.kwargs.get("verdict", "holds"), item.nodeid.partition("[")[0]]
+        for item in items
+        for mark in item.iter_markers("claim")
+    ]
+    config.stash[COLLECTED] = {item.path for item in items}
+    if path := config.getoption("--write-claims"):
+        Path(path).write_text(json.dumps(config.stash[CLAIMS]))
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +56,15 @@ def browser():
         chromium = playwright.chromium.launch(executable_path=program, args=arguments)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def claim_marks(request, tmp_path_factory):
+    """[[paper, item, verdict, test], ...] of the whole suite, whatever part of it is run today."""
+    tests, config = Path(__file__).parent, request.config
+    if config.stash[COLLECTED] >= set(tests.glob("**/test_*.py")):
+        return config.stash[CLAIMS]
+    path = tmp_path_factory.mktemp("claims") / "claims.json"
+    options = ["--collect-only", "-qq", "-p", "no:cacheprovider", "-p", "no:xdist", f"--write-claims={path}"]
+    subprocess.run([sys.executable, "-m", "pytest", *options, tests], cwd=tests.parent, check=True, capture_output=True)
+    return json.loads(path.read_text())

@@ -260,33 +260,64 @@ def on_test_parts(folds, readouts, epochs, seeds, **options):
     return evaluations, {name: np.mean(rows, axis=0) for name, rows in means.items()}
 
 
+@pytest.fixture(scope="module")
+def table_4(data_dir):
+    """Per query and in the mean: the committee (averaged, voting), pocket and average, and the two baselines."""
+    folds = scaled_folds(data_dir)
+    readouts = {
+        "A": Committee(30),
+        "B": Committee(30, "borda"),
+        "pocket": Committee(1, weights="count"),
+        "average": Average(),
+    }
+    queries, means = on_test_parts(folds, readouts, 50, 2, alpha_bound=0.85)
+    options = {"scaling": None, "select": "ndcg@10:letor", "metrics": LETOR}
+    svm = cross_validate("ranksvm", folds, grid={"C": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}, **options)
+    boost = cross_validate("rankboost", folds, {"n_rounds": 500}, **options)
+    for name, report in (("svm", svm), ("boost", boost)):
+        queries[name], means[name] = report.evaluation, np.array(list(report.mean.values()))
+    return queries, means
+
+
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.claim("COMMITTEE", "21 T4")
-@pytest.mark.claim("COMMITTEE", "24 T4")
-def test_ohsumed_is_at_the_level_of_table_4(data_dir):
-    folds = scaled_folds(data_dir)
-    readouts = {"A": Committee(30), "B": Committee(30, "borda"), "pocket": Committee(1, weights="count")}
-    queries, means = on_test_parts(folds, readouts, 50, 2, alpha_bound=0.85)
+@pytest.mark.claim("COMMITTEE", "21 T4", verdict="differs")
+def test_ohsumed_is_at_the_level_of_table_4_but_for_the_average(table_4):
+    means = table_4[1]
     assert means["A"] == pytest.approx([0.447, 0.539, 0.464, 0.450], abs=0.03)
     assert means["B"] == pytest.approx([0.449, 0.558, 0.464, 0.447], abs=0.06)
     assert means["pocket"] == pytest.approx([0.440, 0.510, 0.426, 0.418], abs=0.06)
     assert (means["A"] > means["pocket"]).all()
-    options = {"scaling": None, "select": "ndcg@10:letor", "metrics": LETOR}
-    svm = cross_validate("ranksvm", folds, grid={"C": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}, **options)
-    boost = cross_validate("rankboost", folds, {"n_rounds": 500}, **options)
-    assert list(svm.mean.values()) == pytest.approx([0.447, 0.495, 0.458, 0.441], abs=0.05)
-    assert list(boost.mean.values()) == pytest.approx([0.440, 0.498, 0.450, 0.436], abs=0.03)
-    for baseline in (svm, boost):  # "no tests were significant over the committee perceptron"
-        for name in LETOR:
-            assert t_test(baseline.evaluation, queries["A"], name, tails=1) > 0.05
+    assert means["svm"] == pytest.approx([0.447, 0.495, 0.458, 0.441], abs=0.05)
+    assert means["boost"] == pytest.approx([0.440, 0.498, 0.450, 0.436], abs=0.03)
+    # printed 0.445 and 0.429, below the committee
+    assert means["average"][2] > 0.445 + 0.01
+    assert means["average"][3] > 0.429 + 0.01
+    assert means["average"][3] > means["A"][3] - 0.005
 
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.claim("COMMITTEE", "25 Fig1")
-@pytest.mark.claim("COMMITTEE", "26 s6.2")
-def test_the_committee_settles_before_50_passes(data_dir):
+@pytest.mark.claim("COMMITTEE", "24 T4", verdict="differs")
+def test_of_the_significance_marks_half_come_out(table_4):
+    """“No tests were significant over the committee perceptron”: yes. Better than pocket: yes. Than average: no."""
+    queries = table_4[0]
+    for name in LETOR:
+        for baseline in ("svm", "boost", "pocket", "average"):
+            assert t_test(queries[baseline], queries["A"], name, tails=1) > 0.05
+        assert t_test(queries["A"], queries["average"], name, tails=1) > 0.05
+    for name in ("map:letor", "ndcg@5:letor", "ndcg@10:letor"):
+        assert t_test(queries["A"], queries["pocket"], name, tails=1) < 0.05
+    # marked in the table, and not significant here
+    for baseline in ("svm", "boost"):
+        assert t_test(queries["B"], queries[baseline], "ndcg@1:letor", tails=1) > 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.claim("COMMITTEE", "25 Fig1", verdict="differs")
+@pytest.mark.claim("COMMITTEE", "26 s6.2", verdict="differs")
+def test_the_committee_settles_before_50_passes_and_the_average_long_before(data_dir):
     readouts = {"average": Average(), "pocket": Committee(1, weights="count"), "committee": Committee(20)}
     curves = {name: [] for name in readouts}
     for fold in scaled_folds(data_dir):
@@ -296,40 +327,47 @@ def test_the_committee_settles_before_50_passes(data_dir):
     mean = {name: np.mean(values, axis=0) for name, values in curves.items()}
     assert mean["committee"][:50].max() >= mean["committee"][50:].max() - 0.002
     assert mean["committee"].mean() > mean["pocket"].mean() + 0.01
-    # not as printed: with the pairs of all lists mixed, the average has settled, too, long before
+    # not as printed: with the pairs of all lists mixed, the average has settled, too, and is not below the committee
     assert abs(mean["average"][20:] - mean["average"][-1]).max() < 0.005
+    assert mean["average"].mean() > mean["committee"].mean()
 
 
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.claim("COMMITTEE", "27 s6.2")
-@pytest.mark.claim("COMMITTEE", "28 s6.2")
+@pytest.mark.claim("COMMITTEE", "28 s6.2", verdict="differs")
 def test_sizes_up_to_100_do_not_differ_and_the_alpha_bound_changes_little(data_dir):
     folds = scaled_folds(data_dir)
-    readouts = {str(n): Committee(n) for n in (20, 50, 100)}
+    readouts = {**{str(n): Committee(n) for n in (20, 50, 100)}, "pocket": Committee(1, weights="count")}
     bounded, means = on_test_parts(folds, readouts, 50, 2, alpha_bound=0.85)
     for one, two in ("20", "50"), ("20", "100"), ("50", "100"):
         assert t_test(bounded[one], bounded[two], "ndcg@10:letor") > 0.05
     _, unbounded = on_test_parts(folds, readouts, 50, 2)
-    for name in readouts:
+    for name in readouts:  # said to make every variant more stable: it makes no difference at all
         assert means[name] == pytest.approx(unbounded[name], abs=0.01)
 
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.claim("COMMITTEE", "29 T5")
+@pytest.mark.claim("COMMITTEE", "29 T5", verdict="differs")
 @pytest.mark.timed
-def test_training_takes_seconds_where_the_paper_took_minutes(data_dir):
+def test_training_takes_seconds_where_the_paper_took_minutes_and_rank_svm_less(data_dir):
     train_part = scaled_folds(data_dir)[0].train
     readouts = {"committee": Committee(20, weights="count")}
-    train_outputs(train_part, readouts, Schedule(1), alpha_bound=0.85)
-    started = time.perf_counter()
-    train_outputs(train_part, readouts, Schedule(50), alpha_bound=0.85)
-    ours = time.perf_counter() - started
+
+    def seconds(call):
+        call(1)
+        started = time.process_time()
+        call(50)
+        return time.process_time() - started
+
+    ours = seconds(lambda passes: train_outputs(train_part, readouts, Schedule(passes), alpha_bound=0.85))
+    svm = seconds(lambda _: train("ranksvm", {"C": 1.0}, train_part, Schedule(1), scaling=None))
     assert ours < 462.85 / 50  # around 1 s on an idle core
+    assert svm < ours  # 27,487 s in the paper
     published = [(462.85, 27487.40), (527.14, 35887.08), (489.62, 28584.22), (414.18, 7328.77), (375.01, 6902.77)]
-    committee, svm = np.mean(published, axis=0)
-    assert svm / committee == pytest.approx(46.8, abs=0.05)
+    committee, slow = np.mean(published, axis=0)
+    assert slow / committee == pytest.approx(46.8, abs=0.05)
 
 
 @pytest.mark.claim("COMMITTEE", "30 s6.2")

@@ -33,6 +33,7 @@ MADE = {
     ("docs/commands.md", "commands"): made.command_reference,
     ("docs/commands.md", "parameters"): made.algorithm_reference,
     ("docs/api/index.md", "rooms"): made.room_index,
+    ("docs/choosing.md", "comparison"): made.comparison,
 }
 
 

@@ -198,8 +198,13 @@ def test_slam_passes_the_checks(surrogate):
     check_surrogate(surrogate, margin=0.5, convex=False)  # convex only with frozen weights
 
 
-def test_the_other_surrogates_pass_the_checks():
+@claim("SLAM", "39 Eq.29")
+def test_the_worst_pair_passes_the_checks():
+    """Among them: it lies above its tangents, so that the gradient is a subgradient."""
     check_surrogate(WorstPair(0.5), margin=0.5)
+
+
+def test_the_other_surrogates_pass_the_checks():
     check_surrogate(ListNet())
     check_surrogate(ClassificationHinge())
 

@@ -14,6 +14,7 @@ from ranktron.errors import RanktronError
 
 _HOMES = {
     "info": "data",
+    "datasets": "datasets",
     "convert": "data",
     "simulate": "data",
     "train": "learning",
@@ -27,6 +28,7 @@ _HOMES = {
     "push": "exporting",
     "sweep": "theory",
     "certify": "theory",
+    "reproduce": "reproducing",
 }
 
 

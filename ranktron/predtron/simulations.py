@@ -179,18 +179,24 @@ def held_out_loss(learner: Predtron, lists: Sequence[Example]) -> float:
     return float(np.mean(losses))
 
 
+def numbers_of(seeds: int | Sequence[int]) -> Sequence[int]:
+    """The seeds 0, 1, … if only their number is given, else the seeds themselves."""
+    return range(seeds) if isinstance(seeds, int) else seeds
+
+
 def varying_lists(
     counts: Sequence[int] = (5, 10, 20, 40, 60, 80, 100),
     *,
     data: GaussianLists | None = None,
     representations: Sequence[str] = REPRESENTATIONS,
-    seeds: int = 20,
+    seeds: int | Sequence[int] = 20,
     held_out: int = 100,
 ) -> Curves:
     """Plot (a): the loss after n training lists, for each representation of places."""
     data = data or GaussianLists()
-    losses = {name: np.zeros((len(counts), seeds)) for name in representations}
-    for seed in range(seeds):
+    numbers = numbers_of(seeds)
+    losses = {name: np.zeros((len(counts), len(numbers))) for name in representations}
+    for column, seed in enumerate(numbers):
         source = replace(data, seed=seed)
         lists, held = source.draw(max(counts), 0), source.draw(held_out, 1)
         for name in representations:
@@ -198,7 +204,7 @@ def varying_lists(
             for i, count in enumerate(counts):
                 trained(learner, lists[seen:count])
                 seen = count
-                losses[name][i, seed] = held_out_loss(learner, held)
+                losses[name][i, column] = held_out_loss(learner, held)
     return Curves(counts, losses)
 
 
@@ -208,18 +214,19 @@ def varying_documents(
     data: GaussianLists | None = None,
     lists: int = 30,
     representations: Sequence[str] = REPRESENTATIONS,
-    seeds: int = 20,
+    seeds: int | Sequence[int] = 20,
     held_out: int = 100,
 ) -> Curves:
     """Plot (b): the loss after n = 30 training lists of growing length."""
     data = data or GaussianLists()
-    losses = {name: np.zeros((len(documents), seeds)) for name in representations}
-    for seed in range(seeds):
+    numbers = numbers_of(seeds)
+    losses = {name: np.zeros((len(documents), len(numbers))) for name in representations}
+    for column, seed in enumerate(numbers):
         for i, m in enumerate(documents):
             source = replace(data, documents=m, seed=seed)
             train, held = source.draw(lists, 0), source.draw(held_out, 1)
             for name in representations:
-                losses[name][i, seed] = held_out_loss(trained(ranker(source.features, name), train), held)
+                losses[name][i, column] = held_out_loss(trained(ranker(source.features, name), train), held)
     return Curves(documents, losses)
 
 
@@ -230,17 +237,19 @@ def varying_norm(
     lists: int = 200,
     representation: str = "-i^1.1",
     eta: float = 1.0,
-    seeds: int = 20,
+    seeds: int | Sequence[int] = 20,
     held_out: int = 100,
 ) -> Curves:
     """Plot (c): the loss of the l1 and the l2 margin on lists whose w* is sparse, for each source."""
-    losses = {norm: np.zeros((len(x), seeds)) for norm in ("l1", "l2")}
-    for seed in range(seeds):
+    numbers = numbers_of(seeds)
+    losses = {norm: np.zeros((len(x), len(numbers))) for norm in ("l1", "l2")}
+    for column, seed in enumerate(numbers):
         for i, given in enumerate(sources):
             source = replace(given, seed=seed)
             train, held = source.draw(lists, 0), source.draw(held_out, 1)
             for norm, table in losses.items():
-                table[i, seed] = held_out_loss(trained(ranker(source.features, representation, norm, eta), train), held)
+                learner = ranker(source.features, representation, norm, eta)
+                table[i, column] = held_out_loss(trained(learner, train), held)
     return Curves(x, losses)
 
 

@@ -1,12 +1,10 @@
 """Real data: one online pass beside scikit-learn's Perceptron and the best constant."""
 
-import gzip
-
 import numpy as np
 import pytest
 from sklearn.linear_model import Perceptron
 
-from ranktron import PredtronMultilabel, PredtronOrdinal, PredtronRanker, read
+from ranktron import PredtronMultilabel, PredtronOrdinal, PredtronRanker, datasets
 
 pytestmark = pytest.mark.data
 
@@ -21,21 +19,18 @@ def shuffled(X, y):
     return np.ascontiguousarray(X[order]), y[order]
 
 
-@pytest.mark.parametrize("name", ["machine_ord", "stock_ord", "winequality-red"])
+@pytest.mark.parametrize("name", ["machine", "stock", "wine-red"])
 def test_ordinal(data_dir, name):
-    text = (data_dir / "ordinal" / f"{name}.csv").read_text().replace('"', "")
-    table = np.array([line.split(",") for line in text.splitlines()[1:]], float)
-    X, y = shuffled(standardised(table[:, 1:]), table[:, 0].astype(int))
+    given = datasets.examples(name, data_dir)[0]
+    X, y = shuffled(standardised(given.X), given.y.astype(int))
     ours = PredtronOrdinal(eta=0.01).partial_fit(X, y, classes=np.unique(y)).online_losses_[0]
     codes = np.searchsorted(np.unique(y), y)
     assert ours < np.abs(codes - np.median(codes)).mean()
 
 
 def test_multilabel(data_dir):
-    with gzip.open(data_dir / "multilabel" / "emotions-train.arff.gz", "rt") as file:
-        rows = file.read().lower().split("@data")[1].split()
-    table = np.array([row.split(",") for row in rows], float)
-    X, Y = shuffled(standardised(table[:, :-6]), table[:, -6:])
+    given = datasets.examples("emotions", data_dir)[0]
+    X, Y = shuffled(standardised(given.X), given.y)
     ours = PredtronMultilabel(eta=0.01).partial_fit(X, Y).online_losses_[0]
     constant = np.minimum(Y.mean(axis=0), 1.0 - Y.mean(axis=0)).sum()
     assert ours < constant
@@ -53,7 +48,7 @@ def test_multilabel(data_dir):
 
 @pytest.mark.parametrize("representation", ["-i^1.1", "discount"])
 def test_ranking(data_dir, representation):
-    train, test = (read(data_dir / "mq2008" / "Fold1" / f"{part}.txt.gz") for part in ("train", "test"))
+    train, test = (datasets.load("mq2008", part, data_dir) for part in ("train", "test"))
     ranker = PredtronRanker(representation=representation, n_epochs=2, average=True, random_state=0)
     ranker.fit(train.X, train.labels, group=np.diff(train.offsets))
     sizes = np.diff(test.offsets)

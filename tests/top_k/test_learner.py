@@ -69,6 +69,7 @@ def test_algorithm_1_as_printed(surrogate, U):
     assert np.linalg.norm(learner.w) <= U * (1 + 1e-12)
 
 
+@claim("TOPK", "19 step 11")
 def test_projection_is_the_nearest_point_of_the_ball():
     learner = learner_of(Squared(), 1, eta=100.0, radius=0.5)
     free = learner_of(Squared(), 1, eta=100.0)

@@ -1,0 +1,158 @@
+"""The command about the papers' data: datasets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ranktron.cli.show import as_json, print_json, print_table, working
+
+if TYPE_CHECKING:
+    from ranktron.datasets import Dataset
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--data", type=click.Path(file_okay=False), help="Folder of all data; otherwise RANKTRON_DATA.")
+@click.option("--check", is_flag=True, help="Read the files that were found and compare sizes and checksums.")
+@as_json
+def datasets(name: str | None, data: str | None, check: bool, as_json: bool) -> None:
+    """List the data sets that the papers use: size, terms, where to get them, whether they were found.
+
+    With NAME, everything that is known about one of them. Nothing is downloaded: most sets ask for an agreement first.
+
+    Example: ranktron datasets --data DIR
+    """
+    from ranktron.datasets import DATASETS, dataset
+
+    chosen = [dataset(name)] if name else list(DATASETS.values())
+    folder = _folder(data)
+    rows = [_row(one, folder, check) for one in chosen]
+    if as_json:
+        print_json({"data": folder, "datasets": rows})
+    elif name:
+        _print_one(chosen[0], rows[0])
+    else:
+        _print_all(chosen, rows, folder)
+
+
+def _folder(data: str | None) -> str | None:
+    from ranktron.datasets import data_folder
+    from ranktron.errors import DataError
+
+    try:
+        return str(data_folder(data))
+    except DataError:
+        return None
+
+
+def _row(one: Dataset, folder: str | None, check: bool) -> dict[str, Any]:
+    from ranktron.datasets import absent, known
+
+    missing = absent(one.name, folder) if folder else list(one.places)
+    sums = {place: file._asdict() for place, file in known(one.name).items()}
+    content: dict[str, Any] = {
+        "name": one.name,
+        "title": one.title,
+        "kind": one.kind,
+        "papers": list(one.papers),
+        "queries": one.queries,
+        "documents": one.documents,
+        "features": one.features,
+        "labels": one.labels,
+        "licence": one.licence,
+        "source": one.source,
+        "url": one.url,
+        "where": one.where,
+        "format": one.format,
+        "folder": one.folder,
+        "archive": vars(one.archive) if one.archive else None,
+        "files": {place: sums.get(place) for place in one.places},
+        "found": not missing,
+        "missing": missing,
+    }
+    return content | ({"check": _check(one, folder)} if check and not missing else {})
+
+
+def _check(one: Dataset, folder: str | None) -> str:
+    from ranktron.datasets import verify
+    from ranktron.errors import DataError
+
+    try:
+        with working(f"checking {one.name}"):
+            results = [verify(one.name, place, folder) for place in one.places]
+    except DataError as error:
+        return str(error)
+    return "as known" if all(results) else "checksums not known" if not any(results) else "as known, where known"
+
+
+def _print_all(chosen: list[Dataset], rows: list[dict[str, Any]], folder: str | None) -> None:
+    table = [
+        (
+            one.name,
+            " ".join(one.papers) or "–",
+            _count(one.queries),
+            _count(one.documents),
+            one.features,
+            _size(row),
+            _found(row),
+        )
+        for one, row in zip(chosen, rows, strict=True)
+    ]
+    columns = ["name", "paper", "queries", "documents", "features", "size", "here"]
+    print_table(f"data sets, looked for in {folder or 'no folder: give --data or RANKTRON_DATA'}", columns, table)
+    homes: dict[tuple[str, str, str], list[Dataset]] = {}
+    for one in chosen:
+        homes.setdefault((one.source, one.url, one.licence), []).append(one)
+    for (source, url, licence), sets in homes.items():
+        click.echo(f"{source}: {', '.join(one.name for one in sets)}\n  from   {url}\n  terms  {licence}")
+        click.echo("\n".join(f"  put    {files}" for files in dict.fromkeys(_files(one) for one in sets)) + "\n")
+    click.echo("More about one of them: ranktron datasets NAME")
+
+
+def _files(one: Dataset) -> str:
+    """The files of a set on one line, the five folds as one, a folder of the set's own name as NAME."""
+    places = (place.replace("Fold1", "Fold1…5") for place in one.folds[0])
+    folder = "NAME" if one.folder == one.name else one.folder
+    return ", ".join(f"{folder}/{place}{one.ending}" for place in places)
+
+
+def _print_one(one: Dataset, row: dict[str, Any]) -> None:
+    counts = [(one.queries, "queries"), (one.documents, "documents" if one.kind == "ranking" else "examples")]
+    holds = [f"{_count(count)} {noun}" for count, noun in counts if count] + [f"{one.features} features"]
+    print_table(one.title, ["", ""], [
+        ("name", one.name),
+        ("used by", ", ".join(one.papers) or "none of the papers"),
+        ("holds", ", ".join(holds)),
+        ("labels", f"{'grades' if one.kind == 'ranking' else 'values'} {one.labels}"),
+        ("size", _size(row) if _size(row) != "–" else "not known"),
+        ("terms", one.licence),
+        ("from", f"{one.source}\n{one.url}"),
+        ("files", _files(one).replace(", ", "\n").replace("NAME", one.name)),
+        ("format", one.format),
+        ("here", _found(row)),
+    ])  # fmt: skip
+
+
+def _count(number: int | None) -> str:
+    return "–" if number is None else f"{number:,}"
+
+
+def _found(row: dict[str, Any]) -> str:
+    if "check" in row:
+        return str(row["check"])
+    if row["found"]:
+        return "yes"
+    return "no" if len(row["missing"]) == len(row["files"]) else "part"
+
+
+def _size(row: dict[str, Any]) -> str:
+    """The size of the download where it is known, else that of the files."""
+    packed = (row["archive"] or {}).get("bytes")
+    sizes = [file and file["bytes"] for file in row["files"].values()]
+    total = packed or (sum(sizes) if all(sizes) else None)
+    if total is None:
+        return "–"
+    unit, name = next((u, n) for u, n in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if total >= u)
+    return f"{total / unit:.1f} {name}"
