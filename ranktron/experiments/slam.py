@@ -154,7 +154,7 @@ THEOREM_9 = Experiment(
     name="theorem-9",
     title="Theorem 9: the adversary",
     about="The adversary sees the ranking before it labels the list: R = 1, γ = 0.1, 5 documents, ⌊R²/γ²⌋ − 1 = 99 "
-    "rounds against each of six deterministic learners.",
+    "rounds against each of seven deterministic learners.",
     series=(Series("games", online.against_the_adversary, {"margin": 0.1, "documents": 5}, seeds=1, cost=1.0),),
     claims=(
         Claim(
