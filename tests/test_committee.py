@@ -357,9 +357,9 @@ def test_training_takes_seconds_where_the_paper_took_minutes_and_rank_svm_less(d
 
     def seconds(call):
         call(1)
-        started = time.perf_counter()
+        started = time.process_time()
         call(50)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     ours = seconds(lambda passes: train_outputs(train_part, readouts, Schedule(passes), alpha_bound=0.85))
     svm = seconds(lambda _: train("ranksvm", {"C": 1.0}, train_part, Schedule(1), scaling=None))

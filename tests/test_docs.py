@@ -2,6 +2,7 @@
 
 import configparser
 import doctest
+import json
 import re
 import shlex
 from pathlib import Path
@@ -28,7 +29,24 @@ def layers_list():
     return "```\n" + "\n".join(layer.strip() for layer in layers if layer.strip()) + "\n```"
 
 
-MADE = {("README.md", "algorithms"): algorithms_table, ("docs/architecture.md", "layers"): layers_list}
+def comparison_table():
+    """The numbers of docs/results/comparison.json, which `python -m benchmarks.comparison` computes."""
+    sets = json.loads((ROOT / "docs" / "results" / "comparison.json").read_text())["sets"]
+    names = {"ohsumed-letor3": "OHSUMED 3.0", "ohsumed-letor2": "OHSUMED 2.0", "mq2008": "MQ2008"}
+    assert set(names) == set(sets)
+    lines = ["| | " + " | ".join(f"{name}: NDCG@10 | MAP" for name in names.values()) + " | seconds |"]
+    lines.append("|---|" + "---|" * (2 * len(names) + 1))
+    for row in sets["ohsumed-letor3"]:
+        cells = [cell for name in names for one in sets[name] if one["name"] == row["name"] for cell in one["shown"]]
+        lines.append("| " + " | ".join([row["name"], *cells, row["seconds"]]) + " |")
+    return "\n".join(lines)
+
+
+MADE = {
+    ("README.md", "algorithms"): algorithms_table,
+    ("docs/architecture.md", "layers"): layers_list,
+    ("docs/choosing.md", "comparison"): comparison_table,
+}
 
 
 @pytest.mark.parametrize(("page", "name"), MADE)

@@ -80,6 +80,9 @@ def test_committee(verdicts_of, monkeypatch, data_dir):
     assert after["Table 4, OHSUMED, LETOR 2.0: nothing above the committee"] == DIFFERS
 
 
+@pytest.mark.claim("SLAM", "34 Thm9")
+@pytest.mark.claim("SLAM", "35 Thm9")
+@pytest.mark.claim("SLAM", "36 Thm9")
 def test_the_adversary_needs_to_see_the_ranking(verdicts_of, monkeypatch):
     rows = ("Theorem 9, NDCG", "Theorem 9, AP", "Theorem 9, rounds", "Theorem 9, separable", "Theorem 9, length")
     assert {verdicts_of(slam.PAPER, slam.THEOREM_9)[row] for row in rows} == {HOLDS}

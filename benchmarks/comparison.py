@@ -1,0 +1,45 @@
+"""The comparison of all learners, kept in docs/results: `python -m benchmarks.comparison DATA OUT`."""
+
+import json
+import sys
+from pathlib import Path
+
+from ranktron.experiments import comparison
+from ranktron.experiments.experiment import Plan
+from ranktron.experiments.keeping import Store, libraries
+from ranktron.experiments.reproducing import lay_out, prepare
+from ranktron.experiments.running import run
+
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "comparison.json"
+
+
+def rows(results):
+    """For each system, the best NDCG@10 first: the cells of the documentation, and the numbers behind them."""
+    table = comparison.table(results)
+    values = {shown: comparison.by_seed(metric)(results) for shown, metric in comparison.SHOWN.items()}
+    found = []
+    for name, *cells, seconds in table.rows:
+        shown = [
+            f"{values[m][name].mean():.4f}" + (" †" if "†" in cell else "")
+            for m, cell in zip(values, cells[:2], strict=True)
+        ]
+        numbers = {m: [round(float(v), 6) for v in values[m][name]] for m in values}
+        p_values = dict(zip(values, map(float, cells[2:]), strict=True))
+        found.append({"name": name, "shown": shown, "seconds": seconds, "by seed": numbers, "p": p_values})
+    return found
+
+
+def main(data, out):
+    works = lay_out([comparison.PAPER], Plan(), data)
+    found = run((job for work in works for job in work.all_jobs()), Store(prepare(out) / "cells"))
+    sets = {}
+    for work in works:
+        assert work.runs, f"{work.experiment.data} is not in {data}"
+        results = {name: [[found[job.key].result for job in row] for row in jobs] for name, jobs in work.jobs.items()}
+        sets[work.experiment.data] = rows(results)
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(json.dumps({"libraries": libraries(), "sets": sets}, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
