@@ -56,6 +56,11 @@ def marked(data: str) -> Callable[[Results], Values]:
     }
 
 
+def committee_above(other: str) -> Callable[[Results], Values]:
+    """The p-values of the committee being better than another system, under every metric."""
+    return lambda results: {shown: p_value(results, "Com 30 A", other, metric) for shown, metric in METRICS.items()}
+
+
 def above_the_committee(results: Results) -> Values:
     """The p-values of every other system being better than the committee, under every metric."""
     others = ("RankSVM", "RankBoost", "Pocket", "Average")
@@ -109,7 +114,7 @@ def on_lists(data: str) -> Experiment:
     orders = [
         Claim(
             f"Table 4, {title}: committee above {other.lower()}, {shown}",
-            f"the committee is significantly better than the {other.lower()} perceptron",
+            f"the committee is better than the {other.lower()} perceptron",
             Ordered(("Com 30 A", other)),
             of_metric(metric),
             _ORDER if other == "Average" else "",
@@ -135,9 +140,19 @@ def on_lists(data: str) -> Experiment:
     )  # fmt: skip
 
 
-def _tests(data: str) -> tuple[Claim, Claim]:
+def _tests(data: str) -> tuple[Claim, ...]:
     title = SOURCES[data].title
     return (
+        *(
+            Claim(
+                f"Table 4, {title}: committee significantly above {other.lower()}",
+                "significantly better over the queries, one-tailed; ours is the largest p-value of the four metrics",
+                AtMost(0.05),
+                committee_above(other),
+                _ORDER if other == "Average" else "",
+            )
+            for other in ("Pocket", "Average")
+        ),
         Claim(
             f"Table 4, {title}: marks",
             "every difference marked * or † is significant, one-tailed; ours is the largest of their p-values",
@@ -161,7 +176,6 @@ _NOTES = {
     "RankSVM": "The paper's row is LETOR's own; ours is solved to the end.",
     "RankBoost": "The paper's row is LETOR's own.",
     "Average": _ORDER,
-    "Com 30 B": "The stored text of this row: .449 / .558 / .464 / .447.",
 }
 
 

@@ -23,6 +23,7 @@ RATES = {
     "ListNet": (0.01, 0.1, 1.0, 10.0),
     "ListNet, constant step": (0.001, 0.01, 0.1, 1.0),
 }
+# Rates below these change nothing: all scores are then far below the margin of 1, and their order knows no rate.
 WEB_RATES = {
     "Algorithm 2": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
     "Algorithm 2, v of full NDCG": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
@@ -154,7 +155,7 @@ THEOREM_9 = Experiment(
     name="theorem-9",
     title="Theorem 9: the adversary",
     about="The adversary sees the ranking before it labels the list: R = 1, γ = 0.1, 5 documents, ⌊R²/γ²⌋ − 1 = 99 "
-    "rounds against each of six deterministic learners.",
+    "rounds against each of seven deterministic learners.",
     series=(Series("games", online.against_the_adversary, {"margin": 0.1, "documents": 5}, seeds=1, cost=1.0),),
     claims=(
         Claim(
