@@ -20,9 +20,7 @@ _NOT_SHOWN, _TWICE, _NO_LABEL, _TOO_HIGH = 1, 2, 3, 4
 
 
 @kernel
-def _located(
-    order: Integers, k: int, items: Integers, labels: Floats, highest: float
-) -> tuple[Integers, int, int]:
+def _located(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
     """The places of the observed documents, and what is wrong with which of them."""
     places = np.empty(items.shape[0], np.int64)
     seen = np.zeros(k, np.bool_)

@@ -25,7 +25,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     max_open: Annotated[Count, Meta(description="open rounds of a ranker; above it the oldest are dropped")] = 10_000
     open_seconds: Annotated[Seconds, Meta(description="how long a round stays open for feedback")] = 7 * 86400.0
     heard: Annotated[
-        Count, Meta(description="of how many shown documents labels are taken, by learners that do not say so themselves")
+        Count,
+        Meta(description="of how many shown documents labels are taken, by learners that do not say so themselves"),
     ] = 10
     explained: Annotated[
         int, Meta(ge=0, description="how many shown documents of a round are kept for explanations")

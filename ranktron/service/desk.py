@@ -32,7 +32,6 @@ from ranktron.service.tally import Tally, observed_quality
 from ranktron.service.types import Definition, Document, FeedbackRequest, FullRequest, RankAnswer, Ranked, RankRequest
 from ranktron.types import Feedback, Floats, Learner, Matrix
 
-
 RECENT = 20
 
 
@@ -252,7 +251,9 @@ class Desk:
 
     def _check_learns(self) -> None:
         if self.learns == "nothing":
-            raise Refused(409, "does_not_learn", f"{self.template.kind} was solved in one go: it ranks, but cannot learn")
+            raise Refused(
+                409, "does_not_learn", f"{self.template.kind} was solved in one go: it ranks, but cannot learn"
+            )
 
     def _check_labels(self, labels: Iterable[float]) -> None:
         low, high = self.definition.labels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ranktron.service import types as t
-from ranktron.service.endpoint import BYTES, Action, Content
+from ranktron.service.endpoint import Action, Content
 from ranktron.service.office import Office
 from ranktron.service.refusals import Refused
 from ranktron.service.telemetry import Telemetry
@@ -47,13 +47,31 @@ def actions(office: Office, telemetry: Telemetry) -> list[Action]:
 
     return [
         Action("POST", f"{one}/rank", "Rank a list and keep its round open", "rank", t.RankRequest, t.RankAnswer, rank),
-        Action("POST", f"{one}/feedback", "Learn from labels of what was shown", "feedback", t.FeedbackRequest, t.FeedbackAnswer, feedback),
-        Action("POST", f"{one}/full", "Learn from a list with all labels", "feedback", t.FullRequest, t.FullAnswer, full),
+        Action(
+            "POST",
+            f"{one}/feedback",
+            "Learn from labels of what was shown",
+            "feedback",
+            t.FeedbackRequest,
+            t.FeedbackAnswer,
+            feedback,
+        ),
+        Action(
+            "POST", f"{one}/full", "Learn from a list with all labels", "feedback", t.FullRequest, t.FullAnswer, full
+        ),
         Action("GET", "/v1/rankers", "All rankers", "rank", None, t.RankersAnswer, office.rankers),
         Action("PUT", one, "Make a ranker", "admin", t.Definition, t.RankerAnswer, make),
         Action("GET", one, "A ranker", "rank", None, t.RankerAnswer, office.ranker),
         Action("DELETE", one, "Delete a ranker", "admin", None, None, office.delete),
-        Action("GET", f"{one}/dashboard", "What the page for people shows", "rank", None, t.DashboardAnswer, office.dashboard),
+        Action(
+            "GET",
+            f"{one}/dashboard",
+            "What the page for people shows",
+            "rank",
+            None,
+            t.DashboardAnswer,
+            office.dashboard,
+        ),
         Action("GET", f"{one}/explain/{{round}}", "Why a round was ordered so", "rank", None, t.ExplainAnswer, explain),
         Action("GET", "/metrics", "Metrics for Prometheus", "rank", None, Content, metrics),
         Action("GET", "/", "The page for people", None, None, Content, lambda: page("index.html")),

@@ -77,7 +77,11 @@ def _norm(desk: Desk) -> float | None:
 RANKER_METRICS = {
     "ranktron_rounds_total": ("counter", "Rankings shown since the server started.", lambda d: d.tally.ranked),
     "ranktron_rounds_open": ("gauge", "Rounds that wait for feedback.", lambda d: len(d.open)),
-    "ranktron_rounds_dropped_total": ("counter", "Open rounds dropped, being too many or old.", lambda d: d.tally.dropped),
+    "ranktron_rounds_dropped_total": (
+        "counter",
+        "Open rounds dropped, being too many or old.",
+        lambda d: d.tally.dropped,
+    ),
     "ranktron_feedback_total": ("counter", "Rounds that had feedback.", lambda d: d.tally.heard_rounds),
     "ranktron_feedback_rate": ("gauge", "Feedback a second, of late.", lambda d: d.tally.heard().rate),
     "ranktron_explored_total": ("counter", "Rankings shown that explored.", lambda d: d.tally.explored),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
@@ -12,11 +12,11 @@ Grade = Annotated[float, Meta(ge=0.0)]
 Value = bool | int | float | str
 
 
-class Taken(Struct, forbid_unknown_fields=True, frozen=True):
+class Taken(Struct, forbid_unknown_fields=True):
     """What a client sends."""
 
 
-class Given(Struct, frozen=True):
+class Given(Struct):
     """What a client gets."""
 
 
@@ -236,4 +236,3 @@ class ErrorAnswer(Given):
     error: Trouble
 
 
-Anything = Any

@@ -35,6 +35,16 @@ def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats
 
 
 @kernel
+def _exponentials(scores: Floats) -> tuple[Floats, float]:
+    given = np.empty(scores.shape[0])
+    total = 0.0
+    for i in range(scores.shape[0]):
+        given[i] = np.exp(scores[i])
+        total += given[i]
+    return given, total
+
+
+@kernel
 def _settled(
     shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, gradient: Floats
 ) -> float:
@@ -115,8 +125,8 @@ class KL:
         """What late feedback needs: exp(s), the first k scores, and Σ exp(s); as printed, the scores alone."""
         if self.printed:
             return np.zeros(0), scores[:k].copy(), 0.0
-        given = np.exp(scores)
-        return given, scores[:k].copy(), float(given.sum())
+        given, total = _exponentials(scores)
+        return given, scores[:k].copy(), total
 
     def settle(
         self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats

@@ -34,6 +34,16 @@ def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats
 
 
 @kernel
+def _doubled(scores: Floats, doubled: Floats) -> float:
+    """Fills 2 s and returns Σ s²."""
+    squares = 0.0
+    for i in range(scores.shape[0]):
+        squares += scores[i] * scores[i]
+        doubled[i] = 2.0 * scores[i]
+    return squares
+
+
+@kernel
 def _settled(
     shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, gradient: Floats
 ) -> float:
@@ -88,7 +98,8 @@ class Squared:
 
     def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
         """What late feedback needs: 2 s, the first k scores, and Σ s²."""
-        return 2.0 * scores, scores[:k].copy(), float(np.dot(scores, scores))
+        doubled = np.empty(scores.shape[0])
+        return doubled, scores[:k].copy(), _doubled(scores, doubled)
 
     def settle(
         self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats

@@ -33,7 +33,7 @@ class Plain:
 
 
 def learner_of(surrogate, **more):
-    return TopK(6, surrogate, 3, explore=Constant(0.4), step=Constant(0.01), **more)
+    return TopK(6, surrogate, 3, explore=Constant(0.4), step=Constant(0.001), radius=2.0, **more)
 
 
 def heard(round, ranking, k, rng):
@@ -82,7 +82,7 @@ def test_the_step_is_that_of_the_estimated_gradient(surrogate):
         direction, before = np.empty(6), learner.w.copy()
         pull_back(round.X, ranking.order[: len(gradient)], gradient, direction)
         assert learner.learn(round.X, ranking, documents) == pytest.approx(loss, rel=1e-12)
-        assert learner.w == pytest.approx(before - 0.01 * direction, rel=1e-9, abs=1e-12)
+        assert learner.w == pytest.approx(before - 0.001 * direction, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=repr)

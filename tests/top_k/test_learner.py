@@ -115,7 +115,9 @@ def test_the_python_twins_agree():
         assert fast[1:] == slow[1:]
         assert fast[1] or (fast[0] == slow[0]).all()
     X, gradient, drift = rng.normal(size=(5, 4)).astype(np.float32), rng.normal(size=3), rng.normal(size=4)
-    for fast, slow in zip(_gathered(X, np.arange(5), 3, gradient), _gathered.py_func(X, np.arange(5), 3, gradient), strict=True):
+    for fast, slow in zip(
+        _gathered(X, np.arange(5), 3, gradient), _gathered.py_func(X, np.arange(5), 3, gradient), strict=True
+    ):
         assert fast == pytest.approx(slow)
     for adaptive in (False, True):
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5)] for _ in range(2)]
