@@ -171,3 +171,11 @@ async def _refuse(send: Send, refused: Refused) -> int:
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     return await _reply(send, refused.status, answer, headers)
+
+
+class Missing:
+    """The ASGI application of all other paths."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await _refuse(send, Refused(404, "not_found", "there is nothing at this path: see /openapi.json"))
