@@ -306,9 +306,8 @@ class Desk:
     def _learn(self, entry: Entry) -> float:
         if entry.kind == "feedback":
             told = _decode(entry.body)
-            heard = Feedback(
-                np.array([place for place, _, _ in told]), np.array([label for _, label, _ in told], float)
-            )
+            places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
+            heard = Feedback(np.array(places), np.array(labels, float))
             return learn_brief(self.learner, open_round.unpack(self.open[entry.round]).brief(), heard)
         if entry.kind != "full":
             self.start_from(Model.from_bytes(entry.body))
@@ -318,10 +317,9 @@ class Desk:
                 self.open.clear()
             return 0.0
         rows, kept = _decode(entry.body)
-        labels = np.frombuffer(kept).copy()
-        X = np.frombuffer(rows, np.float32).reshape(len(labels), -1).copy()
-        ranking = self.learner.rank(X, entry.round)
-        return self.learner.learn(X, ranking, Feedback(np.arange(len(labels)), labels))
+        grades = np.frombuffer(kept).copy()
+        X = np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy()
+        return self.learner.learn(X, self.learner.rank(X, entry.round), Feedback(np.arange(len(grades)), grades))
 
     def _settle(self, entry: Entry, result: Result, before: Floats | None) -> None:
         self.pending.pop(entry.round, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from inspect import isawaitable
 from time import perf_counter
@@ -21,9 +21,9 @@ from ranktron.service.refusals import Refused
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.types import ErrorAnswer, Trouble
 
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON, BYTES = "application/json", "application/octet-stream"
 _logger = logging.getLogger("ranktron.service")

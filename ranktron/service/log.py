@@ -106,7 +106,7 @@ class Log:
         self._versions[ranker] = version
 
     @property
-    def bytes(self) -> int:
+    def size(self) -> int:
         """How much the log takes on disk."""
         files = (self.folder / f"log.sqlite{ending}" for ending in ("", "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())

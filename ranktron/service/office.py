@@ -241,7 +241,7 @@ class Office:
         desk = self.desk(name)
         age = None if desk.kept_at is None else monotonic() - desk.kept_at
         disk = shutil.disk_usage(self.folder).free
-        return views.dashboard(desk, Health(self.log.ready, disk, age, self.log.bytes, desk.tally.dropped))
+        return views.dashboard(desk, Health(self.log.ready, disk, age, self.log.size, desk.tally.dropped))
 
     # Writing
 
@@ -274,7 +274,11 @@ class Office:
                 else:
                     future.set_exception(unwritten(str(error)))
 
-        self.log.put(Job(do, lambda result: future.done() or future.set_result(result), failed))
+        def done(result: Any) -> None:
+            if not future.done():
+                future.set_result(result)
+
+        self.log.put(Job(do, done, failed))
         return future
 
     def _logged(self, desk: Desk, entry: Entry, answers: int | None = None) -> asyncio.Future[Result]:

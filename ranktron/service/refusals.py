@@ -26,6 +26,4 @@ def gone(number: int) -> Refused:
 
 
 def unwritten(why: str) -> Refused:
-    return Refused(
-        503, "not_written", f"the disk does not take what has to be kept ({why}); nothing was learnt: try again"
-    )
+    return Refused(503, "not_written", f"the disk does not take what has to be kept ({why}); nothing was learnt")

@@ -122,7 +122,7 @@ def _looking(office: Office) -> list[Action]:
             raise Refused(404, "unknown_round", "rounds are whole numbers")
         return office.explain(name, int(round))
 
-    board = "What the page for people shows"
+    board, why = "What the page for people shows", "Why a round was ordered as it was"
     return [
         Action("GET", f"{_ONE}/dashboard", board, "rank", None, t.DashboardAnswer, office.dashboard),
         Action(

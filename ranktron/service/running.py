@@ -21,8 +21,8 @@ def run(folder: str, config: str | None, host: str, port: int) -> None:
     tokens = read_tokens(path)
     if not tokens and not is_loopback(host):
         raise DataError(
-            f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen at "
-            "127.0.0.1"
+            f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
+            "at 127.0.0.1"
         )
     office = Office(folder, settings)
     server = uvicorn.Server(

@@ -83,7 +83,7 @@ def _norm(desk: Desk) -> float | None:
 
 LOG_METRICS: dict[str, tuple[str, Callable[[Log], float]]] = {
     "ranktron_ready": ("1 if what is heard can be kept.", lambda log: log.ready),
-    "ranktron_log_bytes": ("Bytes of the log on disk.", lambda log: log.bytes),
+    "ranktron_log_bytes": ("Bytes of the log on disk.", lambda log: log.size),
     "ranktron_log_waiting": ("Writes that wait for the disk.", lambda log: len(log)),
 }
 RANKER_METRICS: dict[str, tuple[str, str, Callable[[Desk], float | None]]] = {
