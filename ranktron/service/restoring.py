@@ -27,6 +27,7 @@ def snapshot_of(desk: Desk) -> bytes:
     content = {
         "version": desk.version,
         "model": np.frombuffer(desk.model.to_bytes(), np.uint8),
+        "barrier": desk.barrier,
         "refused": desk.refused[-desk.config.remembered :],
         "tally": desk.tally.state(),
     }
@@ -42,13 +43,13 @@ def restored(log: Log, stored: StoredRanker, snapshots: Snapshots, config: Confi
         _take(desk, kept)
     entries = _whole(log, desk)
     rounds = {number: body for number, body in log.rounds(desk.id) if body is not None}
-    desk.open = dict(rounds)
+    desk.open = {number: body for number, body in rounds.items() if number >= desk.barrier}
     for version, body in entries:
         entry = _entry.decode(body)
         if version <= desk.version:
             if entry.kind == "feedback":
                 shown = desk.open.pop(entry.round, None)
-                desk.remember(entry, Result(version not in desk.refused, version), shown)
+                desk.remember(entry, Result(version not in desk.refused, version), shown or rounds.get(entry.round))
         else:
             _replay(desk, entry, version)
     desk.recent.extend(sorted(rounds)[-desk.recent.maxlen :] if desk.recent.maxlen else [])
@@ -59,7 +60,7 @@ def restored(log: Log, stored: StoredRanker, snapshots: Snapshots, config: Confi
 def _take(desk: Desk, kept: Any) -> None:
     desk.start_from(Model.from_bytes(kept["model"].tobytes()))
     desk.version = int(kept["version"])
-    desk.refused = list(kept["refused"])
+    desk.barrier, desk.refused = int(kept["barrier"]), list(kept["refused"])
     desk.tally.restore(kept["tally"])
     desk.note_kept(monotonic())
 
