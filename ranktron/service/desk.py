@@ -185,15 +185,12 @@ class Desk:
         if len({document.id for document in documents}) < m:
             raise Refused(422, "duplicate_document", "two documents have the same id")
         values = bytearray(4 * m * d)
-        try:
-            pack_into(f"{m * d}f", values, 0, *chain.from_iterable(rows))
-        except OverflowError:
-            raise Refused(422, "feature_too_large", "a feature is too large for single precision") from None
+        pack_into(f"{m * d}f", values, 0, *chain.from_iterable(rows))  # much quicker than an array of lists
         X: Matrix = np.frombuffer(values, np.float32).reshape(m, d)
         if self.template.scaler is not None:
             X = self.template.scaler(X, np.array([0, m]))
-            if not np.isfinite(X).all():
-                raise Refused(422, "feature_too_large", "a feature is too large to be scaled")
+        if not np.isfinite(X).all():
+            raise Refused(422, "feature_too_large", "a feature is too large for single precision")
         return X
 
     def _row(self, document: Document) -> list[float]:
