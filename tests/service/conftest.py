@@ -1,7 +1,6 @@
 """A service in the test's own process, and what it takes to talk to it."""
 
 import asyncio
-from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -60,7 +59,23 @@ class Talk:
         return self
 
     def __exit__(self, *error):
-        self.runner.run(self.lifespan.__aexit__(None, None, None))
+        if self.lifespan is not None:
+            self.runner.run(self.lifespan.__aexit__(None, None, None))
+        self.runner.close()
+
+    def written(self):
+        """Waits until all that was asked for is on disk, or was refused by it."""
+
+        async def wait():
+            await self.office._written(lambda _connection: None, patient=True)
+
+        self.runner.run(wait())
+
+    def crash(self):
+        """Ends without a farewell: what waits is written, but there is neither a snapshot nor a last number."""
+        self.written()
+        self.office.log.close()
+        self.lifespan = None
         self.runner.close()
 
     def request(self, method, path, content=b"", **headers):
@@ -106,11 +121,9 @@ class Talk:
         return self.office.desk(name).weights
 
 
-@contextmanager
 def _serving(folder, tokens=None, **settings):
-    """A service that is drained and closed at the end."""
-    with Talk(Office(folder, Config(**settings)), tokens) as talk:
-        yield talk
+    """A service that is drained and closed at the end, unless it crashes."""
+    return Talk(Office(folder, Config(**settings)), tokens)
 
 
 @pytest.fixture
