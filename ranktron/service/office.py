@@ -93,10 +93,10 @@ class Office:
 
     def start(self) -> None:
         """Begins to write, from within the event loop."""
-        loop = asyncio.get_running_loop()
-        self.log.start(loop.call_soon_threadsafe)
         for desk in self.desks.values():
-            self._reserve(desk)
+            desk.reserved = desk.next + RESERVE
+            self.log.write_now(logs.reserve(desk.id, desk.reserved))
+        self.log.start(asyncio.get_running_loop().call_soon_threadsafe)
 
     async def stop(self) -> None:
         """Waits for all that is under way, takes a snapshot of every ranker, and lets go of the folder."""

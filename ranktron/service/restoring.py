@@ -74,15 +74,12 @@ def _whole(log: Log, desk: Desk) -> list[tuple[int, bytes]]:
         desk.cut += 1
         _logger.warning("the last entry of ranker %s, version %d, was damaged and is cut off", desk.name, version)
     whole = [(version, body) for version, body in entries if body is not None]
-    expected = desk.version
+    reached = desk.version
     for version, _ in whole:
-        if version > desk.version:
-            expected += 1
-            if version != expected:
-                break
-    if len(whole) < len(entries) or (whole and whole[-1][0] > expected):
+        reached += version == reached + 1
+    if len(whole) < len(entries) or (whole and whole[-1][0] > reached):
         raise DataError(
-            f"the log of ranker {desk.name!r} is damaged after version {expected}, or the snapshot that it goes on "
+            f"the log of ranker {desk.name!r} is damaged after version {reached}, or the snapshot that it goes on "
             "from is: restore the folder from a copy"
         )
     return whole

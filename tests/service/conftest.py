@@ -54,13 +54,13 @@ class Talk:
         self.runner = asyncio.Runner()
 
     def __enter__(self):
-        self.lifespan = self.app.lifespan_context(self.app)
-        self.runner.run(self.lifespan.__aenter__())
+        self.alive = True
+        self.runner.run(self.office.__aenter__())
         return self
 
     def __exit__(self, *error):
-        if self.lifespan is not None:
-            self.runner.run(self.lifespan.__aexit__(None, None, None))
+        if self.alive:
+            self.runner.run(self.office.stop())
         self.runner.close()
 
     def written(self):
@@ -75,7 +75,7 @@ class Talk:
         """Ends without a farewell: what waits is written, but there is neither a snapshot nor a last number."""
         self.written()
         self.office.log.close()
-        self.lifespan = None
+        self.alive = False
         self.runner.close()
 
     def request(self, method, path, content=b"", **headers):
