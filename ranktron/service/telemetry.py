@@ -112,7 +112,7 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[Desk], float | None]]] = {
         "NDCG@k of shown lists over the labels heard, mean of the last 100 rounds with feedback.",
         lambda d: d.tally.quality if d.tally.heard_rounds else None,
     ),
-    "ranktron_version": ("counter", "Changes of the weights so far.", lambda d: d.version),
+    "ranktron_version": ("gauge", "Changes of the weights so far.", lambda d: d.version),
     "ranktron_weights_norm": ("gauge", "Length of the weight vector.", _norm),
     "ranktron_update_norm": ("gauge", "Length of the last update.", lambda d: d.tally.updates().last),
 }

@@ -21,11 +21,11 @@ def read(*texts):
 
 @given(
     st.lists(st.floats(-1e38, 1e38), min_size=3, max_size=3),
-    st.sampled_from([(", ", ": "), (",", ":"), (" ,\n ", ":")]),
+    st.sampled_from([", ", ",", " ,\n "]),
 )
-def test_any_number_that_python_writes(values, separators):
+def test_any_number_that_python_writes(values, separator):
     wanted = np.array(values).astype(np.float32)
-    given_back = read(json.dumps(values, separators=separators))[0]
+    given_back = read(json.dumps(values, separators=(separator, ":")))[0]
     # a decimal is rounded to single precision at once, not by way of double precision
     assert ((given_back == wanted) | (np.abs(given_back - wanted) <= np.spacing(np.abs(wanted)))).all()
 

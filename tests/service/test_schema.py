@@ -25,7 +25,8 @@ def sent(talk, case):
     """The answer to a generated request."""
     body, headers = b"", {}
     if type(case.body).__name__ != "NotSet":
-        body = case.body if isinstance(case.body, bytes) else msgspec.json.encode(plain(case.body))
+        raw = getattr(case.body, "data", case.body)  # what is not JSON comes wrapped
+        body = raw if isinstance(raw, bytes) else msgspec.json.encode(plain(raw))
         headers["content_type"] = case.media_type or "application/json"
     return talk.request(case.method, case.formatted_path, body, **headers)
 
@@ -57,7 +58,7 @@ def test_no_request_gets_what_the_document_does_not_promise(talk, mode):
         known = {"path_parameters": {"name": "shop"}} if "{name}" in path and method != "DELETE" else {}
 
         @settings(
-            max_examples=30,
+            max_examples=12,
             database=None,
             deadline=None,
             suppress_health_check=list(HealthCheck),
