@@ -42,6 +42,7 @@ def run(folder: str, config: str | None, host: str, port: int) -> None:
             log_level="warning",
             server_header=False,
             timeout_keep_alive=75,
+            limit_concurrency=settings.max_connections,
             timeout_graceful_shutdown=int(settings.request_seconds) + 1,
         )
     )
