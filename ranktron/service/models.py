@@ -37,8 +37,9 @@ def blank_model(definition: Definition, config: Config) -> Model:
         raise Refused(
             422, "not_online", f"{definition.algorithm} does not learn round by round; train it, then POST its model"
         )
-    _check_usable(learner, len(names), config, "bad_parameters")
-    return Model(definition.algorithm, parameters, learner.state(), len(names), feature_names=tuple(names))
+    model = Model(definition.algorithm, parameters, learner.state(), len(names), feature_names=tuple(names))
+    _check_usable(model, config, "bad_parameters")
+    return model
 
 
 def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
@@ -53,17 +54,18 @@ def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
     names = tuple(definition.features)
     if model.feature_names not in (None, names):
         raise Refused(422, "bad_model", "the features of the model have other names than those of the ranker")
-    _check_usable(model.learner(), len(names), config, "bad_model")
+    _check_usable(model, config, "bad_model")
     return replace(model, feature_names=names, record={})
 
 
-def _check_usable(learner: Learner, width: int, config: Config, code: str) -> None:
-    """Lets a learner rank and learn once, so that numbers no kernel can take are found before they are kept."""
-    k = getattr(learner, "k", 1)
+def _check_usable(model: Model, config: Config, code: str) -> None:
+    """Lets a twin rank and learn once, so that numbers no kernel can take are found before they are kept."""
+    twin = model.learner()
+    k = getattr(twin, "k", 1)
     if k > config.max_k:
         raise Refused(422, code, f"k must be at most {config.max_k}, not {k}")
     try:
-        warm(learner, width, k)
+        warm(twin, model.n_features, k)
     except DataError:
         pass  # it knows how to say no
     except (ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:

@@ -80,6 +80,7 @@ BAD_DEFINITIONS = {
     "bad_parameters unknown": {"parameters": {"depth": 3}},
     "bad_parameters algorithm": {"algorithm": "trees"},
     "bad_parameters large": {"parameters": {"k": 1000}},
+    "bad_parameters seed": {"parameters": {"seed": 2**63}},
     "not_online": {"algorithm": "ranksvm"},
     "bad_labels": {"labels": [2, 2]},
     "duplicate_feature": {"features": ["a", "a"]},

@@ -255,7 +255,7 @@ def test_the_configuration_is_checked(tmp_path):
         "max_open = 0": "max_open",
         "max_opened = 3": "max_opened",
         "rate = 'fast'": "rate",
-        "rate =": "line 1",
+        "rate =": "Invalid value",
     }.items():
         file.write_text(text)
         with pytest.raises(DataError, match=complaint):
