@@ -5,10 +5,12 @@ Lists are 100 documents x 50 features. Server and clients share the machine's co
 
 import json
 import multiprocessing
+import os
 import selectors
 import socket
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -85,6 +87,12 @@ class Server:
         self.process.terminate()
         self.process.join()
 
+    @property
+    def busy(self):
+        """Seconds of processor time that the server has had so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
 
 class Client:
     """One connection that keeps asking: `next_request()` gives bytes or None, `heard(body)` takes each answer."""
@@ -145,11 +153,13 @@ def load(clients, seconds=SECONDS):
     return took
 
 
-def rate(port, clients, next_request, seconds=SECONDS):
-    asking = [Client(port, next_request) for _ in range(clients)]
+def rate(server, clients, next_request, seconds=SECONDS):
+    """Requests a second, their latencies, and the server's processor time for each."""
+    asking = [Client(server.port, next_request) for _ in range(clients)]
+    before = server.busy
     took = load(asking, seconds)
     latencies = np.concatenate([client.latencies for client in asking])
-    return len(latencies) / took, latencies
+    return len(latencies) / took, latencies, (server.busy - before) / len(latencies)
 
 
 def make(port, name, **definition):
@@ -191,27 +201,36 @@ def measured():
         def any_of(requests):
             return lambda: requests[int(rng.integers(len(requests)))]
 
-        rate(ours.port, 4, any_of(ranks), 2.0)
-        rate(bare.port, 4, any_of(decodes), 1.0)
-        pairs = [(rate(bare.port, 4, any_of(decodes)), rate(ours.port, 4, any_of(ranks))) for _ in range(REPEATS)]
-        (peer, _), (best, _) = max(pairs, key=lambda pair: pair[1][0] / pair[0][0])
-        yield row("rank, 4 clients: requests a second", best, peer, "at least 0.6", best / peer >= 0.6)
+        rate(ours, 4, any_of(ranks), 2.0)
+        rate(bare, 4, any_of(decodes), 1.0)
+        bares, ranked = zip(
+            *[(rate(bare, 4, any_of(decodes)), rate(ours, 4, any_of(ranks))) for _ in range(REPEATS)], strict=True
+        )
+        best, peer = (max(each[0] for each in runs) for runs in (ranked, bares))
+        yield row(
+            "rank, 4 clients: requests a second, best of several runs", best, peer, "at least 0.6", best / peer >= 0.6
+        )
+        least, peer = (min(each[2] for each in runs) for runs in (ranked, bares))
+        what = "rank, 4 clients: processor time of the server for a request, seconds, best of several runs"
+        yield row(what, least, peer, "ratio at least 0.6", peer / least >= 0.6, peer / least)
 
         feedbacks = []
         for _ in range(REPEATS):
             answerer = Answerer("shop")
             small = [request("/v1/rankers/shop/rank", body(rng, 5)) for _ in range(5)]
             load([Client(ours.port, any_of(small), answerer.heard) for _ in range(8)], SECONDS)
-            count = len(answerer.waiting)
+            count, before = len(answerer.waiting), ours.busy
             asking = [Client(ours.port, answerer.next_request) for _ in range(32)]
-            feedbacks.append(count / load(asking, 60.0))
-        yield row(
-            "feedback on disk, 32 clients: a second", max(feedbacks), None, "at least 3,000", max(feedbacks) >= 3000
-        )
+            feedbacks.append((count / load(asking, 60.0), (ours.busy - before) / count))
+        best = max(each for each, _ in feedbacks)
+        yield row("feedback on disk, 32 clients: a second", best, None, "at least 3,000", best >= 3000)
+        least = min(each for _, each in feedbacks)
+        what = "feedback on disk, 32 clients: processor time of the server for each, seconds"
+        yield row(what, least, None, "at most 1/3,000", least <= 1 / 3000)
 
         tails = []
         for _ in range(REPEATS):
-            _, alone = rate(bare.port, 4, any_of(decodes))
+            _, alone, _ = rate(bare, 4, any_of(decodes))
             answerer = Answerer("shop")
             ranking = [Client(ours.port, any_of(ranks), answerer.heard) for _ in range(4)]
             answering = [Client(ours.port, answerer.next_or(any_of(small))) for _ in range(4)]

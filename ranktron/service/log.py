@@ -23,20 +23,19 @@ from typing import IO, Any, NamedTuple
 from zlib import crc32
 
 from ranktron.errors import DataError
+from ranktron.service.writes import SHIFT, Do, insert, row
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rankers (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, definition BLOB NOT NULL, next INTEGER NOT NULL,
     deleted INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS entries (key INTEGER PRIMARY KEY, round INTEGER, body BLOB NOT NULL, checksum INTEGER);
+CREATE TABLE IF NOT EXISTS entries (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER, round INTEGER);
 CREATE TABLE IF NOT EXISTS rounds (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER);
 """
-_SHIFT = 1 << 40  # a key is a ranker's number times this, plus the version of an entry or the number of a round
 _COMPANY = 0.005  # seconds that an open round waits for others to be written with
 _PAUSE = 0.1  # seconds until a disk that refused is tried again
 _logger = logging.getLogger("ranktron.service")
 
-Do = Callable[[sqlite3.Connection], Any]
 Done = Callable[[Any], None]
 Failed = Callable[[BaseException], None]
 
@@ -48,6 +47,25 @@ class Job:
     do: Do
     done: Done | None = None
     failed: Failed | None = None
+
+
+class KeepRound(NamedTuple):
+    """An open round to keep."""
+
+    ranker: int
+    number: int
+    body: bytes
+    failed: None = None
+
+
+class Append(NamedTuple):
+    """An entry to write, and who is told of its version; `round` is the round that it answers, if any."""
+
+    ranker: int
+    round: int | None
+    body: bytes
+    done: Done
+    failed: Failed
 
 
 class StoredRanker(NamedTuple):
@@ -72,8 +90,8 @@ class Log:
         except BaseException:
             self._lock.close()
             raise
-        self._jobs: deque[Job] = deque()
-        self._again: list[Job] = []
+        self._jobs: deque[Job | KeepRound | Append] = deque()
+        self._again: list[Job | KeepRound | Append] = []
         self._bell: SimpleQueue[bool] = SimpleQueue()  # true: there are jobs; false: there will be no more
         self._rung = self._alarm = False
         self._loop: AbstractEventLoop | None = None
@@ -96,14 +114,14 @@ class Log:
     def _checked(self, table: str, ranker: int) -> Iterator[tuple[int, bytes | None]]:
         query = f"SELECT key, CAST(body AS BLOB), checksum FROM {table} WHERE key >= ? AND key < ? ORDER BY key"
         with _explained(self.folder / "log.sqlite"):
-            rows = self._connection.execute(query, (ranker * _SHIFT, (ranker + 1) * _SHIFT)).fetchall()
+            rows = self._connection.execute(query, (ranker * SHIFT, (ranker + 1) * SHIFT)).fetchall()
         for key, body, checksum in rows:
             whole = isinstance(body, bytes) and crc32(body, key & 0xFFFFFFFF) == checksum
-            yield key - ranker * _SHIFT, body if whole else None
+            yield key - ranker * SHIFT, body if whole else None
 
     def cut(self, ranker: int, version: int) -> None:
         """Takes the last entry away, which is damaged."""
-        key = ranker * _SHIFT + version
+        key = ranker * SHIFT + version
         self.write_now(lambda connection: connection.execute("DELETE FROM entries WHERE key = ?", (key,)))
 
     def write_now(self, do: Do) -> None:
@@ -132,7 +150,7 @@ class Log:
         self._thread = threading.Thread(target=self._write, name="ranktron-log", daemon=True)
         self._thread.start()
 
-    def put(self, job: Job) -> None:
+    def put(self, job: Job | Append) -> None:
         """Takes a job, on the event loop's thread; jobs are done in the order in which they are put."""
         self._jobs.append(job)
         if not self._rung:  # one bell for all that this turn of the loop brings
@@ -140,7 +158,7 @@ class Log:
             assert self._loop is not None
             self._loop.call_soon(self._ring)
 
-    def put_later(self, job: Job) -> None:
+    def put_later(self, job: KeepRound) -> None:
         """Takes a job that nobody waits for: it may wait a few milliseconds for company."""
         self._jobs.append(job)
         if not self._rung and not self._alarm:
@@ -171,7 +189,7 @@ class Log:
             if jobs:
                 self._try(jobs, going)
 
-    def _try(self, jobs: list[Job], going: bool) -> None:
+    def _try(self, jobs: list[Job | KeepRound | Append], going: bool) -> None:
         try:
             told = self._commit(jobs)
         except Exception as error:
@@ -190,12 +208,12 @@ class Log:
         with suppress(RuntimeError):  # the loop has been closed: there is nobody left to tell
             self._loop.call_soon_threadsafe(function, *arguments)
 
-    def _commit(self, jobs: list[Job]) -> list[tuple[Done, Any]]:
+    def _commit(self, jobs: list[Job | KeepRound | Append]) -> list[tuple[Done, Any]]:
         before = dict(self._versions)
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
-            told = [(job.done, job.do(connection)) for job in jobs]
+            told = self._do(connection, jobs)
             connection.execute("COMMIT")
         except BaseException:
             self._versions = before
@@ -204,7 +222,25 @@ class Log:
             raise
         return [(done, result) for done, result in told if done is not None]
 
-    def _fail(self, jobs: list[Job], error: Exception) -> None:
+    def _do(
+        self, connection: sqlite3.Connection, jobs: list[Job | KeepRound | Append]
+    ) -> list[tuple[Done | None, Any]]:
+        told: list[tuple[Done | None, Any]] = []
+        kept = [job for job in jobs if isinstance(job, KeepRound)]
+        insert(connection, "rounds", [row(job.ranker * SHIFT + job.number, job.body) for job in kept])
+        entries = []
+        for job in jobs:
+            if isinstance(job, Append):
+                version = self._versions[job.ranker] = self._versions[job.ranker] + 1
+                answers = None if job.round is None else job.ranker * SHIFT + job.round
+                entries.append((*row(job.ranker * SHIFT + version, job.body), answers))
+                told.append((job.done, version))
+            elif isinstance(job, Job):
+                told.append((job.done, job.do(connection)))
+        insert(connection, "entries", entries)
+        return told
+
+    def _fail(self, jobs: list[Job | KeepRound | Append], error: Exception) -> None:
         if self.ready:
             _logger.error("the log cannot be written: %s", error)
         self.ready = False
@@ -214,19 +250,6 @@ class Log:
                 self._tell(job.failed, error)
 
     # What can be written
-
-    def append(self, ranker: int, round: int | None, body: bytes) -> Do:
-        """An entry; its version is what the job gives. `round` is the round that it answers, if any."""
-
-        def do(connection: sqlite3.Connection) -> int:
-            version = self._versions[ranker] + 1
-            key = ranker * _SHIFT + version
-            row = (key, None if round is None else ranker * _SHIFT + round, body, crc32(body, key & 0xFFFFFFFF))
-            connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", row)
-            self._versions[ranker] = version
-            return version
-
-        return do
 
     def add_ranker(self, name: str, definition: bytes, reserve: int) -> Do:
         """A ranker; gives its number and that of its first round. Rounds of a deleted one of that name count on."""
@@ -243,50 +266,6 @@ class Log:
             return StoredRanker(added.lastrowid, name, definition, first)
 
         return do
-
-
-def keep_round(ranker: int, number: int, body: bytes) -> Do:
-    """An open round."""
-    key = ranker * _SHIFT + number
-    row = (key, body, crc32(body, key & 0xFFFFFFFF))
-    return lambda connection: connection.execute("INSERT OR REPLACE INTO rounds VALUES (?, ?, ?)", row) and None
-
-
-def drop_rounds(ranker: int, numbers: list[int]) -> Do:
-    """Rounds that nobody may answer any more."""
-    keys = [(ranker * _SHIFT + number,) for number in numbers]
-    return lambda connection: connection.executemany("DELETE FROM rounds WHERE key = ?", keys) and None
-
-
-def reserve(ranker: int, next: int) -> Do:
-    """The number that the next round may have after a crash."""
-    return lambda connection: connection.execute("UPDATE rankers SET next = ? WHERE id = ?", (next, ranker)) and None
-
-
-def remove_ranker(ranker: int, next: int) -> Do:
-    """A ranker with all that it has; its name remembers how far its rounds have counted."""
-
-    def do(connection: sqlite3.Connection) -> None:
-        connection.execute("UPDATE rankers SET deleted = 1, next = ? WHERE id = ?", (next, ranker))
-        for table in ("entries", "rounds"):
-            span = (ranker * _SHIFT, (ranker + 1) * _SHIFT)
-            connection.execute(f"DELETE FROM {table} WHERE key >= ? AND key < ?", span)
-
-    return do
-
-
-def prune(ranker: int, settled: int, remembered: int) -> Do:
-    """Rounds that entries up to version `settled` answered, and entries up to version `remembered`."""
-
-    def do(connection: sqlite3.Connection) -> None:
-        base = ranker * _SHIFT
-        connection.execute(
-            "DELETE FROM rounds WHERE key IN (SELECT round FROM entries WHERE key > ? AND key <= ?)",
-            (base, base + settled),
-        )
-        connection.execute("DELETE FROM entries WHERE key > ? AND key <= ?", (base, base + min(remembered, settled)))
-
-    return do
 
 
 def _finish(told: list[tuple[Done, Any]]) -> None:

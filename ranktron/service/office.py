@@ -20,12 +20,11 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.model import Model
-from ranktron.service import log as logs
-from ranktron.service import views
+from ranktron.service import views, writes
 from ranktron.service.config import Config
 from ranktron.service.desk import Desk
-from ranktron.service.entries import Entry, Result
-from ranktron.service.log import Job, Log
+from ranktron.service.entries import Entry, Result, encode
+from ranktron.service.log import Append, Job, KeepRound, Log
 from ranktron.service.models import blank_model, checked_model
 from ranktron.service.refusals import Refused, unknown_ranker, unwritten
 from ranktron.service.restoring import restored, snapshot_of
@@ -55,7 +54,7 @@ from ranktron.service.types import (
 _logger = logging.getLogger("ranktron.service")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _SWEEP = 64  # rounds between two looks at the age of the oldest
-RESERVE = 10_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
+RESERVE = 20_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
 
 
 class Office:
@@ -100,7 +99,7 @@ class Office:
         observed_quality(np.ones(1))  # loads its kernel
         for desk in self.desks.values():
             desk.reserved = desk.next + RESERVE
-            self.log.write_now(logs.reserve(desk.id, desk.reserved))
+            self.log.write_now(writes.reserve(desk.id, desk.reserved))
         self.log.start(asyncio.get_running_loop())
 
     async def stop(self) -> None:
@@ -109,7 +108,7 @@ class Office:
         for desk in self.desks.values():
             if desk.version != desk.kept_version:
                 self._snapshot(desk)
-            self.log.put(Job(logs.reserve(desk.id, desk.next), failed=lambda _error: None))
+            self.log.put(Job(writes.reserve(desk.id, desk.next), failed=lambda _error: None))
         await asyncio.to_thread(self.log.close)
 
     # Rankers
@@ -144,7 +143,7 @@ class Office:
         desk = self.desk(name)
         del self.desks[name]
         try:
-            await self._written(logs.remove_ranker(desk.id, desk.next))
+            await self._written(writes.remove_ranker(desk.id, desk.next))
         except Refused:
             self.desks[name] = desk
             raise
@@ -163,7 +162,7 @@ class Office:
         desk = self.desk(name)
         self._spare_number(desk)
         answer, kept = desk.rank(request)
-        self.log.put_later(Job(logs.keep_round(desk.id, answer.round, kept)))
+        self.log.put_later(KeepRound(desk.id, answer.round, kept))
         if len(desk.open) > self.config.max_open or answer.round % _SWEEP == 0:
             desk.drop()
             self._forget(desk)
@@ -257,7 +256,7 @@ class Office:
     def _spare_number(self, desk: Desk) -> None:
         if desk.next >= desk.reserved:
             raise unwritten("no further rounds can be numbered")
-        if desk.reserved - desk.next < RESERVE // 2 and not desk.reserving:
+        if desk.reserved - desk.next < RESERVE * 3 // 4 and not desk.reserving:
             self._reserve(desk)
 
     def _reserve(self, desk: Desk) -> None:
@@ -267,9 +266,9 @@ class Office:
         def done(_result: object) -> None:
             desk.reserved, desk.reserving = upto, False
 
-        self.log.put(Job(logs.reserve(desk.id, upto), done))
+        self.log.put(Job(writes.reserve(desk.id, upto), done))
 
-    def _written(self, do: logs.Do, *, patient: bool = False) -> asyncio.Future[Any]:
+    def _written(self, do: writes.Do, *, patient: bool = False) -> asyncio.Future[Any]:
         """A future of what a job gives; if the disk refuses, so does the future, unless it is patient."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -309,12 +308,12 @@ class Office:
 
         if answers is not None:
             desk.pending[answers] = (entry, future)
-        self.log.put(Job(self.log.append(desk.id, answers, msgspec.msgpack.encode(entry)), done, failed))
+        self.log.put(Append(desk.id, answers, encode(entry), done, failed))
         return future
 
     def _forget(self, desk: Desk) -> None:
         if desk.forgotten:
-            self.log.put(Job(logs.drop_rounds(desk.id, desk.forgotten)))
+            self.log.put(Job(writes.drop_rounds(desk.id, desk.forgotten)))
             desk.forgotten = []
 
     def _snapshot(self, desk: Desk) -> asyncio.Future[Any]:
@@ -330,6 +329,6 @@ class Office:
                 return
             settled = desk.snapshots.versions()[-2:-1]
             if settled:
-                logs.prune(desk.id, settled[0], version - self.config.remembered)(connection)
+                writes.prune(desk.id, settled[0], version - self.config.remembered)(connection)
 
         return self._written(do, patient=True)
