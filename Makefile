@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test check lint fast crash bench forget clean
+.PHONY: demo test check lint fast crash bench docs forget clean
 
 demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
@@ -33,6 +33,11 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -q -m timed
 	$(BIN)/python -m benchmarks
 
+# the site, without a warning and without the network: open out/docs/index.html
+docs: $(VENV)/installed-docs
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html -d out/trees docs out/docs
+	@echo "make docs: out/docs/index.html"
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip
@@ -41,9 +46,13 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install -q -e '.[all]'
 	touch $@
 
+$(VENV)/installed-docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install -q -e '.[all,docs]'
+	touch $@ $(VENV)/installed
+
 $(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install -q -e '.[dev]'
-	touch $@ $(VENV)/installed
+	touch $@ $(VENV)/installed $(VENV)/installed-docs
 
 # numba does not notice when a kernel in another file changes: this makes it compile everything anew
 forget:
@@ -51,4 +60,4 @@ forget:
 
 clean:
 	rm -rf $(VENV) out build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find ranktron tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find ranktron tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} +

@@ -35,7 +35,11 @@ Frozen = Callable[[Floats], tuple[float, Floats]]
 
 @dataclass(frozen=True)
 class Line:
-    """One statement about a run: what was observed, what it may not exceed, or why nothing is claimed."""
+    """One statement about a run: what was observed, what it may not exceed, or why nothing is claimed.
+
+    >>> Line("mistakes", observed=3.0, bound=8.0).holds
+    True
+    """
 
     statement: str
     observed: float | None = None
@@ -51,7 +55,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a run lost, its constants, and a line for every theorem."""
+    """What a run lost, its constants, and a line for every theorem.
+
+    >>> import ranktron
+    >>> from ranktron.schedule import Schedule
+    >>> from ranktron.training import train
+    >>> lists = ranktron.simulate.Separable().rounds(50)
+    >>> certificate = certify(train("minimax", {}, lists, Schedule(epochs=1)).model, lists)
+    >>> all(line.holds is not False for line in certificate.lines)
+    True
+    """
 
     rounds: int
     mistakes: int

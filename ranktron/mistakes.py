@@ -13,6 +13,8 @@ from ranktron.kernels import grades, kernel
 from ranktron.metrics import Metric
 from ranktron.types import Floats, Integers, Mistake
 
+__all__ = ["Misclassified", "Misordered", "MisorderedBinary", "mistake_of"]
+
 
 @kernel
 def misordered_grades(scores: Floats, codes: Integers, count: int, k: int) -> bool:

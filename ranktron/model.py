@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,12 @@ class Explanation(NamedTuple):
     """Why a list is ordered as it is: scores are sums of contributions, one per feature.
 
     Rows of `contributions` stand in the order of the input; `order` says who is first.
+
+    >>> import ranktron
+    >>> ranker = ranktron.HingePerceptron().fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    >>> explanation = ranker.model_.explain([[1.0, 0.0], [0.0, 1.0]])
+    >>> explanation.order.tolist(), explanation.lead(0).shape
+    ([1, 0], (2,))
     """
 
     order: Integers
@@ -37,6 +44,23 @@ class Explanation(NamedTuple):
         above, below = self.order[position], self.order[position + 1]
         lead: Floats = self.contributions[above] - self.contributions[below]
         return lead
+
+    def deciding(self, position: int) -> list[int]:
+        """The fewest features without which the document at `position` would not lead the one below it.
+
+        >>> parts = np.array([[3.0, 0.0, -1.0], [0.0, 0.5, 0.0]])
+        >>> explanation = Explanation(np.array([0, 1]), parts.sum(axis=1), parts, ("a", "b", "c"))
+        >>> explanation.lead(0), explanation.deciding(0)
+        (array([ 3. , -0.5, -1. ]), [0])
+        """
+        lead = self.lead(position)
+        left, chosen = float(lead.sum()), []
+        for j in np.argsort(-lead, kind="stable").tolist():
+            if left <= 0.0 or lead[j] <= 0.0:
+                break
+            left -= float(lead[j])
+            chosen.append(j)
+        return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +81,17 @@ class Model:
     scaler : Scaler, optional
     record : dict
         How it was trained: what a later run needs to go on exactly where this one stopped.
+
+    Examples
+    --------
+    >>> import ranktron
+    >>> lists = ranktron.simulate.Separable(features=5).rounds(50)
+    >>> ranker = ranktron.HingePerceptron().fit(lists.X, lists.labels, group=np.diff(lists.offsets))
+    >>> model = ranker.model_
+    >>> model.kind, model.names, model.learner().rounds
+    ('hinge', ('1', '2', '3', '4', '5'), 500)
+    >>> Model.from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
+    True
     """
 
     kind: str
@@ -141,6 +176,16 @@ class Model:
             self, kind=FIXED.name, parameters={}, scaler=None, record={}, state={"coef": weights, "constant": constant}
         )
 
+    def export(self, to: str, **options: Any) -> Any:
+        """The model as a file for a search engine, checked: an `Export`; `ranktron.export.export` says which options.
+
+        >>> model = Model("linear", {}, {"coef": np.array([0.5]), "constant": 0.0}, 1, feature_names=("bm25(title)",))
+        >>> model.export("vespa", name="mine").content.decode().splitlines()[0]
+        'rank-profile mine inherits default {'
+        """
+        # Looked up by name, as the builders of algorithms are: what is written for engines stands above the model.
+        return import_module("ranktron.export").export(self, to, **options)
+
     def to_bytes(self) -> bytes:
         """The model file as bytes; the same state gives the same bytes."""
         return archive.pack(
@@ -186,7 +231,15 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Reads a model file."""
+    """Reads a model file.
+
+    >>> import ranktron
+    >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1])
+    >>> path = getfixture("tmp_path") / "my.model"
+    >>> ranker.save(path)
+    >>> load(path).rank([[5.0], [9.0], [7.0]])
+    array([1, 2, 0])
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:

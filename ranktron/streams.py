@@ -20,17 +20,32 @@ def shuffled(rounds: Rounds, seed: int, epoch: int = 0, start: int = 0) -> Itera
 
 
 def each(rounds: Rounds, queries: Integers) -> Iterator[Round]:
-    """Yields some rounds, by their numbers."""
+    """Yields some rounds, by their numbers.
+
+    >>> rounds = Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "c"])
+    >>> [str(round.qid) for round in each(rounds, np.array([2, 0]))]
+    ['c', 'a']
+    """
     for query in queries.tolist():
         yield rounds[query]
 
 
 def repeat(rounds: Iterable[Round], times: int) -> Iterator[Round]:
-    """Yields a finite stream several times over."""
+    """Yields a finite stream several times over.
+
+    >>> rounds = Rounds.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", "b"])
+    >>> [str(round.qid) for round in repeat(rounds, 2)]
+    ['a', 'b', 'a', 'b']
+    """
     for _ in range(times):
         yield from rounds
 
 
 def take(rounds: Iterable[Round], count: int) -> Iterator[Round]:
-    """Yields the first `count` rounds."""
+    """Yields the first `count` rounds.
+
+    >>> rounds = Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "c"])
+    >>> [str(round.qid) for round in take(rounds, 2)]
+    ['a', 'b']
+    """
     return islice(rounds, count)

@@ -64,7 +64,11 @@ def _leads(w: Floats, rounds: Rounds) -> tuple[list[float], list[Integers]]:
 
 
 class Separation(NamedTuple):
-    """The best margin that any unit vector has on a data set, and that vector; margin 0 if none separates it."""
+    """The best margin that any unit vector has on a data set, and that vector; margin 0 if none separates it.
+
+    >>> Separation(0.0, np.zeros(2)).separable
+    False
+    """
 
     margin: float
     ranker: Floats
@@ -109,6 +113,10 @@ def largest_weight_ratio(rounds: Rounds, surrogate: SLAM) -> float:
     """v_max: the largest ratio of two positive weights within a list; 1 for AP.
 
     It depends on the labels alone, as exchanging documents within a grade exchanges their weights.
+
+    >>> from ranktron.metrics import metric
+    >>> largest_weight_ratio(Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 1]), SLAM(metric("ap")))
+    1.0
     """
     ratio = 1.0
     for round in rounds:
@@ -129,12 +137,20 @@ def weight_ratio_limit(grade: float, positions: int) -> float:
 
 
 def slam_constant(positions: int, R: float, v_max: float) -> float:
-    """K = 4 m R² v_max of Theorem 6; with k for m, of Theorem 8."""
+    """K = 4 m R² v_max of Theorem 6; with k for m, of Theorem 8.
+
+    >>> slam_constant(10, 2.0, 1.5)
+    240.0
+    """
     return 4.0 * positions * R * R * v_max
 
 
 def square_root_trick(b: float, c: float) -> float:
-    """The x that x − b√x − c ≤ 0 cannot exceed: b² + c + b√c."""
+    """The x that x − b√x − c ≤ 0 cannot exceed: b² + c + b√c.
+
+    >>> square_root_trick(2.0, 9.0)
+    19.0
+    """
     return b * b + c + b * sqrt(c)
 
 
@@ -175,6 +191,10 @@ def bound_for_any_eta(eta: float, L: float, norm: float, R: float) -> float:
 
 
 def lower_bound(R: float, gamma: float, measure: str = "ndcg") -> float:
-    """What some separable stream costs any deterministic learner (Theorem 9): ⌊R²/γ²⌋ − 1 times a least loss."""
+    """What some separable stream costs any deterministic learner (Theorem 9): ⌊R²/γ²⌋ − 1 times a least loss.
+
+    >>> lower_bound(R=1.0, gamma=0.5, measure="ap")
+    1.5
+    """
     least = 1.0 - 1.0 / log2(3.0) if measure == "ndcg" else 0.5
     return max(0, int(R * R / (gamma * gamma) + 1e-9) - 1) * least

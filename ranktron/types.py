@@ -16,7 +16,11 @@ Integers = npt.NDArray[np.int64]
 
 
 class Round(NamedTuple):
-    """One query's list: a row of features and a label for each document."""
+    """One query's list: a row of features and a label for each document.
+
+    >>> Round(np.array([[0.5, 1.0], [0.0, 3.0]], np.float32), np.array([2.0, 0.0]), "7").labels
+    array([2., 0.])
+    """
 
     X: Matrix
     labels: Floats
@@ -28,6 +32,10 @@ class Ranking(NamedTuple):
 
     `propensities` says how likely the first documents were to be among the first, each alone or each two together; None
     unless the learner explores.
+
+    >>> ranking = Ranking(order=np.array([1, 0]), scores=np.array([0.2, 0.9]), number=0)
+    >>> ranking.scores[ranking.order]
+    array([0.9, 0.2])
     """
 
     order: Integers
@@ -38,14 +46,26 @@ class Ranking(NamedTuple):
 
 
 class Feedback(NamedTuple):
-    """What came back: the labels of some documents of the list. A document not in `items` was not observed."""
+    """What came back: the labels of some documents of the list. A document not in `items` was not observed.
+
+    >>> heard = Feedback(items=np.array([2]), labels=np.array([1.0]))  # of three documents, one was judged
+    >>> dict(zip(heard.items.tolist(), heard.labels.tolist()))
+    {2: 1.0}
+    """
 
     items: Integers
     labels: Floats
 
 
 class Turn(NamedTuple):
-    """One round of play, from the ranking that was shown to the loss that was learnt from it."""
+    """One round of play, from the ranking that was shown to the loss that was learnt from it.
+
+    >>> import ranktron
+    >>> learner = ranktron.learners.hinge_perceptron(n_features=20)
+    >>> turns = ranktron.play(learner, ranktron.simulate.Separable().rounds(5), ranktron.feedback.full, ["mrr"])
+    >>> [turn.number for turn in turns]
+    [0, 1, 2, 3, 4]
+    """
 
     number: int
     ranking: Ranking
@@ -55,19 +75,38 @@ class Turn(NamedTuple):
 
 
 class Surrogate(Protocol):
-    """A loss in score space, with its (sub)gradient: it knows scores and labels, not features."""
+    """A loss in score space, with its (sub)gradient: it knows scores and labels, not features.
+
+    >>> def squared(scores, labels):
+    ...     return float(((scores - labels) ** 2).sum()), 2.0 * (scores - labels)
+    >>> surrogate: Surrogate = squared
+    >>> surrogate(np.array([1.0, 0.0]), np.array([1.0, 2.0]))
+    (4.0, array([ 0., -4.]))
+    """
 
     def __call__(self, scores: Floats, labels: Floats, /) -> tuple[float, Floats]: ...
 
 
 class Mistake(Protocol):
-    """Decides from scores and labels whether a round was a mistake, under the worst tie-breaking."""
+    """Decides from scores and labels whether a round was a mistake, under the worst tie-breaking.
+
+    >>> from ranktron.mistakes import Misordered
+    >>> rule: Mistake = Misordered()
+    >>> rule(np.array([1.0, 1.0]), np.array([1.0, 0.0]))  # a tie is broken against the learner
+    True
+    """
 
     def __call__(self, scores: Floats, labels: Floats, /) -> bool: ...
 
 
 class Step(Protocol):
-    """The step size of round number `number` (from 0)."""
+    """The step size of round number `number` (from 0).
+
+    >>> from ranktron.steps import InversePower
+    >>> step: Step = InversePower(1.0, 0.5)
+    >>> step(0), step(3)
+    (1.0, 0.5)
+    """
 
     def __call__(self, number: int, /) -> float: ...
 
@@ -82,6 +121,15 @@ class Learner(Protocol):
     `scores` are those of the current weights, which `rank` shows; `predict` gives those to serve after training (they
     differ where a learner averages). `hears` says what the learner gets to hear when its feedback is simulated from
     labels. `state` and `restore` carry everything learnt, `rounds` included.
+
+    >>> import ranktron
+    >>> learner: Learner = ranktron.learners.hinge_perceptron(n_features=2)
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)
+    >>> ranking = learner.rank(X, learner.rounds)
+    >>> learner.learn(X, ranking, Feedback(np.array([0, 1]), np.array([0.0, 1.0])))
+    1.0
+    >>> learner.rank(X, learner.rounds).order.tolist()
+    [1, 0]
     """
 
     rounds: int

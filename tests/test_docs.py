@@ -1,106 +1,237 @@
 """Documentation cannot rot: its code runs, its tables are made from the code, its links lead somewhere."""
 
-import configparser
 import doctest
+import inspect
+import json
 import re
 import shlex
+import shutil
+import sys
 from pathlib import Path
-from typing import get_type_hints
-from unittest.mock import Mock
 
-import msgspec
+import click
 import pytest
 
-from ranktron.algorithms import ALGORITHMS
 from ranktron.cli import main
-from ranktron.service.config import Config
-from ranktron.service.routes import actions
-from ranktron.service.telemetry import LOG_METRICS, RANKER_METRICS, REQUEST_METRICS
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+import made  # noqa: E402
+
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
-
-def algorithms_table():
-    lines = ["| class | command line | what it does | paper |", "|---|---|---|---|"]
-    lines += [f"| `{a.estimator}` | `{a.name}` | {a.summary} | {a.paper or '–'} |" for a in ALGORITHMS.values()]
-    return "\n".join(lines)
-
-
-def layers_list():
-    config = configparser.ConfigParser()
-    config.read(ROOT / ".importlinter")
-    layers = config["importlinter:contract:layers"]["layers"].split("\n")
-    return "```\n" + "\n".join(layer.strip() for layer in layers if layer.strip()) + "\n```"
-
-
-def routes_table():
-    office, telemetry = Mock(), Mock()
-    lines = ["| | | scope | |", "|---|---|---|---|"]
-    for a in actions(office, telemetry):
-        lines += [f"| `{a.method}` | `{a.path}` | {a.scope or 'none'} | {a.summary} |"]
-    return "\n".join(lines)
-
-
-def settings_table():
-    lines = ["| setting | default | what it is |", "|---|---|---|"]
-    hints = get_type_hints(Config, include_extras=True)
-    for each in msgspec.structs.fields(Config):
-        text = next(part.description for part in hints[each.name].__metadata__ if part.description)
-        lines.append(f"| `{each.name}` | `{getattr(Config(), each.name)!r}` | {text} |")
-    return "\n".join(lines)
-
-
-def metrics_table():
-    lines = ["| metric | what it is |", "|---|---|"]
-    lines += [f"| `{name}` | {text} |" for name, (_, text) in REQUEST_METRICS.items()]
-    lines += [f"| `{name}` | {text} |" for name, (text, _) in LOG_METRICS.items()]
-    lines += [f'| `{name}{{ranker="..."}}` | {text} |' for name, (_, text, _) in RANKER_METRICS.items()]
-    return "\n".join(lines)
-
+# Blocks that are run: Python with prompts, `ranktron` commands, commands with what they print. Others only show.
+RUN = {"python", "bash", "console"}
+SHOWN = {"text", "sh", "json", "toml", "yaml", "xml", "http", "html", "javascript", "css"}
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 MADE = {
-    ("README.md", "algorithms"): algorithms_table,
-    ("docs/architecture.md", "layers"): layers_list,
-    ("docs/serving.md", "routes"): routes_table,
-    ("docs/serving.md", "settings"): settings_table,
-    ("docs/serving.md", "metrics"): metrics_table,
+    ("README.md", "algorithms"): made.algorithms,
+    ("docs/architecture.md", "layers"): made.layers,
+    ("docs/index.md", "contents"): made.contents,
+    ("docs/commands.md", "commands"): made.command_reference,
+    ("docs/commands.md", "parameters"): made.algorithm_reference,
+    ("docs/api/index.md", "rooms"): made.room_index,
 }
+
+
+def blocks(page):
+    """(language, text) of every fenced block of a page."""
+    return re.findall(r"^```(\S*)[^\n]*\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def same(path, wanted, request):
+    """Whether a file is what the code says; with --write-docs it is made so."""
+    if request.config.getoption("--write-docs"):
+        path.write_text(wanted, encoding="utf-8")
+    written = path.read_text(encoding="utf-8") if path.exists() else ""
+    assert written == wanted, "run: python -m pytest tests/test_docs.py --write-docs"
 
 
 @pytest.mark.parametrize(("page", "name"), MADE)
 def test_tables_are_made_from_the_code(page, name, request):
     path = ROOT / page
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     wanted = f"<!-- {name} -->\n{MADE[page, name]()}\n<!-- /{name} -->"
-    made = re.sub(rf"<!-- {name} -->\n.*?<!-- /{name} -->", lambda _: wanted, text, flags=re.DOTALL)
+    assert f"<!-- {name} -->\n" in text
+    same(path, re.sub(rf"<!-- {name} -->\n.*?<!-- /{name} -->", lambda _: wanted, text, flags=re.DOTALL), request)
+
+
+def test_the_picture_of_all_learners_is_drawn_from_the_results(request):
+    if not made.RESULTS.exists():
+        pytest.skip("the results of all learners are not in this tree")
     if request.config.getoption("--write-docs"):
-        path.write_text(made)
-    assert path.read_text() == made, "run: python -m pytest tests/test_docs.py --write-docs"
+        made.draw_choice()
+    drawn = made.CHOICE.read_text(encoding="utf-8")
+    for rows in json.loads(made.RESULTS.read_text(encoding="utf-8"))["sets"].values():
+        assert all(f">{row['name']}<" in drawn for row in rows), "run: python -m pytest tests/test_docs.py --write-docs"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_examples_run(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", made.rooms())
+def test_every_public_name_is_on_a_page(page, request):
+    same(ROOT / "docs" / "api" / f"{page}.md", made.room_page(page), request)
+
+
+def test_there_are_no_pages_of_modules_that_are_gone():
+    assert {path.stem for path in (ROOT / "docs" / "api").glob("*.md")} == {"index", *made.rooms()}
+
+
+NAMES = sorted({made.told_at(name) for names in made.rooms().values() for name in names})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_has_an_example(name):
+    thing = made.found(name)
+    if inspect.isclass(thing) or callable(thing):
+        told = thing.__doc__ or ""
+        assert told.strip(), f"{name} has no docstring"
+        assert ">>>" in told, f"the docstring of {name} has no example"
+
+
+@every_page
+def test_every_block_is_run_or_says_that_it_is_not(page):
+    fences = re.findall(r"^\s*```", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(fences) == 2 * len(blocks(page)), "a fence is indented or not closed: its block would not be checked"
+    for language, text in blocks(page):
+        assert language in RUN | SHOWN, (
+            f"a block of {page.name} is called {language!r}: it is not known how to check it"
+        )
+        assert language != "python" or ">>>" in text, f"Python without prompts is not run: {text[:80]}"
+
+
+def run(line):
+    """Runs one line of a block."""
+    program, *arguments = shlex.split(line, comments=True) or ["ranktron", "--version"]
+    assert program == "ranktron", f"only ranktron commands are run: {line}"
+    with pytest.raises(SystemExit) as exit:
+        main(arguments)
+    assert exit.value.code == 0, line
+
+
+@every_page
+def test_blocks_run_in_order(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    result = doctest.testfile(str(page), module_relative=False, optionflags=flags, encoding="utf-8")
-    assert result.failed == 0
+    monkeypatch.setenv("COLUMNS", "100")
+    parser, runner, known = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=FLAGS), {}
+    for language, text in blocks(page):
+        if language == "python":
+            example = parser.get_doctest(text, known, page.name, str(page), None)
+            runner.run(example, clear_globs=False)
+            known = example.globs
+            assert runner.failures == 0, capsys.readouterr().out
+        elif language == "bash":
+            for line in text.replace("\\\n", " ").splitlines():
+                run(line)
+        elif language == "console":
+            for line, wanted in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, flags=re.MULTILINE):
+                capsys.readouterr()
+                run(line)
+                printed = capsys.readouterr().out
+                assert doctest.OutputChecker().check_output(wanted, printed, FLAGS), f"{line} printed\n{printed}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_run(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for block in re.findall(r"```bash\n(.*?)```", page.read_text(), flags=re.DOTALL):
-        for line in block.splitlines():
-            program, *arguments = shlex.split(line, comments=True) or ["ranktron", "--version"]
-            assert program == "ranktron", f"{page.name}: only ranktron commands are run: {line}"
-            with pytest.raises(SystemExit) as exit:
-                main(arguments)
-            assert exit.value.code == 0, line
+@every_page
+def test_commands_and_options_that_pages_show_exist(page):
+    known = made.commands()
+    inline = re.findall(r"`(ranktron [^`]*)`", page.read_text(encoding="utf-8"))
+    shown = [text for language, text in blocks(page) if language in {"sh", "text", "bash", "console"}]
+    for line in "\n".join([*inline, *shown]).replace("\\\n", " ").splitlines():
+        words = line.removeprefix("$ ").split()
+        if words[:1] != ["ranktron"] or len(words) == 1 or words[1].startswith(("-", "[")) or words[1] == "COMMAND":
+            continue
+        name = next((n for n in (" ".join(words[1:3]), words[1]) if n in known), None)
+        assert name, f"{page.name} shows a command that does not exist: {line}"
+        options = {
+            option for parameter in known[name].params for option in [*parameter.opts, *parameter.secondary_opts]
+        }
+        for word in re.findall(r"(?<![\w-])--[a-z-]+", line):
+            assert word in options | {"--help"}, f"{page.name} shows an option that does not exist: {line}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("name", made.commands())
+def test_every_command_and_option_says_what_it_does(name):
+    command = made.commands()[name]
+    assert command.help
+    assert f"ranktron {name}" in made.example(command), f"the help of {name} has no example"
+    section = (
+        (ROOT / "docs" / "commands.md").read_text(encoding="utf-8").partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    )
+    assert made.example(command) in section
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            assert parameter.help, f"{name} {parameter.opts[0]} has no help"
+            assert all(f"`{option}`" in section for option in [*parameter.opts, *parameter.secondary_opts])
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """A folder with the files that the examples of the commands speak of."""
+    folder = tmp_path_factory.mktemp("examples")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for number in (1, 2):
+            Path(f"OHSUMED/Fold{number}").mkdir(parents=True)
+        Path("DIR").mkdir()
+        parts = [f"OHSUMED/Fold{number}/{part}.txt" for number in (1, 2) for part in ("train", "vali", "test")]
+        for skip, name in enumerate(["train.txt", "vali.txt", "test.txt", *parts]):
+            first = 0 if name == "test.txt" else 50 * (skip + 1)  # test.txt has a query 42
+            run(f"ranktron simulate separable {name} --queries {50 if '/' not in name else 8} --skip {first}")
+        run("ranktron train train.txt --epochs 1 --model my.model")
+        for name in ("ours.txt", "theirs.txt"):
+            run(f"ranktron rank my.model test.txt -o {name}")
+    return folder
+
+
+NOT_RUN = {
+    "serve": "it does not end",
+    "push": "it needs a search engine",
+    "reproduce": "it takes minutes",
+    "datasets": "it needs the data",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in made.commands() if name not in NOT_RUN])
+def test_the_example_of_every_command_runs(name, workplace, tmp_path, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(workplace, tmp_path / "here"))
+    for line in made.example(made.commands()[name]).replace("\\\n", " ").splitlines():
+        run(line)
+
+
+def anchors(page):
+    """The fragments of a page, as code hosts make them from its headings."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = []
+    for heading in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE):
+        heading = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading).replace("`", "").strip().lower()
+        slug = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
+        found.append(slug if slug not in found else f"{slug}-{found.count(slug)}")
+    return set(found)
+
+
+@every_page
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
-        if not target.startswith("http"):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)\s]+)", re.sub(r"`[^`\n]*`", "", text)):
+        file, _, fragment = target.partition("#")
+        if not target.startswith(("http:", "https:")):
+            path = page.parent / file if file else page
+            assert path.exists(), f"{page.name} links to {target}"
+            assert not fragment or fragment in anchors(path), f"{page.name} links to {target}"
+
+
+@every_page
+def test_rows_of_tables_have_as_many_cells_as_their_heads(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        sizes = {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}
+        assert len(sizes) == 1, f"a | inside a cell is written \\|: {table[:200]}"
+
+
+HEADINGS = ["What it says", "Which class", "What we corrected", "What came out"]
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/papers/*.md")), ids=lambda page: page.stem)
+def test_pages_of_papers_answer_the_same_questions(page):
+    headings = re.findall(r"^## (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert [heading for heading in headings if heading in HEADINGS] == HEADINGS

@@ -94,7 +94,14 @@ def _draw(path: str, model: str, rounds: Any, scores: Any, feature_scores: Any, 
     show_default=True,
     help="Paired test between any two runs, two-tailed.",
 )
-@click.option("--format", "style", type=click.Choice(["text", "markdown", "latex"]), default="text", show_default=True)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "markdown", "latex"]),
+    default="text",
+    show_default=True,
+    help="Form of the table.",
+)
 @metrics_option("ndcg@10,map")
 @null_option
 @as_json

@@ -61,7 +61,15 @@ def from_table(name: str) -> Callable[[R], R]:
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
-    """Fits, scores, ranks and saves: everything but the algorithm."""
+    """Fits, scores, ranks and saves: everything but the algorithm.
+
+    >>> from ranktron.estimators import RankSVM
+    >>> ranker = RankSVM().fit([[1.0], [3.0], [2.0]], [0, 2, 1])
+    >>> ranker.predict([[1.0], [5.0]]).shape, ranker.rank([[1.0], [5.0]])
+    ((2,), array([1, 0]))
+    >>> ranker.score([[1.0], [3.0]], [0, 1])
+    1.0
+    """
 
     __metadata_request__fit: ClassVar = {"qid": True}
     __metadata_request__predict: ClassVar = {"qid": True}
@@ -181,7 +189,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
 
 class OnlineRanker(Ranker):
-    """A ranker that can go on learning: fitting is playing."""
+    """A ranker that can go on learning: fitting is playing.
+
+    >>> from ranktron.estimators import HingePerceptron
+    >>> ranker = HingePerceptron()
+    >>> for X, y in [([[1.0], [3.0]], [0, 1]), ([[2.0], [1.0]], [1, 0])]:
+    ...     _ = ranker.partial_fit(X, y)
+    >>> ranker.learner_.rounds, ranker.rank([[1.0], [5.0]])
+    (2, array([1, 0]))
+    """
 
     __metadata_request__partial_fit: ClassVar = {"qid": True}
 

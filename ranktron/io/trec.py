@@ -38,7 +38,13 @@ def read_qrels(path: str | Path) -> Grades:
 
 
 def write_qrels(qrels: Mapping[str, Mapping[str, int]], path: str | Path) -> None:
-    """Writes judgements, `query 0 document grade` on each line."""
+    """Writes judgements, `query 0 document grade` on each line.
+
+    >>> path = getfixture("tmp_path") / "qrels"
+    >>> write_qrels({"q1": {"d1": 2}}, path)
+    >>> path.read_text()
+    'q1 0 d1 2\\n'
+    """
     with compressing(Path(path)) as file:
         for query, documents in qrels.items():
             for document, grade in documents.items():
@@ -71,7 +77,13 @@ def read_run(path: str | Path) -> Values:
 
 
 def write_run(run: Mapping[str, Mapping[str, float]], path: str | Path, tag: str = "ranktron") -> None:
-    """Writes a ranking, best first; equal scores as TREC orders them, by document id descending."""
+    """Writes a ranking, best first; equal scores as TREC orders them, by document id descending.
+
+    >>> path = getfixture("tmp_path") / "run"
+    >>> write_run({"q1": {"d1": 0.5}}, path, tag="mine")
+    >>> path.read_text()
+    'q1 Q0 d1 1 0.5 mine\\n'
+    """
     with compressing(Path(path)) as file:
         for query, documents in run.items():
             ordered = sorted(documents.items(), key=lambda item: (item[1], item[0]), reverse=True)

@@ -81,7 +81,16 @@ class Readout(Protocol):
 
 @dataclass(frozen=True)
 class Last:
-    """The last hypothesis."""
+    """The last hypothesis.
+
+    >>> from ranktron import Feedback
+    >>> from ranktron.learners import Pairwise
+    >>> learner = Pairwise(n_features=1, readout=Last())
+    >>> X = np.array([[1.0], [3.0]], np.float32)
+    >>> _ = learner.learn(X, learner.rank(X, 0), Feedback(np.array([0, 1]), np.array([0.0, 1.0])))
+    >>> learner.coef
+    array([2.])
+    """
 
     size: int = 1
     by_list: bool = False
@@ -93,7 +102,12 @@ class Last:
 
 @dataclass(frozen=True)
 class Average:
-    """The mean of all hypotheses, each weighted by its success counter: 1/Z Σ c_i wⁱ (COMMITTEE, Table 1)."""
+    """The mean of all hypotheses, each weighted by its success counter: 1/Z Σ c_i wⁱ (COMMITTEE, Table 1).
+
+    >>> from ranktron.learners import pairwise_perceptron
+    >>> pairwise_perceptron(3, output="average").readout
+    Average(size=1, by_list=False, measured=False)
+    """
 
     size: int = 1
     by_list: bool = False
@@ -119,6 +133,12 @@ class Committee:
         What a member weighs: its value on held-out lists (its counter where there were none), its counter, the same.
     subcommittee : int >= 0
         Combine only that many, the best on held-out lists (by counter where there were none); 0: all.
+
+    Examples
+    --------
+    >>> from ranktron.learners import committee_perceptron
+    >>> committee_perceptron(3, size=10, combine="borda").readout
+    Committee(size=10, combine='borda', weights='metric', subcommittee=0)
     """
 
     size: int = 30

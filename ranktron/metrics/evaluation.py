@@ -34,6 +34,13 @@ class Evaluation:
     qids : array
     empty_queries : int
         How many queries had no relevant document; what they count is up to each metric's convention.
+
+    Examples
+    --------
+    >>> rounds = Rounds.from_arrays([[1.0]] * 4, [1, 0, 0, 1], group=[2, 2])
+    >>> evaluation = evaluate([2, 1, 2, 1], rounds, ["mrr", "ndcg@1"])
+    >>> evaluation.means, evaluation.per_query["mrr"]
+    ({'mrr': 0.75, 'ndcg@1': 0.5}, array([1. , 0.5]))
     """
 
     means: Mapping[str, float]

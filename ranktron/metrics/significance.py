@@ -139,6 +139,16 @@ class Comparison:
     beats : {system: {metric: tuple of systems}}
     note : str
         Test, tails, level and correction, in words.
+
+    Examples
+    --------
+    >>> from ranktron.metrics import evaluate
+    >>> from ranktron.rounds import Rounds
+    >>> rounds = Rounds.from_arrays([[1.0]] * 40, [1, 0] * 20, group=[2] * 20)
+    >>> systems = {"right": evaluate([2, 1] * 20, rounds, "mrr"), "wrong": evaluate([1, 2] * 20, rounds, "mrr")}
+    >>> table = compare(systems, test="permutation")
+    >>> table.means["right"]["mrr"], table.marks("right", "mrr"), table.letters["wrong"]
+    (1.0, 'b', 'b')
     """
 
     systems: tuple[str, ...]

@@ -19,7 +19,15 @@ from ranktron.types import Floats, State, Step
 
 
 class Mistake(NamedTuple):
-    """One round with a loss: all that the bounds speak of. `correct` is the round's own σ_y, frozen."""
+    """One round with a loss: all that the bounds speak of. `correct` is the round's own σ_y, frozen.
+
+    >>> from ranktron.predtron import multiclass
+    >>> learner = Predtron(multiclass(3), shape=(3, 2))
+    >>> x = np.array([1.0, 2.0])
+    >>> mistake = learner.learn(x, learner.scores(x), label=1)
+    >>> mistake.number, mistake.loss, mistake.correct
+    (0, 1.0, 1)
+    """
 
     number: int
     X: Floats

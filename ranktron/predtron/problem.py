@@ -29,6 +29,11 @@ class Problem(Protocol):
     outside the label space and gives the others in the form that the parts take. `correct` is the σ_y of the round,
     a prediction without loss; among several it may choose by the scores. `rival` is the best of the predictions
     with a loss, None where there is none.
+
+    >>> from ranktron.predtron import ordinal
+    >>> problem: Problem = ordinal(5)
+    >>> problem.loss(1, 4), problem.largest
+    (3.0, 4.0)
     """
 
     @property

@@ -1,0 +1,279 @@
+"""What the pages take from the code: navigation, the command-line reference, the tables of public names.
+
+`python -m pytest tests/test_docs.py --write-docs` writes it into the pages; the same test fails while they differ. The
+site (`conf.py`) uses the navigation too.
+"""
+
+from __future__ import annotations
+
+import configparser
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+import ranktron
+from ranktron.algorithms import ALGORITHMS
+from ranktron.cli.main import cli
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+
+# The order of the pages. One that is not named here stands at the end of the guides.
+GROUPS = {
+    "Start": ["start", "tutorial", "choosing"],
+    "Guides": ["data", "estimators", "metrics", "nonlinear", "explain", "export", "serving", "demo"],
+    "Nouns": [
+        *("nouns/rounds", "nouns/ranking", "nouns/feedback", "nouns/surrogate"),
+        *("nouns/learner", "nouns/metric", "nouns/model", "nouns/play"),
+    ],
+    "Papers": ["papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"],
+    "Reference": ["commands", "api/index"],
+    "Measured": ["benchmarks", "claims", "reproduce"],
+    "Project": ["architecture", "contributing", "changelog"],
+}
+
+# Modules that are public besides the names and rooms of `ranktron` itself.
+FURTHER = ("types", "checks", "theory", "certificates")
+
+
+def navigation() -> dict[str, list[str]]:
+    """The pages that exist, by group; those of the programming reference are under its own index."""
+    found = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
+    found = {page for page in found if page != "index" and not page.startswith("api/")} | {"api/index"}
+    named = {page for pages in GROUPS.values() for page in pages}
+    groups = {group: [page for page in pages if page in found] for group, pages in GROUPS.items()}
+    groups["Guides"] += sorted(page for page in found - named if not page.startswith("papers/"))
+    groups["Papers"] += sorted(page for page in found - named if page.startswith("papers/"))
+    return groups
+
+
+def title(page: str) -> str:
+    """The first heading of a page."""
+    return (DOCS / f"{page}.md").read_text(encoding="utf-8").partition("# ")[2].partition("\n")[0]
+
+
+def contents() -> str:
+    """The navigation as lists of links."""
+    groups = navigation().items()
+    return "\n\n".join(
+        "\n".join([f"**{group}**", "", *(f"- [{title(page)}]({page}.md)" for page in pages)]) for group, pages in groups
+    )
+
+
+def algorithms() -> str:
+    """One row for each algorithm of the command line."""
+    lines = ["| class | command line | what it does | paper |", "|---|---|---|---|"]
+    lines += [f"| `{a.estimator}` | `{a.name}` | {a.summary} | {a.paper or '–'} |" for a in ALGORITHMS.values()]
+    return "\n".join(lines)
+
+
+def layers() -> str:
+    """The rooms of the library, as the import contract has them."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / ".importlinter")
+    listed = config["importlinter:contract:layers"]["layers"].split("\n")
+    return "```text\n" + "\n".join(layer.strip() for layer in listed if layer.strip()) + "\n```"
+
+
+def commands() -> dict[str, click.Command]:
+    """Every command by its name, those of groups as `group command`."""
+    return dict(_commands(cli, click.Context(cli), ""))
+
+
+def _commands(group: click.Group, context: click.Context, before: str) -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, name
+        if isinstance(command, click.Group):
+            yield from _commands(command, context, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
+
+
+def example(command: click.Command) -> str:
+    """The example in the help of a command."""
+    found = re.search(r"Examples?:\s+(ranktron .*)", inspect.cleandoc(command.help or ""), flags=re.DOTALL)
+    return found[1].strip() if found else ""
+
+
+def command_reference() -> str:
+    """A section for each command: what it does, its example, its arguments and options."""
+    listed = commands()
+    rows = [f"| [`{name}`](#{name.replace(' ', '-')}) | {_first(c.help or '')} |" for name, c in listed.items()]
+    table = "\n".join(["| command | what it does |", "|---|---|", *rows])
+    return "\n\n".join([table, *(_section(name, command) for name, command in listed.items())])
+
+
+def _section(name: str, command: click.Command) -> str:
+    context = click.Context(command, info_name=f"ranktron {name}")
+    told = re.split(r"Examples?:\s+ranktron ", inspect.cleandoc(command.help or ""))[0]
+    told = "\n\n".join(_paragraph(text) for text in told.strip().split("\n\n"))
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    parts = [f"## {name}", told, f"```text\n{usage}\n```"]
+    if example(command):
+        parts.append(f"For example:\n\n```sh\n{example(command)}\n```")
+    rows = [_option(p, context) for p in command.params if isinstance(p, click.Option) and not p.hidden]
+    parts.append("\n".join(["| option | default | what it does |", "|---|---|---|", *rows]))
+    return "\n\n".join(parts)
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph of a help text; one that keeps its lines (a `\\b` before it) is a block of text."""
+    return f"```text\n{inspect.cleandoc(text[1:])}\n```" if text.startswith("\b") else _escaped(text)
+
+
+def _option(option: click.Option, context: click.Context) -> str:
+    names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
+    default = "**required**" if option.required else _default(option)
+    told = _escaped(re.sub(r"\s*\[default: .*?\]", "", option.help or "").strip())
+    told = told[:1].upper() + told[1:] + ("" if told.endswith(".") else ".")
+    several = " May be given several times." if option.multiple else ""
+    return f"| {' '.join([names, *_value(option, context)])} | {default} | {told}{several} |"
+
+
+def _value(option: click.Option, context: click.Context) -> list[str]:
+    """What has to follow an option, if anything: a choice, or a word for the kind of value and what limits it."""
+    if option.is_flag:
+        return []
+    if isinstance(option.type, click.Choice):
+        return [", ".join(f"`{choice}`" for choice in option.type.choices)]
+    if isinstance(option.type, click.IntRange | click.FloatRange) and option.metavar is None:
+        kind = "INTEGER" if isinstance(option.type, click.IntRange) else "NUMBER"
+        return ["`" + re.sub(r"[<>]=?", r" \g<0> ", option.type._describe_range()).replace("x", kind) + "`"]
+    return [f"`{option.make_metavar(context).strip('[]{}')}`"]
+
+
+def _default(option: click.Option) -> str:
+    stated = re.search(r"\[default: (.*?)\]", option.help or "")
+    if stated:
+        return f"`{stated[1]}`"
+    given = option.to_info_dict()["default"]
+    if option.secondary_opts and given is not None:
+        return f"`{(option.opts if given else option.secondary_opts)[0].lstrip('-')}`"
+    return "–" if option.is_flag or option.multiple or given is None else f"`{given}`"
+
+
+def algorithm_reference() -> str:
+    """The parameters of each algorithm."""
+    return "\n\n".join(_parameters(algorithm) for algorithm in ALGORITHMS.values())
+
+
+def _parameters(algorithm: Any) -> str:
+    rows = [f"| `{p.name}` | `{str(p.default).lower()}` | {_escaped(p.help)} |" for p in algorithm.parameters]
+    table = "\n".join(["| parameter | default | what it is |", "|---|---|---|", *rows])
+    what = algorithm.summary[0].upper() + algorithm.summary[1:]
+    return f"### {algorithm.name} (`{algorithm.estimator}`)\n\n{what}.\n\n{table}"
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("|", "\\|").replace("*", "\\*").replace("<", "\\<")
+    return re.sub(r"(?<![`\w-])--[a-z][a-z-]*", r"`\g<0>`", text)  # an option is code
+
+
+@cache
+def rooms() -> dict[str, list[str]]:
+    """The pages of the programming reference, and the full names that each documents."""
+    estimators = set(import_module("ranktron.estimators").__all__)
+    own = [n for n in ranktron.__all__ if n not in estimators and n not in ranktron._ROOMS and n != "__version__"]
+    pages = {"ranktron": [f"ranktron.{name}" for name in own]}
+    pages["estimators"] = ["ranktron.estimators.base.Ranker", "ranktron.estimators.base.OnlineRanker"]
+    pages["estimators"] += [f"ranktron.{name}" for name in ranktron.__all__ if name in estimators]
+    for room in sorted([*ranktron._ROOMS, *FURTHER]):
+        module = import_module(f"ranktron.{room}")
+        names = [name for name in public_names(module) if room != "types" or name not in ranktron.__all__]
+        pages[room] = [f"ranktron.{room}.{name}" for name in names]
+    return pages
+
+
+@cache
+def told_at(name: str) -> str:
+    """The name under which a thing is documented: that of its room, where `ranktron` itself has it too."""
+    if name.count(".") > 1:
+        return name
+    in_rooms = [each for names in rooms().values() for each in names if each.count(".") > 1]
+    return next((each for each in in_rooms if found(each) is found(name)), name)
+
+
+def public_names(module: Any) -> list[str]:
+    """What a module offers: its `__all__`, or else what it defines under a name without an underscore."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    return [n for n, thing in vars(module).items() if not n.startswith("_") and _home(thing) == module.__name__]
+
+
+def _home(thing: Any) -> Any:
+    return getattr(thing, "__module__", None) if inspect.isclass(thing) or callable(thing) else None
+
+
+def found(name: str) -> Any:
+    """The thing of a full name such as `ranktron.metrics.evaluate`."""
+    module, _, last = name.rpartition(".")
+    return getattr(import_module(module), last)
+
+
+def room_page(page: str) -> str:
+    """A page of the programming reference; the site puts the documentation of each name where its comment stands."""
+    names = rooms()[page]
+    module = import_module("ranktron" if page == "ranktron" else f"ranktron.{page}")
+    rows = [f"| `{name}` | {summary(found(name))} |" for name in names]
+    table = "\n".join(["| name | what it is |", "|---|---|", *rows])
+    comments = [f"<!-- reference: {name} -->" for name in names if told_at(name) == name]
+    return "\n\n".join([f"# {module.__name__}", inspect.cleandoc(module.__doc__ or ""), table, *comments]) + "\n"
+
+
+def summary(thing: Any) -> str:
+    """The first sentence of what is said about a thing; of a value, what it holds."""
+    if not (inspect.isclass(thing) or callable(thing)):
+        return f"a table of {len(thing)}: {', '.join(f'`{key}`' for key in thing)}"
+    return _escaped(_first(thing.__doc__ or ""))
+
+
+def _first(text: str) -> str:
+    paragraph = " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z`])", paragraph)[0]
+
+
+def room_index() -> str:
+    """The pages of the programming reference, with what each room is for."""
+    rows = []
+    for page, names in rooms().items():
+        module = import_module("ranktron" if page == "ranktron" else f"ranktron.{page}")
+        rows.append(f"| [`{module.__name__}`]({page}.md) | {_escaped(_first(module.__doc__ or ''))} | {len(names)} |")
+    return "\n".join(["| module | what is in it | names |", "|---|---|---|", *rows])
+
+
+RESULTS = DOCS / "results" / "comparison.json"
+CHOICE = DOCS / "pictures" / "choosing.svg"
+
+
+def draw_choice() -> None:
+    """Draws all learners side by side on each data set: the mean, and the range over seeds."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    sets = json.loads(RESULTS.read_text(encoding="utf-8"))["sets"]
+    order = [row["name"] for row in next(iter(sets.values()))][::-1]
+    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ranktron", "font.family": "sans-serif"}):
+        figure, panels = pyplot.subplots(1, len(sets), figsize=(9.6, 5.2), sharey=True, layout="constrained")
+        for panel, (name, rows) in zip(panels, sets.items(), strict=True):
+            for row in rows:
+                values, place = row["by seed"]["NDCG@10"], order.index(row["name"])
+                behind = row["p"]["NDCG@10"] < 0.05
+                colour = "#d55e00" if behind else "#0072b2"
+                panel.plot([min(values), max(values)], [place, place], color=colour, linewidth=2)
+                panel.plot(sum(values) / len(values), place, "o" if not behind else "x", color=colour, markersize=6)
+            panel.set(title=name, xlabel="NDCG@10", yticks=range(len(order)), yticklabels=order)
+            panel.spines[["top", "right"]].set_visible(False)
+            panel.grid(axis="both", alpha=0.25)
+        figure.suptitle("Test queries, mean over folds; × is significantly worse than the best", fontsize=11)
+        figure.savefig(CHOICE, metadata={"Date": None})
+        pyplot.close(figure)
