@@ -29,6 +29,8 @@ _HOMES = {
     "sweep": "theory",
     "certify": "theory",
     "reproduce": "reproducing",
+    "serve": "serving",
+    "token": "serving",
 }
 
 

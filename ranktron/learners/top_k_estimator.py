@@ -5,7 +5,7 @@
 
 from collections.abc import Sequence
 from itertools import permutations
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -30,6 +30,27 @@ class Decomposed(Protocol):
     def known(self, scores: Floats, /) -> Floats: ...
 
     def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...], /) -> Floats: ...
+
+
+class Outlined(Protocol):
+    """A surrogate that tells beforehand what it needs of a list, so that little has to be kept for late feedback.
+
+        ∇φ estimated = factor · base + gradient of the first k,    base and `shown` without any label
+
+    `outline` gives base (empty where there is none), what to keep of the first k documents, and the part of the loss
+    that takes no label; `settle` gives the estimated loss, the factor, and the gradient of the first k.
+    """
+
+    def outline(self, scores: Floats, k: int, /) -> tuple[Floats, Floats, float]: ...
+
+    def settle(
+        self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, /
+    ) -> tuple[float, float, Floats]: ...
+
+
+def is_outlined(surrogate: object) -> TypeGuard[Outlined]:
+    """Whether a surrogate has an outline; `isinstance` with a protocol would take longer than the learning."""
+    return hasattr(surrogate, "settle")
 
 
 @kernel

@@ -1,0 +1,78 @@
+"""Running the service: configuration, tokens, and a server around the application."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from ipaddress import ip_address
+from pathlib import Path
+
+import click
+import uvicorn
+
+from ranktron.errors import DataError
+from ranktron.service.app import application
+from ranktron.service.config import Config, read_config
+from ranktron.service.office import Office
+from ranktron.service.tokens import read_tokens
+
+
+def run(folder: str, config: str | None, host: str, port: int) -> None:
+    """Serves until it is told to stop; then waits for what is under way, and takes snapshots."""
+    settings = Config() if config is None else read_config(config)
+    path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
+    tokens = read_tokens(path)
+    if not tokens and not is_loopback(host):
+        raise DataError(
+            f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
+            "at 127.0.0.1"
+        )
+    listening = _listening(host, port)
+    try:
+        office = Office(folder, settings)
+    except BaseException:
+        listening.close()
+        raise
+    where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    click.echo(f"{len(office.desks)} rankers of {folder} at {where}, {len(tokens) or 'no'} tokens; Ctrl-C ends it")
+    server = uvicorn.Server(
+        uvicorn.Config(
+            application(office, tokens),
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            timeout_keep_alive=75,
+            limit_concurrency=settings.max_connections,
+            timeout_graceful_shutdown=int(settings.request_seconds) + 1,
+        )
+    )
+    for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again when it has ended in good order
+        signal.signal(each, lambda _number, _frame: None)
+    server.run(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(1024)
+    except OSError as error:
+        listening.close()
+        raise DataError(f"cannot listen at {host}, port {port}: {error.strerror}") from None
+    return listening
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
+    (True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

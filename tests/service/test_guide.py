@@ -1,0 +1,49 @@
+"""The serving guide's tables are made from the code: routes, settings, metrics."""
+
+import re
+from pathlib import Path
+from typing import get_type_hints
+from unittest.mock import Mock
+
+import msgspec
+import pytest
+
+from ranktron.service.config import Config
+from ranktron.service.routes import actions
+from ranktron.service.telemetry import LOG_METRICS, RANKER_METRICS, REQUEST_METRICS
+
+GUIDE = Path(__file__).parent.parent.parent / "docs" / "serving.md"
+
+
+def routes():
+    lines = ["| | | scope | |", "|---|---|---|---|"]
+    for a in actions(Mock(), Mock()):
+        lines += [f"| `{a.method}` | `{a.path}` | {a.scope or 'none'} | {a.summary} |"]
+    return lines
+
+
+def settings():
+    lines = ["| setting | default | what it is |", "|---|---|---|"]
+    hints = get_type_hints(Config, include_extras=True)
+    for each in msgspec.structs.fields(Config):
+        text = next(part.description for part in hints[each.name].__metadata__ if part.description)
+        lines.append(f"| `{each.name}` | `{getattr(Config(), each.name)!r}` | {text} |")
+    return lines
+
+
+def metrics():
+    lines = ["| metric | what it is |", "|---|---|"]
+    lines += [f"| `{name}` | {text} |" for name, (_, text) in REQUEST_METRICS.items()]
+    lines += [f"| `{name}` | {text} |" for name, (text, _) in LOG_METRICS.items()]
+    lines += [f'| `{name}{{ranker="..."}}` | {text} |' for name, (_, text, _) in RANKER_METRICS.items()]
+    return lines
+
+
+@pytest.mark.parametrize("made", [routes, settings, metrics])
+def test_tables_are_made_from_the_code(made, request):
+    name, text = made.__name__, GUIDE.read_text(encoding="utf-8")
+    wanted = "\n".join([f"<!-- {name} -->", *made(), f"<!-- /{name} -->"])
+    new = re.sub(rf"<!-- {name} -->\n.*?<!-- /{name} -->", lambda _: wanted, text, flags=re.DOTALL)
+    if request.config.getoption("--write-docs"):
+        GUIDE.write_text(new, encoding="utf-8")
+    assert GUIDE.read_text(encoding="utf-8") == new, "run: python -m pytest tests/service/test_guide.py --write-docs"
