@@ -1,0 +1,100 @@
+"""The search page of `ranktron demo --web`: what it adds to the service, and the ranker that it teaches."""
+
+from __future__ import annotations
+
+import platform
+from typing import Annotated
+
+from msgspec import Meta
+
+from ranktron.service.endpoint import Action, Content
+from ranktron.service.routes import page
+from ranktron.service.search import FEATURES, Index
+from ranktron.service.types import Definition, Given, Taken
+
+RANKER = "search"
+HEARD = 5
+# A person gives few votes, on about half of what is shown: little exploration, among the best 15 only, and no vote that
+# weighs more than twice another. Squared loss learns from a single vote, where pairs would need two.
+DEFINITION = Definition(
+    features=list(FEATURES),
+    algorithm="topk",
+    parameters={
+        "surrogate": "squared",
+        "k": HEARD,
+        "explore": 0.1,
+        "shortlist": 15,
+        "floor": 0.5,
+        "answered": 0.5,
+    },
+    labels=(0.0, 1.0),
+)
+EXAMPLES = ["join", "copy a directory", "random number", "parse date", "read file", "sort", "http server", "sleep"]
+# What the simulated voter asks for, in this order.
+QUERIES = (
+    "join; read file; json load; shuffle; sort; random; http server; time; copy; parse arguments; split; open; "
+    "temporary file; lock; queue; heap push; square root; mean; today; url quote; base64 encode; compress; zip file; "
+    "reader; get logger; environment; run; list directory; exists; make directory; remove; counter; default dict; "
+    "named tuple; partial; cache; chain; permutations; product; reverse; round; factorial; connect; escape; dump; "
+    "deep copy; abstract method; format; replace; sleep"
+).split("; ")
+
+
+class Question(Taken):
+    """Something to search for."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class Found(Given):
+    """A document that may answer the question, with its features."""
+
+    id: str
+    kind: str
+    signature: str
+    summary: str
+    text: str
+    features: dict[str, float]
+
+
+class CandidatesAnswer(Given):
+    """What was found, the best match of words first: what comes first in the end is the ranker's to say."""
+
+    documents: list[Found]
+
+
+class SetupAnswer(Given):
+    """What the search page has to know."""
+
+    python: str
+    documents: int
+    ranker: str
+    k: int
+    definition: Definition
+    features: dict[str, str]
+    examples: list[str]
+    queries: list[str]
+
+
+def search_actions(index: Index) -> list[Action]:
+    """The search page and the two questions that it asks; it speaks to the ranker as any other client does."""
+
+    def setup() -> SetupAnswer:
+        python = f"Python {platform.python_version()}"
+        return SetupAnswer(python, len(index.documents), RANKER, HEARD, DEFINITION, FEATURES, EXAMPLES, QUERIES)
+
+    def candidates(request: Question) -> CandidatesAnswer:
+        found = index.search(request.query)
+        rows = zip(found.documents, found.X.tolist(), strict=True)
+        return CandidatesAnswer(
+            [
+                Found(each.id, each.kind, each.signature, each.summary, each.text, dict(zip(FEATURES, row, strict=True)))
+                for each, row in rows
+            ]
+        )
+
+    return [
+        Action("GET", "/search", "The search page", None, None, Content, lambda: page("search.html")),
+        Action("GET", "/demo/setup", "What the search page is about", None, None, SetupAnswer, setup),
+        Action("POST", "/demo/candidates", "Candidates and features", None, Question, CandidatesAnswer, candidates),
+    ]
