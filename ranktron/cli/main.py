@@ -25,6 +25,7 @@ _HOMES = {
     "explain": "using",
     "sweep": "theory",
     "certify": "theory",
+    "serve": "serving",
 }
 
 

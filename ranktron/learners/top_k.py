@@ -8,23 +8,20 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.feedback import top
-from ranktron.kernels import descending, kernel, pull_back, score
+from ranktron.kernels import descending, kernel, score
+from ranktron.learners.brief import Brief
 from ranktron.learners.linear import as_weights
-from ranktron.learners.top_k_estimator import Decomposed, check_decomposed, estimate, weights_of
+from ranktron.learners.top_k_estimator import Decomposed, Outlined, check_decomposed, estimate, weights_of
 from ranktron.learners.top_k_exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
 from ranktron.types import Feedback, FeedbackModel, Floats, Integers, Matrix, Ranking, State, Step
 
+_NOTHING = np.zeros(0)
 _NOT_SHOWN, _TWICE, _NO_LABEL, _TOO_HIGH = 1, 2, 3, 4
 
 
 @kernel
-def _located(
-    scores: Floats, order: Integers, k: int, n: int, items: Integers, labels: Floats, highest: float
-) -> tuple[Floats, Integers, int, int]:
-    """Scores in the order shown, the places of the observed documents, and what is wrong with which of them."""
-    shown = np.empty(n)
-    for place in range(n):
-        shown[place] = scores[order[place]]
+def _located(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
+    """The places of the observed documents, and what is wrong with which of them."""
     places = np.empty(items.shape[0], np.int64)
     seen = np.zeros(k, np.bool_)
     for i in range(items.shape[0]):
@@ -34,23 +31,47 @@ def _located(
             while place < k and order[place] != items[i]:
                 place += 1
             if place == k:
-                return shown, places, _NOT_SHOWN, i
+                return places, _NOT_SHOWN, i
         if seen[place]:
-            return shown, places, _TWICE, i
+            return places, _TWICE, i
         if not 0.0 <= labels[i] < np.inf:
-            return shown, places, _NO_LABEL, i
+            return places, _NO_LABEL, i
         if labels[i] > highest:
-            return shown, places, _TOO_HIGH, i
+            return places, _TOO_HIGH, i
         seen[place] = True
         places[i] = place
-    return shown, places, 0, 0
+    return places, 0, 0
+
+
+@kernel
+def _first_scores(scores: Floats, order: Integers, n: int) -> Floats:
+    shown = np.empty(n)
+    for place in range(n):
+        shown[place] = scores[order[place]]
+    return shown
+
+
+@kernel
+def _gathered(X: Matrix, order: Integers, r: int, base: Floats) -> tuple[Matrix, Floats]:
+    """The rows of the first r documents, and the direction of a gradient that no label changes."""
+    d = X.shape[1]
+    rows = np.empty((r, d), np.float32)
+    for place in range(r):
+        rows[place] = X[order[place]]
+    drift = np.zeros(d if base.shape[0] else 0)
+    for place in range(base.shape[0]):
+        item, g = order[place], base[place]
+        for j in range(d):
+            drift[j] += g * X[item, j]
+    return rows, drift
 
 
 @kernel
 def _descended(
-    X: Matrix,
-    items: Integers,
+    rows: Matrix,
     gradient: Floats,
+    drift: Floats,
+    factor: float,
     eta: float,
     radius: float,
     adaptive: bool,
@@ -60,12 +81,22 @@ def _descended(
     squares: Floats,
 ) -> bool:
     """Steps against the gradient and back into the ball, in place; false, and nothing moved, on overflow."""
-    z = np.empty(w.shape[0])
-    squared = pull_back(X, items, gradient, z)
+    d = w.shape[0]
+    z = np.zeros(d)
+    for j in range(drift.shape[0]):
+        z[j] = factor * drift[j]
+    for place in range(gradient.shape[0]):
+        g = gradient[place]
+        if g != 0.0:
+            for j in range(d):
+                z[j] += g * rows[place, j]
+    squared = 0.0
+    for j in range(d):
+        squared += z[j] * z[j]
     if not np.isfinite(max(eta * eta, 1.0) * squared):
         return False
     length = 0.0
-    for j in range(w.shape[0]):
+    for j in range(d):
         total[j] += weight * w[j]
         squares[j] += z[j] * z[j]
         scale = np.sqrt(squares[j]) if adaptive else 1.0
@@ -74,7 +105,7 @@ def _descended(
         length += w[j] * w[j]
     length = np.sqrt(length)
     if length > radius:
-        for j in range(w.shape[0]):
+        for j in range(d):
             w[j] *= radius / length  # step 11
     return True
 
@@ -206,39 +237,75 @@ class TopK:
 
     def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from the labels of some of the first k documents and returns an estimate of the surrogate's loss."""
-        loss, gradient = self.estimate(X, ranking, feedback)
-        items, eta = ranking.order[: gradient.shape[0]], self.step(ranking.number)
-        weight = self.rounds + 1.0 if self.late else 1.0
-        if not _descended(
-            X, items, gradient, eta, self.radius, self.adaptive, weight, self.w, self.total, self.squares
-        ):
+        brief = self.brief(X, ranking)
+        return self._learn(brief, self._places(ranking.order, brief.size, feedback), feedback.labels)
+
+    def brief(self, X: Matrix, ranking: Ranking) -> Brief:
+        """All that `learn_brief` needs: the rows of the first k documents, one direction, and the propensities.
+
+        A surrogate of one's own that does not say what it needs (`outline`) gets the whole shortlist.
+        """
+        k, n = self._check_ranked(X, ranking)
+        scores = _first_scores(ranking.scores, ranking.order, n)
+        if isinstance(self.surrogate, Outlined):
+            base, shown, constant = self.surrogate.outline(scores, k)
+        else:
+            base, shown, constant = _NOTHING, scores, 0.0
+        rows, drift = _gathered(X, ranking.order, shown.shape[0], base)
+        return Brief(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities)
+
+    def learn_brief(self, brief: Brief, places: Feedback) -> float:
+        """Learns from a brief what `learn` would learn from the whole list, to the bit; items are places shown."""
+        order = np.arange(brief.shown.shape[0])
+        return self._learn(brief, self._places(order, brief.size, places), places.labels)
+
+    def estimate(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> tuple[float, Floats]:
+        """The estimated loss and its gradient for the first documents of the ranking, in the order shown."""
+        _, n = self._check_ranked(X, ranking)
+        places = self._places(ranking.order, X.shape[0], feedback)
+        scores = _first_scores(ranking.scores, ranking.order, n)
+        weights = self._weights(ranking.propensities)
+        own: Callable[..., tuple[float, Floats]] | None = getattr(self.surrogate, "estimate", None)
+        if own is None:
+            return estimate(self.surrogate, scores, places, feedback.labels, weights)
+        return own(scores, places, feedback.labels, weights)
+
+    def _learn(self, brief: Brief, places: Integers, labels: Floats) -> float:
+        weights, factor = self._weights(brief.propensities), 0.0
+        if isinstance(self.surrogate, Outlined):
+            loss, factor, gradient = self.surrogate.settle(brief.shown, brief.constant, places, labels, weights)
+        else:
+            loss, gradient = estimate(self.surrogate, brief.shown, places, labels, weights)
+        eta, weight = self.step(brief.number), self.rounds + 1.0 if self.late else 1.0
+        state = self.w, self.total, self.squares
+        if not _descended(brief.rows, gradient, brief.drift, factor, eta, self.radius, self.adaptive, weight, *state):
             raise DataError(
-                f"scores or weights overflow in round {ranking.number}: choose a smaller step or radius, or scale the "
+                f"scores or weights overflow in round {brief.number}: choose a smaller step or radius, or scale the "
                 "features"
             )
         self.rounds += 1
         if self.floor > 0.0:
-            self.lost += self._lost(X.shape[0], ranking.number)
+            self.lost += self._lost(brief.size, brief.number)
         return loss
 
-    def estimate(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> tuple[float, Floats]:
-        """The estimated loss and its gradient for the first documents of the ranking, in the order shown."""
+    def _check_ranked(self, X: Matrix, ranking: Ranking) -> tuple[int, int]:
         propensities = ranking.propensities
         if propensities is None or ranking.number < 0 or ranking.scores.shape[0] != X.shape[0]:
             raise DataError(_why_never_ranked(X, ranking))
         k, n = self._sizes(X.shape[0])
         if propensities.shape != (k,) * self.surrogate.coordinates:
             raise DataError(_why_never_ranked(X, ranking))
-        scores, places, wrong, where = _located(
-            ranking.scores, ranking.order, k, n, feedback.items, feedback.labels, self.highest
-        )
+        return k, n
+
+    def _places(self, order: Integers, m: int, feedback: Feedback) -> Integers:
+        k, _ = self._sizes(m)
+        places, wrong, where = _located(order, k, feedback.items, feedback.labels, self.highest)
         if wrong:
-            raise DataError(_why_refused(ranking, feedback, wrong, where, k, self.highest))
-        weights = weights_of(propensities, self.answered**self.surrogate.coordinates, self.floor)
-        own: Callable[..., tuple[float, Floats]] | None = getattr(self.surrogate, "estimate", None)
-        if own is None:
-            return estimate(self.surrogate, scores, places, feedback.labels, weights)
-        return own(scores, places, feedback.labels, weights)
+            raise DataError(_why_refused(order, feedback, wrong, where, k, self.highest))
+        return places
+
+    def _weights(self, propensities: Floats | None) -> Floats:
+        return weights_of(propensities, self.answered**self.surrogate.coordinates, self.floor)
 
     def played(self, ranking: Ranking) -> Floats:
         """The scores that a round was played with: the learner's own, or those drawn where it explored.
@@ -312,10 +379,10 @@ def _why_never_ranked(X: Matrix, ranking: Ranking) -> str:
     return "the ranking was made by a learner of another k or surrogate: its propensities do not fit"
 
 
-def _why_refused(ranking: Ranking, feedback: Feedback, wrong: int, where: int, k: int, highest: float) -> str:
+def _why_refused(order: Integers, feedback: Feedback, wrong: int, where: int, k: int, highest: float) -> str:
     item, label = feedback.items[where], feedback.labels[where]
     if wrong == _NOT_SHOWN:
-        shown = ", ".join(map(str, ranking.order[:k]))
+        shown = ", ".join(map(str, order[:k]))
         return f"feedback for document {item}, which was not among the first {k} shown ({shown})"
     if wrong == _TWICE:
         return f"feedback names document {item} twice"

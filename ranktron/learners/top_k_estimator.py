@@ -32,6 +32,23 @@ class Decomposed(Protocol):
     def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...], /) -> Floats: ...
 
 
+@runtime_checkable
+class Outlined(Protocol):
+    """A surrogate that tells beforehand what it needs of a list, so that little has to be kept for late feedback.
+
+        ∇φ estimated = factor · base + gradient of the first k,    base and `shown` without any label
+
+    `outline` gives base (empty where there is none), what to keep of the first k documents, and the part of the loss
+    that takes no label; `settle` gives the estimated loss, the factor, and the gradient of the first k.
+    """
+
+    def outline(self, scores: Floats, k: int, /) -> tuple[Floats, Floats, float]: ...
+
+    def settle(
+        self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, /
+    ) -> tuple[float, float, Floats]: ...
+
+
 @kernel
 def weights_of(propensities: Floats, share: float, floor: float) -> Floats:
     """One over the propensities, each times the share that is answered and at least the floor."""

@@ -35,6 +35,31 @@ def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats
 
 
 @kernel
+def _exponentials(scores: Floats) -> tuple[Floats, float]:
+    given = np.empty(scores.shape[0])
+    total = 0.0
+    for i in range(scores.shape[0]):
+        given[i] = np.exp(scores[i])
+        total += given[i]
+    return given, total
+
+
+@kernel
+def _settled(
+    shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, gradient: Floats
+) -> float:
+    """Fills −Σ exp(R_a) e_a / p(a) and returns the whole loss."""
+    gradient[:] = 0.0
+    loss = constant
+    for n in range(places.shape[0]):
+        a, R = places[n], labels[n]
+        wanted = np.exp(R) * weights[a]
+        gradient[a] -= wanted
+        loss += wanted * (R - shown[a] - 1.0)
+    return loss
+
+
+@kernel
 def _estimated_as_printed(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
     """Fills Σ (exp(s_a) − exp(R_a)) e_a / p(a), for the first places only."""
     gradient[:] = 0.0
@@ -95,3 +120,19 @@ class KL:
             return _estimated_as_printed(scores, places, labels, weights, gradient), gradient
         gradient = np.empty(scores.shape[0])
         return _estimated(scores, places, labels, weights, gradient), gradient
+
+    def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
+        """What late feedback needs: exp(s), the first k scores, and Σ exp(s); as printed, the scores alone."""
+        if self.printed:
+            return np.zeros(0), scores[:k].copy(), 0.0
+        given, total = _exponentials(scores)
+        return given, scores[:k].copy(), total
+
+    def settle(
+        self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats
+    ) -> tuple[float, float, Floats]:
+        """The estimate from what was kept: loss, factor of the base, gradient of the first k."""
+        gradient = np.empty(weights.shape[0])
+        if self.printed:
+            return _estimated_as_printed(shown, places, labels, weights, gradient), 0.0, gradient
+        return _settled(shown, constant, places, labels, weights, gradient), 1.0, gradient

@@ -9,6 +9,8 @@ from ranktron.errors import DataError
 from ranktron.kernels import grades, kernel, rising
 from ranktron.types import Floats, Integers
 
+_NOTHING = np.zeros(0)
+
 
 @kernel
 def _count_below(tree: Integers, grade: int) -> int:
@@ -145,6 +147,17 @@ class PairwiseHinge:
         """
         gradient = np.empty(weights.shape[0])
         return _estimated(scores, places, labels, weights, self.margin, gradient), gradient
+
+    def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
+        """What late feedback needs: the scores of the first k."""
+        return _NOTHING, scores[:k].copy(), 0.0
+
+    def settle(
+        self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats
+    ) -> tuple[float, float, Floats]:
+        """The estimate from what was kept: loss, factor of the base (none), gradient of the first k."""
+        loss, gradient = self.estimate(shown, places, labels, weights)
+        return loss, 0.0, gradient
 
 
 @dataclass(frozen=True)

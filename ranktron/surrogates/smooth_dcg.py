@@ -42,6 +42,19 @@ def _estimated(
     return sign * gain
 
 
+@kernel
+def _settled(P: Floats, places: Integers, labels: Floats, weights: Floats, epsilon: float, gradient: Floats) -> float:
+    """Fills Σ G_a P_a e_a / ε and returns the gain."""
+    gain = 0.0
+    gradient[:] = 0.0
+    for n in range(places.shape[0]):
+        a = places[n]
+        G = (np.exp2(labels[n]) - 1.0) * weights[a]
+        gain += G * P[a]
+        gradient[a] += G * P[a] / epsilon
+    return gain
+
+
 @dataclass(frozen=True)
 class SmoothDCG:
     """The gain of the first document, smoothed: what a softmax of the scores would gain, with its sign turned.
@@ -96,3 +109,17 @@ class SmoothDCG:
         gradient = np.empty(scores.shape[0])
         sign = 1.0 if self.printed else -1.0
         return _estimated(scores, places, labels, weights, self.epsilon, sign, gradient), gradient
+
+    def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
+        """What late feedback needs: P, and its first k."""
+        P = _softmax(scores, self.epsilon)
+        return P, P[:k].copy(), 0.0
+
+    def settle(
+        self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats
+    ) -> tuple[float, float, Floats]:
+        """The estimate from what was kept: loss, factor of P, gradient of the first k."""
+        gradient = np.empty(weights.shape[0])
+        sign = 1.0 if self.printed else -1.0
+        gain = _settled(shown, places, labels, weights, self.epsilon, gradient)
+        return sign * gain, -sign * gain / self.epsilon, sign * gradient

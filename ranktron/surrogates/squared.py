@@ -33,6 +33,30 @@ def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats
     return loss
 
 
+@kernel
+def _doubled(scores: Floats, doubled: Floats) -> float:
+    """Fills 2 s and returns Σ s²."""
+    squares = 0.0
+    for i in range(scores.shape[0]):
+        squares += scores[i] * scores[i]
+        doubled[i] = 2.0 * scores[i]
+    return squares
+
+
+@kernel
+def _settled(
+    shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, gradient: Floats
+) -> float:
+    """Fills −2 Σ R_a e_a / p(a) and returns the whole loss."""
+    gradient[:] = 0.0
+    loss = constant
+    for n in range(places.shape[0]):
+        a, R = places[n], labels[n]
+        gradient[a] -= 2.0 * R * weights[a]
+        loss += (R * R - 2.0 * shown[a] * R) * weights[a]
+    return loss
+
+
 @dataclass(frozen=True)
 class Squared:
     """Charges each document the squared distance of its score from its label: a pointwise loss.
@@ -71,3 +95,15 @@ class Squared:
         """The loss and gradient estimated from the labels at some places, weighed by one over their propensities."""
         gradient = np.empty(scores.shape[0])
         return _estimated(scores, places, labels, weights, gradient), gradient
+
+    def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
+        """What late feedback needs: 2 s, the first k scores, and Σ s²."""
+        doubled = np.empty(scores.shape[0])
+        return doubled, scores[:k].copy(), _doubled(scores, doubled)
+
+    def settle(
+        self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats
+    ) -> tuple[float, float, Floats]:
+        """The estimate from what was kept: loss, factor of the base, gradient of the first k."""
+        gradient = np.empty(weights.shape[0])
+        return _settled(shown, constant, places, labels, weights, gradient), 1.0, gradient

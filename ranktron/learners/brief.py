@@ -1,0 +1,59 @@
+"""Briefs: all that must be kept of a round until its feedback comes, however long its list was."""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from ranktron.types import Feedback, Floats, Learner, Matrix, Ranking
+
+_NOTHING = np.zeros(0)
+
+
+class Brief(NamedTuple):
+    """What learning from the labels of the first shown documents needs, and no more.
+
+    `rows` are the features of these documents in the order shown, `shown` their scores (or what a surrogate takes from
+    them), `drift` the part of the direction that no label changes and `constant` that of the loss; `size` is the length
+    of the list. Labels are given by place: 0 is the document shown first.
+    """
+
+    rows: Matrix
+    shown: Floats
+    number: int
+    size: int
+    drift: Floats = _NOTHING
+    constant: float = 0.0
+    propensities: Floats | None = None
+
+
+@runtime_checkable
+class KeepsBriefs(Protocol):
+    """A learner that says itself what it needs of a round."""
+
+    def brief(self, X: Matrix, ranking: Ranking, /) -> Brief: ...
+
+    def learn_brief(self, brief: Brief, places: Feedback, /) -> float: ...
+
+
+def brief_of(learner: Learner, X: Matrix, ranking: Ranking, k: int) -> Brief:
+    """The brief of a round of which at most the first k shown documents will be heard.
+
+    >>> from ranktron.learners import hinge_perceptron
+    >>> learner, X = hinge_perceptron(1), np.array([[1.0], [3.0], [2.0]], np.float32)
+    >>> brief = brief_of(learner, X, learner.rank(X, 0), 2)
+    >>> brief.rows.ravel()
+    array([1., 3.], dtype=float32)
+    >>> learn_brief(learner, brief, Feedback(np.array([0, 1]), np.array([0.0, 1.0])))
+    1.0
+    """
+    if isinstance(learner, KeepsBriefs):
+        return learner.brief(X, ranking)
+    first = ranking.order[:k]
+    return Brief(X[first], ranking.scores[first], ranking.number, len(X))
+
+
+def learn_brief(learner: Learner, brief: Brief, places: Feedback) -> float:
+    """Learns from a brief exactly what `learn` would learn from the whole list; `places.items` are places."""
+    if isinstance(learner, KeepsBriefs):
+        return learner.learn_brief(brief, places)
+    return learner.learn(brief.rows, Ranking(np.arange(len(brief.rows)), brief.shown, brief.number), places)

@@ -1,0 +1,67 @@
+"""The configuration: every setting with its default, its limits and a sentence. A file in TOML may change some."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ranktron.errors import DataError
+
+Count = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0.0)]
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Settings of the service; none of them has to be given.
+
+    >>> Config().max_open
+    10000
+    """
+
+    max_open: Annotated[Count, Meta(description="open rounds of a ranker; above it the oldest are dropped")] = 10_000
+    open_seconds: Annotated[Seconds, Meta(description="how long a round stays open for feedback")] = 7 * 86400.0
+    heard: Annotated[
+        Count,
+        Meta(description="of how many shown documents labels are taken, by learners that do not say so themselves"),
+    ] = 10
+    explained: Annotated[
+        int, Meta(ge=0, description="how many shown documents of a round are kept for explanations")
+    ] = 10
+    explained_rounds: Annotated[
+        int, Meta(ge=0, description="answered rounds of a ranker that can still be explained")
+    ] = 1_000
+    remembered: Annotated[
+        Count, Meta(description="answered rounds of a ranker that are remembered: their feedback may come twice")
+    ] = 10_000
+    snapshot_every: Annotated[Count, Meta(description="entries of the log between two snapshots of a ranker")] = 5_000
+    versions: Annotated[Count, Meta(ge=2, description="snapshots that are kept, to roll back to")] = 10
+    max_rankers: Annotated[Count, Meta(description="rankers")] = 100
+    max_body: Annotated[Count, Meta(description="bytes of a request")] = 8_000_000
+    max_documents: Annotated[Count, Meta(description="documents of a list")] = 1_000
+    max_features: Annotated[Count, Meta(description="features of a ranker")] = 1_000
+    max_batch: Annotated[Count, Meta(description="requests in a batch")] = 100
+    max_k: Annotated[Count, Meta(description="the largest k that a ranker may ask for")] = 50
+    request_seconds: Annotated[Seconds, Meta(description="how long a request may take to arrive")] = 10.0
+    max_waiting: Annotated[Count, Meta(description="requests that may wait for the disk at one time")] = 10_000
+    rate: Annotated[
+        float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: any number")
+    ] = 0.0
+    tokens: Annotated[str, Meta(description="the file of tokens, relative to the configuration")] = ""
+    origins: Annotated[
+        list[str], Meta(description="origins of web pages that may call the service from a browser (CORS)")
+    ] = msgspec.field(default_factory=list)
+
+
+def read_config(path: str | Path) -> Config:
+    """The settings of a file; what it does not mention keeps its default."""
+    try:
+        settings = tomllib.loads(Path(path).read_text("utf-8"))
+        return msgspec.convert(settings, Config)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise DataError(f"{path}: {error}") from None

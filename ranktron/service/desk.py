@@ -1,0 +1,350 @@
+"""The desk: one ranker at work. It shows rankings, keeps rounds open, and learns what the log tells it to.
+
+Nothing here waits or writes: `rank` and `check` change no weights, `apply` moves them, and the same entries applied in
+the same order give the same weights to the bit, live or in a replay.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+from math import sqrt
+from struct import pack_into
+from time import time
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from ranktron.algorithms import algorithm
+from ranktron.errors import DataError
+from ranktron.learners import TopK
+from ranktron.learners.brief import brief_of, learn_brief
+from ranktron.learners.fixed import Fixed
+from ranktron.model import Model
+from ranktron.service import open_round
+from ranktron.service.config import Config
+from ranktron.service.open_round import OpenRound
+from ranktron.service.refusals import Refused, gone
+from ranktron.service.tally import Tally, observed_quality
+from ranktron.service.types import Definition, Document, FeedbackRequest, FullRequest, RankAnswer, Ranked, RankRequest
+from ranktron.types import Feedback, Floats, Learner, Matrix
+
+RECENT = 20
+
+
+class Entry(msgspec.Struct, array_like=True, frozen=True):
+    """One line of the log: something that changes the weights."""
+
+    kind: str
+    round: int
+    at: float
+    body: bytes
+
+
+class Result(NamedTuple):
+    """What came of an entry."""
+
+    learned: bool
+    version: int
+    loss: float | None = None
+
+
+class Answered(NamedTuple):
+    """A round that has had its feedback."""
+
+    body: bytes
+    at: float
+    result: Result
+
+    @property
+    def labels(self) -> dict[str, float]:
+        return {document: label for _, label, document in _decode(self.body)}
+
+
+class Desk:
+    """A learner with the rounds that wait for their feedback."""
+
+    def __init__(self, name: str, definition: Definition, config: Config, first: int = 0) -> None:
+        self.name, self.definition, self.config = name, definition, config
+        self.version = 0
+        self.next = first
+        self.open: dict[int, bytes] = {}
+        self.answered: dict[int, Answered] = {}
+        self.past: dict[int, bytes] = {}
+        self.recent: deque[int] = deque(maxlen=RECENT)
+        self.tally = Tally()
+        self.start_from(blank_model(definition, config))
+        self.anchor = self.weights
+
+    # What it is
+
+    def start_from(self, model: Model) -> None:
+        """Takes a model's learner, scaling and features for its own."""
+        self.template = replace(model, state={}, record={})
+        self.learner: Learner = model.learner()
+        self.names = model.names
+        self._places = {name: j for j, name in enumerate(self.names)}
+        self.k = self.learner.k if isinstance(self.learner, TopK) else self.config.heard
+        self._note_weights()
+
+    @property
+    def model(self) -> Model:
+        """The model as it stands; the same state gives the same bytes."""
+        return replace(self.template, state=self.learner.state())
+
+    @property
+    def learns(self) -> str:
+        """What it learns from: "top", "any" labels or "nothing"."""
+        if isinstance(self.learner, TopK):
+            return "top"
+        return "nothing" if is_fixed(self.learner) else "any"
+
+    @property
+    def weights(self) -> Floats | None:
+        """The weights that rank."""
+        return np.frombuffer(self._weights) if self._weights else None
+
+    def _note_weights(self) -> None:
+        weights = ranking_weights(self.learner)
+        self._weights = b"" if weights is None else weights.tobytes()
+
+    # Showing
+
+    def rank(self, request: RankRequest) -> tuple[RankAnswer, bytes]:
+        """The ranking to show, and the open round to keep."""
+        documents, at = request.documents, time()
+        X = self.matrix(documents)
+        try:
+            ranking = self.learner.rank(X, self.next)
+        except DataError as error:
+            raise Refused(422, "not_rankable", str(error)) from None
+        order, scores = ranking.order.tolist(), ranking.scores[ranking.order]
+        shown = [
+            Ranked(documents[item].id, score, position)
+            for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
+        ]
+        brief = brief_of(self.learner, X, ranking, self.k)
+        rows = min(len(order), max(len(brief.shown), self.config.explained))
+        propensities = brief.propensities
+        kept = open_round.pack(
+            OpenRound(
+                self.next,
+                at,
+                self.version,
+                ranking.explored,
+                request.query,
+                brief.size,
+                [ranked.id for ranked in shown[:rows]],
+                scores[:rows].tobytes(),
+                X[ranking.order[:rows]].tobytes(),
+                self._weights,
+                brief.shown.tobytes(),
+                brief.drift.tobytes(),
+                brief.constant,
+                None if propensities is None else propensities.tobytes(),
+                () if propensities is None else propensities.shape,
+            )
+        )
+        answer = RankAnswer(self.next, shown, ranking.explored, self.version)
+        self.open[self.next] = kept
+        self.recent.append(self.next)
+        self.next += 1
+        self.tally.showed(ranking.explored)
+        return answer, kept
+
+    def matrix(self, documents: Sequence[Document]) -> Matrix:
+        """The features of documents, scaled; anything but finite numbers in the right places is refused."""
+        d, m = len(self.names), len(documents)
+        if m > self.config.max_documents:
+            raise Refused(413, "too_many_documents", f"{m} documents; at most {self.config.max_documents} are ranked")
+        rows = [document.features for document in documents]
+        if not all(type(row) is list and len(row) == d for row in rows):
+            rows = [self._row(document) for document in documents]
+        if len({document.id for document in documents}) < m:
+            raise Refused(422, "duplicate_document", "two documents have the same id")
+        values = bytearray(4 * m * d)
+        try:
+            pack_into(f"{m * d}f", values, 0, *chain.from_iterable(rows))
+        except OverflowError:
+            raise Refused(422, "feature_too_large", "a feature is too large for single precision") from None
+        X: Matrix = np.frombuffer(values, np.float32).reshape(m, d)
+        if self.template.scaler is not None:
+            X = self.template.scaler(X, np.array([0, m]))
+            if not np.isfinite(X).all():
+                raise Refused(422, "feature_too_large", "a feature is too large to be scaled")
+        return X
+
+    def _row(self, document: Document) -> list[float]:
+        features = document.features
+        if isinstance(features, list):
+            if len(features) != len(self.names):
+                raise Refused(
+                    422,
+                    "wrong_features",
+                    f"document {document.id!r} has {len(features)} features; {self.name} takes {len(self.names)}",
+                )
+            return features
+        if features.keys() != self._places.keys():
+            lacking = [name for name in self.names if name not in features]
+            wrong = f"lacks {lacking[0]!r}" if lacking else f"has {min(features.keys() - self._places.keys())!r}"
+            raise Refused(422, "wrong_features", f"document {document.id!r} {wrong}; every feature must be given once")
+        return [features[name] for name in self.names]
+
+    def drop(self) -> list[int]:
+        """Drops the oldest rounds where there are too many, or where they are too old; their numbers."""
+        dropped = []
+        excess = len(self.open) - self.config.max_open
+        limit = time() - self.config.open_seconds
+        for number, kept in self.open.items():
+            if len(dropped) >= excess and open_round.unpack(kept).at >= limit:
+                break
+            dropped.append(number)
+        for number in dropped:
+            del self.open[number]
+        self.tally.dropped += len(dropped)
+        return dropped
+
+    # Hearing
+
+    def check_feedback(self, request: FeedbackRequest) -> Entry | Result:
+        """The entry to log for this feedback; what came of it, if it has come before."""
+        number = request.round
+        earlier = self.answered.get(number)
+        if earlier is None and number not in self.open:
+            if number >= self.next:
+                raise Refused(404, "unknown_round", f"there has been no round {number}")
+            raise gone(number)
+        self._check_learns()
+        if earlier is not None:
+            if earlier.labels != request.labels:
+                raise Refused(409, "already_answered", f"round {number} has been answered with other labels")
+            return earlier.result
+        shown = open_round.unpack(self.open[number])
+        places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
+        for document in request.labels:
+            if document not in places:
+                raise Refused(
+                    422, "not_shown", f"document {document!r} is not among the first {shown.k} shown in round {number}"
+                )
+        self._check_labels(request.labels.values())
+        told = sorted((places[document], label, document) for document, label in request.labels.items())
+        return Entry("feedback", number, time(), _encode(told))
+
+    def check_full(self, request: FullRequest) -> Entry:
+        """The entry to log for a list of which all labels are known."""
+        if self.learns == "top":
+            raise Refused(
+                409, "learns_from_the_top", f"{self.template.kind} learns from what it showed: rank, then send feedback"
+            )
+        self._check_learns()
+        ids = [document.id for document in request.documents]
+        if set(ids) != request.labels.keys():
+            raise Refused(422, "wrong_labels", "every document must have a label, and every label a document")
+        self._check_labels(request.labels.values())
+        X = self.matrix(request.documents)
+        labels = np.array([request.labels[document] for document in ids])
+        number, self.next = self.next, self.next + 1
+        return Entry("full", number, time(), _encode((X.tobytes(), labels.tobytes())))
+
+    def _check_learns(self) -> None:
+        if self.learns == "nothing":
+            raise Refused(
+                409, "does_not_learn", f"{self.template.kind} was solved in one go: it ranks, but cannot learn"
+            )
+
+    def _check_labels(self, labels: Iterable[float]) -> None:
+        low, high = self.definition.labels
+        for label in labels:
+            if not low <= label <= high:
+                raise Refused(422, "label_out_of_range", f"label {label:g} is not between {low:g} and {high:g}")
+
+    # Learning
+
+    def apply(self, entry: Entry, version: int) -> Result:
+        """Does what an entry says; weights that would overflow stay as they were."""
+        before = self.weights
+        loss: float | None
+        try:
+            loss = self._learn(entry)
+        except DataError:
+            loss = None
+        self.version = version
+        self._note_weights()
+        result = Result(loss is not None, version, loss)
+        if entry.kind == "feedback":
+            self._settle(entry, result, before)
+        return result
+
+    def _learn(self, entry: Entry) -> float:
+        if entry.kind == "feedback":
+            places, labels, _ = zip(*_decode(entry.body), strict=True)
+            heard = Feedback(np.array(places), np.array(labels, float))
+            return learn_brief(self.learner, open_round.unpack(self.open[entry.round]).brief(), heard)
+        rows, kept = _decode(entry.body)
+        labels = np.frombuffer(kept).copy()
+        X = np.frombuffer(rows, np.float32).reshape(len(labels), -1).copy()
+        ranking = self.learner.rank(X, entry.round)
+        return self.learner.learn(X, ranking, Feedback(np.arange(len(labels)), labels))
+
+    def _settle(self, entry: Entry, result: Result, before: Floats | None) -> None:
+        self.past[entry.round] = kept = self.open.pop(entry.round)
+        self.answered[entry.round] = Answered(entry.body, entry.at, result)
+        _shorten(self.past, self.config.explained_rounds)
+        _shorten(self.answered, self.config.remembered)
+        shown = open_round.unpack(kept)
+        labels = np.array([label for _, label, _ in _decode(entry.body)], float)
+        after = self.weights
+        moved = 0.0 if before is None or after is None else sqrt(float(((after - before) ** 2).sum()))
+        delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
+        self.tally.answered(entry.round, observed_quality(labels), shown.explored, delay, moved)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+
+
+def blank_model(definition: Definition, config: Config) -> Model:
+    """The model of a ranker that has learnt nothing yet; a definition that makes no sense is refused."""
+    names = definition.features
+    if len(names) > config.max_features:
+        raise Refused(413, "too_many_features", f"{len(names)} features; at most {config.max_features} are taken")
+    if len(set(names)) < len(names):
+        raise Refused(422, "duplicate_feature", "two features have the same name")
+    if not definition.labels[0] < definition.labels[1]:
+        raise Refused(422, "bad_labels", "labels must be [lowest, highest], the highest above the lowest")
+    try:
+        parameters = algorithm(definition.algorithm).complete(definition.parameters)
+        learner = algorithm(definition.algorithm).learner(len(names), parameters)
+    except DataError as error:
+        raise Refused(422, "bad_parameters", str(error)) from None
+    if is_fixed(learner):
+        raise Refused(
+            422, "not_online", f"{definition.algorithm} does not learn round by round; train it, then POST its model"
+        )
+    if parameters.get("k", 1) > config.max_k:
+        raise Refused(422, "bad_parameters", f"k must be at most {config.max_k}, not {parameters['k']}")
+    return Model(definition.algorithm, parameters, learner.state(), len(names), feature_names=tuple(names))
+
+
+def _shorten(kept: dict[int, Any], length: int) -> None:
+    while len(kept) > length:
+        del kept[next(iter(kept))]
+
+
+def is_fixed(learner: Learner) -> bool:
+    """Whether a learner only ranks."""
+    return isinstance(learner, Fixed) or type(learner).__name__ == "Stumps"
+
+
+def ranking_weights(learner: Learner) -> Floats | None:
+    """The weights whose scores `rank` orders by; None where there are none."""
+    for path in (("w",), ("trail", "w"), ("core", "W"), ("coef",)):
+        found: object = learner
+        for name in path:
+            found = getattr(found, name, None)
+        if isinstance(found, np.ndarray):
+            return found
+    return None

@@ -1,0 +1,25 @@
+"""What a client is told when a request cannot be granted: a status, a code for machines, a sentence for people."""
+
+from __future__ import annotations
+
+from ranktron.errors import RanktronError
+
+
+class Refused(RanktronError):
+    """A request that is not granted; nothing was changed."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+def unknown_ranker(name: str) -> Refused:
+    return Refused(404, "unknown_ranker", f"there is no ranker {name!r}; make it with PUT /v1/rankers/{name}")
+
+
+def gone(number: int) -> Refused:
+    return Refused(
+        410,
+        "round_gone",
+        f"round {number} is no longer open: it was dropped, being old, or lost in a crash; nothing was learnt from it",
+    )

@@ -1,0 +1,104 @@
+"""What has been seen so far of a ranker's work: quality, delays, exploration, updates. For people and for metrics."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from ranktron.metrics import metric
+from ranktron.service.types import Delay, Heard, Point, Updates
+from ranktron.types import Floats
+
+POINTS, WINDOW, DELAYS = 500, 100, 1000
+
+
+def observed_quality(labels: Floats) -> float:
+    """NDCG of the labels heard, in the order shown; 0 where none of the documents was any good.
+
+    >>> observed_quality(np.array([0.0, 1.0]))
+    0.6309297535714575
+    """
+    return float(metric("ndcg")(labels)) if labels.max() > 0.0 else 0.0
+
+
+class Tally:
+    """Counts, a thinned curve, and the last delays and update norms; all of bounded size.
+
+    >>> tally = Tally()
+    >>> for number in range(2000):
+    ...     tally.answered(number, 1.0, False, 0.5, 0.1)
+    >>> len(tally.curve()) <= POINTS, tally.heard().rounds
+    (True, 2000)
+    """
+
+    def __init__(self) -> None:
+        self.started = monotonic()
+        self.ranked = self.explored = self.heard_rounds = self.dropped = 0
+        self.quality = 0.0
+        self._points: list[Point] = []
+        self._stride = 1
+        self._window: deque[float] = deque(maxlen=WINDOW)
+        self._delays: deque[float] = deque(maxlen=DELAYS)
+        self._norms: deque[float] = deque(maxlen=WINDOW)
+        self._times: deque[float] = deque(maxlen=DELAYS)
+
+    def showed(self, explored: bool) -> None:
+        self.ranked += 1
+        self.explored += explored
+
+    def answered(self, number: int, value: float, explored: bool, delay: float, norm: float) -> None:
+        """Notes the feedback of a round: its observed quality, how late it was, and how far the weights moved."""
+        self._window.append(value)
+        self.quality = sum(self._window) / len(self._window)
+        if self.heard_rounds % self._stride == 0:
+            self._points.append(Point(number, value, self.quality, explored))
+            if len(self._points) > POINTS:
+                self._points = self._points[::2]
+                self._stride *= 2
+        self.heard_rounds += 1
+        self._delays.append(delay)
+        self.moved(norm)
+        self._times.append(monotonic())
+
+    def moved(self, norm: float) -> None:
+        self._norms.append(norm)
+
+    def curve(self) -> list[Point]:
+        return self._points[-POINTS:]
+
+    def heard(self) -> Heard:
+        """Feedback so far: rounds, how many a second of late, and their delays."""
+        rate = 0.0
+        if self._times:
+            seconds = monotonic() - self._times[0]
+            rate = len(self._times) / max(seconds, 1.0)
+        p50, p90, p99 = np.quantile(self._delays, [0.5, 0.9, 0.99]).tolist() if self._delays else (None, None, None)
+        return Heard(self.heard_rounds, rate, Delay(p50, p90, p99))
+
+    def updates(self) -> Updates:
+        if not self._norms:
+            return Updates(None, None)
+        return Updates(sum(self._norms) / len(self._norms), self._norms[-1])
+
+    def state(self) -> dict[str, Any]:
+        """All of it, for a snapshot."""
+        points = np.array([[p.round, p.value, p.mean, p.explored] for p in self._points]).reshape(-1, 4)
+        return {
+            "counts": [self.ranked, self.explored, self.heard_rounds, self.dropped, self._stride],
+            "points": points,
+            "window": np.array(self._window),
+            "delays": np.array(self._delays),
+            "norms": np.array(self._norms),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.ranked, self.explored, self.heard_rounds, self.dropped, self._stride = state["counts"]
+        self._points = [Point(int(n), v, m, bool(e)) for n, v, m, e in state["points"].tolist()]
+        for kept, name in ((self._window, "window"), (self._delays, "delays"), (self._norms, "norms")):
+            kept.clear()
+            kept.extend(state[name].tolist())
+        self.quality = sum(self._window) / len(self._window) if self._window else 0.0

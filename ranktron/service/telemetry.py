@@ -1,0 +1,101 @@
+"""Metrics in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+from ranktron.service.desk import Desk
+
+BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+
+
+class Histogram:
+    """Counts below each of the limits, and a sum."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.total += seconds
+
+
+class Telemetry:
+    """What the server has done since it started."""
+
+    def __init__(self) -> None:
+        self.latencies: dict[str, Histogram] = {}
+        self.statuses: dict[tuple[str, int], int] = {}
+
+    def request(self, name: str, status: int, seconds: float) -> None:
+        histogram = self.latencies.get(name)
+        if histogram is None:
+            histogram = self.latencies[name] = Histogram()
+        histogram.add(seconds)
+        key = (name, status)
+        self.statuses[key] = self.statuses.get(key, 0) + 1
+
+    def text(self, desks: Iterable[Desk]) -> str:
+        """All metrics."""
+        return "".join(f"{line}\n" for line in [*self._requests(), *_rankers(list(desks))])
+
+    def _requests(self) -> Iterator[str]:
+        yield from _head("ranktron_requests_total", "counter", "Requests by route and status.")
+        for (name, status), count in self.statuses.items():
+            yield f'ranktron_requests_total{{route="{name}",status="{status}"}} {count}'
+        yield from _head("ranktron_request_seconds", "histogram", "Seconds from a request to its answer.")
+        for name, histogram in self.latencies.items():
+            below = 0
+            for limit, count in zip((*map(str, BUCKETS), "+Inf"), histogram.counts, strict=True):
+                below += count
+                yield f'ranktron_request_seconds_bucket{{route="{name}",le="{limit}"}} {below}'
+            yield f'ranktron_request_seconds_sum{{route="{name}"}} {histogram.total!r}'
+            yield f'ranktron_request_seconds_count{{route="{name}"}} {below}'
+
+
+def _head(name: str, kind: str, text: str) -> Iterator[str]:
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} {kind}"
+
+
+def _rankers(desks: list[Desk]) -> Iterator[str]:
+    for name, (kind, text, value) in RANKER_METRICS.items():
+        yield from _head(name, kind, text)
+        for desk in desks:
+            number = value(desk)
+            if number is not None:
+                yield f'{name}{{ranker="{desk.name}"}} {float(number)!r}'
+
+
+def _norm(desk: Desk) -> float | None:
+    weights = desk.weights
+    return None if weights is None else float((weights**2).sum() ** 0.5)
+
+
+RANKER_METRICS = {
+    "ranktron_rounds_total": ("counter", "Rankings shown since the server started.", lambda d: d.tally.ranked),
+    "ranktron_rounds_open": ("gauge", "Rounds that wait for feedback.", lambda d: len(d.open)),
+    "ranktron_rounds_dropped_total": (
+        "counter",
+        "Open rounds dropped, being too many or old.",
+        lambda d: d.tally.dropped,
+    ),
+    "ranktron_feedback_total": ("counter", "Rounds that had feedback.", lambda d: d.tally.heard_rounds),
+    "ranktron_feedback_rate": ("gauge", "Feedback a second, of late.", lambda d: d.tally.heard().rate),
+    "ranktron_explored_total": ("counter", "Rankings shown that explored.", lambda d: d.tally.explored),
+    "ranktron_exploration_share": (
+        "gauge",
+        "Share of rankings that explored.",
+        lambda d: d.tally.explored / d.tally.ranked if d.tally.ranked else None,
+    ),
+    "ranktron_observed_ndcg": (
+        "gauge",
+        "NDCG@k of shown lists over the labels heard, mean of the last 100 rounds with feedback.",
+        lambda d: d.tally.quality if d.tally.heard_rounds else None,
+    ),
+    "ranktron_version": ("counter", "Changes of the weights so far.", lambda d: d.version),
+    "ranktron_weights_norm": ("gauge", "Length of the weight vector.", _norm),
+    "ranktron_update_norm": ("gauge", "Length of the last update.", lambda d: d.tally.updates().last),
+}

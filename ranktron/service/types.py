@@ -1,0 +1,238 @@
+"""Every request and every answer, as types: they decode, validate, encode and document themselves."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Number = Annotated[int, Meta(ge=0, le=2**53)]
+Grade = Annotated[float, Meta(ge=0.0)]
+Value = bool | int | float | str
+
+
+class Taken(Struct, forbid_unknown_fields=True):
+    """What a client sends."""
+
+
+class Given(Struct):
+    """What a client gets."""
+
+
+class Definition(Taken):
+    """A ranker to make: an algorithm, its parameters, the names of the features, the lowest and highest label."""
+
+    features: Annotated[list[Name], Meta(min_length=1)]
+    algorithm: str = "topk"
+    parameters: dict[str, Value] = field(default_factory=dict)
+    labels: tuple[Grade, Grade] = (0.0, 4.0)
+
+
+class Document(Taken):
+    """A document to rank: its features in the ranker's order, or by name."""
+
+    id: Name
+    features: list[float] | dict[str, float]
+
+
+class RankRequest(Taken):
+    """A list to rank."""
+
+    documents: Annotated[list[Document], Meta(min_length=1)]
+    query: Annotated[str, Meta(max_length=1000)] = ""
+
+
+class Ranked(Given):
+    """A document where it was shown; positions count from 1."""
+
+    id: str
+    score: float
+    position: int
+
+
+class RankAnswer(Given):
+    """The ranking to show. `round` is what feedback refers to."""
+
+    round: int
+    ranking: list[Ranked]
+    explored: bool
+    version: int
+
+
+class FeedbackRequest(Taken):
+    """Labels of some of the first k documents that a round showed."""
+
+    round: Number
+    labels: Annotated[dict[str, Grade], Meta(min_length=1)]
+
+
+class FeedbackAnswer(Given):
+    """Whether the weights moved, and the version that they then had."""
+
+    learned: bool
+    version: int
+
+
+class FullRequest(Taken):
+    """A list of which all labels are known."""
+
+    documents: Annotated[list[Document], Meta(min_length=1)]
+    labels: dict[str, Grade]
+    query: Annotated[str, Meta(max_length=1000)] = ""
+
+
+class FullAnswer(Given):
+    """What was learnt from a whole list."""
+
+    round: int
+    loss: float | None
+    learned: bool
+    version: int
+
+
+class RankerAnswer(Given):
+    """A ranker as it stands."""
+
+    name: str
+    algorithm: str
+    parameters: dict[str, Value]
+    features: list[str]
+    labels: tuple[float, float]
+    k: int
+    learns: str
+    version: int
+    rounds: int
+    open: int
+
+
+class RankersAnswer(Given):
+    """All rankers."""
+
+    rankers: list[RankerAnswer]
+
+
+class Explained(Given):
+    """One document of a round: what each feature added to its score, and to its lead over the next."""
+
+    id: str
+    position: int
+    score: float
+    contributions: dict[str, float] | None
+    lead: float | None
+    because: dict[str, float] | None
+
+
+class ExplainAnswer(Given):
+    """Why a round was ordered as it was, at the weights that ordered it."""
+
+    round: int
+    query: str
+    version: int
+    explored: bool
+    answered: bool
+    labels: dict[str, float]
+    documents: list[Explained]
+
+
+class Delay(Given):
+    """Seconds between a ranking and its feedback."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
+class Heard(Given):
+    """How much feedback comes, and how late."""
+
+    rounds: int
+    rate: float
+    delay: Delay
+
+
+class Point(Given):
+    """Observed quality of one round, its running mean, and whether the round explored."""
+
+    round: int
+    value: float
+    mean: float
+    explored: bool
+
+
+class Weight(Given):
+    """The weight of one feature, and its change since the last version that was kept."""
+
+    feature: str
+    weight: float
+    drift: float
+
+
+class Updates(Given):
+    """How far the weights moved: on average over the last 100 updates, and in the last one."""
+
+    norm: float | None
+    last: float | None
+
+
+class Shown(Given):
+    """A document that was shown."""
+
+    id: str
+    score: float
+
+
+class Recent(Given):
+    """A round of the recent past."""
+
+    round: int
+    query: str
+    explored: bool
+    answered: bool
+    delay: float | None
+    labels: dict[str, float]
+    ranking: list[Shown]
+
+
+class Health(Given):
+    """Whether feedback can be kept, free bytes on the disk, seconds since the last snapshot, bytes of the log."""
+
+    ready: bool
+    disk: int
+    snapshot_age: float | None
+    log_bytes: int
+    dropped: int
+
+
+class DashboardAnswer(Given):
+    """All that the page for people shows of a ranker."""
+
+    name: str
+    algorithm: str
+    version: int
+    rounds: int
+    open: int
+    k: int
+    seconds: float
+    feedback: Heard
+    exploration: float
+    curve: list[Point]
+    weights: list[Weight]
+    updates: Updates
+    recent: list[Recent]
+    health: Health
+
+
+class Trouble(Given):
+    """Why a request was refused."""
+
+    code: str
+    message: str
+
+
+class ErrorAnswer(Given):
+    """The answer to a request that was refused."""
+
+    error: Trouble
+
+

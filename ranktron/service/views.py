@@ -1,0 +1,110 @@
+"""What a desk shows to those who look at it: the ranker, its dashboard, the explanation of a round."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import numpy as np
+
+from ranktron.service import open_round
+from ranktron.service.desk import Desk
+from ranktron.service.refusals import Refused, gone
+from ranktron.service.types import (
+    DashboardAnswer,
+    ExplainAnswer,
+    Explained,
+    Health,
+    RankerAnswer,
+    Recent,
+    Shown,
+    Weight,
+)
+
+
+def ranker(desk: Desk) -> RankerAnswer:
+    return RankerAnswer(
+        desk.name,
+        desk.template.kind,
+        dict(desk.template.parameters),
+        list(desk.names),
+        desk.definition.labels,
+        desk.k,
+        desk.learns,
+        desk.version,
+        desk.next,
+        len(desk.open),
+    )
+
+
+def dashboard(desk: Desk, health: Health) -> DashboardAnswer:
+    tally = desk.tally
+    return DashboardAnswer(
+        desk.name,
+        desk.template.kind,
+        desk.version,
+        desk.next,
+        len(desk.open),
+        desk.k,
+        monotonic() - tally.started,
+        tally.heard(),
+        tally.explored / tally.ranked if tally.ranked else 0.0,
+        tally.curve(),
+        _weights(desk),
+        tally.updates(),
+        [_recent(desk, number) for number in reversed(desk.recent) if number in desk.open or number in desk.past],
+        health,
+    )
+
+
+def explain(desk: Desk, number: int) -> ExplainAnswer:
+    """Why a round was ordered as it was: contributions w_j x_j, and what puts each document above the next."""
+    kept = desk.open.get(number) or desk.past.get(number)
+    if kept is None:
+        if number >= desk.next:
+            raise Refused(404, "unknown_round", f"there has been no round {number}")
+        raise gone(number)
+    shown = open_round.unpack(kept)
+    scores, weights = shown.shown_scores(), shown.ranked_by()
+    answered = desk.answered.get(number)
+    documents = []
+    parts = None if weights is None else shown.features() * weights
+    for place, document in enumerate(shown.ids):
+        last = place + 1 == len(shown.ids)
+        documents.append(
+            Explained(
+                document,
+                place + 1,
+                float(scores[place]),
+                None if parts is None else _named(desk, parts[place]),
+                None if last else float(scores[place] - scores[place + 1]),
+                None if last or parts is None else _named(desk, parts[place] - parts[place + 1]),
+            )
+        )
+    labels = {} if answered is None else answered.labels
+    return ExplainAnswer(number, shown.query, shown.version, shown.explored, answered is not None, labels, documents)
+
+
+def _named(desk: Desk, values: np.ndarray) -> dict[str, float]:
+    return dict(zip(desk.names, values.tolist(), strict=True))
+
+
+def _weights(desk: Desk) -> list[Weight]:
+    weights, anchor = desk.weights, desk.anchor
+    if weights is None:
+        return []
+    drift = weights - anchor if anchor is not None and anchor.shape == weights.shape else np.zeros_like(weights)
+    return [Weight(*each) for each in zip(desk.names, weights.tolist(), drift.tolist(), strict=True)]
+
+
+def _recent(desk: Desk, number: int) -> Recent:
+    shown = open_round.unpack(desk.open.get(number) or desk.past[number])
+    answered = desk.answered.get(number)
+    return Recent(
+        number,
+        shown.query,
+        shown.explored,
+        answered is not None,
+        None if answered is None else max(answered.at - shown.at, 0.0),
+        {} if answered is None else answered.labels,
+        [Shown(*each) for each in zip(shown.ids, shown.shown_scores().tolist(), strict=True)],
+    )
