@@ -5,12 +5,16 @@ from __future__ import annotations
 import platform
 from typing import Annotated
 
+import numpy as np
 from msgspec import Meta
 
+from ranktron.algorithms import algorithm
+from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.service.endpoint import Action, Content
 from ranktron.service.routes import page
 from ranktron.service.search import FEATURES, Index
 from ranktron.service.types import Definition, Given, Taken
+from ranktron.types import Feedback
 
 RANKER = "search"
 HEARD = 5
@@ -88,7 +92,9 @@ def search_actions(index: Index) -> list[Action]:
         rows = zip(found.documents, found.X.tolist(), strict=True)
         return CandidatesAnswer(
             [
-                Found(each.id, each.kind, each.signature, each.summary, each.text, dict(zip(FEATURES, row, strict=True)))
+                Found(
+                    each.id, each.kind, each.signature, each.summary, each.text, dict(zip(FEATURES, row, strict=True))
+                )
                 for each, row in rows
             ]
         )
@@ -98,3 +104,12 @@ def search_actions(index: Index) -> list[Action]:
         Action("GET", "/demo/setup", "What the search page is about", None, None, SetupAnswer, setup),
         Action("POST", "/demo/candidates", "Candidates and features", None, Question, CandidatesAnswer, candidates),
     ]
+
+
+def warm_up() -> None:
+    """Lets a ranker of this kind do everything once, so that nobody waits for its machine code later."""
+    learner = algorithm(DEFINITION.algorithm).learner(len(FEATURES), DEFINITION.parameters)
+    X = np.eye(HEARD + 1, len(FEATURES), dtype=np.float32)
+    learn_brief(
+        learner, brief_of(learner, X, learner.rank(X, 0), HEARD), Feedback(np.arange(HEARD), np.eye(HEARD)[0].copy())
+    )

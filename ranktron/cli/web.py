@@ -1,0 +1,70 @@
+"""The search page of `ranktron demo --web`."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from contextlib import nullcontext
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import click
+
+from ranktron.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from ranktron.service.search import Index
+
+PORT = 8080
+
+
+def serve_search(folder: str | None, host: str, port: int | None) -> None:
+    """Reads the standard library, then serves the search page and the ranker behind it until it is told to stop."""
+    try:
+        from ranktron.service.demonstration import search_actions, warm_up
+        from ranktron.service.running import run
+    except ImportError as error:
+        if isinstance(error, MissingExtra) or not (error.name or "").startswith("ranktron"):
+            raise MissingExtra("the search page", "serve") from None
+        raise
+    warming = Thread(target=warm_up, daemon=True)
+    warming.start()
+    index = _read_library()
+    warming.join()
+    port = _free_port(host) if port is None else port
+    shown = f"[{host}]" if ":" in host else host
+    keeping = tempfile.TemporaryDirectory(prefix="ranktron-") if folder is None else nullcontext(folder)
+    with keeping as kept:
+        where = "a temporary folder; --dir keeps it" if folder is None else folder
+        if port:
+            click.echo(f"Search page: http://{shown}:{port}/search  (dashboard: http://{shown}:{port}/)")
+        click.echo(f"What is learnt goes to {where}. Ctrl-C ends it.")
+        run(kept, None, host, port, search_actions(index))
+
+
+def _read_library() -> Index:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from ranktron.service.search import Index
+    from ranktron.service.standard_library import standard_library
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("Reading the standard library", total=None)
+        documents = standard_library(lambda done, total: progress.update(bar, completed=done, total=total))
+        progress.update(bar, description=f"Indexing {len(documents):,} names", total=None)
+        return Index(documents)
+
+
+def _free_port(host: str) -> int:
+    """The usual port, or one that the system gives if it is taken."""
+    for port in (PORT, 0):
+        try:
+            with socket.create_server(
+                (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+            ) as server:
+                free: int = server.getsockname()[1]
+                return free
+        except OSError:
+            continue
+    return PORT
