@@ -58,13 +58,12 @@ def _read_library() -> Index:
 
 def _free_port(host: str) -> int:
     """The usual port, or one that the system gives if it is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for port in (PORT, 0):
         try:
-            with socket.create_server(
-                (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
-            ) as server:
+            with socket.create_server((host, port), family=family) as server:
                 free: int = server.getsockname()[1]
                 return free
         except OSError:
             continue
-    return PORT
+    return PORT  # the server will say what is wrong with this host

@@ -19,29 +19,67 @@ from ranktron.types import Feedback
 RANKER = "search"
 HEARD = 5
 # A person gives few votes, on about half of what is shown: little exploration, among the best 15 only, and no vote that
-# weighs more than twice another. Squared loss learns from a single vote, where pairs would need two.
+# weighs more than twice another. Squared loss learns from a single vote, where pairs would need two. With this seed the
+# first list that is drawn by chance is the ninth.
 DEFINITION = Definition(
     features=list(FEATURES),
     algorithm="topk",
     parameters={
         "surrogate": "squared",
         "k": HEARD,
-        "explore": 0.1,
+        "explore": 0.2,
         "shortlist": 15,
         "floor": 0.5,
         "answered": 0.5,
+        "seed": 4,
     },
     labels=(0.0, 1.0),
 )
 EXAMPLES = ["join", "copy a directory", "random number", "parse date", "read file", "sort", "http server", "sleep"]
 # What the simulated voter asks for, in this order.
-QUERIES = (
-    "join; read file; json load; shuffle; sort; random; http server; time; copy; parse arguments; split; open; "
-    "temporary file; lock; queue; heap push; square root; mean; today; url quote; base64 encode; compress; zip file; "
-    "reader; get logger; environment; run; list directory; exists; make directory; remove; counter; default dict; "
-    "named tuple; partial; cache; chain; permutations; product; reverse; round; factorial; connect; escape; dump; "
-    "deep copy; abstract method; format; replace; sleep"
-).split("; ")
+QUERIES = [
+    "time",
+    "path",
+    "event",
+    "list",
+    "request",
+    "parser",
+    "process",
+    "server",
+    "file",
+    "test",
+    "message",
+    "date",
+    "reader",
+    "queue",
+    "cookie",
+    "calendar",
+    "socket",
+    "header",
+    "set",
+    "address",
+    "writer",
+    "context",
+    "decoder",
+    "formatter",
+    "error",
+    "handler",
+    "policy",
+    "filter",
+    "dict",
+    "mock",
+    "node",
+    "stream",
+    "future",
+    "type",
+    "flag",
+    "warning",
+    "option",
+    "loader",
+    "pool",
+    "proxy",
+    "manager",
+]
 
 
 class Question(Taken):

@@ -21,8 +21,9 @@ PATIENCE = 60.0  # seconds; half of one is usual
 class Document:
     """One documented name of the standard library.
 
-    >>> Document("os.path.join", "os.path", "function", "(a, *p)", "Join two or more pathname components.\\n\\nMore.").name
-    'join'
+    >>> document = Document("os.path.join", "os.path", "function", "(a, *p)", "Join two\\ncomponents.\\n\\nMore.")
+    >>> document.name, document.summary
+    ('join', 'Join two components.')
     """
 
     id: str

@@ -2,8 +2,8 @@
 
 import { count, drawing, element, number, onWidth } from "/static/elements.js";
 
-const HEIGHT = 260;
-const EDGE = { left: 38, right: 14, top: 12, bottom: 44 };
+const HEIGHT = 250;
+const EDGE = { left: 38, right: 20, top: 12, bottom: 38 };
 
 function ticks(low, high, most) {
   const span = Math.max(high - low, 1);
@@ -76,10 +76,10 @@ export class Curve {
     const base = HEIGHT - EDGE.bottom;
     const first = this.points[0].round;
     const last = this.points[this.points.length - 1].round;
-    for (const round of ticks(first, last, Math.max(2, this.width / 110))) {
-      parts.push(drawing("text", { class: "tick", x: this.x(round), y: base + 30, "text-anchor": "middle" }, count(round)));
-    }
-    parts.push(drawing("text", { class: "tick", x: this.width - EDGE.right, y: HEIGHT - 1, "text-anchor": "end" }, "round"));
+    ticks(first, last, Math.max(2, this.width / 110)).forEach((round, i) => {
+      const text = i ? count(round) : `round ${count(round)}`;
+      parts.push(drawing("text", { class: "tick", x: this.x(round), y: base + 31, "text-anchor": i ? "middle" : "start" }, text));
+    });
     for (const point of this.points) {
       const x = this.x(point.round);
       if (point.explored) parts.push(drawing("line", { class: "rug", x1: x, x2: x, y1: base + 4, y2: base + 14 }));

@@ -112,6 +112,7 @@ function session() {
 }
 
 place("session").textContent = session();
+place("search").hidden = !new URLSearchParams(location.search).has("search");
 place("copy").addEventListener("click", async () => {
   await navigator.clipboard.writeText(place("session").textContent).then(
     () => say(place("copied"), "Copied."),

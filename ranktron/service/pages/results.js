@@ -52,14 +52,18 @@ export class Results {
       element("span", { class: "title" }, element("b", {}, each.id), element("span", { class: "signature" }, each.signature)),
       element("span", { class: "votes" }, button(1, "Good result"), button(0, "Bad result")),
       element("span", { class: "under" }, each.summary),
-      element("span", { class: "facts-line" }, element("span", {}, each.kind), element("span", { class: "score" }), element("span", { class: "moved" }), element("span", { class: "reason" })),
-      each.text === each.summary ? null : element("details", {}, element("summary", {}, "docstring"), element("pre", { tabindex: 0 }, each.text)),
+      element(
+        "details",
+        {},
+        element("summary", {}, element("span", { class: "kind" }, each.kind), element("span", {}), element("span", { class: "moved" }), element("span", { class: "reason" })),
+        element("pre", { tabindex: 0 }, each.text),
+      ),
     );
   }
 
   update(row, each) {
     const heard = each.position <= this.k;
-    const [place, , votes, , facts] = row.children;
+    const [place, , votes, , details] = row.children;
     row.classList.toggle("unheard", !heard);
     say(place, String(each.position));
     votes.hidden = !heard;
@@ -67,7 +71,7 @@ export class Results {
       button.setAttribute("aria-pressed", String(this.judged.get(each.id) === (button.className === "up" ? 1 : 0)));
       button.disabled = this.frozen;
     }
-    const [, score, moved, reason] = facts.children;
+    const [, score, moved, reason] = details.firstElementChild.children;
     say(score, `score ${number(each.score)}`);
     const by = this.places.has(each.id) ? this.places.get(each.id) - each.position : 0;
     say(moved, by ? `${by > 0 ? "▲ up" : "▼ down"} ${Math.abs(by)}` : "");

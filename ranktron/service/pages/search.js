@@ -37,6 +37,7 @@ function display(round, sentence, judged = opinionsOf(round.query)) {
   const places = new Map(same ? current.shown.map((each) => [each.id, each.position]) : []);
   if (!same) results.whole = false;
   current = round;
+  place("query").value = round.query;
   place("welcome").hidden = true;
   place("why").hidden = !round.shown.length;
   results.show(round.shown, { k, judged, places, frozen: voter.busy });
@@ -163,7 +164,7 @@ function start() {
   say(place("size"), `${count(setup.documents)} documented names of ${setup.python}`);
   for (const node of document.querySelectorAll(".k")) say(node, String(k));
   place("thumbs").append(thumb(false), " ", thumb(true));
-  place("dashboard-link").href = `/#${encodeURIComponent(ranker)}`;
+  place("dashboard-link").href = `/?search#${encodeURIComponent(ranker)}`;
   const chip = (query) => element("button", { type: "button", onclick: () => choose(query) }, query);
   place("examples").append(...setup.examples.map(chip));
   place("ask").addEventListener("submit", (event) => {
@@ -192,7 +193,6 @@ async function simulate() {
 function choose(query) {
   if (!query) return;
   voter.stop();
-  place("query").value = query;
   attempt(search, query);
 }
 

@@ -5,9 +5,9 @@ const BEAT = 350;
 
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-// Its taste, which the page tells in words: functions and classes with every word of the query in their name.
+// Its taste, which the page tells in words: classes and exceptions with every word of the query in their name.
 function likes({ features }) {
-  return features.words_in_name === 1 && features.is_function + features.is_class > 0;
+  return features.words_in_name === 1 && features.is_class + features.is_exception > 0;
 }
 
 export class Voter {

@@ -30,7 +30,7 @@ export class Weights {
   draw() {
     const sorted = [...this.weights].sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
     const shown = sorted.slice(0, this.most);
-    const reach = Math.max(...sorted.map((each) => Math.abs(each.weight) + Math.abs(each.drift || 0)), 1e-12);
+    const reach = Math.max(...sorted.map((each) => Math.max(Math.abs(each.weight), Math.abs(each.weight - (each.drift || 0)))), 1e-12);
     this.nothing.hidden = sorted.some((each) => each.weight !== 0);
     this.list.hidden = !this.nothing.hidden;
     keep(this.list, shown, (each) => each.feature, (each) => this.row(each), (row, each) => update(row, each, reach));
