@@ -21,8 +21,9 @@ PORT = 8080
 def serve_search(folder: str | None, host: str, port: int | None) -> None:
     """Reads the standard library, then serves the search page and the ranker behind it until it is told to stop."""
     try:
-        from ranktron.service.demonstration import search_actions, warm_up
+        from ranktron.service.demonstration import search_routes, warm_up
         from ranktron.service.running import run
+        from ranktron.service.tokens import read_tokens
     except ImportError as error:
         if isinstance(error, MissingExtra) or not (error.name or "").startswith("ranktron"):
             raise MissingExtra("the search page", "serve") from None
@@ -39,7 +40,7 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
         if port:
             click.echo(f"Search page: http://{shown}:{port}/search  (dashboard: http://{shown}:{port}/)")
         click.echo(f"What is learnt goes to {where}. Ctrl-C ends it.")
-        run(kept, None, host, port, search_actions(index))
+        run(kept, None, host, port, search_routes(index, read_tokens(None)))
 
 
 def _read_library() -> Index:

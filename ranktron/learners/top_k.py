@@ -305,6 +305,7 @@ class TopK:
         return places
 
     def _weights(self, propensities: Floats | None) -> Floats:
+        assert propensities is not None
         return weights_of(propensities, self.answered**self.surrogate.coordinates, self.floor)
 
     def played(self, ranking: Ranking) -> Floats:

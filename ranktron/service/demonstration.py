@@ -7,12 +7,17 @@ from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
+from starlette.routing import Route
 
 from ranktron.algorithms import algorithm
 from ranktron.learners.brief import brief_of, learn_brief
-from ranktron.service.endpoint import Action, Content
+from ranktron.service.config import Config
+from ranktron.service.endpoint import Action, Content, Endpoint
+from ranktron.service.guard import Guard
 from ranktron.service.routes import page
 from ranktron.service.search import FEATURES, Index
+from ranktron.service.telemetry import Telemetry
+from ranktron.service.tokens import Tokens
 from ranktron.service.types import Definition, Given, Taken
 from ranktron.types import Feedback
 
@@ -118,9 +123,13 @@ class SetupAnswer(Given):
     queries: list[str]
 
 
-def search_actions(index: Index) -> list[Action]:
+def search_routes(index: Index, tokens: Tokens) -> list[Route]:
     """The search page and the two questions that it asks; it speaks to the ranker as any other client does."""
+    guard, telemetry = Guard(Config(), tokens), Telemetry()
+    return [Route(each.path, Endpoint([each], guard, telemetry), methods=None) for each in search_actions(index)]
 
+
+def search_actions(index: Index) -> list[Action]:
     def setup() -> SetupAnswer:
         python = f"Python {platform.python_version()}"
         return SetupAnswer(python, len(index.documents), RANKER, HEARD, DEFINITION, FEATURES, EXAMPLES, QUERIES)

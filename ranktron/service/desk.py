@@ -6,18 +6,20 @@ the same order give the same weights to the bit, live or in a replay.
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import sqrt
+from math import isfinite, sqrt
 from struct import pack_into
 from time import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
+from ranktron import archive
 from ranktron.algorithms import algorithm
 from ranktron.errors import DataError
 from ranktron.learners import TopK
@@ -28,11 +30,13 @@ from ranktron.service import open_round
 from ranktron.service.config import Config
 from ranktron.service.open_round import OpenRound
 from ranktron.service.refusals import Refused, gone
+from ranktron.service.snapshots import Snapshots
 from ranktron.service.tally import Tally, observed_quality
 from ranktron.service.types import Definition, Document, FeedbackRequest, FullRequest, RankAnswer, Ranked, RankRequest
 from ranktron.types import Feedback, Floats, Learner, Matrix
 
 RECENT = 20
+T = TypeVar("T")
 
 
 class Entry(msgspec.Struct, array_like=True, frozen=True):
@@ -61,23 +65,30 @@ class Answered(NamedTuple):
 
     @property
     def labels(self) -> dict[str, float]:
-        return {document: label for _, label, document in _decode(self.body)}
+        return told_labels(self.body)
 
 
 class Desk:
     """A learner with the rounds that wait for their feedback."""
 
-    def __init__(self, name: str, definition: Definition, config: Config, first: int = 0) -> None:
-        self.name, self.definition, self.config = name, definition, config
+    def __init__(
+        self, id: int, name: str, definition: Definition, config: Config, snapshots: Snapshots, first: int = 0
+    ) -> None:
+        self.id, self.name, self.definition, self.config, self.snapshots = id, name, definition, config, snapshots
         self.version = 0
-        self.next = first
+        self.next = self.reserved = first
+        self.reserving = False
         self.open: dict[int, bytes] = {}
+        self.pending: dict[int | None, tuple[Entry, Future[Result]]] = {}
         self.answered: dict[int, Answered] = {}
         self.past: dict[int, bytes] = {}
+        self.refused: list[int] = []
         self.recent: deque[int] = deque(maxlen=RECENT)
         self.tally = Tally()
+        self.cut = 0
+        self.kept_at: float | None = None
         self.start_from(blank_model(definition, config))
-        self.anchor = self.weights
+        self.note_kept(None)
 
     # What it is
 
@@ -110,6 +121,10 @@ class Desk:
     def _note_weights(self) -> None:
         weights = ranking_weights(self.learner)
         self._weights = b"" if weights is None else weights.tobytes()
+
+    def note_kept(self, at: float | None) -> None:
+        """Notes that this version is kept: drift is counted from here."""
+        self.kept_version, self.kept_at, self.anchor = self.version, at, self.weights
 
     # Showing
 
@@ -195,7 +210,7 @@ class Desk:
 
     def drop(self) -> list[int]:
         """Drops the oldest rounds where there are too many, or where they are too old; their numbers."""
-        dropped = []
+        dropped: list[int] = []
         excess = len(self.open) - self.config.max_open
         limit = time() - self.config.open_seconds
         for number, kept in self.open.items():
@@ -209,19 +224,19 @@ class Desk:
 
     # Hearing
 
-    def check_feedback(self, request: FeedbackRequest) -> Entry | Result:
-        """The entry to log for this feedback; what came of it, if it has come before."""
+    def check_feedback(self, request: FeedbackRequest) -> Entry | Result | Future[Result]:
+        """The entry to log for this feedback; what came or will come of it, if it has come before."""
         number = request.round
-        earlier = self.answered.get(number)
-        if earlier is None and number not in self.open:
+        earlier, waiting = self.answered.get(number), self.pending.get(number)
+        if earlier is not None:
+            return self._same(number, earlier.labels, request, earlier.result)
+        if waiting is not None:
+            return self._same(number, told_labels(waiting[0].body), request, waiting[1])
+        if number not in self.open:
             if number >= self.next:
                 raise Refused(404, "unknown_round", f"there has been no round {number}")
             raise gone(number)
         self._check_learns()
-        if earlier is not None:
-            if earlier.labels != request.labels:
-                raise Refused(409, "already_answered", f"round {number} has been answered with other labels")
-            return earlier.result
         shown = open_round.unpack(self.open[number])
         places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
         for document in request.labels:
@@ -232,6 +247,15 @@ class Desk:
         self._check_labels(request.labels.values())
         told = sorted((places[document], label, document) for document, label in request.labels.items())
         return Entry("feedback", number, time(), _encode(told))
+
+    def _same(self, number: int, told: dict[str, float], request: FeedbackRequest, result: T) -> T:
+        if told != request.labels:
+            raise Refused(409, "already_answered", f"round {number} has been answered with other labels")
+        return result
+
+    def entry(self, kind: str, body: bytes) -> Entry:
+        """An entry that answers no round."""
+        return Entry(kind, 0, time(), body)
 
     def check_full(self, request: FullRequest) -> Entry:
         """The entry to log for a list of which all labels are known."""
@@ -271,29 +295,36 @@ class Desk:
             loss = self._learn(entry)
         except DataError:
             loss = None
+            self.refused.append(version)
         self.version = version
         self._note_weights()
-        result = Result(loss is not None, version, loss)
+        result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
         if entry.kind == "feedback":
             self._settle(entry, result, before)
         return result
 
     def _learn(self, entry: Entry) -> float:
         if entry.kind == "feedback":
-            places, labels, _ = zip(*_decode(entry.body), strict=True)
+            told = _decode(entry.body)
+            places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
             heard = Feedback(np.array(places), np.array(labels, float))
             return learn_brief(self.learner, open_round.unpack(self.open[entry.round]).brief(), heard)
+        if entry.kind != "full":
+            self.start_from(Model.from_bytes(entry.body))
+            self.next = max(self.next, self.learner.rounds)
+            if entry.kind == "model":
+                self.tally.dropped += len(self.open)
+                self.open.clear()
+            return 0.0
         rows, kept = _decode(entry.body)
-        labels = np.frombuffer(kept).copy()
-        X = np.frombuffer(rows, np.float32).reshape(len(labels), -1).copy()
-        ranking = self.learner.rank(X, entry.round)
-        return self.learner.learn(X, ranking, Feedback(np.arange(len(labels)), labels))
+        grades = np.frombuffer(kept).copy()
+        X = np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy()
+        return self.learner.learn(X, self.learner.rank(X, entry.round), Feedback(np.arange(len(grades)), grades))
 
     def _settle(self, entry: Entry, result: Result, before: Floats | None) -> None:
-        self.past[entry.round] = kept = self.open.pop(entry.round)
-        self.answered[entry.round] = Answered(entry.body, entry.at, result)
-        _shorten(self.past, self.config.explained_rounds)
-        _shorten(self.answered, self.config.remembered)
+        self.pending.pop(entry.round, None)
+        kept = self.open.pop(entry.round)
+        self.remember(entry, result, kept)
         shown = open_round.unpack(kept)
         labels = np.array([label for _, label, _ in _decode(entry.body)], float)
         after = self.weights
@@ -301,9 +332,22 @@ class Desk:
         delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
         self.tally.answered(entry.round, observed_quality(labels), shown.explored, delay, moved)
 
+    def remember(self, entry: Entry, result: Result, kept: bytes | None) -> None:
+        """Remembers that a round was answered, and, if it is known, what it showed."""
+        self.answered[entry.round] = Answered(entry.body, entry.at, result)
+        _shorten(self.answered, self.config.remembered)
+        if kept is not None:
+            self.past[entry.round] = kept
+            _shorten(self.past, self.config.explained_rounds)
+
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
+
+
+def told_labels(body: bytes) -> dict[str, float]:
+    """The labels that an entry of feedback holds, by document."""
+    return {document: label for _, label, document in _decode(body)}
 
 
 def blank_model(definition: Definition, config: Config) -> Model:
@@ -324,9 +368,29 @@ def blank_model(definition: Definition, config: Config) -> Model:
         raise Refused(
             422, "not_online", f"{definition.algorithm} does not learn round by round; train it, then POST its model"
         )
-    if parameters.get("k", 1) > config.max_k:
-        raise Refused(422, "bad_parameters", f"k must be at most {config.max_k}, not {parameters['k']}")
+    _check_k(learner, config)
     return Model(definition.algorithm, parameters, learner.state(), len(names), feature_names=tuple(names))
+
+
+def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
+    """A model that can take a ranker's place; its features must be those of the ranker."""
+    try:
+        width = archive.unpack(data, "the model").get("n_features")
+        if width != len(definition.features):
+            raise DataError(f"the model has {width} features, the ranker {len(definition.features)}")
+        model = Model.from_bytes(data, "the model")
+    except (DataError, ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
+        raise Refused(422, "bad_model", str(error) or "the model cannot be read") from None
+    names = tuple(definition.features)
+    if model.feature_names not in (None, names):
+        raise Refused(422, "bad_model", "the features of the model have other names than those of the ranker")
+    _check_k(model.learner(), config)
+    return replace(model, feature_names=names, record={})
+
+
+def _check_k(learner: Learner, config: Config) -> None:
+    if isinstance(learner, TopK) and learner.k > config.max_k:
+        raise Refused(422, "bad_parameters", f"k must be at most {config.max_k}, not {learner.k}")
 
 
 def _shorten(kept: dict[int, Any], length: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from inspect import isawaitable
 from time import perf_counter
@@ -21,9 +21,9 @@ from ranktron.service.refusals import Refused
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.types import ErrorAnswer, Trouble
 
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON, BYTES = "application/json", "application/octet-stream"
 _logger = logging.getLogger("ranktron.service")
@@ -171,3 +171,11 @@ async def _refuse(send: Send, refused: Refused) -> int:
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     return await _reply(send, refused.status, answer, headers)
+
+
+class Missing:
+    """The ASGI application of all other paths."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await _refuse(send, Refused(404, "not_found", "there is nothing at this path: see /openapi.json"))

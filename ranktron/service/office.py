@@ -1,43 +1,112 @@
 """The office: all desks and the log behind them. Python code in the same process talks to it without HTTP.
 
-Everything here runs on one thread, that of the event loop: there is one writer, and what it reads is never half
-written.
+Everything here runs on one thread, that of the event loop: there is one writer of each ranker, and whoever reads never
+sees it half written. What changes weights goes to the log first, and is applied when it is on disk.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 import shutil
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
+import msgspec
+
+from ranktron.errors import DataError
+from ranktron.model import Model
+from ranktron.service import log as logs
 from ranktron.service import views
 from ranktron.service.config import Config
-from ranktron.service.desk import Desk, Entry, Result
-from ranktron.service.refusals import Refused, unknown_ranker
+from ranktron.service.desk import Desk, Entry, Result, blank_model, checked_model
+from ranktron.service.log import Job, Log
+from ranktron.service.refusals import Refused, unknown_ranker, unwritten
+from ranktron.service.restoring import restored, snapshot_of
+from ranktron.service.snapshots import Snapshots
 from ranktron.service.types import (
+    BatchAnswer,
     DashboardAnswer,
     Definition,
+    ErrorAnswer,
     ExplainAnswer,
     FeedbackAnswer,
     FeedbackRequest,
     FullAnswer,
     FullRequest,
+    Given,
     Health,
     RankAnswer,
     RankerAnswer,
     RankersAnswer,
     RankRequest,
+    RollbackRequest,
+    Trouble,
+    VersionsAnswer,
 )
 
+_logger = logging.getLogger("ranktron.service")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+RESERVE = 10_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
 
 
 class Office:
-    """Named rankers over one folder."""
+    """Named rankers over one folder, which it reads when it is made; `start` begins to write.
+
+    >>> import asyncio, tempfile
+    >>> from ranktron.service.types import Document
+    >>> async def session(folder):
+    ...     async with Office(folder) as office:
+    ...         await office.create("shop", Definition(["price"]))
+    ...         documents = [Document("a", [1.0]), Document("b", [3.0])]
+    ...         shown = office.rank("shop", RankRequest(documents))
+    ...         return await office.feedback("shop", FeedbackRequest(shown.round, {"a": 0.0, "b": 1.0}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(session(folder))
+    FeedbackAnswer(learned=True, version=1)
+    """
 
     def __init__(self, folder: str | Path, config: Config | None = None) -> None:
         self.folder, self.config = Path(folder), config or Config()
+        self.log = Log(self.folder)
+        self.cut = 0
         self.desks: dict[str, Desk] = {}
+        try:
+            for stored in self.log.rankers():
+                desk = restored(self.log, stored, self._snapshots(stored.id), self.config)
+                self.cut += desk.cut
+                self.desks[desk.name] = desk
+        except BaseException:
+            self.log.close()
+            raise
+
+    async def __aenter__(self) -> Office:
+        self.start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stop()
+
+    def start(self) -> None:
+        """Begins to write, from within the event loop."""
+        loop = asyncio.get_running_loop()
+        self.log.start(loop.call_soon_threadsafe)
+        for desk in self.desks.values():
+            self._reserve(desk)
+
+    async def stop(self) -> None:
+        """Waits for all that is under way, takes a snapshot of every ranker, and lets go of the folder."""
+        await self._written(lambda _connection: None, patient=True)
+        for desk in self.desks.values():
+            if desk.version != desk.kept_version:
+                self._snapshot(desk)
+            self.log.put(Job(logs.reserve(desk.id, desk.next), failed=lambda _error: None))
+        await asyncio.to_thread(self.log.close)
+
+    # Rankers
 
     def desk(self, name: str) -> Desk:
         found = self.desks.get(name)
@@ -51,18 +120,29 @@ class Office:
             raise Refused(
                 422, "bad_name", "a ranker's name has 1 to 64 letters, digits, points, dashes and underscores"
             )
-        if name in self.desks:
-            if self.desks[name].definition != definition:
-                raise Refused(409, "exists", f"there is another ranker {name!r}: delete it first, or choose a new name")
-            return views.ranker(self.desks[name])
-        if len(self.desks) >= self.config.max_rankers:
-            raise Refused(409, "too_many_rankers", f"there are {len(self.desks)} rankers already, and no more allowed")
-        self.desks[name] = Desk(name, definition, self.config)
+        if name not in self.desks:
+            if len(self.desks) >= self.config.max_rankers:
+                raise Refused(409, "too_many_rankers", f"there are {len(self.desks)} rankers already: delete one first")
+            blank_model(definition, self.config)
+            stored = await self._written(self.log.add_ranker(name, msgspec.json.encode(definition), RESERVE))
+            if name not in self.desks:
+                desk = Desk(stored.id, name, definition, self.config, self._snapshots(stored.id), stored.next)
+                desk.reserved = stored.next + RESERVE
+                self.desks[name] = desk
+        if self.desks[name].definition != definition:
+            raise Refused(409, "exists", f"there is another ranker {name!r}: delete it first, or choose a new name")
         return views.ranker(self.desks[name])
 
     async def delete(self, name: str) -> None:
-        self.desk(name)
+        """Deletes a ranker with all that it has learnt."""
+        desk = self.desk(name)
         del self.desks[name]
+        try:
+            await self._written(logs.remove_ranker(desk.id, desk.next))
+        except Refused:
+            self.desks[name] = desk
+            raise
+        desk.snapshots.clear()
 
     def rankers(self) -> RankersAnswer:
         return RankersAnswer([views.ranker(desk) for desk in self.desks.values()])
@@ -70,34 +150,173 @@ class Office:
     def ranker(self, name: str) -> RankerAnswer:
         return views.ranker(self.desk(name))
 
+    # Rounds
+
     def rank(self, name: str, request: RankRequest) -> RankAnswer:
-        """Shows a ranking and keeps its round open."""
+        """Shows a ranking and keeps its round open; the round is written to disk just after the answer."""
         desk = self.desk(name)
-        answer, _kept = desk.rank(request)
-        desk.drop()
+        self._spare_number(desk)
+        answer, kept = desk.rank(request)
+        self.log.put(Job(logs.keep_round(desk.id, answer.round, kept)))
+        dropped = desk.drop()
+        if dropped:
+            self.log.put(Job(logs.drop_rounds(desk.id, dropped)))
         return answer
 
     async def feedback(self, name: str, request: FeedbackRequest) -> FeedbackAnswer:
         """Learns from labels of what a round showed, once they are on disk."""
         desk = self.desk(name)
         entry = desk.check_feedback(request)
-        result = entry if isinstance(entry, Result) else await self._log(desk, entry)
+        if isinstance(entry, Entry):
+            result = await self._logged(desk, entry, entry.round)
+        else:  # this feedback has come before, and may still be on its way to the disk
+            result = entry if isinstance(entry, Result) else await asyncio.shield(entry)
         return FeedbackAnswer(result.learned, result.version)
 
     async def full(self, name: str, request: FullRequest) -> FullAnswer:
         """Learns from a list of which all labels are known, once it is on disk."""
         desk = self.desk(name)
+        self._spare_number(desk)
         entry = desk.check_full(request)
-        result = await self._log(desk, entry)
+        result = await self._logged(desk, entry)
         return FullAnswer(entry.round, result.loss, result.learned, result.version)
 
-    async def _log(self, desk: Desk, entry: Entry) -> Result:
-        return desk.apply(entry, desk.version + 1)
+    async def batch(self, requests: Sequence[Any], one: Any, name: str) -> BatchAnswer:
+        """The answers to many requests, each its own or why it was refused; they are written together."""
+        self.desk(name)
+        if len(requests) > self.config.max_batch:
+            raise Refused(413, "too_many_requests_in_batch", f"a batch has at most {self.config.max_batch} requests")
+
+        async def attempt(request: Any) -> Given:
+            try:
+                answer = one(name, request)
+                given: Given = await answer if isinstance(answer, Awaitable) else answer
+                return given
+            except Refused as refused:
+                return ErrorAnswer(Trouble(refused.code, str(refused)))
+
+        return BatchAnswer(await asyncio.gather(*map(attempt, requests)))
+
+    # Models and versions
+
+    async def set_model(self, name: str, data: bytes) -> RankerAnswer:
+        """Starts a ranker from a trained model; rounds that are open are dropped."""
+        desk = self.desk(name)
+        model = checked_model(data, desk.definition, self.config)
+        await self._logged(desk, desk.entry("model", model.to_bytes()))
+        return views.ranker(desk)
+
+    def versions(self, name: str) -> VersionsAnswer:
+        desk = self.desk(name)
+        return VersionsAnswer(desk.version, desk.snapshots.versions())
+
+    async def keep(self, name: str) -> VersionsAnswer:
+        """Keeps the present version, to roll back to."""
+        desk = self.desk(name)
+        kept = self._snapshot(desk)
+        await kept
+        return self.versions(name)
+
+    async def rollback(self, name: str, request: RollbackRequest) -> RankerAnswer:
+        """Makes the weights those of a version that was kept; this is a new version, and rounds go on counting."""
+        desk = self.desk(name)
+        if request.version not in desk.snapshots.versions():
+            raise Refused(404, "unknown_version", f"version {request.version} is not kept: see GET .../versions")
+        try:
+            kept = desk.snapshots.read(request.version)
+        except DataError as error:
+            raise Refused(409, "damaged_version", str(error)) from None
+        await self._logged(desk, desk.entry("rollback", kept["model"].tobytes()))
+        return views.ranker(desk)
+
+    def model(self, name: str) -> Model:
+        return self.desk(name).model
+
+    # Looking
 
     def explain(self, name: str, number: int) -> ExplainAnswer:
         return views.explain(self.desk(name), number)
 
     def dashboard(self, name: str) -> DashboardAnswer:
         desk = self.desk(name)
-        health = Health(True, shutil.disk_usage(self.folder).free, None, 0, desk.tally.dropped)
-        return views.dashboard(desk, health)
+        age = None if desk.kept_at is None else monotonic() - desk.kept_at
+        disk = shutil.disk_usage(self.folder).free
+        return views.dashboard(desk, Health(self.log.ready, disk, age, self.log.size, desk.tally.dropped))
+
+    # Writing
+
+    def _snapshots(self, ranker: int) -> Snapshots:
+        return Snapshots(self.folder, ranker, self.config.versions)
+
+    def _spare_number(self, desk: Desk) -> None:
+        if desk.next >= desk.reserved:
+            raise unwritten("no further rounds can be numbered")
+        if desk.reserved - desk.next < RESERVE // 2 and not desk.reserving:
+            self._reserve(desk)
+
+    def _reserve(self, desk: Desk) -> None:
+        """Sets numbers of rounds aside before they are given out."""
+        upto, desk.reserving = desk.next + RESERVE, True
+
+        def done(_result: object) -> None:
+            desk.reserved, desk.reserving = upto, False
+
+        self.log.put(Job(logs.reserve(desk.id, upto), done))
+
+    def _written(self, do: logs.Do, *, patient: bool = False) -> asyncio.Future[Any]:
+        """A future of what a job gives; if the disk refuses, so does the future, unless it is patient."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def failed(error: BaseException) -> None:
+            if not future.done():
+                if patient:
+                    future.set_result(None)
+                else:
+                    future.set_exception(unwritten(str(error)))
+
+        def done(result: Any) -> None:
+            if not future.done():
+                future.set_result(result)
+
+        self.log.put(Job(do, done, failed))
+        return future
+
+    def _logged(self, desk: Desk, entry: Entry, answers: int | None = None) -> asyncio.Future[Result]:
+        """A future of what comes of an entry: it is logged, and when that is on disk, applied."""
+        if len(self.log) >= self.config.max_waiting:
+            raise Refused(503, "busy", "too many requests wait for the disk: try again")
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+
+        def done(version: int) -> None:
+            result = desk.apply(entry, version)
+            if not future.done():
+                future.set_result(result)
+            if version - desk.kept_version >= self.config.snapshot_every:
+                self._snapshot(desk)
+
+        def failed(error: BaseException) -> None:
+            desk.pending.pop(answers, None)
+            if not future.done():
+                future.set_exception(unwritten(str(error)))
+
+        if answers is not None:
+            desk.pending[answers] = (entry, future)
+        self.log.put(Job(self.log.append(desk.id, answers, msgspec.msgpack.encode(entry)), done, failed))
+        return future
+
+    def _snapshot(self, desk: Desk) -> asyncio.Future[Any]:
+        """Writes a snapshot of what is on disk already, then shortens the log to what the one before it needs."""
+        version, data = desk.version, snapshot_of(desk)
+        desk.note_kept(monotonic())
+
+        def do(connection: Any) -> None:
+            try:
+                desk.snapshots.write(version, data)
+            except DataError as error:  # the log has everything still: it only stays longer
+                _logger.warning("no snapshot of %s: %s", desk.name, error)
+                return
+            settled = desk.snapshots.versions()[-2:-1]
+            if settled:
+                logs.prune(desk.id, settled[0], version - self.config.remembered)(connection)
+
+        return self._written(do, patient=True)

@@ -23,3 +23,7 @@ def gone(number: int) -> Refused:
         "round_gone",
         f"round {number} is no longer open: it was dropped, being old, or lost in a crash; nothing was learnt from it",
     )
+
+
+def unwritten(why: str) -> Refused:
+    return Refused(503, "not_written", f"the disk does not take what has to be kept ({why}); nothing was learnt")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ranktron.service import types as t
-from ranktron.service.endpoint import Action, Content
+from ranktron.service.endpoint import BYTES, Action, Content
 from ranktron.service.office import Office
 from ranktron.service.refusals import Refused
 from ranktron.service.telemetry import Telemetry
@@ -19,69 +20,146 @@ _PAGE_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-cache"),
 )
+_ONE = "/v1/rankers/{name}"
 
 
 def actions(office: Office, telemetry: Telemetry) -> list[Action]:
     """Everything that can be asked for, the busiest first."""
-    one = "/v1/rankers/{name}"
+    return [*_rounds(office), *_rankers(office), *_versions(office), *_looking(office), *_around(office, telemetry)]
 
-    def make(request: t.Definition, name: str) -> object:
-        return office.create(name, request)
 
-    def rank(request: t.RankRequest, name: str) -> object:
+def _rounds(office: Office) -> list[Action]:
+    def rank(request: t.RankRequest, name: str) -> Any:
         return office.rank(name, request)
 
-    def feedback(request: t.FeedbackRequest, name: str) -> object:
+    def feedback(request: t.FeedbackRequest, name: str) -> Any:
         return office.feedback(name, request)
 
-    def full(request: t.FullRequest, name: str) -> object:
+    def full(request: t.FullRequest, name: str) -> Any:
         return office.full(name, request)
 
-    def explain(name: str, round: str) -> object:
-        if not round.isdecimal() or len(round) > 16:
-            raise Refused(404, "unknown_round", "rounds are whole numbers")
-        return office.explain(name, int(round))
+    def many(one: Any) -> Any:
+        return lambda request, name: office.batch(request.requests, one, name)
 
-    def metrics() -> Content:
-        return Content(telemetry.text(office.desks.values()).encode(), "text/plain; version=0.0.4; charset=utf-8")
-
+    post = "POST"
     return [
-        Action("POST", f"{one}/rank", "Rank a list and keep its round open", "rank", t.RankRequest, t.RankAnswer, rank),
+        Action(post, f"{_ONE}/rank", "Rank a list; its round stays open", "rank", t.RankRequest, t.RankAnswer, rank),
         Action(
-            "POST",
-            f"{one}/feedback",
-            "Learn from labels of what was shown",
+            post,
+            f"{_ONE}/feedback",
+            "Learn from labels of some of the first k documents that a round showed",
             "feedback",
             t.FeedbackRequest,
             t.FeedbackAnswer,
             feedback,
         ),
+        Action(post, f"{_ONE}/full", "Learn from all labels of a list", "feedback", t.FullRequest, t.FullAnswer, full),
+        Action(post, f"{_ONE}/rank/batch", "Rank many lists", "rank", t.RankBatch, t.BatchAnswer, many(office.rank)),
         Action(
-            "POST", f"{one}/full", "Learn from a list with all labels", "feedback", t.FullRequest, t.FullAnswer, full
+            post,
+            f"{_ONE}/feedback/batch",
+            "Learn from the feedback of many rounds",
+            "feedback",
+            t.FeedbackBatch,
+            t.BatchAnswer,
+            many(office.feedback),
         ),
+        Action(
+            post,
+            f"{_ONE}/full/batch",
+            "Learn from all labels of many lists",
+            "feedback",
+            t.FullBatch,
+            t.BatchAnswer,
+            many(office.full),
+        ),
+    ]
+
+
+def _rankers(office: Office) -> list[Action]:
+    def make(request: t.Definition, name: str) -> Any:
+        return office.create(name, request)
+
+    return [
         Action("GET", "/v1/rankers", "All rankers", "rank", None, t.RankersAnswer, office.rankers),
-        Action("PUT", one, "Make a ranker", "admin", t.Definition, t.RankerAnswer, make),
-        Action("GET", one, "A ranker", "rank", None, t.RankerAnswer, office.ranker),
-        Action("DELETE", one, "Delete a ranker", "admin", None, None, office.delete),
+        Action("PUT", _ONE, "Make a ranker", "admin", t.Definition, t.RankerAnswer, make),
+        Action("GET", _ONE, "A ranker", "rank", None, t.RankerAnswer, office.ranker),
+        Action("DELETE", _ONE, "Delete a ranker and all it has learnt", "admin", None, None, office.delete),
+    ]
+
+
+def _versions(office: Office) -> list[Action]:
+    def model(name: str) -> Content:
+        return Content(office.model(name).to_bytes(), BYTES)
+
+    def start(request: bytes, name: str) -> Any:
+        return office.set_model(name, request)
+
+    def rollback(request: t.RollbackRequest, name: str) -> Any:
+        return office.rollback(name, request)
+
+    versions = f"{_ONE}/versions"
+    return [
+        Action("GET", f"{_ONE}/model", "The model file", "rank", None, bytes, model),
+        Action("POST", f"{_ONE}/model", "Start from a trained model", "admin", bytes, t.RankerAnswer, start),
+        Action("GET", versions, "The versions that are kept", "rank", None, t.VersionsAnswer, office.versions),
+        Action("POST", versions, "Keep the present version", "admin", None, t.VersionsAnswer, office.keep),
+        Action(
+            "POST",
+            f"{_ONE}/rollback",
+            "Go back to the weights of a version that was kept",
+            "admin",
+            t.RollbackRequest,
+            t.RankerAnswer,
+            rollback,
+        ),
+    ]
+
+
+def _looking(office: Office) -> list[Action]:
+    def explain(name: str, round: str) -> t.ExplainAnswer:
+        if not (round.isascii() and round.isdecimal() and len(round) <= 16):
+            raise Refused(404, "unknown_round", "rounds are whole numbers")
+        return office.explain(name, int(round))
+
+    board, why = "What the page for people shows", "Why a round was ordered as it was"
+    return [
+        Action("GET", f"{_ONE}/dashboard", board, "rank", None, t.DashboardAnswer, office.dashboard),
         Action(
             "GET",
-            f"{one}/dashboard",
-            "What the page for people shows",
+            f"{_ONE}/explain/{{round}}",
+            "Why a round was ordered as it was",
             "rank",
             None,
-            t.DashboardAnswer,
-            office.dashboard,
+            t.ExplainAnswer,
+            explain,
         ),
-        Action("GET", f"{one}/explain/{{round}}", "Why a round was ordered so", "rank", None, t.ExplainAnswer, explain),
-        Action("GET", "/metrics", "Metrics for Prometheus", "rank", None, Content, metrics),
-        Action("GET", "/", "The page for people", None, None, Content, lambda: page("index.html")),
-        Action("GET", "/static/{file}", "A part of that page", None, None, Content, lambda file: page(file)),
+    ]
+
+
+def _around(office: Office, telemetry: Telemetry) -> list[Action]:
+    def metrics() -> Content:
+        text = telemetry.text(office.desks.values(), office.log)
+        return Content(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def ready() -> t.HealthAnswer:
+        if not office.log.ready:
+            raise Refused(503, "not_ready", "the disk does not take writes")
+        return t.HealthAnswer(True)
+
+    return [
+        Action("GET", "/healthz", "Whether the server runs", None, None, t.HealthAnswer, lambda: t.HealthAnswer(True)),
+        Action("GET", "/readyz", "Whether it can keep what it hears", None, None, t.HealthAnswer, ready),
+        Action("GET", "/metrics", "Metrics for Prometheus", "rank", None, str, metrics),
+        Action("GET", "/", "The page for people", None, None, str, lambda: page("index.html")),
+        Action("GET", "/static/{file}", "A part of that page", None, None, str, page),
     ]
 
 
 def page(file: str) -> Content:
     """A file of the folder of pages; nothing outside of it can be asked for."""
-    path = PAGES / file
-    if "/" in file or path.suffix not in _KINDS or not path.is_file():
+    kind = _KINDS.get(Path(file).suffix)
+    known = {path.name: path for path in PAGES.iterdir()}
+    if kind is None or file not in known:
         raise Refused(404, "not_found", "there is no such page")
-    return Content(path.read_bytes(), _KINDS[path.suffix], _PAGE_HEADERS)
+    return Content(known[file].read_bytes(), kind, _PAGE_HEADERS)

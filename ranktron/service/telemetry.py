@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ranktron.service.desk import Desk
+from ranktron.service.log import Log
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
@@ -37,9 +38,9 @@ class Telemetry:
         key = (name, status)
         self.statuses[key] = self.statuses.get(key, 0) + 1
 
-    def text(self, desks: Iterable[Desk]) -> str:
+    def text(self, desks: Iterable[Desk], log: Log) -> str:
         """All metrics."""
-        return "".join(f"{line}\n" for line in [*self._requests(), *_rankers(list(desks))])
+        return "".join(f"{line}\n" for line in [*self._requests(), *_log(log), *_rankers(list(desks))])
 
     def _requests(self) -> Iterator[str]:
         yield from _head("ranktron_requests_total", "counter", "Requests by route and status.")
@@ -60,6 +61,12 @@ def _head(name: str, kind: str, text: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
 
 
+def _log(log: Log) -> Iterator[str]:
+    for name, (text, value) in LOG_METRICS.items():
+        yield from _head(name, "gauge", text)
+        yield f"{name} {float(value(log))!r}"
+
+
 def _rankers(desks: list[Desk]) -> Iterator[str]:
     for name, (kind, text, value) in RANKER_METRICS.items():
         yield from _head(name, kind, text)
@@ -74,7 +81,12 @@ def _norm(desk: Desk) -> float | None:
     return None if weights is None else float((weights**2).sum() ** 0.5)
 
 
-RANKER_METRICS = {
+LOG_METRICS: dict[str, tuple[str, Callable[[Log], float]]] = {
+    "ranktron_ready": ("1 if what is heard can be kept.", lambda log: log.ready),
+    "ranktron_log_bytes": ("Bytes of the log on disk.", lambda log: log.size),
+    "ranktron_log_waiting": ("Writes that wait for the disk.", lambda log: len(log)),
+}
+RANKER_METRICS: dict[str, tuple[str, str, Callable[[Desk], float | None]]] = {
     "ranktron_rounds_total": ("counter", "Rankings shown since the server started.", lambda d: d.tally.ranked),
     "ranktron_rounds_open": ("gauge", "Rounds that wait for feedback.", lambda d: len(d.open)),
     "ranktron_rounds_dropped_total": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
@@ -110,6 +110,49 @@ class RankersAnswer(Given):
     """All rankers."""
 
     rankers: list[RankerAnswer]
+
+
+class RollbackRequest(Taken):
+    """The version to go back to."""
+
+    version: Number
+
+
+class VersionsAnswer(Given):
+    """The present version, and those that are kept."""
+
+    version: int
+    kept: list[int]
+
+
+class RankBatch(Taken):
+    """Many lists to rank."""
+
+    requests: list[RankRequest]
+
+
+class FeedbackBatch(Taken):
+    """The feedback of many rounds."""
+
+    requests: list[FeedbackRequest]
+
+
+class FullBatch(Taken):
+    """Many lists with all labels."""
+
+    requests: list[FullRequest]
+
+
+class BatchAnswer(Given):
+    """One answer, or one error, for each request of a batch, in the same order."""
+
+    answers: list[Any]
+
+
+class HealthAnswer(Given):
+    """Whether the service is well."""
+
+    ready: bool
 
 
 class Explained(Given):
@@ -234,5 +277,3 @@ class ErrorAnswer(Given):
     """The answer to a request that was refused."""
 
     error: Trouble
-
-

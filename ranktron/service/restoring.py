@@ -1,0 +1,96 @@
+"""Coming back: a desk from its newest whole snapshot and the entries of the log after it."""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ranktron import archive
+from ranktron.errors import DataError
+from ranktron.model import Model
+from ranktron.service.config import Config
+from ranktron.service.desk import Desk, Entry, Result
+from ranktron.service.log import Log, StoredRanker
+from ranktron.service.snapshots import Snapshots
+from ranktron.service.types import Definition
+
+_logger = logging.getLogger("ranktron.service")
+_entry = msgspec.msgpack.Decoder(Entry)
+
+
+def snapshot_of(desk: Desk) -> bytes:
+    """All of a desk but its open rounds, which the log keeps."""
+    content = {
+        "version": desk.version,
+        "model": np.frombuffer(desk.model.to_bytes(), np.uint8),
+        "refused": desk.refused[-desk.config.remembered :],
+        "tally": desk.tally.state(),
+    }
+    return archive.pack(content)
+
+
+def restored(log: Log, stored: StoredRanker, snapshots: Snapshots, config: Config) -> Desk:
+    """The desk as it was when its last entry was on disk: the same weights, to the bit."""
+    definition = msgspec.json.decode(stored.definition, type=Definition)
+    desk = Desk(stored.id, stored.name, definition, config, snapshots, stored.next)
+    kept = snapshots.newest()
+    if kept is not None:
+        _take(desk, kept)
+    entries = _whole(log, desk)
+    rounds = {number: body for number, body in log.rounds(desk.id) if body is not None}
+    desk.open = dict(rounds)
+    for version, body in entries:
+        entry = _entry.decode(body)
+        if version <= desk.version:
+            if entry.kind == "feedback":
+                shown = desk.open.pop(entry.round, None)
+                desk.remember(entry, Result(version not in desk.refused, version), shown)
+        else:
+            _replay(desk, entry, version)
+    desk.recent.extend(sorted(rounds)[-desk.recent.maxlen :] if desk.recent.maxlen else [])
+    log.follow(desk.id, desk.version)
+    return desk
+
+
+def _take(desk: Desk, kept: Any) -> None:
+    desk.start_from(Model.from_bytes(kept["model"].tobytes()))
+    desk.version = int(kept["version"])
+    desk.refused = list(kept["refused"])
+    desk.tally.restore(kept["tally"])
+    desk.note_kept(monotonic())
+
+
+def _whole(log: Log, desk: Desk) -> list[tuple[int, bytes]]:
+    """The entries of the log; a damaged last one is cut off, and damage before it ends the matter."""
+    entries = list(log.entries(desk.id))
+    if entries and entries[-1][1] is None:
+        version, _ = entries.pop()
+        log.cut(desk.id, version)
+        desk.cut += 1
+        _logger.warning("the last entry of ranker %s, version %d, was damaged and is cut off", desk.name, version)
+    whole = [(version, body) for version, body in entries if body is not None]
+    expected = desk.version
+    for version, _ in whole:
+        if version > desk.version:
+            expected += 1
+            if version != expected:
+                break
+    if len(whole) < len(entries) or (whole and whole[-1][0] > expected):
+        raise DataError(
+            f"the log of ranker {desk.name!r} is damaged after version {expected}, or the snapshot that it goes on "
+            "from is: restore the folder from a copy"
+        )
+    return whole
+
+
+def _replay(desk: Desk, entry: Entry, version: int) -> None:
+    if entry.kind == "feedback" and entry.round not in desk.open:
+        raise DataError(
+            f"the log of ranker {desk.name!r} is damaged: version {version} answers round {entry.round}, which is not "
+            "there: restore the folder from a copy"
+        )
+    desk.apply(entry, version)

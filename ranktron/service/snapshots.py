@@ -1,0 +1,79 @@
+"""Snapshots: the whole of a ranker at one version, in a file that is there complete or not at all."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ranktron import archive
+from ranktron.errors import DataError
+from ranktron.files import atomically
+
+_logger = logging.getLogger("ranktron.service")
+
+
+class Snapshots:
+    """The snapshots of one ranker.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     snapshots = Snapshots(Path(folder), 1, keep=2)
+    ...     for version in (3, 5, 8):
+    ...         snapshots.write(version, archive.pack({"version": version}))
+    ...     snapshots.versions(), snapshots.newest()
+    ([5, 8], {'version': 8})
+    """
+
+    def __init__(self, folder: Path, ranker: int, keep: int) -> None:
+        self.folder, self.keep = folder / "snapshots" / str(ranker), keep
+        self.damaged = 0
+
+    def versions(self) -> list[int]:
+        """Those that are kept, oldest first."""
+        return sorted(int(path.stem) for path in self.folder.glob("*.snapshot") if path.stem.isdigit())
+
+    def write(self, version: int, data: bytes) -> None:
+        """Writes a snapshot, flushes it to disk, and lets go of the oldest."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with atomically(self._path(version)) as file:
+            file.write(data)
+        _flush(self.folder)
+        for old in self.versions()[: -self.keep]:
+            self._path(old).unlink(missing_ok=True)
+
+    def read(self, version: int) -> dict[str, Any]:
+        """One of those that are kept; a damaged one is an error."""
+        path = self._path(version)
+        try:
+            return archive.unpack(path.read_bytes(), path.name)
+        except OSError as error:
+            raise DataError(f"{path.name} cannot be read: {error.strerror}") from None
+
+    def newest(self) -> Mapping[str, Any] | None:
+        """The newest that is whole; damaged ones are reported and passed over."""
+        for version in reversed(self.versions()):
+            try:
+                return self.read(version)
+            except DataError as error:
+                self.damaged += 1
+                _logger.warning("%s: an older snapshot is used", error)
+        return None
+
+    def clear(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, version: int) -> Path:
+        return self.folder / f"{version:016d}.snapshot"
+
+
+def _flush(folder: Path) -> None:
+    """Makes sure that the folder itself knows the new file."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
