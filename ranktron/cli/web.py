@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
     port = _free_port(host) if port is None else port
     shown = f"[{host}]" if ":" in host else host
     keeping = tempfile.TemporaryDirectory(prefix="ranktron-") if folder is None else nullcontext(folder)
-    with keeping as kept:
+    with keeping as kept, suppress(KeyboardInterrupt):
         where = "a temporary folder; --dir keeps it" if folder is None else folder
         if port:
             click.echo(f"Search page: http://{shown}:{port}/search  (dashboard: http://{shown}:{port}/)")

@@ -105,9 +105,9 @@ function session() {
   const header = sessionStorage.getItem("ranktron-token") ? ` \\\n  -H "Authorization: Bearer $TOKEN"` : "";
   const curl = (method, path, body) => `curl -X ${method} ${location.origin}${path}${header} \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body)}'`;
   return [
-    curl("PUT", "/v1/rankers/first", { algorithm: "topk", parameters: { k: 2 }, features: ["text", "fresh"], labels: [0, 4] }),
+    curl("PUT", "/v1/rankers/first", { algorithm: "topk", parameters: { k: 3 }, features: ["text", "fresh"], labels: [0, 4] }),
     curl("POST", "/v1/rankers/first/rank", { query: "tea", documents: [{ id: "a", features: [0.2, 1] }, { id: "b", features: [0.9, 0] }, { id: "c", features: [0.4, 0.5] }] }),
-    curl("POST", "/v1/rankers/first/feedback", { round: 0, labels: { b: 3 } }),
+    curl("POST", "/v1/rankers/first/feedback", { round: 0, labels: { a: 0, b: 3, c: 1 } }),
   ].join("\n\n");
 }
 
