@@ -79,10 +79,13 @@ class Desk:
         self.next = self.reserved = first
         self.reserving = False
         self.open: dict[int, bytes] = {}
+        self.forgotten: list[int] = []  # dropped, but still on disk
         self.pending: dict[int | None, tuple[Entry, Future[Result]]] = {}
         self.answered: dict[int, Answered] = {}
         self.past: dict[int, bytes] = {}
         self.refused: list[int] = []
+        self.closed = False  # while its model is being replaced
+        self.barrier = 0  # rounds before this one were ranked by another kind of model, and stay unanswered
         self.recent: deque[int] = deque(maxlen=RECENT)
         self.tally = Tally()
         self.cut = 0
@@ -130,6 +133,7 @@ class Desk:
 
     def rank(self, request: RankRequest) -> tuple[RankAnswer, bytes]:
         """The ranking to show, and the open round to keep."""
+        self._check_open()
         documents, at = request.documents, time()
         X = self.matrix(documents)
         try:
@@ -181,15 +185,12 @@ class Desk:
         if len({document.id for document in documents}) < m:
             raise Refused(422, "duplicate_document", "two documents have the same id")
         values = bytearray(4 * m * d)
-        try:
-            pack_into(f"{m * d}f", values, 0, *chain.from_iterable(rows))
-        except OverflowError:
-            raise Refused(422, "feature_too_large", "a feature is too large for single precision") from None
+        pack_into(f"{m * d}f", values, 0, *chain.from_iterable(rows))  # much quicker than an array of lists
         X: Matrix = np.frombuffer(values, np.float32).reshape(m, d)
         if self.template.scaler is not None:
             X = self.template.scaler(X, np.array([0, m]))
-            if not np.isfinite(X).all():
-                raise Refused(422, "feature_too_large", "a feature is too large to be scaled")
+        if not np.isfinite(X).all():
+            raise Refused(422, "feature_too_large", "a feature is too large for single precision")
         return X
 
     def _row(self, document: Document) -> list[float]:
@@ -208,19 +209,16 @@ class Desk:
             raise Refused(422, "wrong_features", f"document {document.id!r} {wrong}; every feature must be given once")
         return [features[name] for name in self.names]
 
-    def drop(self) -> list[int]:
-        """Drops the oldest rounds where there are too many, or where they are too old; their numbers."""
+    def drop(self) -> None:
+        """Drops the oldest rounds where there are too many, or where they are too old, unless they are being heard."""
+        excess, limit = len(self.open) - self.config.max_open, time() - self.config.open_seconds
         dropped: list[int] = []
-        excess = len(self.open) - self.config.max_open
-        limit = time() - self.config.open_seconds
         for number, kept in self.open.items():
             if len(dropped) >= excess and open_round.unpack(kept).at >= limit:
                 break
-            dropped.append(number)
-        for number in dropped:
-            del self.open[number]
-        self.tally.dropped += len(dropped)
-        return dropped
+            if number not in self.pending:
+                dropped.append(number)
+        self.forget(dropped)
 
     # Hearing
 
@@ -236,8 +234,11 @@ class Desk:
             if number >= self.next:
                 raise Refused(404, "unknown_round", f"there has been no round {number}")
             raise gone(number)
+        self._check_open()
         self._check_learns()
         shown = open_round.unpack(self.open[number])
+        if shown.at < time() - self.config.open_seconds:
+            raise gone(number)
         places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
         for document in request.labels:
             if document not in places:
@@ -253,9 +254,15 @@ class Desk:
             raise Refused(409, "already_answered", f"round {number} has been answered with other labels")
         return result
 
-    def entry(self, kind: str, body: bytes) -> Entry:
-        """An entry that answers no round."""
-        return Entry(kind, 0, time(), body)
+    def replacement(self, model: bytes) -> Entry:
+        """The entry that replaces the model; until it is applied, nothing is shown or heard."""
+        self._check_open()
+        self.closed = True
+        return Entry("model", self.next, time(), model)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise Refused(503, "busy", "the model is being replaced: try again in a moment")
 
     def check_full(self, request: FullRequest) -> Entry:
         """The entry to log for a list of which all labels are known."""
@@ -263,6 +270,7 @@ class Desk:
             raise Refused(
                 409, "learns_from_the_top", f"{self.template.kind} learns from what it showed: rank, then send feedback"
             )
+        self._check_open()
         self._check_learns()
         ids = [document.id for document in request.documents]
         if set(ids) != request.labels.keys():
@@ -309,17 +317,31 @@ class Desk:
             places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
             heard = Feedback(np.array(places), np.array(labels, float))
             return learn_brief(self.learner, open_round.unpack(self.open[entry.round]).brief(), heard)
-        if entry.kind != "full":
-            self.start_from(Model.from_bytes(entry.body))
-            self.next = max(self.next, self.learner.rounds)
-            if entry.kind == "model":
-                self.tally.dropped += len(self.open)
-                self.open.clear()
+        if entry.kind == "model":
+            self._replace(Model.from_bytes(entry.body), entry.round)
             return 0.0
         rows, kept = _decode(entry.body)
         grades = np.frombuffer(kept).copy()
         X = np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy()
         return self.learner.learn(X, self.learner.rank(X, entry.round), Feedback(np.arange(len(grades)), grades))
+
+    def _replace(self, model: Model, barrier: int) -> None:
+        """Goes on with another model; if it is of another kind, open rounds mean nothing to it."""
+        before = self.template
+        self.start_from(model)
+        self.closed = False
+        self.next = max(self.next, self.learner.rounds)
+        if before.to_bytes() != self.template.to_bytes():
+            self.barrier = barrier
+            dropped = [number for number in self.open if number < barrier]
+            self.forget(dropped)
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Drops open rounds, and counts them."""
+        for number in numbers:
+            del self.open[number]
+            self.tally.dropped += 1
+            self.forgotten.append(number)
 
     def _settle(self, entry: Entry, result: Result, before: Floats | None) -> None:
         self.pending.pop(entry.round, None)

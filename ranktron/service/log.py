@@ -91,15 +91,22 @@ class Log:
         yield from self._checked("rounds", ranker)
 
     def _checked(self, table: str, ranker: int) -> Iterator[tuple[int, bytes | None]]:
-        query = f"SELECT key, body, checksum FROM {table} WHERE key >= ? AND key < ? ORDER BY key"
-        for key, body, checksum in self._connection.execute(query, (ranker * _SHIFT, (ranker + 1) * _SHIFT)):
+        query = f"SELECT key, CAST(body AS BLOB), checksum FROM {table} WHERE key >= ? AND key < ? ORDER BY key"
+        with _explained(self.folder / "log.sqlite"):
+            rows = self._connection.execute(query, (ranker * _SHIFT, (ranker + 1) * _SHIFT)).fetchall()
+        for key, body, checksum in rows:
             whole = isinstance(body, bytes) and crc32(body, key & 0xFFFFFFFF) == checksum
             yield key - ranker * _SHIFT, body if whole else None
 
     def cut(self, ranker: int, version: int) -> None:
         """Takes the last entry away, which is damaged."""
-        with self._connection:
-            self._connection.execute("DELETE FROM entries WHERE key = ?", (ranker * _SHIFT + version,))
+        key = ranker * _SHIFT + version
+        self.write_now(lambda connection: connection.execute("DELETE FROM entries WHERE key = ?", (key,)))
+
+    def write_now(self, do: Do) -> None:
+        """Writes at once, which is possible only before the writer has started."""
+        with _explained(self.folder / "log.sqlite"):
+            do(self._connection)
 
     def follow(self, ranker: int, version: int) -> None:
         """Says which version a ranker has reached: the next entry is numbered after it."""

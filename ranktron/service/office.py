@@ -50,6 +50,7 @@ from ranktron.service.types import (
 
 _logger = logging.getLogger("ranktron.service")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_SWEEP = 64  # rounds between two looks at the age of the oldest
 RESERVE = 10_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
 
 
@@ -92,10 +93,10 @@ class Office:
 
     def start(self) -> None:
         """Begins to write, from within the event loop."""
-        loop = asyncio.get_running_loop()
-        self.log.start(loop.call_soon_threadsafe)
         for desk in self.desks.values():
-            self._reserve(desk)
+            desk.reserved = desk.next + RESERVE
+            self.log.write_now(logs.reserve(desk.id, desk.reserved))
+        self.log.start(asyncio.get_running_loop().call_soon_threadsafe)
 
     async def stop(self) -> None:
         """Waits for all that is under way, takes a snapshot of every ranker, and lets go of the folder."""
@@ -158,9 +159,9 @@ class Office:
         self._spare_number(desk)
         answer, kept = desk.rank(request)
         self.log.put(Job(logs.keep_round(desk.id, answer.round, kept)))
-        dropped = desk.drop()
-        if dropped:
-            self.log.put(Job(logs.drop_rounds(desk.id, dropped)))
+        if len(desk.open) > self.config.max_open or answer.round % _SWEEP == 0:
+            desk.drop()
+            self._forget(desk)
         return answer
 
     async def feedback(self, name: str, request: FeedbackRequest) -> FeedbackAnswer:
@@ -200,10 +201,10 @@ class Office:
     # Models and versions
 
     async def set_model(self, name: str, data: bytes) -> RankerAnswer:
-        """Starts a ranker from a trained model; rounds that are open are dropped."""
+        """Starts a ranker from a trained model; rounds that another kind of model has shown are dropped."""
         desk = self.desk(name)
         model = checked_model(data, desk.definition, self.config)
-        await self._logged(desk, desk.entry("model", model.to_bytes()))
+        await self._logged(desk, desk.replacement(model.to_bytes()))
         return views.ranker(desk)
 
     def versions(self, name: str) -> VersionsAnswer:
@@ -226,7 +227,7 @@ class Office:
             kept = desk.snapshots.read(request.version)
         except DataError as error:
             raise Refused(409, "damaged_version", str(error)) from None
-        await self._logged(desk, desk.entry("rollback", kept["model"].tobytes()))
+        await self._logged(desk, desk.replacement(kept["model"].tobytes()))
         return views.ranker(desk)
 
     def model(self, name: str) -> Model:
@@ -289,6 +290,7 @@ class Office:
 
         def done(version: int) -> None:
             result = desk.apply(entry, version)
+            self._forget(desk)
             if not future.done():
                 future.set_result(result)
             if version - desk.kept_version >= self.config.snapshot_every:
@@ -296,6 +298,7 @@ class Office:
 
         def failed(error: BaseException) -> None:
             desk.pending.pop(answers, None)
+            desk.closed = desk.closed and entry.kind != "model"
             if not future.done():
                 future.set_exception(unwritten(str(error)))
 
@@ -303,6 +306,11 @@ class Office:
             desk.pending[answers] = (entry, future)
         self.log.put(Job(self.log.append(desk.id, answers, msgspec.msgpack.encode(entry)), done, failed))
         return future
+
+    def _forget(self, desk: Desk) -> None:
+        if desk.forgotten:
+            self.log.put(Job(logs.drop_rounds(desk.id, desk.forgotten)))
+            desk.forgotten = []
 
     def _snapshot(self, desk: Desk) -> asyncio.Future[Any]:
         """Writes a snapshot of what is on disk already, then shortens the log to what the one before it needs."""

@@ -27,6 +27,7 @@ def snapshot_of(desk: Desk) -> bytes:
     content = {
         "version": desk.version,
         "model": np.frombuffer(desk.model.to_bytes(), np.uint8),
+        "barrier": desk.barrier,
         "refused": desk.refused[-desk.config.remembered :],
         "tally": desk.tally.state(),
     }
@@ -42,13 +43,13 @@ def restored(log: Log, stored: StoredRanker, snapshots: Snapshots, config: Confi
         _take(desk, kept)
     entries = _whole(log, desk)
     rounds = {number: body for number, body in log.rounds(desk.id) if body is not None}
-    desk.open = dict(rounds)
+    desk.open = {number: body for number, body in rounds.items() if number >= desk.barrier}
     for version, body in entries:
         entry = _entry.decode(body)
         if version <= desk.version:
             if entry.kind == "feedback":
                 shown = desk.open.pop(entry.round, None)
-                desk.remember(entry, Result(version not in desk.refused, version), shown)
+                desk.remember(entry, Result(version not in desk.refused, version), shown or rounds.get(entry.round))
         else:
             _replay(desk, entry, version)
     desk.recent.extend(sorted(rounds)[-desk.recent.maxlen :] if desk.recent.maxlen else [])
@@ -59,7 +60,7 @@ def restored(log: Log, stored: StoredRanker, snapshots: Snapshots, config: Confi
 def _take(desk: Desk, kept: Any) -> None:
     desk.start_from(Model.from_bytes(kept["model"].tobytes()))
     desk.version = int(kept["version"])
-    desk.refused = list(kept["refused"])
+    desk.barrier, desk.refused = int(kept["barrier"]), list(kept["refused"])
     desk.tally.restore(kept["tally"])
     desk.note_kept(monotonic())
 
@@ -73,15 +74,12 @@ def _whole(log: Log, desk: Desk) -> list[tuple[int, bytes]]:
         desk.cut += 1
         _logger.warning("the last entry of ranker %s, version %d, was damaged and is cut off", desk.name, version)
     whole = [(version, body) for version, body in entries if body is not None]
-    expected = desk.version
+    reached = desk.version
     for version, _ in whole:
-        if version > desk.version:
-            expected += 1
-            if version != expected:
-                break
-    if len(whole) < len(entries) or (whole and whole[-1][0] > expected):
+        reached += version == reached + 1
+    if len(whole) < len(entries) or (whole and whole[-1][0] > reached):
         raise DataError(
-            f"the log of ranker {desk.name!r} is damaged after version {expected}, or the snapshot that it goes on "
+            f"the log of ranker {desk.name!r} is damaged after version {reached}, or the snapshot that it goes on "
             "from is: restore the folder from a copy"
         )
     return whole

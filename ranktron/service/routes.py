@@ -128,7 +128,7 @@ def _looking(office: Office) -> list[Action]:
         Action(
             "GET",
             f"{_ONE}/explain/{{round}}",
-            "Why a round was ordered as it was",
+            why,
             "rank",
             None,
             t.ExplainAnswer,

@@ -1,0 +1,160 @@
+"""A service in the test's own process, and what it takes to talk to it."""
+
+import asyncio
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+import numpy as np
+import pytest
+
+from ranktron.service.app import application
+from ranktron.service.config import Config
+from ranktron.service.office import Office
+from ranktron.service.tokens import Tokens
+
+
+class Reply(NamedTuple):
+    """What an application answered."""
+
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+
+async def call(app, method, path, content=b"", headers=()):
+    """Sends one request to an ASGI application."""
+    path, _, query = path.partition("?")
+    sent = [{"type": "http.request", "body": content, "more_body": False}]
+    got = []
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": unquote(path),
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in dict(headers).items()],
+    }
+
+    async def receive():
+        return sent.pop() if sent else {"type": "http.disconnect"}
+
+    async def send(message):
+        got.append(message)
+
+    await app(scope, receive, send)
+    headers = {name.decode(): value.decode() for name, value in got[0]["headers"]}
+    return Reply(got[0]["status"], headers, b"".join(message.get("body", b"") for message in got[1:]))
+
+
+class Talk:
+    """A client that says what it wants in a few words, and complains unless it gets the status that it expects."""
+
+    def __init__(self, office, tokens=None):
+        self.office, self.app = office, application(office, tokens)
+        self.runner = asyncio.Runner()
+
+    def __enter__(self):
+        self.alive = True
+        self.runner.run(self.office.__aenter__())
+        return self
+
+    def __exit__(self, *error):
+        if self.alive:
+            self.runner.run(self.office.stop())
+        self.runner.close()
+
+    def written(self):
+        """Waits until all that was asked for is on disk, or was refused by it."""
+
+        async def wait():
+            await self.office._written(lambda _connection: None, patient=True)
+
+        self.runner.run(wait())
+
+    def crash(self):
+        """Ends without a farewell: what waits is written, but there is neither a snapshot nor a last number."""
+        self.written()
+        self.office.log.close()
+        self.alive = False
+        self.runner.close()
+
+    def request(self, method, path, content=b"", **headers):
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.runner.run(call(self.app, method, path, content, {"host": "localhost", **headers}))
+
+    def ask(self, method, path, json=None, status=200, content=b"", **headers):
+        if json is not None:
+            content, headers = msgspec.json.encode(json), {"content_type": "application/json", **headers}
+        answer = self.request(method, path, content, **headers)
+        assert answer.status == status, answer
+        if answer.headers["content-type"] != "application/json":
+            return answer.content
+        told = msgspec.json.decode(answer.content)
+        return told if status == 200 else told["error"]["code"]
+
+    def make(self, name="shop", features=3, **definition):
+        names = [f"f{j}" for j in range(features)] if isinstance(features, int) else features
+        return self.ask("PUT", f"/v1/rankers/{name}", {"features": names, **definition})
+
+    def rank(self, X, name="shop", status=200, query="q"):
+        documents = [{"id": f"d{i}", "features": row} for i, row in enumerate(np.asarray(X, float).tolist())]
+        return self.ask("POST", f"/v1/rankers/{name}/rank", {"query": query, "documents": documents}, status)
+
+    def tell(self, number, labels, name="shop", status=200):
+        return self.ask("POST", f"/v1/rankers/{name}/feedback", {"round": number, "labels": labels}, status)
+
+    def answer(self, shown, grades=(1, 0), name="shop"):
+        """Feedback for the first documents of a ranking."""
+        labels = {ranked["id"]: grade for ranked, grade in zip(shown["ranking"], grades, strict=False)}
+        return self.tell(shown["round"], labels, name)
+
+    def play(self, count, name="shop", seed=0):
+        """Ranks lists and answers each; the rounds' numbers."""
+        numbers = []
+        for X, labels in some_lists(count, seed=seed):
+            shown = self.rank(X, name)
+            self.answer(shown, [float(labels[int(ranked["id"][1:])]) for ranked in shown["ranking"][:2]], name)
+            numbers.append(shown["round"])
+        return numbers
+
+    def weights(self, name="shop"):
+        return self.office.desk(name).weights
+
+
+def _serving(folder, tokens=None, **settings):
+    """A service that is drained and closed at the end, unless it crashes."""
+    return Talk(Office(folder, Config(**settings)), tokens)
+
+
+@pytest.fixture
+def talk(tmp_path):
+    with _serving(tmp_path / "state") as talk:
+        yield talk
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """A service with a token for each scope, and the tokens themselves."""
+    from ranktron.service.tokens import new_token
+
+    made = {scope: new_token(scope, [scope]) for scope in ("rank", "feedback", "admin")}
+    with _serving(tmp_path / "state", Tokens([line for _, line in made.values()])) as talk:
+        yield talk, {scope: token for scope, (token, _) in made.items()}
+
+
+def some_lists(count, documents=6, features=3, seed=0):
+    """Lists of which the first feature says how good a document is."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        X = rng.normal(size=(documents, features)).astype(np.float32)
+        yield X, np.clip(np.round(X[:, 0] + 1.0), 0.0, 4.0)
+
+
+@pytest.fixture
+def lists():
+    return some_lists
+
+
+@pytest.fixture
+def serving():
+    return _serving

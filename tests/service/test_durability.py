@@ -1,0 +1,399 @@
+"""Nothing lost: restarts, damage, full and read-only disks, a second server, clocks that go backwards."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from ranktron import DataError
+from ranktron.service import log as logs
+from ranktron.service.config import Config
+from ranktron.service.office import RESERVE, Office
+
+ROUND = np.eye(3)
+
+
+def leave(office):
+    """Lets go of a folder as a crash would: nothing is drained, no snapshot is taken."""
+    office.log.close()
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "state"
+
+
+def test_a_restart_changes_nothing(serving, state):
+    with serving(state) as talk:
+        talk.make()
+        talk.play(30)
+        waiting = talk.rank(ROUND)
+        answered = talk.rank(ROUND)
+        told = talk.answer(answered)
+        before = talk.ask("GET", "/v1/rankers/shop"), talk.ask("GET", "/v1/rankers/shop/model")
+        curve = talk.ask("GET", "/v1/rankers/shop/dashboard")["curve"]
+    with serving(state) as talk:
+        assert (talk.ask("GET", "/v1/rankers/shop"), talk.ask("GET", "/v1/rankers/shop/model")) == before
+        assert talk.answer(answered) == told
+        assert talk.answer(waiting)["learned"]
+        assert talk.ask("GET", "/v1/rankers/shop/dashboard")["curve"][:-1] == curve
+        assert talk.rank(ROUND)["round"] == before[0]["rounds"]
+
+
+@pytest.mark.parametrize("snapshot_every", [4, 1000])
+@pytest.mark.parametrize("algorithm", ["topk", "hinge", "committee", "predtron"])
+def test_a_replay_gives_the_same_weights_to_the_bit(serving, state, algorithm, snapshot_every):
+    talk = serving(state, snapshot_every=snapshot_every).__enter__()
+    talk.make(algorithm=algorithm)
+    talk.play(30)
+    waiting = [talk.rank(ROUND) for _ in range(3)]
+    model = talk.ask("GET", "/v1/rankers/shop/model")
+    talk.crash()
+    with serving(state, snapshot_every=snapshot_every) as talk:
+        assert talk.ask("GET", "/v1/rankers/shop/model") == model
+        assert talk.ask("GET", "/v1/rankers/shop")["open"] == 3
+        for shown in waiting:
+            assert talk.answer(shown)["learned"]
+
+
+def test_after_a_crash_no_number_is_given_out_again(serving, state):
+    talk = serving(state).__enter__()
+    talk.make()
+    shown = talk.rank(ROUND)
+    lost = talk.office.desk("shop").next
+    talk.crash()
+    with serving(state) as talk:
+        assert talk.tell(lost, {"d0": 1}, status=410) == "round_gone"
+        assert talk.rank(ROUND)["round"] == RESERVE > lost
+        assert talk.answer(shown)["learned"]
+
+
+def test_models_and_rollbacks_are_replayed(serving, state):
+    talk = serving(state, snapshot_every=5).__enter__()
+    talk.make()
+    talk.play(12)
+    kept = talk.ask("GET", "/v1/rankers/shop/versions")["kept"]
+    assert kept == [5, 10]
+    talk.ask("POST", "/v1/rankers/shop/rollback", {"version": 5})
+    talk.play(2, seed=3)
+    model = talk.ask("GET", "/v1/rankers/shop/model")
+    talk.crash()
+    with serving(state) as talk:
+        assert talk.ask("GET", "/v1/rankers/shop/model") == model
+        assert talk.ask("GET", "/v1/rankers/shop")["version"] == 15
+
+
+def test_rounds_of_another_kind_of_model_stay_closed_after_a_crash(serving, state):
+    from ranktron.algorithms import ALGORITHMS
+    from ranktron.model import Model
+
+    talk = serving(state).__enter__()
+    talk.make()
+    before = talk.rank(ROUND)
+    data = Model("hinge", {}, ALGORITHMS["hinge"].learner(3, {}).state(), 3).to_bytes()
+    talk.ask("POST", "/v1/rankers/shop/model", content=data, content_type="application/octet-stream")
+    after = talk.rank(ROUND)
+    talk.crash()
+    with serving(state) as talk:
+        assert talk.tell(before["round"], {"d0": 1}, status=410) == "round_gone"
+        assert talk.answer(after)["learned"]
+
+
+def edit(state, statement, *values):
+    connection = sqlite3.connect(state / "log.sqlite")
+    with connection:
+        connection.execute(statement, values)
+    connection.close()
+
+
+def test_a_damaged_last_entry_is_cut_off_and_reported(serving, state, caplog):
+    talk = serving(state).__enter__()
+    talk.make()
+    talk.play(9)
+    weights = talk.weights().tolist()
+    talk.play(1, seed=5)
+    talk.crash()
+    change = "UPDATE entries SET body = substr(body, 1, length(body) - 1) || x'ff'"
+    edit(state, f"{change} WHERE key = (SELECT max(key) FROM entries)")
+    with serving(state) as talk:
+        assert talk.weights().tolist() == weights
+        assert talk.office.cut == 1
+        assert "version 10, was damaged and is cut off" in caplog.text
+        talk.play(2)
+    with serving(state) as talk:
+        assert talk.office.cut == 0
+        assert talk.ask("GET", "/v1/rankers/shop")["version"] == 11
+
+
+def test_damage_in_the_middle_is_not_passed_over(serving, state):
+    talk = serving(state).__enter__()
+    talk.make()
+    talk.play(9)
+    talk.crash()
+    edit(state, "UPDATE entries SET checksum = 0 WHERE key & 65535 = 4")
+    with pytest.raises(DataError, match=r"log of ranker 'shop' is damaged after version 3.*restore"):
+        Office(state)
+    edit(state, "DELETE FROM entries WHERE key & 65535 = 4")
+    with pytest.raises(DataError, match="damaged after version 3"):
+        Office(state)
+
+
+def test_a_round_that_an_entry_needs_must_be_there(serving, state):
+    talk = serving(state).__enter__()
+    talk.make()
+    talk.play(3)
+    talk.crash()
+    edit(state, "DELETE FROM rounds WHERE key = (SELECT min(key) FROM rounds)")
+    with pytest.raises(DataError, match="answers round"):
+        Office(state)
+
+
+def test_an_older_snapshot_is_used_where_the_newest_is_damaged(serving, state, caplog):
+    talk = serving(state, snapshot_every=5).__enter__()
+    talk.make()
+    talk.play(22)
+    model = talk.ask("GET", "/v1/rankers/shop/model")
+    talk.crash()
+    files = sorted((state / "snapshots" / "1").iterdir())
+    assert [int(file.stem) for file in files] == [5, 10, 15, 20]
+    data = bytearray(files[-1].read_bytes())
+    data[len(data) // 2] ^= 1
+    files[-1].write_bytes(data)
+    with serving(state) as talk:
+        assert talk.ask("GET", "/v1/rankers/shop/model") == model
+        assert "an older snapshot is used" in caplog.text
+        assert talk.ask("POST", "/v1/rankers/shop/rollback", {"version": 20}, status=409) == "damaged_version"
+    files[-2].write_bytes(b"")
+    files[-1].write_bytes(b"")
+    (state / "snapshots" / "1" / f"{22:016d}.snapshot").write_bytes(b"")
+    with pytest.raises(DataError, match="damaged"):  # the log no longer reaches back to version 10
+        Office(state)
+
+
+def test_a_log_that_is_none_is_refused(state):
+    state.mkdir()
+    (state / "log.sqlite").write_bytes(b"not a data base " * 100)
+    with pytest.raises(DataError, match=r"log.sqlite is damaged .*restore"):
+        Office(state)
+    (state / "log.sqlite").unlink()
+    leave(Office(state))
+
+
+def test_a_write_ahead_log_with_a_torn_end_is_read_up_to_there(serving, state):
+    talk = serving(state).__enter__()
+    talk.make()
+    talk.play(10)
+    talk.written()
+    wal = (state / "log.sqlite-wal").read_bytes()
+    main = (state / "log.sqlite").read_bytes()
+    talk.crash()
+    (state / "log.sqlite").write_bytes(main)
+    (state / "log.sqlite-wal").write_bytes(wal[: len(wal) - 100] + b"\xff" * 100)
+    office = Office(state)
+    assert 0 < office.desk("shop").version <= 10
+    leave(office)
+
+
+def test_a_second_server_on_one_folder_is_refused(serving, state):
+    with serving(state), pytest.raises(DataError, match="in use by another server"):
+        Office(state)
+    leave(Office(state))
+
+
+def test_clocks_may_go_backwards(serving, state, monkeypatch):
+    from ranktron.service import desk
+
+    talk = serving(state).__enter__()
+    talk.make()
+    shown = talk.rank(ROUND)
+    monkeypatch.setattr(desk, "time", lambda: time.time() - 1e6)
+    assert talk.answer(shown)["learned"]
+    board = talk.ask("GET", "/v1/rankers/shop/dashboard")
+    assert board["feedback"]["delay"]["p50"] == 0.0
+    shown = talk.rank(ROUND)
+    talk.crash()
+    monkeypatch.setattr(desk, "time", lambda: time.time() - 2e6)
+    with serving(state) as talk:
+        assert talk.answer(shown)["learned"]
+
+
+def test_open_rounds_are_bounded_by_number_and_age(serving, state, monkeypatch):
+    from ranktron.service import desk
+
+    with serving(state, max_open=5, open_seconds=100.0) as talk:
+        talk.make()
+        shown = [talk.rank(ROUND) for _ in range(8)]
+        assert talk.ask("GET", "/v1/rankers/shop")["open"] == 5
+        assert talk.tell(shown[2]["round"], {"d0": 1}, status=410) == "round_gone"
+        assert talk.ask("GET", "/v1/rankers/shop/dashboard")["health"]["dropped"] == 3
+        talk.answer(shown[3])
+        monkeypatch.setattr(desk, "time", lambda: time.time() + 101.0)
+        assert talk.tell(shown[5]["round"], {"d0": 1}, status=410) == "round_gone"
+    office = Office(state)
+    assert len(office.desk("shop").open) == 4
+    assert sum(1 for _ in office.log.rounds(1)) == 5  # the dropped are off the disk too; one was answered
+    leave(office)
+
+
+def test_the_log_and_the_snapshots_stay_short(serving, state):
+    with serving(state, snapshot_every=10, versions=3, remembered=15) as talk:
+        talk.make()
+        numbers = talk.play(100)
+        talk.written()
+        assert talk.ask("GET", "/v1/rankers/shop/versions")["kept"] == [80, 90, 100]
+        assert talk.tell(numbers[0], {"d0": 1}, status=410) == "round_gone"
+    office = Office(state)
+    assert [version for version, _ in office.log.entries(1)] == list(range(86, 101))
+    assert sum(1 for _ in office.log.rounds(1)) == 10
+    leave(office)
+
+
+class FullDisk:
+    """A disk that takes nothing while it is full."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def __enter__(self):
+        (self.pages,) = self.log._connection.execute("PRAGMA page_count").fetchone()
+        self.log._connection.execute(f"PRAGMA max_page_count = {self.pages}")
+
+    def __exit__(self, *error):
+        self.log._connection.execute("PRAGMA max_page_count = 1000000")
+
+
+def test_a_full_disk_loses_nothing_and_admits_it(serving, state):
+    with serving(state) as talk:
+        talk.make()
+        talk.play(3)
+        waiting = talk.rank(ROUND)
+        talk.written()
+        with FullDisk(talk.office.log):
+            shown = []
+            for _ in range(10_000):  # until the last page is full
+                shown.append(talk.rank(ROUND))
+                if not talk.office.log.ready:
+                    break
+                talk.written()
+            weights = talk.weights().tolist()
+            assert talk.tell(waiting["round"], {waiting["ranking"][0]["id"]: 1}, status=503) == "not_written"
+            assert talk.tell(shown[-1]["round"], {shown[-1]["ranking"][0]["id"]: 1}, status=503) == "not_written"
+            assert talk.weights().tolist() == weights
+            assert talk.ask("GET", "/readyz", status=503) == "not_ready"
+            assert talk.ask("GET", "/healthz") == {"ready": True}
+            assert talk.rank(ROUND)  # rankings go on
+        for turn in (waiting, shown[-1]):  # those who try again are heard
+            assert talk.answer(turn)["learned"]
+        assert talk.ask("GET", "/readyz") == {"ready": True}
+        model = talk.ask("GET", "/v1/rankers/shop/model")
+        talk.crash()
+        office = Office(state)
+        assert office.model("shop").to_bytes() == model
+        leave(office)
+
+
+def test_a_disk_that_is_really_full(tmp_path):
+    """The limit on the size of files, in a process of its own, does what a full disk does: writes fail half-way."""
+    code = """
+import asyncio, resource, signal, sys
+from ranktron.service.office import Office
+from ranktron.service.refusals import Refused
+from ranktron.service.types import *
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+async def main():
+    office = Office(sys.argv[1])
+    office.start()
+    await office.create("shop", Definition(["a", "b"]))
+    documents = [Document("x", [1.0, 2.0]), Document("y", [0.0, 1.0])]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+    told = 0
+    for _ in range(5000):
+        shown = office.rank("shop", RankRequest(documents))
+        try:
+            await office.feedback("shop", FeedbackRequest(shown.round, {shown.ranking[0].id: 1.0}))
+            told += 1
+        except Refused as refused:
+            assert refused.code == "not_written", refused
+            break
+    else:
+        raise SystemExit("never full")
+    assert not office.log.ready
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    answer = await office.feedback("shop", FeedbackRequest(shown.round, {shown.ranking[0].id: 1.0}))
+    assert answer.version == told + 1, (answer, told)
+    print(answer.version, office.desk("shop").weights.tolist())
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    office = Office(tmp_path)
+    desk = office.desk("shop")
+    assert f"{desk.version} {desk.weights.tolist()}" == done.stdout.strip()
+    leave(office)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="the state cannot be kept there"):
+        Office(tmp_path / "file" / "state")
+    leave(Office(tmp_path / "state"))
+    monkeypatch.setattr(logs.sqlite3, "connect", lambda path, **more: _read_only(path))
+    with pytest.raises(DataError, match="cannot be opened for writing: attempt to write a readonly database"):
+        Office(tmp_path / "state")
+
+
+_connect = sqlite3.connect
+
+
+def _read_only(path):
+    return _connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone else")
+def test_a_read_only_folder(tmp_path):
+    imports = "import os, sys\nfrom pathlib import Path\nfrom ranktron.service.log import Log\n"
+    code = imports + "os.setuid(65534)\nLog(Path(sys.argv[1]))"
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == os.geteuid() and parent.name.startswith("pytest"):
+            parent.chmod(0o755)
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert "the state cannot be kept there: Permission denied" in done.stderr
+
+
+def test_a_snapshot_that_cannot_be_written_costs_no_feedback(serving, state, monkeypatch, caplog):
+    with serving(state, snapshot_every=5) as talk:
+        talk.make()
+
+        def refuse(version, data):
+            raise DataError("no room")
+
+        monkeypatch.setattr(talk.office.desk("shop").snapshots, "write", refuse)
+        talk.play(12)
+        assert "no snapshot of shop: no room" in caplog.text
+        assert talk.ask("GET", "/readyz") == {"ready": True}
+        model = talk.ask("GET", "/v1/rankers/shop/model")
+    office = Office(state)
+    assert office.model("shop").to_bytes() == model
+    leave(office)
+
+
+def test_many_rankers_share_a_folder(serving, state):
+    with serving(state, max_rankers=2) as talk:
+        talk.make("one")
+        talk.make("two", algorithm="hinge")
+        assert talk.ask("PUT", "/v1/rankers/three", {"features": ["a"]}, status=409) == "too_many_rankers"
+        talk.play(5, "one")
+        talk.play(4, "two")
+        models = [talk.ask("GET", f"/v1/rankers/{name}/model") for name in ("one", "two")]
+        talk.ask("DELETE", "/v1/rankers/one")
+    office = Office(state, Config())
+    assert list(office.desks) == ["two"]
+    assert office.model("two").to_bytes() == models[1]
+    assert not (state / "snapshots" / "1").exists()
+    leave(office)

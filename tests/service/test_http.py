@@ -1,0 +1,307 @@
+"""The routes: what they take and give, how they refuse, and that feedback may come late, in part, and twice."""
+
+import numpy as np
+import pytest
+
+from ranktron import Rounds, load
+from ranktron.algorithms import ALGORITHMS
+from ranktron.model import Model
+from ranktron.service.types import Document
+from ranktron.training import Schedule, train
+
+ROUND = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
+
+
+def test_a_session(talk):
+    made = talk.make(labels=[0, 4])
+    assert (made["name"], made["algorithm"], made["k"], made["version"]) == ("shop", "topk", 2, 0)
+    shown = talk.rank(ROUND)
+    assert set(shown) == {"round", "ranking", "explored", "version"}
+    assert [ranked["position"] for ranked in shown["ranking"]] == [1, 2, 3]
+    assert {ranked["id"] for ranked in shown["ranking"]} == {"d0", "d1", "d2"}
+    assert talk.answer(shown) == {"learned": True, "version": 1}
+    assert np.abs(talk.weights()).max() > 0.0
+    assert talk.ask("GET", "/v1/rankers") == {"rankers": [talk.ask("GET", "/v1/rankers/shop")]}
+    assert talk.ask("GET", "/v1/rankers/shop")["rounds"] == 1
+
+
+def test_features_by_name_are_the_features_in_order(talk):
+    talk.make(features=["a", "b"])
+    by_name = [{"id": "x", "features": {"b": 2.0, "a": 1.0}}, {"id": "y", "features": {"a": 3.0, "b": 4}}]
+    shown = talk.ask("POST", "/v1/rankers/shop/rank", {"documents": by_name})
+    rows = talk.office.desk("shop").matrix
+    assert rows([Document(**each) for each in by_name]).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert len(shown["ranking"]) == 2
+
+
+def test_feedback_twice_is_learnt_once_and_answered_alike(talk):
+    talk.make()
+    shown = talk.rank(ROUND)
+    first = talk.answer(shown)
+    weights = talk.weights().tolist()
+    talk.play(3)
+    later = talk.weights().tolist()
+    assert talk.answer(shown) == first
+    assert talk.weights().tolist() == later != weights
+    assert talk.tell(shown["round"], {shown["ranking"][0]["id"]: 2}, status=409) == "already_answered"
+
+
+def test_feedback_may_be_late_partial_and_out_of_order(talk, lists):
+    talk.make()
+    shown = [talk.rank(X) for X, _ in lists(5)]
+    for turn in reversed(shown):
+        assert talk.tell(turn["round"], {turn["ranking"][1]["id"]: 1})["learned"]
+    assert talk.ask("GET", "/v1/rankers/shop")["open"] == 0
+
+
+BAD_RANKS = {
+    "wrong_features": {"documents": [{"id": "a", "features": [1.0]}]},
+    "wrong_features by name": {"documents": [{"id": "a", "features": {"f0": 1.0}}]},
+    "wrong_features too many": {"documents": [{"id": "a", "features": {"f0": 1, "f1": 1, "f2": 1, "f3": 1}}]},
+    "duplicate_document": {"documents": [{"id": "a", "features": [1, 2, 3]}, {"id": "a", "features": [1, 2, 3]}]},
+    "feature_too_large": {"documents": [{"id": "a", "features": [1e39, 0, 0]}]},
+    "invalid": {"documents": []},
+    "invalid text": {"documents": [{"id": "a", "features": [1, 2, "3"]}]},
+    "invalid null": {"documents": [{"id": "a", "features": [1, 2, None]}]},
+    "invalid id": {"documents": [{"id": 7, "features": [1, 2, 3]}]},
+    "invalid field": {"documents": [{"id": "a", "features": [1, 2, 3]}], "limit": 3},
+}
+
+
+@pytest.mark.parametrize("what", BAD_RANKS)
+def test_bad_lists_are_refused_and_change_nothing(talk, what):
+    talk.make()
+    assert talk.ask("POST", "/v1/rankers/shop/rank", BAD_RANKS[what], status=422) == what.split()[0]
+    assert talk.ask("GET", "/v1/rankers/shop")["rounds"] == 0
+
+
+BAD_DEFINITIONS = {
+    "bad_parameters": {"parameters": {"k": 0}},
+    "bad_parameters unknown": {"parameters": {"depth": 3}},
+    "bad_parameters algorithm": {"algorithm": "trees"},
+    "bad_parameters large": {"parameters": {"k": 1000}},
+    "not_online": {"algorithm": "ranksvm"},
+    "bad_labels": {"labels": [2, 2]},
+    "duplicate_feature": {"features": ["a", "a"]},
+    "invalid": {"features": []},
+}
+
+
+@pytest.mark.parametrize("what", BAD_DEFINITIONS)
+def test_bad_definitions_are_refused(talk, what):
+    definition = {"features": ["a"], **BAD_DEFINITIONS[what]}
+    assert talk.ask("PUT", "/v1/rankers/shop", definition, status=422) == what.split()[0]
+    assert talk.ask("GET", "/v1/rankers") == {"rankers": []}
+
+
+def test_bad_feedback_is_refused_and_the_round_stays_open(talk):
+    talk.make(labels=[0, 2])
+    shown = talk.rank(ROUND)
+    number, last = shown["round"], shown["ranking"][2]["id"]
+    first = shown["ranking"][0]["id"]
+    assert talk.tell(number, {last: 1}, status=422) == "not_shown"
+    assert talk.tell(number, {"nobody": 1}, status=422) == "not_shown"
+    assert talk.tell(number, {first: 3}, status=422) == "label_out_of_range"
+    assert talk.tell(number, {first: -1}, status=422) == "invalid"
+    assert talk.tell(number, {}, status=422) == "invalid"
+    assert talk.tell(number + 1, {first: 1}, status=404) == "unknown_round"
+    assert talk.tell(number, {first: 1}, name="nobody", status=404) == "unknown_ranker"
+    assert not talk.weights().any()
+    assert talk.tell(number, {first: 1})["learned"]
+
+
+def test_names_are_limited(talk):
+    for name in ("a" * 65, "-a", "a%20b", "%2e%2e", "a%00"):
+        talk.ask("PUT", f"/v1/rankers/{name}", {"features": ["a"]}, status=422)
+    assert talk.ask("PUT", "/v1/rankers/a/b", {"features": ["a"]}, status=404) == "not_found"
+
+
+def test_a_ranker_is_made_once(talk):
+    talk.make()
+    talk.play(2)
+    assert talk.make()["version"] == 2
+    assert talk.ask("PUT", "/v1/rankers/shop", {"features": ["other"]}, status=409) == "exists"
+
+
+def test_a_deleted_ranker_is_gone_and_its_rounds_are_never_counted_again(talk):
+    talk.make()
+    shown = talk.rank(ROUND)
+    talk.ask("DELETE", "/v1/rankers/shop")
+    assert talk.rank(ROUND, status=404) == "unknown_ranker"
+    talk.make()
+    again = talk.rank(ROUND)
+    assert again["round"] > shown["round"]
+    assert talk.tell(shown["round"], {"d0": 1}, status=410) == "round_gone"
+
+
+ONLINE = [name for name in ALGORITHMS if name not in ("topk", "ranksvm", "rankboost", "rankmm")]
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_full_feedback(talk, lists, name):
+    talk.make(algorithm=name)
+    for X, labels in lists(5):
+        documents = [{"id": f"d{i}", "features": row} for i, row in enumerate(X.tolist())]
+        given = {f"d{i}": float(label) for i, label in enumerate(labels)}
+        answer = talk.ask("POST", "/v1/rankers/shop/full", {"documents": documents, "labels": given})
+        assert answer["learned"]
+    assert answer["version"] == 5
+    assert talk.weights().any()
+    lacking = {"documents": documents, "labels": {"d0": 1}}
+    assert talk.ask("POST", "/v1/rankers/shop/full", lacking, status=422) == "wrong_labels"
+
+
+def test_a_learner_from_the_top_does_not_take_full_feedback(talk):
+    talk.make()
+    request = {"documents": [{"id": "a", "features": [1, 2, 3]}], "labels": {"a": 1}}
+    assert talk.ask("POST", "/v1/rankers/shop/full", request, status=409) == "learns_from_the_top"
+
+
+def test_batches(talk):
+    talk.make()
+    one = {"documents": [{"id": "a", "features": [1, 2, 3]}, {"id": "b", "features": [0, 0, 0]}]}
+    bad = {"documents": [{"id": "a", "features": [1]}]}
+    answers = talk.ask("POST", "/v1/rankers/shop/rank/batch", {"requests": [one, bad, one]})["answers"]
+    assert [answer.get("round") for answer in answers] == [0, None, 1]
+    assert answers[1]["error"]["code"] == "wrong_features"
+    feedback = [{"round": n, "labels": {answers[2]["ranking"][0]["id"]: 1}} for n in (1, 1, 9)]
+    told = talk.ask("POST", "/v1/rankers/shop/feedback/batch", {"requests": feedback})["answers"]
+    assert told[0] == told[1] == {"learned": True, "version": 1}
+    assert told[2]["error"]["code"] == "unknown_round"
+    talk.make("all", algorithm="hinge")
+    full = {**one, "labels": {"a": 0, "b": 1}}
+    answers = talk.ask("POST", "/v1/rankers/all/full/batch", {"requests": [full, full]})["answers"]
+    assert [answer["version"] for answer in answers] == [1, 2]
+    many = {"requests": [one] * 101}
+    assert talk.ask("POST", "/v1/rankers/shop/rank/batch", many, status=413) == "too_many_requests_in_batch"
+
+
+def test_explanations_add_up_to_the_scores(talk):
+    talk.make()
+    talk.play(5)
+    shown = talk.rank(ROUND)
+    for explanation in (talk.ask("GET", f"/v1/rankers/shop/explain/{shown['round']}"),):
+        for ranked, document in zip(shown["ranking"], explanation["documents"], strict=True):
+            assert document["id"] == ranked["id"]
+            assert sum(document["contributions"].values()) == pytest.approx(ranked["score"])
+        first, second, last = explanation["documents"]
+        assert sum(first["because"].values()) == pytest.approx(first["lead"])
+        assert first["lead"] == pytest.approx(first["score"] - second["score"])
+        assert last["lead"] is None
+    before = explanation["documents"]
+    talk.answer(shown)
+    after = talk.ask("GET", f"/v1/rankers/shop/explain/{shown['round']}")
+    assert after["answered"]
+    assert after["documents"] == before  # by the weights that ranked, not by those of today
+    assert talk.ask("GET", "/v1/rankers/shop/explain/99", status=404) == "unknown_round"
+    assert talk.ask("GET", "/v1/rankers/shop/explain/x", status=404) == "unknown_round"
+
+
+def test_the_model_file_is_the_state(talk, tmp_path):
+    talk.make()
+    talk.play(20)
+    data = talk.ask("GET", "/v1/rankers/shop/model")
+    assert data == talk.ask("GET", "/v1/rankers/shop/model")
+    (tmp_path / "shop.model").write_bytes(data)
+    model = load(tmp_path / "shop.model")
+    assert model.learner().w.tolist() == talk.weights().tolist()
+    assert model.names == ("f0", "f1", "f2")
+
+
+def posted(talk, data, status=200):
+    path = "/v1/rankers/shop/model"
+    return talk.ask("POST", path, status=status, content=data, content_type="application/octet-stream")
+
+
+def as_rounds(some, by=1.0, plus=0.0):
+    X, labels = np.concatenate([X for X, _ in some]), np.concatenate([labels for _, labels in some])
+    return Rounds.from_arrays(X * by + plus, labels, group=[len(each) for _, each in some])
+
+
+def test_a_ranker_goes_on_from_a_trained_model_with_its_scaling(talk, lists):
+    rounds = as_rounds(list(lists(20)))
+    talk.make()
+    for name in ("ranksvm", "rankboost"):
+        model = train(name, {}, rounds, Schedule(epochs=1)).model
+        assert posted(talk, model.to_bytes())["learns"] == "nothing"
+        shown = talk.rank(rounds[0].X)
+        assert [f"d{i}" for i in model.rank(rounds[0].X)] == [ranked["id"] for ranked in shown["ranking"]]
+        assert talk.tell(shown["round"], {"d0": 1}, status=409) == "does_not_learn"
+        assert talk.ask("GET", f"/v1/rankers/shop/explain/{shown['round']}")["documents"]
+
+
+def test_bad_models_are_refused(talk):
+    talk.make()
+    wide = Model("hinge", {}, ALGORITHMS["hinge"].learner(4, {}).state(), 4)
+    named = Model("hinge", {}, ALGORITHMS["hinge"].learner(3, {}).state(), 3, feature_names=("x", "y", "z"))
+    for data in (b"", b"ranktron\n", b"x" * 100, wide.to_bytes(), named.to_bytes(), named.to_bytes()[:-9]):
+        assert posted(talk, data, status=422) == "bad_model"
+    assert talk.ask("GET", "/v1/rankers/shop")["version"] == 0
+
+
+def test_rolling_back(talk):
+    talk.make()
+    talk.play(5)
+    kept = talk.ask("POST", "/v1/rankers/shop/versions")
+    assert kept == {"version": 5, "kept": [5]}
+    weights, data = talk.weights().tolist(), talk.ask("GET", "/v1/rankers/shop/model")
+    waiting = talk.rank(ROUND)
+    talk.play(5, seed=1)
+    assert talk.weights().tolist() != weights
+    answer = talk.ask("POST", "/v1/rankers/shop/rollback", {"version": 5})
+    assert (answer["version"], answer["rounds"]) == (11, 11)
+    assert talk.weights().tolist() == weights
+    assert talk.ask("GET", "/v1/rankers/shop/model") == data
+    assert talk.answer(waiting) == {"learned": True, "version": 12}  # the round was open, and still is
+    assert talk.ask("POST", "/v1/rankers/shop/rollback", {"version": 6}, status=404) == "unknown_version"
+
+
+def test_a_model_of_another_kind_drops_open_rounds(talk):
+    talk.make()
+    shown = talk.rank(ROUND)
+    posted(talk, Model("hinge", {}, ALGORITHMS["hinge"].learner(3, {}).state(), 3).to_bytes())
+    assert talk.tell(shown["round"], {"d0": 1}, status=410) == "round_gone"
+    shown = talk.rank(ROUND)
+    assert talk.answer(shown)["learned"]
+
+
+def test_the_dashboard(talk):
+    talk.make()
+    talk.play(30)
+    waiting = talk.rank(ROUND, query="late")
+    board = talk.ask("GET", "/v1/rankers/shop/dashboard")
+    assert (board["rounds"], board["open"], board["version"]) == (31, 1, 30)
+    assert board["feedback"]["rounds"] == 30
+    assert 0.0 <= board["feedback"]["delay"]["p50"] <= board["feedback"]["delay"]["p99"]
+    assert [point["round"] for point in board["curve"]] == list(range(30))
+    assert all(0.0 <= point["value"] <= 1.0 for point in board["curve"])
+    assert [weight["feature"] for weight in board["weights"]] == ["f0", "f1", "f2"]
+    assert [weight["weight"] for weight in board["weights"]] == talk.weights().tolist()
+    assert [weight["drift"] for weight in board["weights"]] == talk.weights().tolist()  # since version 0
+    newest = board["recent"][0]
+    assert (newest["round"], newest["query"], newest["answered"]) == (waiting["round"], "late", False)
+    assert len(board["recent"]) == 20
+    assert board["recent"][1]["labels"]
+    assert board["health"]["ready"]
+    talk.ask("POST", "/v1/rankers/shop/versions")
+    board = talk.ask("GET", "/v1/rankers/shop/dashboard")
+    assert {weight["drift"] for weight in board["weights"]} == {0.0}
+    assert board["health"]["snapshot_age"] >= 0.0
+
+
+def test_methods_and_paths(talk):
+    assert talk.ask("GET", "/nothing", status=404) == "not_found"
+    assert talk.ask("PATCH", "/v1/rankers/shop", status=405) == "method_not_allowed"
+    assert talk.ask("GET", "/healthz") == {"ready": True}
+    assert talk.ask("GET", "/readyz") == {"ready": True}
+    assert talk.ask("GET", "/openapi.json")["openapi"] == "3.1.0"
+
+
+def test_the_page(talk):
+    answer = talk.request("GET", "/")
+    assert answer.headers["content-type"].startswith("text/html")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for path in ("/static/nothing.js", "/static/..%2f..%2ftypes.py", "/static/%2e%2e", "/static/index.py"):
+        assert talk.request("GET", path).status == 404
