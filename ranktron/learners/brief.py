@@ -1,6 +1,6 @@
 """Briefs: all that must be kept of a round until its feedback comes, however long its list was."""
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
@@ -26,13 +26,17 @@ class Brief(NamedTuple):
     propensities: Floats | None = None
 
 
-@runtime_checkable
 class KeepsBriefs(Protocol):
     """A learner that says itself what it needs of a round."""
 
     def brief(self, X: Matrix, ranking: Ranking, /) -> Brief: ...
 
     def learn_brief(self, brief: Brief, places: Feedback, /) -> float: ...
+
+
+def keeps_briefs(learner: object) -> TypeGuard[KeepsBriefs]:
+    """Whether a learner has briefs of its own; `isinstance` with a protocol would take longer than the learning."""
+    return hasattr(learner, "learn_brief")
 
 
 def brief_of(learner: Learner, X: Matrix, ranking: Ranking, k: int) -> Brief:
@@ -46,7 +50,7 @@ def brief_of(learner: Learner, X: Matrix, ranking: Ranking, k: int) -> Brief:
     >>> learn_brief(learner, brief, Feedback(np.array([0, 1]), np.array([0.0, 1.0])))
     1.0
     """
-    if isinstance(learner, KeepsBriefs):
+    if keeps_briefs(learner):
         return learner.brief(X, ranking)
     first = ranking.order[:k]
     return Brief(X[first], ranking.scores[first], ranking.number, len(X))
@@ -54,6 +58,6 @@ def brief_of(learner: Learner, X: Matrix, ranking: Ranking, k: int) -> Brief:
 
 def learn_brief(learner: Learner, brief: Brief, places: Feedback) -> float:
     """Learns from a brief exactly what `learn` would learn from the whole list; `places.items` are places."""
-    if isinstance(learner, KeepsBriefs):
+    if keeps_briefs(learner):
         return learner.learn_brief(brief, places)
     return learner.learn(brief.rows, Ranking(np.arange(len(brief.rows)), brief.shown, brief.number), places)

@@ -11,7 +11,7 @@ from ranktron.feedback import top
 from ranktron.kernels import descending, kernel, score
 from ranktron.learners.brief import Brief
 from ranktron.learners.linear import as_weights
-from ranktron.learners.top_k_estimator import Decomposed, Outlined, check_decomposed, estimate, weights_of
+from ranktron.learners.top_k_estimator import Decomposed, check_decomposed, estimate, is_outlined, weights_of
 from ranktron.learners.top_k_exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
 from ranktron.types import Feedback, FeedbackModel, Floats, Integers, Matrix, Ranking, State, Step
 
@@ -247,7 +247,7 @@ class TopK:
         """
         k, n = self._check_ranked(X, ranking)
         scores = _first_scores(ranking.scores, ranking.order, n)
-        if isinstance(self.surrogate, Outlined):
+        if is_outlined(self.surrogate):
             base, shown, constant = self.surrogate.outline(scores, k)
         else:
             base, shown, constant = _NOTHING, scores, 0.0
@@ -272,7 +272,7 @@ class TopK:
 
     def _learn(self, brief: Brief, places: Integers, labels: Floats) -> float:
         weights, factor = self._weights(brief.propensities), 0.0
-        if isinstance(self.surrogate, Outlined):
+        if is_outlined(self.surrogate):
             loss, factor, gradient = self.surrogate.settle(brief.shown, brief.constant, places, labels, weights)
         else:
             loss, gradient = estimate(self.surrogate, brief.shown, places, labels, weights)

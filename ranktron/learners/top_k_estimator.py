@@ -5,7 +5,7 @@
 
 from collections.abc import Sequence
 from itertools import permutations
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -32,7 +32,6 @@ class Decomposed(Protocol):
     def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...], /) -> Floats: ...
 
 
-@runtime_checkable
 class Outlined(Protocol):
     """A surrogate that tells beforehand what it needs of a list, so that little has to be kept for late feedback.
 
@@ -47,6 +46,11 @@ class Outlined(Protocol):
     def settle(
         self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, /
     ) -> tuple[float, float, Floats]: ...
+
+
+def is_outlined(surrogate: object) -> TypeGuard[Outlined]:
+    """Whether a surrogate has an outline; `isinstance` with a protocol would take longer than the learning."""
+    return hasattr(surrogate, "settle")
 
 
 @kernel

@@ -104,6 +104,14 @@ class Desk:
         self.k = self.learner.k if isinstance(self.learner, TopK) else self.config.heard
         self._note_weights()
 
+    def warm(self) -> None:
+        """Lets a twin rank and learn once, so that no user waits for kernels to be loaded."""
+        twin, X = self.model.learner(), np.zeros((3, len(self.names)), np.float32)
+        ranking = twin.rank(X, 0)
+        if self.learns != "nothing":
+            learn_brief(twin, brief_of(twin, X, ranking, self.k), Feedback(np.array([0, 1]), np.array([1.0, 0.0])))
+        observed_quality(np.array([1.0, 0.0]))
+
     @property
     def model(self) -> Model:
         """The model as it stands; the same state gives the same bytes."""
@@ -180,7 +188,7 @@ class Desk:
         if m > self.config.max_documents:
             raise Refused(413, "too_many_documents", f"{m} documents; at most {self.config.max_documents} are ranked")
         rows = [document.features for document in documents]
-        if not all(type(row) is list and len(row) == d for row in rows):
+        if set(map(len, rows)) != {d} or set(map(type, rows)) != {list}:
             rows = [self._row(document) for document in documents]
         if len({document.id for document in documents}) < m:
             raise Refused(422, "duplicate_document", "two documents have the same id")

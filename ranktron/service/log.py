@@ -11,11 +11,13 @@ import fcntl
 import logging
 import sqlite3
 import threading
+from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from time import sleep
 from typing import IO, Any, NamedTuple
 from zlib import crc32
@@ -71,10 +73,10 @@ class Log:
             raise
         self._jobs: deque[Job] = deque()
         self._again: list[Job] = []
-        self._work = threading.Condition()
-        self._stopping = False
+        self._bell: SimpleQueue[bool] = SimpleQueue()  # true: there are jobs; false: there will be no more
+        self._rung = False
+        self._loop: AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._tell: Callable[..., Any] = lambda function, *arguments: function(*arguments)
 
     # Reading, before it starts
 
@@ -123,50 +125,61 @@ class Log:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def start(self, tell: Callable[..., Any]) -> None:
-        """Starts the writer; `tell(function, *arguments)` calls a function on the event loop's thread."""
-        self._tell = tell
+    def start(self, loop: AbstractEventLoop) -> None:
+        """Starts the writer, which tells the event loop what has been written."""
+        self._loop = loop
         self._thread = threading.Thread(target=self._write, name="ranktron-log", daemon=True)
         self._thread.start()
 
     def put(self, job: Job) -> None:
-        """Takes a job; jobs are done in the order in which they are put."""
-        with self._work:
-            self._jobs.append(job)
-            self._work.notify()
+        """Takes a job, on the event loop's thread; jobs are done in the order in which they are put."""
+        self._jobs.append(job)
+        if not self._rung:  # one bell for all that this turn of the loop brings
+            self._rung = True
+            assert self._loop is not None
+            self._loop.call_soon(self._ring)
+
+    def _ring(self) -> None:
+        self._rung = False
+        self._bell.put(True)
 
     def close(self) -> None:
         """Writes all that waits, then lets go of the folder."""
         if self._thread is not None:
-            with self._work:
-                self._stopping = True
-                self._work.notify()
+            self._bell.put(False)
             self._thread.join()
         self._connection.close()
         self._lock.close()
 
     def _write(self) -> None:
-        while True:
-            with self._work:
-                while not (self._jobs or self._again or self._stopping):
-                    self._work.wait()
-                jobs = [*self._again, *self._jobs]
-                self._jobs.clear()
-                self._again = []
-            if not jobs:
-                return
-            try:
-                told = self._commit(jobs)
-            except Exception as error:
-                self._fail(jobs, error)
-                if self._stopping:
-                    return
+        going = True
+        while going:
+            going = self._bell.get()
+            jobs = self._again
+            self._again = []
+            while self._jobs:
+                jobs.append(self._jobs.popleft())
+            if jobs:
+                self._try(jobs, going)
+
+    def _try(self, jobs: list[Job], going: bool) -> None:
+        try:
+            told = self._commit(jobs)
+        except Exception as error:
+            self._fail(jobs, error)
+            if going:
                 sleep(_PAUSE)
-            else:
-                if not self.ready:
-                    _logger.warning("the disk takes writes again")
-                self.ready = True
-                self._tell(_finish, told)
+                self._bell.put(True)
+        else:
+            if not self.ready:
+                _logger.warning("the disk takes writes again")
+            self.ready = True
+            self._tell(_finish, told)
+
+    def _tell(self, function: Callable[..., None], *arguments: Any) -> None:
+        assert self._loop is not None
+        with suppress(RuntimeError):  # the loop has been closed: there is nobody left to tell
+            self._loop.call_soon_threadsafe(function, *arguments)
 
     def _commit(self, jobs: list[Job]) -> list[tuple[Done, Any]]:
         before = dict(self._versions)

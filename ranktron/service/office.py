@@ -78,6 +78,7 @@ class Office:
         try:
             for stored in self.log.rankers():
                 desk = restored(self.log, stored, self._snapshots(stored.id), self.config)
+                desk.warm()
                 self.cut += desk.cut
                 self.desks[desk.name] = desk
         except BaseException:
@@ -96,7 +97,7 @@ class Office:
         for desk in self.desks.values():
             desk.reserved = desk.next + RESERVE
             self.log.write_now(logs.reserve(desk.id, desk.reserved))
-        self.log.start(asyncio.get_running_loop().call_soon_threadsafe)
+        self.log.start(asyncio.get_running_loop())
 
     async def stop(self) -> None:
         """Waits for all that is under way, takes a snapshot of every ranker, and lets go of the folder."""
@@ -129,6 +130,7 @@ class Office:
             if name not in self.desks:
                 desk = Desk(stored.id, name, definition, self.config, self._snapshots(stored.id), stored.next)
                 desk.reserved = stored.next + RESERVE
+                desk.warm()
                 self.desks[name] = desk
         if self.desks[name].definition != definition:
             raise Refused(409, "exists", f"there is another ranker {name!r}: delete it first, or choose a new name")

@@ -14,6 +14,7 @@ from ranktron.service.types import Delay, Heard, Point, Updates
 from ranktron.types import Floats
 
 POINTS, WINDOW, DELAYS = 500, 100, 1000
+_NDCG = metric("ndcg")
 
 
 def observed_quality(labels: Floats) -> float:
@@ -22,7 +23,7 @@ def observed_quality(labels: Floats) -> float:
     >>> observed_quality(np.array([0.0, 1.0]))
     0.6309297535714575
     """
-    return float(metric("ndcg")(labels)) if labels.max() > 0.0 else 0.0
+    return float(_NDCG(labels)) if labels.max() > 0.0 else 0.0
 
 
 class Tally:
