@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -28,10 +29,7 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
         if isinstance(error, MissingExtra) or not (error.name or "").startswith("ranktron"):
             raise MissingExtra("the search page", "serve") from None
         raise
-    warming = Thread(target=warm_up, daemon=True)
-    warming.start()
-    index = _read_library()
-    warming.join()
+    index = _prepared(warm_up)
     port = _free_port(host) if port is None else port
     shown = f"[{host}]" if ":" in host else host
     keeping = tempfile.TemporaryDirectory(prefix="ranktron-") if folder is None else nullcontext(folder)
@@ -43,18 +41,24 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
         run(kept, None, host, port, search_routes(index, read_tokens(None)))
 
 
-def _read_library() -> Index:
+def _prepared(warm_up: Callable[[], None]) -> Index:
+    """Reads and indexes the library while the ranker's machine code is loaded, or compiled where it is run first."""
     from rich.console import Console
     from rich.progress import Progress
 
     from ranktron.service.search import Index
     from ranktron.service.standard_library import standard_library
 
+    warming = Thread(target=warm_up, daemon=True)
+    warming.start()
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("Reading the standard library", total=None)
         documents = standard_library(lambda done, total: progress.update(bar, completed=done, total=total))
         progress.update(bar, description=f"Indexing {len(documents):,} names", total=None)
-        return Index(documents)
+        index = Index(documents)
+        progress.update(bar, description="Compiling the ranker, this first time only", total=None)
+        warming.join()
+    return index
 
 
 def _free_port(host: str) -> int:

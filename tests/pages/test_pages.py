@@ -407,6 +407,43 @@ def test_documents_are_text_and_never_markup(start, visit):
     assert EVIL in names(page)[0]
 
 
+def test_votes_during_an_answer_are_not_lost(service, visit):
+    page = visit(f"{service.address}/search?q=copy")
+    page.wait_for_selector("#results > li")
+    first = names(page)[0]
+    # The last of five votes sends them; the first is changed while they are under way.
+    page.evaluate("""new Promise((done) => {
+      document.querySelectorAll(".votes:not([hidden]) .up").forEach((button) => button.click());
+      setTimeout(() => done(document.querySelector(".votes .down").click()), 1);
+    })""")
+    until(page, "document.getElementById('status').textContent.includes('in round 1.')")
+    recent = service.done("GET", "/v1/rankers/search/dashboard")["recent"]
+    heard = [each["labels"] for each in reversed(recent) if each["answered"]]
+    assert [labels[first] for labels in heard] == [1.0, 0.0]
+
+
+def test_the_way_back(service, visit):
+    page = visit(f"{service.address}/search?q=copy")
+    page.wait_for_selector("#results > li")
+    page.fill("#query", "sort")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results b:text-is('list.sort')")
+    page.go_back()
+    page.wait_for_selector("#results b:text-is('copy.copy')")
+    assert page.input_value("#query") == "copy"
+
+
+def test_a_ranker_that_someone_deletes_is_made_again(service, visit):
+    page = visit(f"{service.address}/search?q=copy", complain=False)
+    page.wait_for_selector("#results > li")
+    service.done("DELETE", "/v1/rankers/search")
+    until(page, "document.body.dataset.state === 'lost'")
+    is_live(page)
+    page.fill("#query", "sort")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results b:text-is('list.sort')")
+
+
 def test_what_is_not_found_is_said(service, visit):
     page = visit(f"{service.address}/search?q=qqqzzz")
     until(page, "document.getElementById('status').textContent.includes('Nothing here has a word of')")

@@ -2,7 +2,8 @@
 
 import { drawing, element, number, signed } from "/static/elements.js";
 
-const SHOWN = 6;
+const FEATURES = 6;
+const DOCUMENTS = 5;
 const WIDTH = 96;
 
 function byFeature(contributions) {
@@ -34,32 +35,38 @@ function why(document, explored) {
   if (document.lead === null) return null;
   if (explored && document.lead <= 0) return "Above the next by chance: this round explored, its order was drawn.";
   if (document.because === null) return null;
-  const reasons = strongest(byFeature(document.because)).slice(0, 3);
-  if (!reasons.length) return "Equal to the next in all that counts.";
-  return `Above the next by ${number(document.lead)}: ${reasons.map(([feature, value]) => `${feature} ${signed(value)}`).join(", ")}`;
+  const reasons = strongest(byFeature(document.because));
+  if (!reasons.length) return "Equal to the next in all that counts: it came first in the request.";
+  const told = (sign) => reasons.filter(([, value]) => value * sign > 0).slice(0, 3).map(([feature, value]) => `${feature} ${signed(value)}`).join(", ");
+  const despite = told(-1);
+  return `Above the next by ${number(document.lead)}: ${told(1)}${despite ? `, in spite of ${despite}` : ""}`;
+}
+
+function box(document, answer, reach) {
+  const loudest = strongest(byFeature(document.contributions || {}));
+  const left = loudest.length - FEATURES;
+  const reason = why(document, answer.explored);
+  const rows = loudest.slice(0, FEATURES).map(([feature, value]) =>
+    element("tr", {}, element("th", { scope: "row" }, feature), element("td", {}, bar(value, reach)), element("td", { class: "value" }, signed(value))),
+  );
+  return element(
+    "li",
+    {},
+    element("div", { class: "line" }, element("b", {}, document.id), element("span", { class: "value" }, number(document.score))),
+    rows.length ? element("table", {}, element("tbody", {}, rows)) : element("p", { class: "note" }, "No feature counts yet: all weights are zero."),
+    left > 0 ? element("p", { class: "note" }, `and ${left} smaller`) : null,
+    reason ? element("p", { class: "why" }, reason) : null,
+  );
 }
 
 export function explanation(answer) {
   const documents = answer.documents;
   const reach = Math.max(...documents.flatMap((each) => Object.values(each.contributions || {}).map(Math.abs)), 0);
-  return element(
-    "ol",
-    { class: "explanation" },
-    documents.map((document) => {
-      const loudest = strongest(byFeature(document.contributions || {}));
-      const reason = why(document, answer.explored);
-      const rows = loudest.slice(0, SHOWN).map(([feature, value]) =>
-        element("tr", {}, element("th", { scope: "row" }, feature), element("td", {}, bar(value, reach)), element("td", { class: "value" }, signed(value))),
-      );
-      const left = loudest.length - SHOWN;
-      return element(
-        "li",
-        {},
-        element("div", { class: "line" }, element("b", {}, document.id), element("span", { class: "value" }, number(document.score))),
-        rows.length ? element("table", {}, element("tbody", {}, rows)) : element("p", { class: "note" }, "No feature counts yet: all weights are zero."),
-        left > 0 ? element("p", { class: "note" }, `and ${left} smaller`) : null,
-        reason ? element("p", { class: "why" }, reason) : null,
-      );
-    }),
-  );
+  const boxes = documents.map((each) => box(each, answer, reach));
+  const list = element("ol", { class: "explanation" }, boxes.slice(0, DOCUMENTS));
+  if (boxes.length > DOCUMENTS) {
+    const all = () => list.replaceChildren(...boxes);
+    list.append(element("li", {}, element("button", { type: "button", class: "plain", onclick: all }, `Show all ${boxes.length}`)));
+  }
+  return list;
 }

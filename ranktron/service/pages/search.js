@@ -18,6 +18,8 @@ let setup, ranker, k, weights, voter;
 let current = null; // the round on the screen
 let waiting = null; // the timer of votes that are not sent yet
 let explaining = false;
+let made = false; // whether the ranker is known to be there
+let turns = Promise.resolve(); // what is still to be done, one after the other
 const results = new Results(place("results"), place("all"), vote);
 
 const opinionsOf = (query) => opinions.get(query) ?? opinions.set(query, new Map()).get(query);
@@ -43,13 +45,12 @@ function display(round, sentence, judged = opinionsOf(round.query)) {
   results.show(round.shown, { k, judged, places, frozen: voter.busy });
   const chance = round.explored ? " This list explored: its order was drawn by chance." : "";
   say(place("status"), (sentence || `${round.shown.length} candidates.`) + chance);
-  if (explaining) explain();
+  if (explaining) attempt(explain);
 }
 
 async function search(query) {
   await teach();
   const round = await ask(query);
-  history.replaceState(null, "", `?q=${encodeURIComponent(query)}`);
   display(round, round.shown.length ? null : `Nothing here has a word of “${query}”.`);
 }
 
@@ -59,11 +60,12 @@ function vote(id, grade) {
   else mine.set(id, grade);
   results.render();
   clearTimeout(waiting);
+  waiting = null;
   const heard = current.shown.slice(0, k);
   const given = heard.filter((each) => mine.has(each.id)).length;
   if (!given) return;
   say(place("status"), `${given} of ${heard.length} judged.`);
-  waiting = setTimeout(attempt, given === heard.length ? 0 : PAUSE, again);
+  waiting = setTimeout(inTurn, given === heard.length ? 0 : PAUSE, again);
 }
 
 // Sends the votes on the round that is shown, if there are any that have not been sent.
@@ -107,8 +109,13 @@ async function attempt(action, ...given) {
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     say(place("status"), error.message);
-    failed(error);
+    if (error.lost || error.forbidden) failed(error);
   }
+}
+
+// The same, when all that was begun before has ended: a round is answered once, and what is shown is what was asked last.
+function inTurn(action, ...given) {
+  turns = turns.then(() => attempt(action, ...given));
 }
 
 function failed(error) {
@@ -122,7 +129,6 @@ function connection(state, text) {
 }
 
 async function startOver() {
-  voter.stop();
   await remove(rankerPath(ranker));
   await put(rankerPath(ranker), setup.definition);
   opinions.clear();
@@ -139,16 +145,20 @@ async function learnt() {
     setup = await get("/demo/setup");
     ({ ranker, k } = setup);
     start();
-    await put(rankerPath(ranker), setup.definition); // to make the same ranker again changes nothing
   }
-  return get(rankerPath(ranker, "dashboard"));
+  if (!made) await put(rankerPath(ranker), setup.definition); // to make the same ranker again changes nothing
+  made = true;
+  return get(rankerPath(ranker, "dashboard")).catch((error) => {
+    made = error.status !== 404;
+    throw error;
+  });
 }
 
 function showProgress(dashboard) {
   if (document.body.dataset.state !== "live") {
     connection("live", "Live");
     token.hide();
-    if (!current) choose(new URLSearchParams(location.search).get("q") ?? "");
+    if (!current) inTurn(asAddressed);
   }
   curve.show(dashboard.curve);
   weights.show(dashboard.weights, dashboard.version);
@@ -178,22 +188,32 @@ function start() {
     if (explaining) attempt(explain);
     else results.explain(null);
   });
-  place("voter").addEventListener("click", () => attempt(simulate));
-  place("over").addEventListener("click", () => attempt(startOver));
+  place("voter").addEventListener("click", () => (voter.busy ? voter.stop() : inTurn(simulate)));
+  place("over").addEventListener("click", () => {
+    voter.stop();
+    inTurn(startOver);
+  });
+  window.addEventListener("popstate", () => inTurn(asAddressed));
 }
 
 async function simulate() {
-  if (voter.busy) return voter.stop();
   await teach();
   say(place("voter"), "Stop it");
   await voter.vote().finally(() => say(place("voter"), "Let it vote 30 times"));
   if (current) display(await ask(current.query), "The simulated voter is done: now it is your turn.");
 }
 
+// Searches for what the address says, on arrival and on the way back.
+async function asAddressed() {
+  const query = new URLSearchParams(location.search).get("q");
+  if (query) await search(query);
+}
+
 function choose(query) {
   if (!query) return;
   voter.stop();
-  attempt(search, query);
+  history.pushState(null, "", `?q=${encodeURIComponent(query)}`);
+  inTurn(search, query);
 }
 
 const look = poll(learnt, showProgress, failed);

@@ -5,7 +5,7 @@ import { drawing, element, keep, onWidth, say, signed } from "/static/elements.j
 const HEIGHT = 14;
 
 export class Weights {
-  constructor(parent, { most = 40, explanations = {}, drift = "recent drift" } = {}) {
+  constructor(parent, { most = 40, explanations = {}, drift = "drift since the last snapshot" } = {}) {
     this.most = most;
     this.explanations = explanations;
     this.weights = [];
@@ -22,6 +22,8 @@ export class Weights {
       if (version !== this.version) this.before = new Map(this.weights.map((each) => [each.feature, each.weight]));
       this.version = version;
       weights = weights.map((each) => ({ ...each, drift: each.weight - (this.before.get(each.feature) ?? each.weight) }));
+    } else if (weights.every((each) => each.drift === each.weight)) {
+      weights = weights.map((each) => ({ ...each, drift: 0 })); // there is nothing yet to drift away from
     }
     this.weights = weights;
     this.draw();
