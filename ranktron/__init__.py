@@ -30,6 +30,8 @@ _HOMES = {
     "play_many": "ranktron.fused",
     "Model": "ranktron.model",
     "load": "ranktron.model",
+    "Client": "ranktron.client",
+    "ServiceError": "ranktron.client",
     **{algorithm.estimator: "ranktron.estimators" for algorithm in ALGORITHMS.values()},
     "PredtronClassifier": "ranktron.estimators",
     "PredtronOrdinal": "ranktron.estimators",

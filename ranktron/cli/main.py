@@ -26,6 +26,7 @@ _HOMES = {
     "sweep": "theory",
     "certify": "theory",
     "serve": "serving",
+    "token": "serving",
 }
 
 

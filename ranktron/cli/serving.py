@@ -1,8 +1,10 @@
-"""The command that serves: serve."""
+"""Commands around the service: serve, token."""
 
 from __future__ import annotations
 
 import click
+
+from ranktron.errors import MissingExtra
 
 
 @click.command()
@@ -15,6 +17,31 @@ def serve(folder: str, config: str | None, host: str, port: int) -> None:
 
     Example: ranktron serve --dir state
     """
-    from ranktron.service.running import run
-
+    try:
+        from ranktron.service.running import run
+    except ModuleNotFoundError:
+        raise MissingExtra("serving", "serve") from None
     run(folder, config, host, port)
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice(["rank", "feedback", "admin"]),
+    multiple=True,
+    default=["rank", "feedback"],
+    show_default=True,
+    help="What the token allows; may be given more than once.",
+)
+def token(name: str, scopes: tuple[str, ...]) -> None:
+    """Make a token for the service: the token itself, once, and the line that lets the service know it.
+
+    Example: ranktron token shop --scope rank --scope feedback
+    """
+    from ranktron.service.tokens import new_token
+
+    made, line = new_token(name, scopes)
+    click.echo(f"token (shown only now): {made}", err=True)
+    click.echo(line)

@@ -30,14 +30,13 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
             raise MissingExtra("the search page", "serve") from None
         raise
     index = _prepared(warm_up)
-    port = _free_port(host) if port is None else port
+    port = port or _free_port(host, (PORT, 0) if port is None else (0,))
     shown = f"[{host}]" if ":" in host else host
     keeping = tempfile.TemporaryDirectory(prefix="ranktron-") if folder is None else nullcontext(folder)
     with keeping as kept, suppress(KeyboardInterrupt):
         where = "a temporary folder; --dir keeps it" if folder is None else folder
-        if port:
-            click.echo(f"Search page: http://{shown}:{port}/search  (dashboard: http://{shown}:{port}/)")
-        click.echo(f"What is learnt goes to {where}. Ctrl-C ends it.")
+        click.echo(f"Search page: http://{shown}:{port}/search  (dashboard: http://{shown}:{port}/)")
+        click.echo(f"What is learnt goes to {where}.")
         run(kept, None, host, port, search_routes(index, read_tokens(None)))
 
 
@@ -61,14 +60,14 @@ def _prepared(warm_up: Callable[[], None]) -> Index:
     return index
 
 
-def _free_port(host: str) -> int:
-    """The usual port, or one that the system gives if it is taken."""
+def _free_port(host: str, wanted: tuple[int, ...]) -> int:
+    """The first of these ports that is free; 0 stands for any."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for port in (PORT, 0):
+    for port in wanted:
         try:
             with socket.create_server((host, port), family=family) as server:
                 free: int = server.getsockname()[1]
                 return free
         except OSError:
             continue
-    return PORT  # the server will say what is wrong with this host
+    return PORT  # the service will say what is wrong with this host

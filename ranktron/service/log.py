@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS entries (key INTEGER PRIMARY KEY, round INTEGER, body
 CREATE TABLE IF NOT EXISTS rounds (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER);
 """
 _SHIFT = 1 << 40  # a key is a ranker's number times this, plus the version of an entry or the number of a round
+_COMPANY = 0.005  # seconds that an open round waits for others to be written with
 _PAUSE = 0.1  # seconds until a disk that refused is tried again
 _logger = logging.getLogger("ranktron.service")
 
@@ -74,7 +75,7 @@ class Log:
         self._jobs: deque[Job] = deque()
         self._again: list[Job] = []
         self._bell: SimpleQueue[bool] = SimpleQueue()  # true: there are jobs; false: there will be no more
-        self._rung = False
+        self._rung = self._alarm = False
         self._loop: AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -139,8 +140,16 @@ class Log:
             assert self._loop is not None
             self._loop.call_soon(self._ring)
 
+    def put_later(self, job: Job) -> None:
+        """Takes a job that nobody waits for: it may wait a few milliseconds for company."""
+        self._jobs.append(job)
+        if not self._rung and not self._alarm:
+            self._alarm = True
+            assert self._loop is not None
+            self._loop.call_later(_COMPANY, self._ring)
+
     def _ring(self) -> None:
-        self._rung = False
+        self._rung = self._alarm = False
         self._bell.put(True)
 
     def close(self) -> None:

@@ -160,7 +160,7 @@ class Office:
         desk = self.desk(name)
         self._spare_number(desk)
         answer, kept = desk.rank(request)
-        self.log.put(Job(logs.keep_round(desk.id, answer.round, kept)))
+        self.log.put_later(Job(logs.keep_round(desk.id, answer.round, kept)))
         if len(desk.open) > self.config.max_open or answer.round % _SWEEP == 0:
             desk.drop()
             self._forget(desk)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
+import click
+import uvicorn
 from starlette.routing import BaseRoute
 
 from ranktron.errors import DataError
@@ -16,9 +19,7 @@ from ranktron.service.tokens import read_tokens
 
 
 def run(folder: str, config: str | None, host: str, port: int, also: Sequence[BaseRoute] = ()) -> None:
-    """Serves until it is told to stop."""
-    import uvicorn
-
+    """Serves until it is told to stop; then waits for what is under way, and takes snapshots. `also`: more routes."""
     settings = Config() if config is None else read_config(config)
     path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
     tokens = read_tokens(path)
@@ -27,20 +28,37 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
             f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
             "at 127.0.0.1"
         )
-    office = Office(folder, settings)
+    listening = _listening(host, port)
+    try:
+        office = Office(folder, settings)
+    except BaseException:
+        listening.close()
+        raise
+    where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    click.echo(f"{len(office.desks)} rankers of {folder} at {where}, {len(tokens) or 'no'} tokens; Ctrl-C ends it")
     server = uvicorn.Server(
         uvicorn.Config(
             application(office, tokens, also),
-            host=host,
-            port=port,
             access_log=False,
             log_level="warning",
             server_header=False,
-            timeout_graceful_shutdown=int(settings.request_seconds),
-            h11_max_incomplete_event_size=65536,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=int(settings.request_seconds) + 1,
         )
     )
-    server.run()
+    server.run(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise DataError(f"cannot listen at {host}, port {port}: {error.strerror}") from None
+    return listening
 
 
 def is_loopback(host: str) -> bool:

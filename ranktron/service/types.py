@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Number = Annotated[int, Meta(ge=0, le=2**53)]
@@ -29,11 +29,20 @@ class Definition(Taken):
     labels: tuple[Grade, Grade] = (0.0, 4.0)
 
 
+_NUMBERS = {"type": "array", "items": {"type": "number"}}
+_BY_NAME = {"type": "object", "additionalProperties": {"type": "number"}}
+
+if TYPE_CHECKING:
+    Features = list[float] | dict[str, float] | Raw
+else:  # in a request they stay raw JSON until a ranker says how many there should be
+    Features = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_NUMBERS, _BY_NAME]})]
+
+
 class Document(Taken):
     """A document to rank: its features in the ranker's order, or by name."""
 
     id: Name
-    features: list[float] | dict[str, float]
+    features: Features
 
 
 class RankRequest(Taken):

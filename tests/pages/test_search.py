@@ -80,8 +80,15 @@ def test_features_mean_what_they_say(index):
     assert (kinds.sum(axis=1) == 1.0).all()
 
 
-def test_half_a_word_finds_the_name(index):
-    assert "random.shuffle" in {each.id for each in index.search("shuff").documents}
+@pytest.mark.parametrize(
+    ("query", "exact", "starts"),
+    [("shuffle", 1.0, 1.0), ("random.shuffle", 1.0, 0.0), ("shuff", 0.0, 1.0), ("huffl", 0.0, 0.0)],
+)
+def test_half_a_word_finds_the_name(index, query, exact, starts):
+    found = index.search(query)
+    row = found.X[[each.id for each in found.documents].index("random.shuffle")]
+    assert (row[COLUMN["exact_name"]], row[COLUMN["name_starts"]]) == (exact, starts)
+    assert row[COLUMN["name_contains"]] == float(query != "random.shuffle")
 
 
 def test_what_is_not_there_is_not_found(service):

@@ -1,0 +1,169 @@
+"""A client of the service, with nothing but the standard library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+from ranktron.errors import DataError, RanktronError
+
+Documents = Mapping[str, Sequence[float] | Mapping[str, float]]
+
+
+class ServiceError(RanktronError):
+    """A request that the service refused: its status, its code for machines, and its sentence."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Client:
+    """Talks to a running service over one connection that is kept open. Not for several threads at a time.
+
+    Parameters
+    ----------
+    url : str
+        Where the service listens.
+    token : str, optional
+        What it asks for, if it asks for one.
+    timeout : float
+        Seconds to wait for an answer.
+
+    Examples
+    --------
+    A session, with a service at the default address::
+
+        client = ranktron.Client("http://127.0.0.1:8080")
+        client.create("shop", ["price", "age"])
+        shown = client.rank("shop", {"a": [1.0, 2.0], "b": [0.5, 3.0]}, query="chairs")
+        client.feedback("shop", shown["round"], {shown["ranking"][0]["id"]: 1})
+
+    >>> Client("ftp://example")
+    Traceback (most recent call last):
+    ...
+    ranktron.errors.DataError: a service is at http://... or https://..., not at 'ftp://example'
+    """
+
+    def __init__(self, url: str = "http://127.0.0.1:8080", token: str | None = None, timeout: float = 10.0) -> None:
+        parts = urlsplit(url)
+        kinds = {"http": HTTPConnection, "https": HTTPSConnection}
+        if parts.scheme not in kinds or not parts.hostname:
+            raise DataError(f"a service is at http://... or https://..., not at {url!r}")
+        self._connection = kinds[parts.scheme](parts.hostname, parts.port, timeout=timeout)
+        self._base, self._token = parts.path.rstrip("/"), token
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection; the next request opens it again."""
+        self._connection.close()
+
+    def create(
+        self,
+        name: str,
+        features: Sequence[str],
+        algorithm: str = "topk",
+        parameters: Mapping[str, Any] | None = None,
+        labels: tuple[float, float] = (0, 4),
+    ) -> dict[str, Any]:
+        """Makes a ranker; to make the same one again changes nothing."""
+        definition = {"features": list(features), "algorithm": algorithm, "labels": list(labels)}
+        return self._ask("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})
+
+    def delete(self, name: str) -> None:
+        """Deletes a ranker and all that it has learnt."""
+        self._ask("DELETE", self._path(name))
+
+    def rankers(self) -> list[dict[str, Any]]:
+        """All rankers."""
+        found: list[dict[str, Any]] = self._ask("GET", "/v1/rankers")["rankers"]
+        return found
+
+    def rank(self, name: str, documents: Documents, query: str = "") -> dict[str, Any]:
+        """Ranks documents, given as {id: features}; the answer's `round` is what feedback refers to."""
+        return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": _listed(documents)})
+
+    def feedback(self, name: str, round: int, labels: Mapping[str, float]) -> dict[str, Any]:
+        """Labels of some of the first documents shown; safe to send again after an error of the connection."""
+        return self._ask("POST", self._path(name, "feedback"), {"round": round, "labels": dict(labels)})
+
+    def full(self, name: str, documents: Documents, labels: Mapping[str, float]) -> dict[str, Any]:
+        """A list of which all labels are known."""
+        return self._ask("POST", self._path(name, "full"), {"documents": _listed(documents), "labels": dict(labels)})
+
+    def explain(self, name: str, round: int) -> dict[str, Any]:
+        """Why a round was ordered as it was."""
+        return self._ask("GET", self._path(name, f"explain/{round}"))
+
+    def dashboard(self, name: str) -> dict[str, Any]:
+        """What the page for people shows."""
+        return self._ask("GET", self._path(name, "dashboard"))
+
+    def model(self, name: str) -> bytes:
+        """The model file, for `ranktron.Model.from_bytes`."""
+        return self._send("GET", self._path(name, "model"), b"", "")
+
+    def set_model(self, name: str, data: bytes) -> dict[str, Any]:
+        """Starts a ranker from the bytes of a model file."""
+        answer: dict[str, Any] = json.loads(
+            self._send("POST", self._path(name, "model"), data, "application/octet-stream")
+        )
+        return answer
+
+    def versions(self, name: str) -> dict[str, Any]:
+        """The present version, and those that are kept."""
+        return self._ask("GET", self._path(name, "versions"))
+
+    def keep(self, name: str) -> dict[str, Any]:
+        """Keeps the present version, to roll back to."""
+        return self._ask("POST", self._path(name, "versions"))
+
+    def rollback(self, name: str, version: int) -> dict[str, Any]:
+        """Goes back to the weights of a version that was kept."""
+        return self._ask("POST", self._path(name, "rollback"), {"version": version})
+
+    def _path(self, name: str, what: str = "") -> str:
+        return f"/v1/rankers/{quote(name, safe='')}{'/' if what else ''}{what}"
+
+    def _ask(self, method: str, path: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        body = b"" if content is None else json.dumps(content, allow_nan=False).encode()
+        answer: dict[str, Any] = json.loads(self._send(method, path, body, "application/json"))
+        return answer
+
+    def _send(self, method: str, path: str, body: bytes, kind: str) -> bytes:
+        headers = {"Content-Type": kind} if body else {}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            self._connection.request(method, self._base + path, body or None, headers)
+            response = self._connection.getresponse()
+            data = response.read()
+        except (OSError, HTTPException) as error:
+            self.close()
+            raise ServiceError(0, "no_answer", f"no answer from the service: {error or type(error).__name__}") from None
+        if response.status != 200:
+            raise _refused(response.status, data)
+        return data
+
+
+def _listed(documents: Documents) -> list[dict[str, Any]]:
+    return [
+        {"id": name, "features": dict(features) if isinstance(features, Mapping) else [float(x) for x in features]}
+        for name, features in documents.items()
+    ]
+
+
+def _refused(status: int, data: bytes) -> ServiceError:
+    try:
+        error = json.loads(data)["error"]
+        return ServiceError(status, error["code"], error["message"])
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(status, "unknown", f"the service answered with status {status}")

@@ -1,0 +1,116 @@
+"""Features from JSON to a matrix, without a Python number for each of them.
+
+A request's features stay raw JSON until it is known how many there must be; then one kernel reads them all. Whatever
+does not look like a list of plain numbers is read again with care, so that errors can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Raw
+
+from ranktron.io.decimals import number, scaled, single
+from ranktron.io.symbols import DOT, LETTER_E, MINUS, ZERO, Bytes
+from ranktron.kernels import kernel
+from ranktron.service.refusals import Refused
+from ranktron.service.types import Document
+from ranktron.types import Matrix
+
+_OPEN, _CLOSE, _COMMA, _SPACE = ord("["), ord("]"), ord(","), ord(" ")
+_DIGITS = 18  # so many digits and a point fit into 64 bits
+_careful = msgspec.json.Decoder(list[float] | dict[str, float])
+
+
+@kernel
+def _read(data: Bytes, X: Matrix) -> bool:
+    """Fills X from lists of numbers, one after the other; false if one of them is anything else.
+
+    The JSON is known to be well-formed. Digits are read in this one loop, for to pass an array on to another kernel
+    costs as much as reading a number; only numbers with an exponent are worth it.
+    """
+    p = 0
+    for i in range(X.shape[0]):
+        if data[p] != _OPEN:
+            return False
+        p += 1
+        for j in range(X.shape[1]):
+            while data[p] <= _SPACE:
+                p += 1
+            start = p
+            p += data[p] == MINUS
+            mantissa, first, point = 0, p, p
+            while True:
+                digit = int(data[p]) - ZERO
+                if 0 <= digit <= 9:
+                    mantissa = mantissa * 10 + digit
+                elif data[p] == DOT:
+                    point = p + 1
+                else:
+                    break
+                p += 1
+            if p == first:
+                return False
+            if data[p] | 32 == LETTER_E or p - first > _DIGITS:
+                value, sure, p = number(data, start)
+            else:
+                value, sure = scaled(mantissa, point - p if point > first else 0, True)
+                value = -value if start < first else value
+            x, right = single(value, sure)
+            if not right:
+                return False
+            X[i, j] = x
+            while data[p] <= _SPACE:
+                p += 1
+            if data[p] != (_COMMA if j + 1 < X.shape[1] else _CLOSE):
+                return False
+            p += 1
+    return True
+
+
+def matrix_of(documents: Sequence[Document], names: Sequence[str]) -> Matrix:
+    """The features of documents, in the order of the names.
+
+    >>> matrix_of([Document("a", [1.0, 2.0]), Document("b", Raw(b'{"y": 4, "x": 3}'))], ["x", "y"])
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    m, d = len(documents), len(names)
+    X: Matrix = np.empty((m, d), np.float32)
+    given = [document.features for document in documents]
+    if not isinstance(given[0], Raw) or not _read(_joined(given), X):
+        rows = [_row(document, names) for document in documents]
+        with np.errstate(over="ignore"):  # what is too large is found below
+            X = np.array(list(chain.from_iterable(rows))).astype(np.float32).reshape(m, d)
+    if not np.isfinite(X).all():
+        raise Refused(422, "feature_too_large", "a feature is too large for single precision")
+    return X
+
+
+def _joined(given: Sequence[Any]) -> Bytes:
+    """The raw features of all documents, and an end that no number has."""
+    return np.frombuffer(b"".join([*given, b"]"]), np.uint8)
+
+
+def _row(document: Document, names: Sequence[str]) -> list[float]:
+    given = document.features
+    try:
+        features = _careful.decode(given) if isinstance(given, Raw) else given
+    except msgspec.ValidationError as error:
+        raise Refused(422, "invalid", f"the features of document {document.id!r}: {error}") from None
+    except msgspec.DecodeError as error:
+        raise Refused(400, "malformed", f"the features of document {document.id!r}: {error}") from None
+    if isinstance(features, list):
+        if len(features) != len(names):
+            complaint = f"document {document.id!r} has {len(features)} features, and should have {len(names)}"
+            raise Refused(422, "wrong_features", complaint)
+        return features
+    lacking = [name for name in names if name not in features]
+    if lacking or len(features) > len(names):
+        wrong = f"lacks {lacking[0]!r}" if lacking else f"has {min(features.keys() - set(names))!r}"
+        raise Refused(422, "wrong_features", f"document {document.id!r} {wrong}; every feature must be given once")
+    return [features[name] for name in names]
