@@ -25,10 +25,8 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
         from ranktron.service.demonstration import search_routes, warm_up
         from ranktron.service.running import run
         from ranktron.service.tokens import read_tokens
-    except ImportError as error:
-        if isinstance(error, MissingExtra) or not (error.name or "").startswith("ranktron"):
-            raise MissingExtra("the search page", "serve") from None
-        raise
+    except ModuleNotFoundError:
+        raise MissingExtra("the search page", "serve") from None
     index = _prepared(warm_up)
     port = port or _free_port(host, (PORT, 0) if port is None else (0,))
     shown = f"[{host}]" if ":" in host else host

@@ -176,6 +176,14 @@ def test_names_that_are_markup_stay_what_they_are():
     assert replace(evil, id="a.b").name == "b"
 
 
+@pytest.mark.parametrize("lacking", ["bm25s", "uvicorn", "msgspec"])
+def test_what_is_not_installed_is_said(lacking, tmp_path):
+    code = f"import sys; sys.modules[{lacking!r}] = None\nfrom ranktron.cli import main; main(['demo', '--web'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("pip install 'ranktron[serve]'")
+
+
 @pytest.mark.parametrize(
     ("arguments", "option"),
     [
