@@ -175,8 +175,11 @@ class Answerer:
     def next_request(self):
         return self.waiting.pop() if self.waiting else None
 
+    def next_or(self, other):
+        return lambda: self.next_request() or other()
 
-def run():
+
+def measured():
     rng = np.random.default_rng(0)
     bodies = [body(rng) for _ in range(20)]
     features = [f"f{j}" for j in range(FEATURES)]
@@ -211,7 +214,7 @@ def run():
             _, alone = rate(bare.port, 4, any_of(decodes))
             answerer = Answerer("shop")
             ranking = [Client(ours.port, any_of(ranks), answerer.heard) for _ in range(4)]
-            answering = [Client(ours.port, lambda: answerer.next_request() or any_of(small)()) for _ in range(4)]
+            answering = [Client(ours.port, answerer.next_or(any_of(small))) for _ in range(4)]
             load([*ranking, *answering])
             mixed = np.concatenate([client.latencies for client in ranking])
             tails.append((np.quantile(mixed, 0.99), np.quantile(alone, 0.99)))
@@ -238,8 +241,5 @@ def row(what, ours, peer, bar, holds, ratio=None):
     }
 
 
-_rows = run
-
-
 def run():
-    return list(_rows())
+    return list(measured())

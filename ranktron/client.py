@@ -145,7 +145,7 @@ class Client:
         try:
             self._connection.request(method, self._base + path, body or None, headers)
             response = self._connection.getresponse()
-            data = response.read()
+            data: bytes = response.read()
         except (OSError, HTTPException) as error:
             self.close()
             raise ServiceError(0, "no_answer", f"no answer from the service: {error or type(error).__name__}") from None

@@ -5,11 +5,17 @@ import doctest
 import re
 import shlex
 from pathlib import Path
+from typing import get_type_hints
+from unittest.mock import Mock
 
+import msgspec
 import pytest
 
 from ranktron.algorithms import ALGORITHMS
 from ranktron.cli import main
+from ranktron.service.config import Config
+from ranktron.service.routes import actions
+from ranktron.service.telemetry import LOG_METRICS, RANKER_METRICS, REQUEST_METRICS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -28,7 +34,38 @@ def layers_list():
     return "```\n" + "\n".join(layer.strip() for layer in layers if layer.strip()) + "\n```"
 
 
-MADE = {("README.md", "algorithms"): algorithms_table, ("docs/architecture.md", "layers"): layers_list}
+def routes_table():
+    office, telemetry = Mock(), Mock()
+    lines = ["| | | scope | |", "|---|---|---|---|"]
+    for a in actions(office, telemetry):
+        lines += [f"| `{a.method}` | `{a.path}` | {a.scope or 'none'} | {a.summary} |"]
+    return "\n".join(lines)
+
+
+def settings_table():
+    lines = ["| setting | default | what it is |", "|---|---|---|"]
+    hints = get_type_hints(Config, include_extras=True)
+    for each in msgspec.structs.fields(Config):
+        text = next(part.description for part in hints[each.name].__metadata__ if part.description)
+        lines.append(f"| `{each.name}` | `{getattr(Config(), each.name)!r}` | {text} |")
+    return "\n".join(lines)
+
+
+def metrics_table():
+    lines = ["| metric | what it is |", "|---|---|"]
+    lines += [f"| `{name}` | {text} |" for name, (_, text) in REQUEST_METRICS.items()]
+    lines += [f"| `{name}` | {text} |" for name, (text, _) in LOG_METRICS.items()]
+    lines += [f'| `{name}{{ranker="..."}}` | {text} |' for name, (_, text, _) in RANKER_METRICS.items()]
+    return "\n".join(lines)
+
+
+MADE = {
+    ("README.md", "algorithms"): algorithms_table,
+    ("docs/architecture.md", "layers"): layers_list,
+    ("docs/serving.md", "routes"): routes_table,
+    ("docs/serving.md", "settings"): settings_table,
+    ("docs/serving.md", "metrics"): metrics_table,
+}
 
 
 @pytest.mark.parametrize(("page", "name"), MADE)

@@ -38,7 +38,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Count, Meta(description="answered rounds of a ranker that are remembered: their feedback may come twice")
     ] = 10_000
     snapshot_every: Annotated[Count, Meta(description="entries of the log between two snapshots of a ranker")] = 5_000
-    versions: Annotated[Count, Meta(ge=2, description="snapshots that are kept, to roll back to")] = 10
+    versions: Annotated[int, Meta(ge=2, description="snapshots that are kept, to roll back to")] = 10
     max_rankers: Annotated[Count, Meta(description="rankers")] = 100
     max_body: Annotated[Count, Meta(description="bytes of a request")] = 8_000_000
     max_documents: Annotated[Count, Meta(description="documents of a list")] = 1_000

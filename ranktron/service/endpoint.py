@@ -76,6 +76,9 @@ class Endpoint:
         started = perf_counter()
         name, status = "other", 500
         try:
+            if scope["method"] == "OPTIONS" and (allowed := self.guard.preflight(scope, self.actions)):
+                status = await _reply(send, 204, Content(b"", "text/plain"), allowed)
+                return
             action = self._action(scope)
             name = action.name
             headers = self.guard.admit(scope, action.scope)

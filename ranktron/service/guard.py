@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import Any
 
@@ -89,6 +89,15 @@ class Guard:
         if not length.isdigit() or len(length) > 15 or int(length) > limit:
             raise Refused(413, "too_large", f"a request may have at most {limit} bytes")
         return limit
+
+    def preflight(self, scope: Mapping[str, Any], methods: Iterable[str]) -> list[tuple[bytes, bytes]]:
+        """What a browser is told that asks beforehand, for a page from a configured origin."""
+        allowed = self.headers(dict(scope["headers"]))
+        if not allowed:
+            return []
+        names = ", ".join(methods).encode("ascii")
+        more = [(b"access-control-allow-methods", names), (b"access-control-max-age", b"600")]
+        return [*allowed, *more, (b"access-control-allow-headers", b"authorization, content-type")]
 
     def headers(self, headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
         """What lets a page from a configured origin read the answer; nothing for all others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Sequence
 from ipaddress import ip_address
@@ -46,6 +47,8 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
             timeout_graceful_shutdown=int(settings.request_seconds) + 1,
         )
     )
+    for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again when it has ended in good order
+        signal.signal(each, lambda _number, _frame: None)
     server.run(sockets=[listening])
 
 
@@ -55,6 +58,7 @@ def _listening(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(1024)
     except OSError as error:
         listening.close()
         raise DataError(f"cannot listen at {host}, port {port}: {error.strerror}") from None

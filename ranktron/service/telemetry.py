@@ -43,10 +43,11 @@ class Telemetry:
         return "".join(f"{line}\n" for line in [*self._requests(), *_log(log), *_rankers(list(desks))])
 
     def _requests(self) -> Iterator[str]:
-        yield from _head("ranktron_requests_total", "counter", "Requests by route and status.")
+        for_all, for_each = REQUEST_METRICS
+        yield from _head(for_all, *REQUEST_METRICS[for_all])
         for (name, status), count in self.statuses.items():
             yield f'ranktron_requests_total{{route="{name}",status="{status}"}} {count}'
-        yield from _head("ranktron_request_seconds", "histogram", "Seconds from a request to its answer.")
+        yield from _head(for_each, *REQUEST_METRICS[for_each])
         for name, histogram in self.latencies.items():
             below = 0
             for limit, count in zip((*map(str, BUCKETS), "+Inf"), histogram.counts, strict=True):
@@ -81,6 +82,10 @@ def _norm(desk: Desk) -> float | None:
     return None if weights is None else float((weights**2).sum() ** 0.5)
 
 
+REQUEST_METRICS = {
+    "ranktron_requests_total": ("counter", "Requests by route and status."),
+    "ranktron_request_seconds": ("histogram", "Seconds from a request to its answer, by route."),
+}
 LOG_METRICS: dict[str, tuple[str, Callable[[Log], float]]] = {
     "ranktron_ready": ("1 if what is heard can be kept.", lambda log: log.ready),
     "ranktron_log_bytes": ("Bytes of the log on disk.", lambda log: log.size),
@@ -107,7 +112,7 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[Desk], float | None]]] = {
         "NDCG@k of shown lists over the labels heard, mean of the last 100 rounds with feedback.",
         lambda d: d.tally.quality if d.tally.heard_rounds else None,
     ),
-    "ranktron_version": ("counter", "Changes of the weights so far.", lambda d: d.version),
+    "ranktron_version": ("gauge", "Changes of the weights so far.", lambda d: d.version),
     "ranktron_weights_norm": ("gauge", "Length of the weight vector.", _norm),
     "ranktron_update_norm": ("gauge", "Length of the last update.", lambda d: d.tally.updates().last),
 }

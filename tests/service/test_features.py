@@ -1,0 +1,80 @@
+"""Features from JSON: the quick kernel reads what the careful decoder reads, or leaves it to it."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from ranktron.service.features import _joined, _read, matrix_of
+from ranktron.service.refusals import Refused
+from ranktron.service.types import Document
+
+NAMES = ["a", "b", "c"]
+
+
+def read(*texts):
+    return matrix_of([Document(f"d{i}", Raw(text.encode())) for i, text in enumerate(texts)], NAMES)
+
+
+@given(
+    st.lists(st.floats(-1e38, 1e38), min_size=3, max_size=3),
+    st.sampled_from([", ", ",", " ,\n "]),
+)
+def test_any_number_that_python_writes(values, separator):
+    wanted = np.array(values).astype(np.float32)
+    given_back = read(json.dumps(values, separators=(separator, ":")))[0]
+    # a decimal is rounded to single precision at once, not by way of double precision
+    assert ((given_back == wanted) | (np.abs(given_back - wanted) <= np.spacing(np.abs(wanted)))).all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1,2,3]",
+        "[ -1.5 , 2e3,\t0.000001 ]",
+        "[-0, 0.0, -0.0]",
+        "[1E5,1e+5,1e-5]",
+        "[123456789012345678901234567890,1,2]",
+    ],
+)
+def test_forms_of_numbers(text):
+    assert (read(text)[0] == np.array(json.loads(text), np.float32)).all()
+
+
+def test_the_python_twin_agrees():
+    X, Y = np.empty((2, 3), np.float32), np.empty((2, 3), np.float32)
+    data = _joined([Raw(b"[1, -2.5,3e2]"), Raw(b"[0.125,4,17]")])
+    assert _read(data, X)
+    assert _read.py_func(data, Y)
+    assert (X == Y).all()
+    for bad in (b"[1,2]", b"[1,2,3,4]", b'["1",2,3]', b"{}", b"[[1],2,3]", b"[null,1,2]", b"[]", b"7"):
+        assert not _read(_joined([Raw(bad)]), X[:1])
+        assert not _read.py_func(_joined([Raw(bad)]), X[:1])
+
+
+def test_lists_and_names_may_be_mixed():
+    assert read("[1,2,3]", '{"c": 6, "a": 4, "b": 5}').tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert matrix_of([Document("a", [1.0, 2.0, 3.0])], NAMES).tolist() == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("[1,2]", "wrong_features"),
+        ('{"a": 1, "b": 2}', "wrong_features"),
+        ('{"a": 1, "b": 2, "d": 3}', "wrong_features"),
+        ('["1", 2, 3]', "invalid"),
+        ("7", "invalid"),
+        ("null", "invalid"),
+        ("[1e39, 0, 0]", "feature_too_large"),
+        ("[1e999, 0, 0]", "invalid"),
+    ],
+)
+def test_what_is_refused(text, code):
+    with pytest.raises(Refused) as refused:
+        read("[1,2,3]", text)
+    assert refused.value.code == code
+    assert code == "feature_too_large" or "d1" in str(refused.value)

@@ -1,0 +1,221 @@
+"""The program itself: `ranktron serve` in a process of its own, its client, and what arrives through a bare socket."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ranktron import Client, ServiceError
+from ranktron.model import Model
+from ranktron.service.tokens import new_token
+
+
+class Program:
+    """A running `ranktron serve`."""
+
+    def __init__(self, folder, *options, **environment):
+        command = [sys.executable, "-m", "ranktron", "serve", "--dir", str(folder), "--port", "0", *options]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+        )
+        self.line = self.process.stdout.readline()
+        found = re.search(r"at (http://\S+?:(\d+)),", self.line)
+        assert found, self.process.communicate()
+        self.url, self.port = found[1], int(found[2])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stop()
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends it; what it had written to its two streams."""
+        self.process.send_signal(how)
+        return self.process.communicate(timeout=30)
+
+    def raw(self, *pieces, pause=0.0):
+        """What comes back for bytes that are sent piece by piece."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=15) as connection:
+            for piece in pieces:
+                try:
+                    connection.sendall(piece)
+                except OSError:
+                    break
+                time.sleep(pause)
+            got = b""
+            try:
+                while part := connection.recv(65536):
+                    got += part
+                    if b"\r\n\r\n" in got and b"}" in got:
+                        break
+            except OSError:
+                pass
+            return got
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("state")
+    config = folder / "ranktron.toml"
+    config.write_text("request_seconds = 1.0\nmax_body = 100_000\n")
+    with Program(folder / "state", "--config", str(config)) as program:
+        with Client(program.url) as client:
+            client.create("shop", ["a", "b", "c"])
+        yield program
+        assert program.process.poll() is None  # nothing that was sent has brought it down
+
+
+HEAD = b"POST /v1/rankers/shop/rank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def code(answer):
+    return json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"]
+
+
+def test_the_client(program):
+    with Client(program.url) as client:
+        assert client.create("demo", ["x", "y"], parameters={"k": 2})["k"] == 2
+        assert "demo" in [ranker["name"] for ranker in client.rankers()]
+        shown = client.rank("demo", {"a": [1.0, 2.0], "b": {"x": 0.5, "y": 3.0}}, query="chairs")
+        first = shown["ranking"][0]["id"]
+        told = client.feedback("demo", shown["round"], {first: 1})
+        assert told == client.feedback("demo", shown["round"], {first: 1}) == {"learned": True, "version": 1}
+        assert client.explain("demo", shown["round"])["labels"] == {first: 1.0}
+        assert client.dashboard("demo")["version"] == 1
+        model = client.model("demo")
+        assert Model.from_bytes(model).kind == "topk"
+        assert client.keep("demo")["kept"] == [1]
+        client.set_model("demo", model)
+        assert client.rollback("demo", 1)["version"] == 3
+        assert client.versions("demo")["version"] == 3
+        client.create("all", ["x"], "hinge")
+        assert client.full("all", {"a": [1.0], "b": [3.0]}, {"a": 0, "b": 1})["learned"]
+        client.delete("demo")
+        with pytest.raises(ServiceError, match="no ranker 'demo'") as refused:
+            client.rank("demo", {"a": [1.0, 2.0]})
+        assert (refused.value.status, refused.value.code) == (404, "unknown_ranker")
+        client.close()
+        assert client.rankers()  # it opens the connection again
+
+
+def test_a_client_without_a_service():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(ServiceError, match="no answer from the service"):
+            Client(f"http://127.0.0.1:{unused.getsockname()[1]}").rankers()
+
+
+def test_a_body_that_is_too_large(program):
+    assert code(program.raw(HEAD + b"Content-Length: 100001\r\n\r\n")) == "too_large"
+    assert code(program.raw(HEAD + b"Content-Length: 99999999999999\r\n\r\n")) == "too_large"
+    chunk = b"%x\r\n%s\r\n" % (30_000, b" " * 30_000)
+    assert code(program.raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", chunk, chunk, chunk, chunk)) == "too_large"
+
+
+def test_a_body_in_chunks(program):
+    body = json.dumps({"documents": [{"id": "a", "features": [1, 2, 3]}]}).encode()
+    chunks = [b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:10], body[10:11], body[11:])]
+    answer = program.raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *chunks, b"0\r\n\r\n", pause=0.02)
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
+def test_a_body_that_never_arrives(program):
+    start = time.monotonic()
+    assert code(program.raw(HEAD + b"Content-Length: 100\r\n\r\n{")) == "too_slow"
+    assert time.monotonic() - start < 10.0
+
+
+def test_a_client_that_leaves_in_the_middle(program):
+    for length in (1, 50):
+        with socket.create_connection(("127.0.0.1", program.port)) as connection:
+            connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n" + b"{" * length)
+    with Client(program.url) as client:
+        assert client.rankers()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x00\xff\x00",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 200_000 + b"\r\n\r\n",
+        HEAD + b"Content-Length: -1\r\n\r\n",
+        HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello",
+        HEAD + b"Content-Length: 4\r\n\r\nnull",
+        HEAD + b"Content-Length: 3\r\n\r\nNaN",
+        HEAD + b"Content-Length: 50000\r\n\r\n" + b"[" * 50_000,
+        HEAD + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nnull",
+    ],
+    ids=range(11),
+)
+def test_nonsense_through_a_socket_is_never_an_internal_error(program, content):
+    answer = program.raw(content)
+    assert not answer.startswith(b"HTTP/1.1 5"), answer
+    with Client(program.url) as client:
+        assert client.rankers()
+
+
+def test_it_runs_from_one_command_and_ends_in_order(tmp_path):
+    with Program(tmp_path / "new" / "folder") as program:
+        assert "0 rankers" in program.line
+        with Client(program.url) as client:
+            client.create("shop", ["a"])
+            shown = client.rank("shop", {"x": [1.0], "y": [0.0]})
+            client.feedback("shop", shown["round"], {"x": 1})
+            waiting = client.rank("shop", {"x": [1.0], "y": [0.0]})
+        again = [sys.executable, "-m", "ranktron", "serve", "--dir", str(tmp_path / "new" / "folder"), "--port", "0"]
+        second = subprocess.run(again, capture_output=True, text=True, check=False)
+        assert second.returncode == 1
+        assert second.stderr.count("\n") == 1
+        assert "in use by another server" in second.stderr
+        out, err = program.stop()
+        assert program.process.returncode == 0, err
+        assert (out, err) == ("", "")
+    with Program(tmp_path / "new" / "folder") as program, Client(program.url) as client:
+        assert "1 rankers" in program.line
+        assert client.versions("shop") == {"version": 1, "kept": [1]}
+        assert client.feedback("shop", waiting["round"], {"y": 0})["version"] == 2
+
+
+def test_tokens_come_from_the_environment_and_stay_out_of_the_log(tmp_path):
+    token, line = new_token("shop", ["admin"])
+    with Program(tmp_path, RANKTRON_TOKENS=line) as program:
+        with Client(program.url) as client, pytest.raises(ServiceError, match="known token"):
+            client.rankers()
+        with Client(program.url, token=token) as client:
+            client.create("shop", ["a"])
+        program.raw(f"GET /?token={token} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        out, err = program.stop(signal.SIGINT)
+        assert token not in program.line + out + err
+
+
+def test_a_token_is_made_by_the_command_line():
+    command = [sys.executable, "-m", "ranktron", "token", "shop", "--scope", "rank"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"shop rank sha256:[0-9a-f]{64}\n", made.stdout)
+    assert "rt_" in made.stderr
+
+
+def test_faults_of_the_command_line(tmp_path):
+    (tmp_path / "bad.toml").write_text("speed = 3")
+    for options, complaint in {
+        ("--host", "0.0.0.0"): "without tokens would let anyone in",
+        ("--config", str(tmp_path / "bad.toml")): "unknown field `speed`",
+        ("--host", "127.0.0.1", "--port", "1"): "cannot listen at 127.0.0.1, port 1",
+    }.items():
+        if "1" in options and os.geteuid() == 0:
+            continue  # root may
+        command = [sys.executable, "-m", "ranktron", "serve", "--dir", str(tmp_path / "state"), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert complaint in done.stderr
+        assert done.stderr.count("\n") == 1

@@ -1,0 +1,96 @@
+"""Metrics: the text is what Prometheus reads, and the numbers are right. And memory stays flat."""
+
+import gc
+import resource
+
+import numpy as np
+import pytest
+
+prometheus = pytest.importorskip("prometheus_client.parser")
+
+
+def samples(talk):
+    text = talk.request("GET", "/metrics").content.decode()
+    return {
+        (sample.name, sample.labels.get("ranker") or sample.labels.get("route"), sample.labels.get("le")): sample.value
+        for family in prometheus.text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_the_metrics(talk):
+    talk.make()
+    talk.play(10)
+    talk.rank(np.eye(3))
+    found = samples(talk)
+    rank = "POST /v1/rankers/{name}/rank"
+    assert found["ranktron_request_seconds_count", rank, None] == 11
+    assert found["ranktron_request_seconds_bucket", rank, "+Inf"] == 11
+    below = [value for (name, route, _), value in found.items() if name.endswith("_bucket") and route == rank]
+    assert below == sorted(below)
+    assert found["ranktron_rounds_total", "shop", None] == 11
+    assert found["ranktron_rounds_open", "shop", None] == 1
+    assert found["ranktron_feedback_total", "shop", None] == 10
+    assert found["ranktron_version", "shop", None] == 10
+    assert found["ranktron_weights_norm", "shop", None] == pytest.approx(np.linalg.norm(talk.weights()))
+    explored = found["ranktron_explored_total", "shop", None]
+    assert found["ranktron_exploration_share", "shop", None] == pytest.approx(explored / 11)
+    board = talk.ask("GET", "/v1/rankers/shop/dashboard")
+    assert found["ranktron_observed_ndcg", "shop", None] == pytest.approx(board["curve"][-1]["mean"])
+    assert found["ranktron_update_norm", "shop", None] == pytest.approx(board["updates"]["last"])
+    assert found["ranktron_ready", None, None] == 1
+    assert found["ranktron_log_bytes", None, None] > 0
+
+
+def test_observed_quality_is_that_of_the_labels_heard(talk):
+    talk.make(labels=[0, 4])
+    values = []
+    for grades in ((1, 0), (0, 1), (0, 0), (2, 2)):
+        talk.answer(talk.rank(np.eye(3)), grades)
+        values.append(talk.ask("GET", "/v1/rankers/shop/dashboard")["curve"][-1]["value"])
+    assert values == pytest.approx([1.0, 1.0 / np.log2(3.0), 0.0, 1.0])
+
+
+def test_the_curve_is_thinned_evenly(talk):
+    talk.make()
+    desk = talk.office.desk("shop")
+    for number in range(5000):
+        desk.tally.answered(number, 0.5, number % 2 == 0, 0.1, 0.1)
+    rounds = [point.round for point in desk.tally.curve()]
+    assert 250 <= len(rounds) <= 500
+    assert len(set(np.diff(rounds))) == 1
+
+
+@pytest.mark.slow
+def test_memory_stays_flat(serving, tmp_path):
+    """A short soak; a longer one was run by hand."""
+    from ranktron.service.types import Document, FeedbackRequest, RankRequest
+
+    settings = {"max_open": 500, "remembered": 500, "explained_rounds": 100, "snapshot_every": 1000, "versions": 2}
+    rng = np.random.default_rng(0)
+    lists = [[Document(f"d{i}", row) for i, row in enumerate(rng.normal(size=(10, 5)).tolist())] for _ in range(20)]
+    with serving(tmp_path, **settings) as talk:
+        talk.make(features=5)
+
+        async def soak(rounds):
+            for number in range(rounds):
+                shown = talk.office.rank("shop", RankRequest(lists[number % 20]))
+                if number % 2:
+                    labels = {shown.ranking[0].id: 1.0, shown.ranking[1].id: 0.0}
+                    await talk.office.feedback("shop", FeedbackRequest(shown.round, labels))
+
+        sizes = []
+        for _ in range(5):
+            talk.runner.run(soak(4000))
+            gc.collect()
+            sizes.append(_resident())
+        assert sizes[-1] - sizes[1] < 8_000_000, sizes
+        assert talk.office.log.size < 20_000_000
+        desk = talk.office.desk("shop")
+        assert len(desk.open) <= 500
+        assert len(desk.answered) <= 500
+
+
+def _resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
