@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 
 from ranktron.service.app import application
+from ranktron.service.config import Config
 from ranktron.service.demonstration import search_routes
 from ranktron.service.office import Office
 from ranktron.service.search import Index
@@ -21,8 +22,9 @@ from ranktron.service.tokens import Tokens
 class Service:
     """A server in a thread; `ask` sends JSON and gives status and JSON."""
 
-    def __init__(self, folder, index, tokens=(), port=0):
+    def __init__(self, folder, index, tokens=(), port=0, **settings):
         self.folder, self.index, self.tokens, self.port = folder, index, Tokens(tokens), port
+        self.config = Config(**settings)
 
     def __enter__(self):
         started = threading.Event()
@@ -40,7 +42,7 @@ class Service:
 
     def _run(self, started):
         async def serve():
-            app = application(Office(self.folder), self.tokens, search_routes(self.index, self.tokens))
+            app = application(Office(self.folder, self.config), self.tokens, search_routes(self.index, self.tokens))
             settings = uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
             self.server = uvicorn.Server(settings)
             serving = asyncio.create_task(self.server.serve())

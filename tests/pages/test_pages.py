@@ -105,6 +105,30 @@ def test_numbers_are_those_of_the_service(service, visit):
         assert float(shown[each["feature"]].replace("−", "-")) == pytest.approx(each["weight"], abs=5e-4)
 
 
+def test_drift_is_drawn_once_there_is_a_snapshot(start, visit):
+    service = start(snapshot_every=4)
+    teach(service, 2)
+    page = visit(service.address)
+    is_live(page)
+    assert page.locator(".weights .drift[d='']").count() == len(FEATURES)
+
+    def drifts():
+        board = service.done("GET", "/v1/rankers/shop/dashboard")
+        return [each["drift"] for each in board["weights"]] if board["health"]["snapshot_age"] is not None else [0.0]
+
+    for number in range(2, 40):
+        teach(service, 1, first=number)
+        if number > 8 and max(map(abs, drifts())) > 0.01:
+            break
+    assert 0.01 < max(map(abs, drifts())) < 1.0
+    until(page, "[...document.querySelectorAll('.weights .drift')].some((arrow) => arrow.getAttribute('d'))")
+    page.wait_for_timeout(2000)
+    for each in service.done("GET", "/v1/rankers/shop/dashboard")["weights"]:
+        row = page.locator(".weights li", has_text=each["feature"]).locator(".change")
+        drift = float(row.text_content().replace("−", "-") or 0)
+        assert drift == pytest.approx(each["drift"], abs=5e-4)
+
+
 def test_names_are_text_and_never_markup(service, visit):
     teach(service, 6)
     page = visit(service.address)
