@@ -13,10 +13,18 @@ from ranktron.learners.brief import Brief
 from ranktron.learners.linear import as_weights
 from ranktron.learners.top_k_estimator import Decomposed, check_decomposed, estimate, is_outlined, weights_of
 from ranktron.learners.top_k_exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
+from ranktron.learners.top_k_refusals import (
+    NO_LABEL,
+    NOT_SHOWN,
+    TOO_HIGH,
+    TWICE,
+    check_limits,
+    why_never_ranked,
+    why_refused,
+)
 from ranktron.types import Feedback, FeedbackModel, Floats, Integers, Matrix, Ranking, State, Step
 
 _NOTHING = np.zeros(0)
-_NOT_SHOWN, _TWICE, _NO_LABEL, _TOO_HIGH = 1, 2, 3, 4
 
 
 @kernel
@@ -31,13 +39,13 @@ def _located(order: Integers, k: int, items: Integers, labels: Floats, highest: 
             while place < k and order[place] != items[i]:
                 place += 1
             if place == k:
-                return places, _NOT_SHOWN, i
+                return places, NOT_SHOWN, i
         if seen[place]:
-            return places, _TWICE, i
+            return places, TWICE, i
         if not 0.0 <= labels[i] < np.inf:
-            return places, _NO_LABEL, i
+            return places, NO_LABEL, i
         if labels[i] > highest:
-            return places, _TOO_HIGH, i
+            return places, TOO_HIGH, i
         seen[place] = True
         places[i] = place
     return places, 0, 0
@@ -194,7 +202,7 @@ class TopK:
 
     def __post_init__(self) -> None:
         check_decomposed(self.surrogate, self.k)
-        _check_limits(self)
+        check_limits(self)
         self.w, self.total, self.squares = (np.zeros(self.n_features) for _ in range(3))
         self.lost = 0.0
         self.hears = top(self.k)
@@ -291,17 +299,17 @@ class TopK:
     def _check_ranked(self, X: Matrix, ranking: Ranking) -> tuple[int, int]:
         propensities = ranking.propensities
         if propensities is None or ranking.number < 0 or ranking.scores.shape[0] != X.shape[0]:
-            raise DataError(_why_never_ranked(X, ranking))
+            raise DataError(why_never_ranked(X, ranking))
         k, n = self._sizes(X.shape[0])
         if propensities.shape != (k,) * self.surrogate.coordinates:
-            raise DataError(_why_never_ranked(X, ranking))
+            raise DataError(why_never_ranked(X, ranking))
         return k, n
 
     def _places(self, order: Integers, m: int, feedback: Feedback) -> Integers:
         k, _ = self._sizes(m)
         places, wrong, where = _located(order, k, feedback.items, feedback.labels, self.highest)
         if wrong:
-            raise DataError(_why_refused(order, feedback, wrong, where, k, self.highest))
+            raise DataError(why_refused(order, feedback, wrong, where, k, self.highest))
         return places
 
     def _weights(self, propensities: Floats | None) -> Floats:
@@ -347,46 +355,3 @@ class TopK:
         for i in range(self.surrogate.coordinates):
             p *= self.answered * max(k - i, 0) / max(n - i, 1)
         return 1.0 - p / max(p, self.floor)
-
-
-def _check_limits(learner: TopK) -> None:
-    gamma, half = learner.explore(0), learner.strict
-    if not 0.0 < gamma <= 1.0 or (half and gamma >= 0.5):
-        allowed = "above 0 and below 1/2, as the theory needs it" if half else "above 0 and at most 1"
-        raise DataError(f"the share of exploring rounds must be {allowed}; in the first round it is {gamma:g}")
-    limits = {
-        f"the radius must be above 0, not {learner.radius}": learner.radius > 0.0,
-        f"a shortlist needs at least k = {learner.k} documents, not {learner.shortlist}": learner.shortlist == 0
-        or learner.shortlist >= learner.k,
-        f"the floor of propensities must be at least 0 and below 1, not {learner.floor}": 0.0 <= learner.floor < 1.0,
-        f"the answered share must be above 0 and at most 1, not {learner.answered}": 0.0 < learner.answered <= 1.0,
-        f"the highest label must be above 0, not {learner.highest}": learner.highest > 0.0,
-        f"the seed must be 0 or more, not {learner.seed}": learner.seed >= 0,
-    }
-    for complaint, holds in limits.items():
-        if not holds:
-            raise DataError(complaint)
-
-
-def _why_never_ranked(X: Matrix, ranking: Ranking) -> str:
-    if ranking.propensities is None or ranking.number < 0:
-        return (
-            "feedback for a round that this learner never ranked: the ranking has no number or no propensities; keep "
-            "what `rank` gave and hand it to `learn`"
-        )
-    m = ranking.scores.shape[0]
-    if m != X.shape[0]:
-        return f"the ranking was made for a list of {m} documents, this list has {X.shape[0]}"
-    return "the ranking was made by a learner of another k or surrogate: its propensities do not fit"
-
-
-def _why_refused(order: Integers, feedback: Feedback, wrong: int, where: int, k: int, highest: float) -> str:
-    item, label = feedback.items[where], feedback.labels[where]
-    if wrong == _NOT_SHOWN:
-        shown = ", ".join(map(str, order[:k]))
-        return f"feedback for document {item}, which was not among the first {k} shown ({shown})"
-    if wrong == _TWICE:
-        return f"feedback names document {item} twice"
-    if wrong == _NO_LABEL:
-        return f"labels must be finite and >= 0; document {item} has {label}"
-    return f"document {item} has label {label}, above the declared highest, {highest:g}"

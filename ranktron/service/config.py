@@ -46,6 +46,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     max_batch: Annotated[Count, Meta(description="requests in a batch")] = 100
     max_k: Annotated[Count, Meta(description="the largest k that a ranker may ask for")] = 50
     request_seconds: Annotated[Seconds, Meta(description="how long a request may take to arrive")] = 10.0
+    answer_seconds: Annotated[Seconds, Meta(description="how long a request may wait for the disk")] = 30.0
+    max_connections: Annotated[Count, Meta(description="connections at one time")] = 1_000
     max_waiting: Annotated[Count, Meta(description="requests that may wait for the disk at one time")] = 10_000
     rate: Annotated[
         float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: any number")

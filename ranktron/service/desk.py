@@ -6,27 +6,26 @@ the same order give the same weights to the bit, live or in a replay.
 
 from __future__ import annotations
 
+import logging
 from asyncio import Future
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isfinite, sqrt
 from time import time
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 
-from ranktron import archive
-from ranktron.algorithms import algorithm
 from ranktron.errors import DataError
 from ranktron.learners import TopK
 from ranktron.learners.brief import brief_of, learn_brief
-from ranktron.learners.fixed import Fixed
 from ranktron.model import Model
 from ranktron.service import open_round
 from ranktron.service.config import Config
+from ranktron.service.entries import Answered, Entry, Result, decode, encode, told_labels
 from ranktron.service.features import matrix_of
+from ranktron.service.models import blank_model, is_fixed, ranking_weights
 from ranktron.service.open_round import OpenRound
 from ranktron.service.refusals import Refused, gone
 from ranktron.service.snapshots import Snapshots
@@ -35,36 +34,8 @@ from ranktron.service.types import Definition, Document, FeedbackRequest, FullRe
 from ranktron.types import Feedback, Floats, Learner, Matrix
 
 RECENT = 20
+_logger = logging.getLogger("ranktron.service")
 T = TypeVar("T")
-
-
-class Entry(msgspec.Struct, array_like=True, frozen=True):
-    """One line of the log: something that changes the weights."""
-
-    kind: str
-    round: int
-    at: float
-    body: bytes
-
-
-class Result(NamedTuple):
-    """What came of an entry."""
-
-    learned: bool
-    version: int
-    loss: float | None = None
-
-
-class Answered(NamedTuple):
-    """A round that has had its feedback."""
-
-    body: bytes
-    at: float
-    result: Result
-
-    @property
-    def labels(self) -> dict[str, float]:
-        return told_labels(self.body)
 
 
 class Desk:
@@ -101,14 +72,6 @@ class Desk:
         self.names = model.names
         self.k = self.learner.k if isinstance(self.learner, TopK) else self.config.heard
         self._note_weights()
-
-    def warm(self) -> None:
-        """Lets a twin rank and learn once, so that no user waits for kernels to be loaded."""
-        twin, X = self.model.learner(), np.zeros((3, len(self.names)), np.float32)
-        ranking = twin.rank(X, 0)
-        if self.learns != "nothing":
-            learn_brief(twin, brief_of(twin, X, ranking, self.k), Feedback(np.array([0, 1]), np.array([1.0, 0.0])))
-        observed_quality(np.array([1.0, 0.0]))
 
     @property
     def model(self) -> Model:
@@ -232,7 +195,7 @@ class Desk:
                 )
         self._check_labels(request.labels.values())
         told = sorted((places[document], label, document) for document, label in request.labels.items())
-        return Entry("feedback", number, time(), _encode(told))
+        return Entry("feedback", number, time(), encode(told))
 
     def _same(self, number: int, told: dict[str, float], request: FeedbackRequest, result: T) -> T:
         if told != request.labels:
@@ -264,7 +227,7 @@ class Desk:
         X = self.matrix(request.documents)
         labels = np.array([request.labels[document] for document in ids])
         number, self.next = self.next, self.next + 1
-        return Entry("full", number, time(), _encode((X.tobytes(), labels.tobytes())))
+        return Entry("full", number, time(), encode((X.tobytes(), labels.tobytes())))
 
     def _check_learns(self) -> None:
         if self.learns == "nothing":
@@ -289,6 +252,10 @@ class Desk:
         except DataError:
             loss = None
             self.refused.append(version)
+        except Exception:  # whatever it is, it will be the same in a replay
+            _logger.exception("version %d of ranker %s could not be learnt", version, self.name)
+            loss = None
+            self.refused.append(version)
         self.version = version
         self._note_weights()
         result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
@@ -298,14 +265,14 @@ class Desk:
 
     def _learn(self, entry: Entry) -> float:
         if entry.kind == "feedback":
-            told = _decode(entry.body)
+            told = decode(entry.body)
             places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
             heard = Feedback(np.array(places), np.array(labels, float))
             return learn_brief(self.learner, open_round.unpack(self.open[entry.round]).brief(), heard)
         if entry.kind == "model":
             self._replace(Model.from_bytes(entry.body), entry.round)
             return 0.0
-        rows, kept = _decode(entry.body)
+        rows, kept = decode(entry.body)
         grades = np.frombuffer(kept).copy()
         X = np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy()
         return self.learner.learn(X, self.learner.rank(X, entry.round), Feedback(np.arange(len(grades)), grades))
@@ -333,7 +300,7 @@ class Desk:
         kept = self.open.pop(entry.round)
         self.remember(entry, result, kept)
         shown = open_round.unpack(kept)
-        labels = np.array([label for _, label, _ in _decode(entry.body)], float)
+        labels = np.array([label for _, label, _ in decode(entry.body)], float)
         after = self.weights
         moved = 0.0 if before is None or after is None else sqrt(float(((after - before) ** 2).sum()))
         delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
@@ -348,74 +315,6 @@ class Desk:
             _shorten(self.past, self.config.explained_rounds)
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder().decode
-
-
-def told_labels(body: bytes) -> dict[str, float]:
-    """The labels that an entry of feedback holds, by document."""
-    return {document: label for _, label, document in _decode(body)}
-
-
-def blank_model(definition: Definition, config: Config) -> Model:
-    """The model of a ranker that has learnt nothing yet; a definition that makes no sense is refused."""
-    names = definition.features
-    if len(names) > config.max_features:
-        raise Refused(413, "too_many_features", f"{len(names)} features; at most {config.max_features} are taken")
-    if len(set(names)) < len(names):
-        raise Refused(422, "duplicate_feature", "two features have the same name")
-    if not definition.labels[0] < definition.labels[1]:
-        raise Refused(422, "bad_labels", "labels must be [lowest, highest], the highest above the lowest")
-    try:
-        parameters = algorithm(definition.algorithm).complete(definition.parameters)
-        learner = algorithm(definition.algorithm).learner(len(names), parameters)
-    except DataError as error:
-        raise Refused(422, "bad_parameters", str(error)) from None
-    if is_fixed(learner):
-        raise Refused(
-            422, "not_online", f"{definition.algorithm} does not learn round by round; train it, then POST its model"
-        )
-    _check_k(learner, config)
-    return Model(definition.algorithm, parameters, learner.state(), len(names), feature_names=tuple(names))
-
-
-def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
-    """A model that can take a ranker's place; its features must be those of the ranker."""
-    try:
-        width = archive.unpack(data, "the model").get("n_features")
-        if width != len(definition.features):
-            raise DataError(f"the model has {width} features, the ranker {len(definition.features)}")
-        model = Model.from_bytes(data, "the model")
-    except (DataError, ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
-        raise Refused(422, "bad_model", str(error) or "the model cannot be read") from None
-    names = tuple(definition.features)
-    if model.feature_names not in (None, names):
-        raise Refused(422, "bad_model", "the features of the model have other names than those of the ranker")
-    _check_k(model.learner(), config)
-    return replace(model, feature_names=names, record={})
-
-
-def _check_k(learner: Learner, config: Config) -> None:
-    if isinstance(learner, TopK) and learner.k > config.max_k:
-        raise Refused(422, "bad_parameters", f"k must be at most {config.max_k}, not {learner.k}")
-
-
 def _shorten(kept: dict[int, Any], length: int) -> None:
     while len(kept) > length:
         del kept[next(iter(kept))]
-
-
-def is_fixed(learner: Learner) -> bool:
-    """Whether a learner only ranks."""
-    return isinstance(learner, Fixed) or type(learner).__name__ == "Stumps"
-
-
-def ranking_weights(learner: Learner) -> Floats | None:
-    """The weights whose scores `rank` orders by; None where there are none."""
-    for path in (("w",), ("trail", "w"), ("core", "W"), ("coef",)):
-        found: object = learner
-        for name in path:
-            found = getattr(found, name, None)
-        if isinstance(found, np.ndarray):
-            return found
-    return None

@@ -109,7 +109,14 @@ class Endpoint:
             self.guard.check_kind(headers, BYTES if action.takes is bytes else JSON)
             body = await self._body(headers, receive)
             answer = action.run(request=body if action.takes is bytes else self._decoded(action, body), **path)
-        return await answer if isawaitable(answer) else answer
+        if not isawaitable(answer):
+            return answer
+        try:
+            async with asyncio.timeout(self.guard.config.answer_seconds):
+                return await answer
+        except TimeoutError:
+            complaint = "the disk is too slow; whether it was taken is not known: send it again"
+            raise Refused(503, "slow_disk", complaint) from None
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         limit = self.guard.check_length(headers)
@@ -160,6 +167,7 @@ async def _reply(send: Send, status: int, answer: Any, headers: list[tuple[bytes
             "headers": [
                 (b"content-type", kind.encode("ascii")),
                 (b"content-length", str(len(body)).encode("ascii")),
+                (b"x-content-type-options", b"nosniff"),
                 *headers,
             ],
         }

@@ -16,17 +16,21 @@ from time import monotonic
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.model import Model
 from ranktron.service import log as logs
 from ranktron.service import views
 from ranktron.service.config import Config
-from ranktron.service.desk import Desk, Entry, Result, blank_model, checked_model
+from ranktron.service.desk import Desk
+from ranktron.service.entries import Entry, Result
 from ranktron.service.log import Job, Log
+from ranktron.service.models import blank_model, checked_model
 from ranktron.service.refusals import Refused, unknown_ranker, unwritten
 from ranktron.service.restoring import restored, snapshot_of
 from ranktron.service.snapshots import Snapshots
+from ranktron.service.tally import observed_quality
 from ranktron.service.types import (
     BatchAnswer,
     DashboardAnswer,
@@ -78,7 +82,6 @@ class Office:
         try:
             for stored in self.log.rankers():
                 desk = restored(self.log, stored, self._snapshots(stored.id), self.config)
-                desk.warm()
                 self.cut += desk.cut
                 self.desks[desk.name] = desk
         except BaseException:
@@ -94,6 +97,7 @@ class Office:
 
     def start(self) -> None:
         """Begins to write, from within the event loop."""
+        observed_quality(np.ones(1))  # loads its kernel
         for desk in self.desks.values():
             desk.reserved = desk.next + RESERVE
             self.log.write_now(logs.reserve(desk.id, desk.reserved))
@@ -130,7 +134,6 @@ class Office:
             if name not in self.desks:
                 desk = Desk(stored.id, name, definition, self.config, self._snapshots(stored.id), stored.next)
                 desk.reserved = stored.next + RESERVE
-                desk.warm()
                 self.desks[name] = desk
         if self.desks[name].definition != definition:
             raise Refused(409, "exists", f"there is another ranker {name!r}: delete it first, or choose a new name")
@@ -171,7 +174,7 @@ class Office:
         desk = self.desk(name)
         entry = desk.check_feedback(request)
         if isinstance(entry, Entry):
-            result = await self._logged(desk, entry, entry.round)
+            result = await asyncio.shield(self._logged(desk, entry, entry.round))
         else:  # this feedback has come before, and may still be on its way to the disk
             result = entry if isinstance(entry, Result) else await asyncio.shield(entry)
         return FeedbackAnswer(result.learned, result.version)
@@ -181,7 +184,7 @@ class Office:
         desk = self.desk(name)
         self._spare_number(desk)
         entry = desk.check_full(request)
-        result = await self._logged(desk, entry)
+        result = await asyncio.shield(self._logged(desk, entry))
         return FullAnswer(entry.round, result.loss, result.learned, result.version)
 
     async def batch(self, requests: Sequence[Any], one: Any, name: str) -> BatchAnswer:
@@ -206,7 +209,7 @@ class Office:
         """Starts a ranker from a trained model; rounds that another kind of model has shown are dropped."""
         desk = self.desk(name)
         model = checked_model(data, desk.definition, self.config)
-        await self._logged(desk, desk.replacement(model.to_bytes()))
+        await asyncio.shield(self._logged(desk, desk.replacement(model.to_bytes())))
         return views.ranker(desk)
 
     def versions(self, name: str) -> VersionsAnswer:
@@ -229,7 +232,7 @@ class Office:
             kept = desk.snapshots.read(request.version)
         except DataError as error:
             raise Refused(409, "damaged_version", str(error)) from None
-        await self._logged(desk, desk.replacement(kept["model"].tobytes()))
+        await asyncio.shield(self._logged(desk, desk.replacement(kept["model"].tobytes())))
         return views.ranker(desk)
 
     def model(self, name: str) -> Model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -13,8 +14,10 @@ from ranktron import archive
 from ranktron.errors import DataError
 from ranktron.model import Model
 from ranktron.service.config import Config
-from ranktron.service.desk import Desk, Entry, Result
+from ranktron.service.desk import Desk
+from ranktron.service.entries import Entry, Result
 from ranktron.service.log import Log, StoredRanker
+from ranktron.service.models import warm
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.types import Definition
 
@@ -54,6 +57,8 @@ def restored(log: Log, stored: StoredRanker, snapshots: Snapshots, config: Confi
             _replay(desk, entry, version)
     desk.recent.extend(sorted(rounds)[-desk.recent.maxlen :] if desk.recent.maxlen else [])
     log.follow(desk.id, desk.version)
+    with suppress(DataError):
+        warm(desk.model.learner(), len(desk.names), desk.k)
     return desk
 
 

@@ -16,7 +16,6 @@ _KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css":
 _POLICY = b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
 _PAGE_HEADERS = (
     (b"content-security-policy", _POLICY + b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"),
-    (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-cache"),
 )

@@ -44,6 +44,7 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
             log_level="warning",
             server_header=False,
             timeout_keep_alive=75,
+            limit_concurrency=settings.max_connections,
             timeout_graceful_shutdown=int(settings.request_seconds) + 1,
         )
     )

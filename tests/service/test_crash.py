@@ -20,7 +20,7 @@ import pytest
 
 from ranktron.algorithms import ALGORITHMS
 from ranktron.service.config import Config
-from ranktron.service.desk import told_labels
+from ranktron.service.entries import told_labels
 from ranktron.service.office import Office
 from ranktron.service.restoring import _entry
 from ranktron.types import Feedback

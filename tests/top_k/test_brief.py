@@ -22,6 +22,9 @@ class Plain:
 
     coordinates = 1
 
+    def __repr__(self):
+        return "Plain()"
+
     def __call__(self, scores, labels):
         return Squared()(scores, labels)
 

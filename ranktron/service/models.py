@@ -1,0 +1,95 @@
+"""Models that a ranker can be made of: from a definition, or from a file that a client sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ranktron import archive
+from ranktron.algorithms import algorithm
+from ranktron.errors import DataError
+from ranktron.learners.brief import brief_of, learn_brief
+from ranktron.learners.fixed import Fixed
+from ranktron.model import Model
+from ranktron.service.config import Config
+from ranktron.service.refusals import Refused
+from ranktron.service.types import Definition
+from ranktron.solvers.rank_boost import Stumps
+from ranktron.types import Feedback, Floats, Learner
+
+
+def blank_model(definition: Definition, config: Config) -> Model:
+    """The model of a ranker that has learnt nothing yet; a definition that makes no sense is refused."""
+    names = definition.features
+    if len(names) > config.max_features:
+        raise Refused(413, "too_many_features", f"{len(names)} features; at most {config.max_features} are taken")
+    if len(set(names)) < len(names):
+        raise Refused(422, "duplicate_feature", "two features have the same name")
+    if not definition.labels[0] < definition.labels[1]:
+        raise Refused(422, "bad_labels", "labels must be [lowest, highest], the highest above the lowest")
+    try:
+        parameters = algorithm(definition.algorithm).complete(definition.parameters)
+        learner = algorithm(definition.algorithm).learner(len(names), parameters)
+    except DataError as error:
+        raise Refused(422, "bad_parameters", str(error)) from None
+    if is_fixed(learner):
+        raise Refused(
+            422, "not_online", f"{definition.algorithm} does not learn round by round; train it, then POST its model"
+        )
+    _check_usable(learner, len(names), config, "bad_parameters")
+    return Model(definition.algorithm, parameters, learner.state(), len(names), feature_names=tuple(names))
+
+
+def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
+    """A model that can take a ranker's place; its features must be those of the ranker."""
+    try:
+        width = archive.unpack(data, "the model").get("n_features")
+        if width != len(definition.features):
+            raise DataError(f"the model has {width} features, the ranker {len(definition.features)}")
+        model = Model.from_bytes(data, "the model")
+    except (DataError, ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
+        raise Refused(422, "bad_model", str(error) or "the model cannot be read") from None
+    names = tuple(definition.features)
+    if model.feature_names not in (None, names):
+        raise Refused(422, "bad_model", "the features of the model have other names than those of the ranker")
+    _check_usable(model.learner(), len(names), config, "bad_model")
+    return replace(model, feature_names=names, record={})
+
+
+def _check_usable(learner: Learner, width: int, config: Config, code: str) -> None:
+    """Lets a learner rank and learn once, so that numbers no kernel can take are found before they are kept."""
+    k = getattr(learner, "k", 1)
+    if k > config.max_k:
+        raise Refused(422, code, f"k must be at most {config.max_k}, not {k}")
+    try:
+        warm(learner, width, k)
+    except DataError:
+        pass  # it knows how to say no
+    except (ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
+        raise Refused(422, code, f"a ranker with these parameters cannot work: {error}") from None
+
+
+def warm(learner: Learner, width: int, k: int) -> None:
+    """Lets a learner that is not needed afterwards work once; no user then waits for kernels to be loaded."""
+    m = max(k, 3)
+    X = np.zeros((m, width), np.float32)
+    ranking = learner.rank(X, 0)
+    if not is_fixed(learner):
+        learn_brief(learner, brief_of(learner, X, ranking, 2), Feedback(np.array([0, 1])[:k], np.array([1.0, 0.0])[:k]))
+
+
+def is_fixed(learner: Learner) -> bool:
+    """Whether a learner only ranks."""
+    return isinstance(learner, Fixed | Stumps)
+
+
+def ranking_weights(learner: Learner) -> Floats | None:
+    """The weights whose scores `rank` orders by; None where there are none."""
+    for path in (("w",), ("trail", "w"), ("core", "W"), ("coef",)):
+        found: object = learner
+        for name in path:
+            found = getattr(found, name, None)
+        if isinstance(found, np.ndarray):
+            return found
+    return None
