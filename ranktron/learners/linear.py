@@ -6,7 +6,8 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels import descend, descending, is_full, observed, score
+from ranktron.kernels import descend, is_full, observed, score, shown
+from ranktron.learners.recipe import learn_full, recipe
 from ranktron.types import Feedback, Floats, Matrix, Mistake, Ranking, State, Step, Surrogate
 
 
@@ -46,6 +47,7 @@ class Linear:
         self.w = np.zeros(self.n_features)
         self.lag = np.zeros(self.n_features)  # Σ t δ_t, so that the mean of w_1 … w_T is w_{T+1} − lag / T
         self.sums = np.zeros(3)  # Σ f_t(w_t), Σ η_t f_t(w_t), Σ η_t² |z_t|²: what a certificate of the run needs
+        self.recipe = recipe(self.surrogate, self.mistake)
         self._direction = np.zeros(self.n_features)
 
     @property
@@ -66,11 +68,25 @@ class Linear:
     def rank(self, X: Matrix, number: int) -> Ranking:
         if X.shape[1] != self.n_features:
             raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
-        scores = score(X, self.w)
-        return Ranking(descending(scores), scores, number)
+        order, scores = shown(X, self.w)
+        return Ranking(order, scores, number)
 
     def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the surrogate's loss (0 where nothing was wrong)."""
+        if self.recipe is not None:
+            eta, t = self.step(ranking.number), self.rounds + 1.0
+            loss: float = learn_full(
+                X, ranking.scores, feedback.items, feedback.labels, self.recipe.numbers, eta, t,
+                self.w, self.lag, self.sums, self._direction,
+            )  # fmt: skip
+            if loss == loss:
+                self.rounds += 1
+                self.mistakes += loss > 0.0
+                return loss
+        return self._learn_step_by_step(X, ranking, feedback)
+
+    def _learn_step_by_step(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+        """What `learn` does for every surrogate, on part of a list too; it says why a round has to be refused."""
         scores = heard_scores(X, ranking, feedback)
         if self.mistake is not None and not self.mistake(scores, feedback.labels):
             self.rounds += 1
