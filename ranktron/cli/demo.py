@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ranktron.cli.show import as_json, print_json, table
 
@@ -34,12 +35,52 @@ KEPT = "SLAM"
 )
 @click.option("--queries", default=3000, show_default=True, type=click.IntRange(10), help="Length of the stream.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the simulation.")
+@click.option(
+    "--web", is_flag=True, help="Instead: a search page that learns from your votes, at http://127.0.0.1:8080."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --web: the address to listen at.")
+@click.option("--port", type=click.IntRange(0, 65535), help="With --web: the port; 8080, or a free one if it is taken.")
+@click.option("--dir", "folder", type=click.Path(file_okay=False), help="With --web: keep what is learnt here.")
 @as_json
-def demo(out: str, queries: int, seed: int, as_json: bool) -> None:
+@click.pass_context
+def demo(
+    ctx: click.Context,
+    out: str,
+    queries: int,
+    seed: int,
+    web: bool,
+    host: str,
+    port: int | None,
+    folder: str | None,
+    as_json: bool,
+) -> None:
     """Play a simulated stream through learners, live, beside chance and the best single feature.
+
+    With --web: a search page over the documentation of Python's standard library, whose ranker learns from your votes.
 
     Example: ranktron demo
     """
+    _check_mode(ctx, web)
+    if web:
+        from ranktron.cli.web import serve_search
+
+        serve_search(folder, host, port)
+    else:
+        _stream(out, queries, seed, as_json)
+
+
+_OF_THE_STREAM, _OF_THE_PAGE = ("out", "queries", "seed", "as_json"), ("host", "port", "folder")
+
+
+def _check_mode(ctx: click.Context, web: bool) -> None:
+    """Refuses options that mean nothing, instead of passing over them."""
+    for name in _OF_THE_STREAM if web else _OF_THE_PAGE:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = next(each.opts[0] for each in ctx.command.params if each.name == name)
+            raise click.UsageError(f"{option} goes {'without' if web else 'with'} --web", ctx)
+
+
+def _stream(out: str, queries: int, seed: int, as_json: bool) -> None:
     from ranktron.baselines import best_feature, random_means
     from ranktron.metrics import metric
     from ranktron.simulate import Separable

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
 import click
 import uvicorn
+from starlette.routing import BaseRoute
 
 from ranktron.errors import DataError
 from ranktron.service.app import application
@@ -17,8 +19,8 @@ from ranktron.service.office import Office
 from ranktron.service.tokens import read_tokens
 
 
-def run(folder: str, config: str | None, host: str, port: int) -> None:
-    """Serves until it is told to stop; then waits for what is under way, and takes snapshots."""
+def run(folder: str, config: str | None, host: str, port: int, also: Sequence[BaseRoute] = ()) -> None:
+    """Serves until it is told to stop; then waits for what is under way, and takes snapshots. `also`: more routes."""
     settings = Config() if config is None else read_config(config)
     path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
     tokens = read_tokens(path)
@@ -37,7 +39,7 @@ def run(folder: str, config: str | None, host: str, port: int) -> None:
     click.echo(f"{len(office.desks)} rankers of {folder} at {where}, {len(tokens) or 'no'} tokens; Ctrl-C ends it")
     server = uvicorn.Server(
         uvicorn.Config(
-            application(office, tokens),
+            application(office, tokens, also),
             access_log=False,
             log_level="warning",
             server_header=False,

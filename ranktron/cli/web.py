@@ -1,0 +1,71 @@
+"""The search page of `ranktron demo --web`."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import click
+
+from ranktron.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from ranktron.service.search import Index
+
+PORT = 8080
+
+
+def serve_search(folder: str | None, host: str, port: int | None) -> None:
+    """Reads the standard library, then serves the search page and the ranker behind it until it is told to stop."""
+    try:
+        from ranktron.service.demonstration import search_routes, warm_up
+        from ranktron.service.running import run
+        from ranktron.service.tokens import read_tokens
+    except ModuleNotFoundError:
+        raise MissingExtra("the search page", "serve") from None
+    index = _prepared(warm_up)
+    port = port or _free_port(host, (PORT, 0) if port is None else (0,))
+    shown = f"[{host}]" if ":" in host else host
+    keeping = tempfile.TemporaryDirectory(prefix="ranktron-") if folder is None else nullcontext(folder)
+    with keeping as kept, suppress(KeyboardInterrupt):
+        where = "a temporary folder; --dir keeps it" if folder is None else folder
+        click.echo(f"Search page: http://{shown}:{port}/search  (dashboard: http://{shown}:{port}/)")
+        click.echo(f"What is learnt goes to {where}.")
+        run(kept, None, host, port, search_routes(index, read_tokens(None)))
+
+
+def _prepared(warm_up: Callable[[], None]) -> Index:
+    """Reads and indexes the library while the ranker's machine code is loaded, or compiled where it is run first."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from ranktron.service.search import Index
+    from ranktron.service.standard_library import standard_library
+
+    warming = Thread(target=warm_up, daemon=True)
+    warming.start()
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("Reading the standard library", total=None)
+        documents = standard_library(lambda done, total: progress.update(bar, completed=done, total=total))
+        progress.update(bar, description=f"Indexing {len(documents):,} names", total=None)
+        index = Index(documents)
+        progress.update(bar, description="Compiling the ranker, this first time only", total=None)
+        warming.join()
+    return index
+
+
+def _free_port(host: str, wanted: tuple[int, ...]) -> int:
+    """The first of these ports that is free; 0 stands for any."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for port in wanted:
+        try:
+            with socket.create_server((host, port), family=family) as server:
+                free: int = server.getsockname()[1]
+                return free
+        except OSError:
+            continue
+    return PORT  # the service will say what is wrong with this host

@@ -1,0 +1,124 @@
+// The page of the service: which rankers there are, and how the chosen one is doing.
+
+import { get, poll, rankerPath } from "/static/api.js";
+import { Curve } from "/static/curve.js";
+import { bytes, count, duration, element, keep, number, say, share } from "/static/elements.js";
+import { Rounds } from "/static/rounds.js";
+import { TokenForm } from "/static/token.js";
+import { Weights } from "/static/weights.js";
+
+const place = (id) => document.getElementById(id);
+const curve = new Curve(place("curve"));
+const weights = new Weights(place("weights"));
+const rounds = new Rounds(place("rounds"));
+const token = new TokenForm(place("content"), () => now());
+let lastAnswer = null;
+
+function wanted(names) {
+  const asked = decodeURIComponent(location.hash.slice(1));
+  return names.includes(asked) ? asked : names[0];
+}
+
+async function ask() {
+  const names = (await get("/v1/rankers")).rankers.map((ranker) => ranker.name);
+  const name = wanted(names);
+  return { names, name, dashboard: name === undefined ? null : await get(rankerPath(name, "dashboard")) };
+}
+
+function show({ names, name, dashboard }) {
+  lastAnswer = new Date();
+  connected("live", "Live");
+  token.hide();
+  only(dashboard ? "dashboard" : "empty");
+  keep(place("rankers"), names, (each) => each, link, (node, each) => mark(node, each === name));
+  if (!dashboard) return;
+  facts(place("facts"), headline(dashboard));
+  facts(place("health"), health(dashboard));
+  curve.show(dashboard.curve);
+  weights.show(dashboard.weights);
+  rounds.show(name, dashboard.recent);
+}
+
+function failed(error) {
+  if (error.forbidden) {
+    connected("closed", "Locked");
+    only(null);
+    token.show(error.message);
+  } else if (error.lost) {
+    const since = lastAnswer ? ` since ${lastAnswer.toLocaleTimeString()}` : "";
+    connected("lost", `Connection lost${since}, trying again…`);
+  } else if (error.status !== 404) connected("lost", error.message); // a ranker that has just gone is no fault
+}
+
+function only(shown) {
+  for (const id of ["dashboard", "empty"]) place(id).hidden = id !== shown;
+}
+
+function connected(state, text) {
+  document.body.dataset.state = state;
+  say(place("connection"), text);
+}
+
+function link(name) {
+  return element("a", { href: `#${encodeURIComponent(name)}` }, name);
+}
+
+function mark(node, chosen) {
+  if (chosen) node.setAttribute("aria-current", "page");
+  else node.removeAttribute("aria-current");
+}
+
+function facts(list, entries) {
+  const make = ([name, , hint]) => element("div", { title: hint }, element("dt", {}, name), element("dd", {}), element("dd", { class: "under" }));
+  keep(list, entries, ([name]) => name, make, (node, [, value, , under]) => {
+    say(node.children[1], value);
+    say(node.children[2], under || "");
+  });
+}
+
+function headline(all) {
+  const { rate, delay } = all.feedback;
+  const mean = all.curve.length ? all.curve[all.curve.length - 1].mean : NaN;
+  return [
+    ["Quality", number(mean), "Mean observed NDCG of the last 100 rounds that were answered", "mean of the last 100"],
+    ["Rounds", count(all.rounds), "Rankings that were asked for", `${count(all.feedback.rounds)} answered, k = ${all.k}`],
+    ["Open", count(all.open), "Rounds that still wait for feedback", `${number(rate, rate < 9.95 ? 1 : 0)} answers a second`],
+    ["Feedback delay", duration(delay.p50), "Time from the ranking to its feedback: half of all were faster", `p90 ${duration(delay.p90)}, p99 ${duration(delay.p99)}`],
+    ["Exploration", share(all.exploration), "How many of the rankings were drawn by chance", "of all rankings"],
+    ["Last step", number(all.updates.last, 4), "Length of the last change of the weights", `mean ${number(all.updates.norm, 4)}`],
+  ];
+}
+
+function health(all) {
+  const { ready, disk, snapshot_age, log_bytes, dropped } = all.health;
+  return [
+    ["Service", ready ? "✓ ready" : "✗ not ready", "Whether the service takes requests", `version ${all.version}`],
+    ["Disk", bytes(disk), "Where feedback is kept", "free"],
+    ["Snapshot", snapshot_age === null ? "none yet" : duration(snapshot_age), "Age of the last snapshot", snapshot_age === null ? "the log has all" : "ago"],
+    ["Log", bytes(log_bytes), "Feedback on disk", "on disk"],
+    ["Dropped", count(dropped), "Open rounds that were given up, oldest first", "open rounds"],
+    ["Up", duration(all.seconds), "Time since the service started", ""],
+  ];
+}
+
+function session() {
+  const header = sessionStorage.getItem("ranktron-token") ? ` \\\n  -H "Authorization: Bearer $TOKEN"` : "";
+  const curl = (method, path, body) => `curl -X ${method} ${location.origin}${path}${header} \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body)}'`;
+  return [
+    curl("PUT", "/v1/rankers/first", { algorithm: "topk", parameters: { k: 3 }, features: ["text", "fresh"], labels: [0, 4] }),
+    curl("POST", "/v1/rankers/first/rank", { query: "tea", documents: [{ id: "a", features: [0.2, 1] }, { id: "b", features: [0.9, 0] }, { id: "c", features: [0.4, 0.5] }] }),
+    curl("POST", "/v1/rankers/first/feedback", { round: 0, labels: { a: 0, b: 3, c: 1 } }),
+  ].join("\n\n");
+}
+
+place("session").textContent = session();
+place("search").hidden = !new URLSearchParams(location.search).has("search");
+place("copy").addEventListener("click", async () => {
+  await navigator.clipboard.writeText(place("session").textContent).then(
+    () => say(place("copied"), "Copied."),
+    () => say(place("copied"), "The browser does not allow it: select the text instead."),
+  );
+});
+
+const now = poll(ask, show, failed);
+window.addEventListener("hashchange", now);
