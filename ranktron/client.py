@@ -14,7 +14,12 @@ Documents = Mapping[str, Sequence[float] | Mapping[str, float]]
 
 
 class ServiceError(RanktronError):
-    """A request that the service refused: its status, its code for machines, and its sentence."""
+    """A request that the service refused: its status, its code for machines, and its sentence.
+
+    >>> error = ServiceError(404, "unknown_ranker", "there is no ranker 'shop'")
+    >>> error.status, error.code
+    (404, 'unknown_ranker')
+    """
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)

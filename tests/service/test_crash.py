@@ -150,7 +150,7 @@ def torture(folder, kills, seed=0):
         for user in users:
             user.over = True
         for user in users:
-            user.join(timeout=60)
+            user.join(timeout=60 + kills)  # they still have much to say
             assert not user.is_alive()
         os.kill(server, signal.SIGTERM)
     finally:
