@@ -14,6 +14,12 @@ TRAINING = (
     Parameter("shuffle", True, "whether every pass takes the lists in a new order (never the rows of a list)"),
 )
 
+MAP = Parameter(
+    "map",
+    None,
+    "None, or bins:N, bins-linear:N, rff:N, nystroem:N, products:N: a feature map fitted with the model",
+)
+
 _AVERAGE = Parameter("average", False, "serve the mean of all weights instead of the last ones")
 
 _MARGIN = Parameter("margin", 1.0, "lead in score under which a well-ordered pair still pays", above=0.0)
@@ -49,6 +55,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.slam:slam_perceptron",
             summary="mistake-driven steps on a large-margin bound of what NDCG, NDCG@k or AP lose (Algorithm 2)",
             paper=_SLAM,
+            sparse=True,
             parameters=(
                 Parameter("metric", "ndcg@10", "ndcg, ndcg@k or ap: what is learnt, and what counts as a mistake"),
                 _eta(0.1),
@@ -69,6 +76,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.minimax:minimax_perceptron",
             summary="mistake-driven steps on the worst pair of a list (Algorithm 3); the same ranking for every eta",
             paper=_SLAM,
+            sparse=True,
             parameters=(_eta(1.0), _AVERAGE),
         ),
         Algorithm(
@@ -77,6 +85,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.listnet:online_listnet",
             summary="online gradient descent on ListNet's cross-entropy",
             paper="Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach",
+            sparse=True,
             parameters=(_eta(0.1), _step("sqrt"), _AVERAGE),
         ),
         Algorithm(
@@ -85,6 +94,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.hinge:hinge_perceptron",
             summary="mistake-driven steps along the mean margin violation of all pairs of a list",
             paper="",
+            sparse=True,
             parameters=(
                 _eta(1.0),
                 _MARGIN,
@@ -211,6 +221,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_svm:solve",
             summary="the support vector machine on pairs, solved in the primal to a gradient of zero",
             paper="Joachims, Optimizing Search Engines using Clickthrough Data",
+            sparse=True,
             parameters=(
                 Parameter("C", 1.0, "weight of the mean loss against half the squared length of w", above=0.0),
                 Parameter("loss", "squared", "squared hinge, or plain hinge", choices=("squared", "hinge")),
@@ -273,6 +284,7 @@ FIXED = Algorithm(
     summary="fixed weights: they score, and do not learn",
     paper="",
     parameters=(),
+    sparse=True,
 )
 
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from ranktron.algorithms import algorithm, stored_algorithm
 from ranktron.fused import play_pass, recipe_of
 from ranktron.interrupts import Interrupts
 from ranktron.learners import Linear
 from ranktron.loop import play
+from ranktron.maps import FeatureMap, as_map
 from ranktron.metrics import Metric, evaluate, metric
 from ranktron.model import Model
 from ranktron.rounds import Rounds
@@ -39,6 +42,7 @@ def train(
     schedule: Schedule,
     *,
     scaling: str | None = None,
+    map: str | FeatureMap | None = None,
     start: Model | None = None,
     valid: Rounds | None = None,
     select: Metric | None = None,
@@ -47,6 +51,7 @@ def train(
 ) -> Trained:
     """Trains a model from nothing, or on from `start`: with the same data and seed, as if it had never stopped.
 
+    The scaling is fitted first, then the feature map on what the scaling gives; a model to go on from has its own.
     Online algorithms play the rounds; batch algorithms solve. Either way held-out queries, where given, choose the
     best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `course.interrupted` and loses nothing.
 
@@ -66,9 +71,11 @@ def train(
             feature_names=rounds.feature_names,
             scaler=fit_scaler(scaling, rounds),
         )
+        recipe = as_map(map)
+        start = start if recipe is None else replace(start, map=recipe.fit(scale(rounds, start.scaler)))
     epoch = int(start.record.get("epoch", 0))
     course = Course(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
-    scaled, held_out = scale(rounds, start.scaler), None if valid is None else scale(valid, start.scaler)
+    scaled, held_out = start.prepare(rounds), None if valid is None else start.prepare(valid)
     if valid is not None:
         check_held_out(valid)
     select = select or metric("ndcg@10")
@@ -76,7 +83,7 @@ def train(
     if solver is not None:
         state = solver(scaled, start.parameters, schedule, course, valid=held_out, select=select, start=start.state)
     else:
-        learner = stored_algorithm(start.kind).learner(start.n_features, start.parameters) if blank else start.learner()
+        learner = start.blank_learner() if blank else start.learner()
         run(learner, scaled, schedule, course, metrics=metrics, valid=held_out, select=select, watch=watch)
         state = learner.state()
     record = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}
@@ -128,7 +135,7 @@ def _play_epoch(
 ) -> None:
     """Plays what is left of an epoch, or as much of it as comes before an interruption."""
     recipe = recipe_of(learner)
-    if recipe is not None and watch is None and isinstance(learner, Linear):
+    if recipe is not None and watch is None and isinstance(learner, Linear) and isinstance(rounds.X, np.ndarray):
         queries = schedule.queries(len(rounds), course.epoch, course.position)
         for at in range(0, len(queries), CHUNK):
             course.note_all(*play_pass(learner, recipe, rounds, queries[at : at + CHUNK], metrics), every)

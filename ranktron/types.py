@@ -13,12 +13,14 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Features = Any
+"""A row of features for each document: a `Matrix`, or the rows of `sparse.Sparse` where most of them are 0."""
 
 
 class Round(NamedTuple):
     """One query's list: a row of features and a label for each document."""
 
-    X: Matrix
+    X: Features
     labels: Floats
     qid: Any
 

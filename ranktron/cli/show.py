@@ -48,6 +48,18 @@ def as_metric(_context: click.Context, _option: click.Parameter, text: str) -> M
         raise click.BadParameter(str(error)) from None
 
 
+def as_recipe(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    """The text of a feature map; one that does not exist is a fault of the command line."""
+    if text is not None:
+        from ranktron.maps import as_map
+
+        try:
+            as_map(text)
+        except DataError as error:
+            raise click.BadParameter(str(error)) from None
+    return text
+
+
 null_option = click.option(
     "--null",
     type=click.Choice(["error", "zero", "min", "mean"]),
