@@ -273,6 +273,38 @@ ALGORITHMS: dict[str, Algorithm] = {
                 _AVERAGE,
             ),
         ),
+        Algorithm(
+            name="kernel",
+            estimator="KernelPerceptron",
+            builder="ranktron.learners.kernel:kernel_perceptron",
+            summary="the steps of another learner in dual form: a kernel bends the space, a budget bounds what is kept",
+            paper=_SLAM,
+            parameters=(
+                Parameter("kernel", "rbf", "linear, poly, or rbf (Gaussian)", choices=("linear", "poly", "rbf")),
+                Parameter("budget", 2000, "documents remembered at most; 0: all", above=-1),
+                Parameter("metric", "ndcg@10", "what slam and predtron learn, and what counts as a mistake"),
+                Parameter(
+                    "update",
+                    "slam",
+                    "whose steps: slam, minimax, hinge, listnet, pairwise or predtron",
+                    choices=("slam", "minimax", "hinge", "listnet", "pairwise", "predtron"),
+                ),
+                Parameter(
+                    "removal",
+                    "smallest",
+                    "who goes when the budget is full: the oldest, random or smallest; or projection onto those there",
+                    choices=("oldest", "random", "smallest", "projection"),
+                ),
+                _eta(0.1),
+                Parameter("gamma", 0.0, "width of the kernel; 0: one over the number of features", above=-1.0),
+                Parameter("degree", 2, "of poly", above=0),
+                Parameter("constant", 1.0, "of poly", above=-1e-9),
+                _MARGIN,
+                Parameter("fraction", 0.0, "share of the lower documents that slam compares with; 0: their maximum"),
+                Parameter("megabytes", 0.0, "budget in megabytes, beside that in documents; 0: none", above=-1.0),
+                _AVERAGE,
+            ),
+        ),
     ]
 }
 
