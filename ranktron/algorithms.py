@@ -129,7 +129,11 @@ ALGORITHMS: dict[str, Algorithm] = {
                 Parameter("floor", 0.0, "propensities count as at least this: less variance, some bias", above=-1.0),
                 Parameter("answered", 1.0, "share of the shown documents whose label comes back", above=0.0),
                 Parameter("highest", 0.0, "the highest label there can be; 0: any", above=-1.0),
-                Parameter("strict", False, "refuse lists of fewer than k or 2 documents, and explore of 1/2 or more"),
+                Parameter(
+                    "strict",
+                    False,
+                    "refuse lists of fewer than k or 2 documents, and explore of 1/2 or more, as setting=paper does",
+                ),
                 Parameter("seed", 0, "of the exploration", above=-1),
                 Parameter("average", True, "serve the mean of all weights instead of the last ones"),
             ),

@@ -7,94 +7,23 @@ bit (a test says so); it exists because a round then costs a fraction. `recipe_o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import descend, descending, grades, kernel, leading, score
+from ranktron.kernels import descending, kernel, leading, score
 from ranktron.learners.linear import Linear, overflow
+from ranktron.learners.recipe import Recipe, learn_planned, loss_planned, plan_of
 from ranktron.metrics import Metric
 from ranktron.metrics.passes import checked_value
-from ranktron.mistakes import Misordered, MisorderedBinary, misordered_grades
 from ranktron.rounds import Rounds
-from ranktron.surrogates import SLAM, ListNet, WorstPair
-from ranktron.surrogates.listnet import listnet
-from ranktron.surrogates.slam import AP, binary_grades, ideal_order, slam_at, slam_plan
-from ranktron.surrogates.worst_pair import worst_pair
+from ranktron.sparse import Columns, Sparse, Values, descend_rows, score_rows
 from ranktron.types import Floats, Integers, Matrix, Round
-
-_SLAM, _WORST_PAIR, _LISTNET = 0, 1, 2
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a learner is made of, as numbers."""
-
-    kind: int
-    measure: int = 0
-    k: int = 0
-    margin: float = 1.0
-    fraction: float = 0.0
-    driven: bool = False
-    rule_k: int = 0
-    rule_binary: bool = False
-
-    def numbers(self) -> Floats:
-        return np.array([float(value) for value in vars(self).values()])
 
 
 def recipe_of(learner: object) -> Recipe | None:
     """The recipe of a learner; None for those that only `play` can play."""
-    if type(learner) is not Linear:
-        return None
-    rule, s = learner.mistake, learner.surrogate
-    if rule is None:
-        rules: tuple[bool, int, bool] = (False, 0, False)
-    elif type(rule) is Misordered:
-        rules = (True, rule.k, False)
-    elif type(rule) is MisorderedBinary:
-        rules = (True, 0, True)
-    else:
-        return None
-    if type(s) is SLAM and (s.binarise or s.code == 0):
-        return Recipe(_SLAM, s.code, s.k, s.margin, s.fraction, *rules)
-    if type(s) is WorstPair:
-        return Recipe(_WORST_PAIR, 0, 0, s.margin, 0.0, *rules)
-    return Recipe(_LISTNET, 0, 0, 1.0, 0.0, *rules) if type(s) is ListNet else None
-
-
-@kernel
-def _plan(labels: Floats, recipe: Floats) -> tuple[Integers, int, Integers, int, Integers, Integers, Floats]:
-    """All that depends on the labels alone: grades for the rule of mistakes, grades and plan for SLAM."""
-    kind, measure, k, _, _, _, _, rule_binary = recipe
-    rule_codes, rule_count = binary_grades(labels) if rule_binary != 0.0 else grades(labels)
-    codes, count = (rule_codes, rule_count) if (measure == AP) == (rule_binary != 0.0) else binary_grades(labels)
-    if kind != _SLAM:
-        return rule_codes, rule_count, codes, count, codes, codes, np.empty(0)
-    candidates, above, v = slam_plan(labels, codes, count, int(measure), int(k))
-    return rule_codes, rule_count, codes, count, candidates, above, v
-
-
-@kernel
-def _learn(
-    X: Matrix, items: Integers, labels: Floats, scores: Floats, recipe: Floats,
-    plan: tuple[Integers, int, Integers, int, Integers, Integers, Floats], eta: float, t: float,
-    w: Floats, lag: Floats, sums: Floats, gradient: Floats, direction: Floats,
-) -> float:  # fmt: skip
-    """`Linear.learn` on full feedback: the loss, or NaN where scores or weights overflow."""
-    kind, _, _, margin, fraction, driven, rule_k, _ = recipe
-    rule_codes, rule_count, codes, count, candidates, above, v = plan
-    if driven != 0.0 and not misordered_grades(scores, rule_codes, rule_count, int(rule_k)):
-        return 0.0
-    if kind == _SLAM:
-        ideal = ideal_order(scores, codes, candidates, above, v.shape[0])
-        loss = slam_at(scores, codes, count, ideal, v, margin, fraction, gradient)
-    elif kind == _WORST_PAIR:
-        loss = worst_pair(scores, labels, margin, gradient)
-    else:
-        loss = listnet(scores, labels, gradient)
-    return loss if descend(X, items, gradient, loss, eta, t, w, lag, sums, direction) else np.nan
+    return learner.recipe if type(learner) is Linear else None
 
 
 @kernel
@@ -118,11 +47,35 @@ def _pass(
         scores = score(X[a:b], w)
         for c in range(choices.shape[0]):
             values[n, c] = _measure(scores, labels[a:b], choices[c])
-        losses[n] = _learn(
-            X[a:b], items[: b - a], labels[a:b], scores, recipe, _plan(labels[a:b], recipe), etas[n], first + n + 1.0,
+        losses[n] = learn_planned(
+            X[a:b], items[: b - a], labels[a:b], scores, recipe, plan_of(labels[a:b], recipe), etas[n], first + n + 1.0,
             w, lag, sums, gradient[: b - a], direction,
         )  # fmt: skip
         if np.isnan(losses[n]):
+            return n
+    return int(queries.shape[0])
+
+
+@kernel
+def _sparse_pass(
+    starts: Integers, columns: Columns, held: Values, labels: Floats, offsets: Integers, queries: Integers,
+    etas: Floats, first: int, recipe: Floats,
+    w: Floats, lag: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+) -> int:  # fmt: skip
+    """The same with sparse features."""
+    longest = np.max(offsets[1:] - offsets[:-1])
+    items, gradient, direction = np.arange(longest), np.empty(longest), np.zeros(w.shape[0])
+    for n in range(queries.shape[0]):
+        a, b = offsets[queries[n]], offsets[queries[n] + 1]
+        rows, own, g = starts[a : b + 1], labels[a:b], gradient[: b - a]
+        scores = score_rows(rows, columns, held, w)
+        for c in range(choices.shape[0]):
+            values[n, c] = _measure(scores, own, choices[c])
+        loss, t = loss_planned(own, scores, recipe, plan_of(own, recipe), g), first + n + 1.0
+        losses[n] = max(loss, 0.0)
+        if loss < 0.0:
+            continue
+        if not descend_rows(rows, columns, held, items[: b - a], g, loss, etas[n], t, w, lag, sums, direction):
             return n
     return int(queries.shape[0])
 
@@ -135,13 +88,13 @@ def _many(
     """One list for many learners, whose scores are the rows of S; returns the learner that refuses it, -1 if none."""
     m = X.shape[0]
     items, gradient, direction = np.arange(m), np.empty(m), np.empty(X.shape[1])
-    plan = _plan(labels, recipes[0])
+    plan = plan_of(labels, recipes[0])
     for j in range(S.shape[0]):
         if j > 0 and (recipes[j] != recipes[j - 1]).any():
-            plan = _plan(labels, recipes[j])
+            plan = plan_of(labels, recipes[j])
         for c in range(choices.shape[0]):
             values[j, c] = _measure(S[j], labels, choices[c])
-        losses[j] = _learn(
+        losses[j] = learn_planned(
             X, items, labels, S[j], recipes[j], plan, etas[j], first[j] + 1.0,
             W[j], lags[j], sums[j], gradient, direction,
         )  # fmt: skip
@@ -164,10 +117,12 @@ def play_pass(
     """
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
     etas = np.array([learner.step(number) for number in range(learner.rounds, learner.rounds + len(queries))])
-    done = _pass(
-        rounds.X, rounds.labels, rounds.offsets, queries, etas, learner.rounds, recipe.numbers(),
+    rest = (
+        rounds.labels, rounds.offsets, queries, etas, learner.rounds, recipe.numbers,
         learner.w, learner.lag, learner.sums, numbers_of(metrics), losses, values,
     )  # fmt: skip
+    X = rounds.X
+    done = _sparse_pass(X.starts, X.columns, X.values, *rest) if isinstance(X, Sparse) else _pass(X, *rest)
     learner.rounds += done
     learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
     if done < len(queries):
@@ -198,7 +153,7 @@ def play_many(
     recipes = [recipe_of(learner) for learner in learners]
     if not learners or None in recipes or len({learner.n_features for learner in learners}) > 1:
         raise DataError("play_many plays SLAM, minimax and ListNet learners of the same number of features")
-    table = np.array([recipe.numbers() for recipe in recipes if recipe is not None])
+    table = np.array([recipe.numbers for recipe in recipes if recipe is not None])
     W, lags, sums = (np.array([getattr(learner, name) for learner in learners]) for name in ("w", "lag", "sums"))
     for j, learner in enumerate(learners):  # from now on the learners look into these tables
         learner.w, learner.lag, learner.sums = W[j], lags[j], sums[j]

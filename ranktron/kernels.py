@@ -168,6 +168,13 @@ def descending(scores: Floats) -> Integers:
 
 
 @kernel
+def shown(X: Matrix, w: Floats) -> tuple[Integers, Floats]:
+    """The order in which a list is shown, and its scores."""
+    scores = score(X, w)
+    return descending(scores), scores
+
+
+@kernel
 def leading(scores: Floats, k: int) -> Integers:
     """An order whose first k places are those of `descending`, and whose other places are not in order.
 

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ranktron.errors import DataError
-from ranktron.metrics import metric
-from ranktron.types import FeedbackModel, Floats, Learner, Ranking, Round, Turn
+from ranktron.metrics import Metric, metric
+from ranktron.types import FeedbackModel, Floats, Integers, Learner, Ranking, Round, Turn
 
 
 def play(
@@ -32,16 +32,25 @@ def play(
     """
     if not isinstance(delay, int) or delay < 0:
         raise DataError(f"the delay must be a whole number of rounds, 0 or more, not {delay!r}")
-    measures = [metric(each) if isinstance(each, str) else each for each in metrics]
+    measures = [_measure(each) for each in metrics]
     under_way: deque[tuple[Round, Ranking, tuple[float, ...]]] = deque()
     for number, round in enumerate(rounds, start=learner.rounds):
         ranking = learner.rank(round.X, number)
-        values = tuple([measure(round.labels[ranking.order]) for measure in measures]) if measures else ()
+        values = tuple([measure(round.labels, ranking.order) for measure in measures]) if measures else ()
+        if delay == 0:
+            yield _settle(learner, feedback, round, ranking, values)
+            continue
         under_way.append((round, ranking, values))
         if len(under_way) > delay:
             yield _settle(learner, feedback, *under_way.popleft())
     while under_way:
         yield _settle(learner, feedback, *under_way.popleft())
+
+
+def _measure(given: Callable[[Floats], float] | str) -> Callable[[Floats, Integers], float]:
+    """A function of labels and the order in which they are shown."""
+    measure = metric(given) if isinstance(given, str) else given
+    return measure.shown if isinstance(measure, Metric) else lambda labels, order: measure(labels[order])
 
 
 def _settle(

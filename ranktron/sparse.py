@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels import descend, dot_kernel, first_non_finite, kernel, move, score
+from ranktron.kernels import descend, descending, dot_kernel, first_non_finite, kernel, move, score
 from ranktron.types import Features, Floats, Integers, Matrix
 
 Columns = npt.NDArray[np.int32]
@@ -123,27 +123,30 @@ def descend_rows(
         if gradient[i] != 0.0:
             touched += starts[items[i] + 1] - starts[items[i]]
     few = touched < direction.shape[0]
-    if few:
-        squared = 0.0
-        for i in range(items.shape[0]):
-            if gradient[i] != 0.0:
+    squared = 0.0
+    for i in range(items.shape[0]):
+        if gradient[i] != 0.0:
+            if few:
                 squared += _add_row_measured(starts, columns, values, items[i], gradient[i], direction)
-    else:
-        squared = pull_back_rows(starts, columns, values, items, gradient, direction)
-    fits = bool(np.isfinite(loss + eta * squared * eta))
-    if few and fits:
+            else:
+                _add_row(starts, columns, values, items[i], gradient[i], direction)
+    if not few:
+        for j in range(direction.shape[0]):
+            squared += direction[j] * direction[j]
+    if not np.isfinite(loss + eta * squared * eta):
+        direction[:] = 0.0
+        return False
+    if few:
         for i in range(items.shape[0]):
             if gradient[i] != 0.0:
                 _move_row(starts, columns, items[i], eta, t, w, lag, direction)
     else:
-        if fits:
-            move(w, lag, direction, eta, t)
+        move(w, lag, direction, eta, t)
         direction[:] = 0.0
-    if fits:
-        sums[0] += loss
-        sums[1] += eta * loss
-        sums[2] += eta * max(squared, 0.0) * eta
-    return fits
+    sums[0] += loss
+    sums[1] += eta * loss
+    sums[2] += eta * max(squared, 0.0) * eta
+    return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +264,11 @@ class Sparse:
     def score(self, w: Floats) -> Floats:
         """X w."""
         return score_rows(self.starts, self.columns, self.values, w)
+
+    def shown(self, w: Floats) -> tuple[Integers, Floats]:
+        """The order in which a list is shown, and its scores."""
+        scores = score_rows(self.starts, self.columns, self.values, w)
+        return descending(scores), scores
 
     @staticmethod
     def concatenate(parts: list[Sparse]) -> Sparse:

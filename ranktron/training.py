@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from ranktron.algorithms import algorithm, stored_algorithm
 from ranktron.fused import play_pass, recipe_of
 from ranktron.interrupts import Interrupts
@@ -135,7 +133,7 @@ def _play_epoch(
 ) -> None:
     """Plays what is left of an epoch, or as much of it as comes before an interruption."""
     recipe = recipe_of(learner)
-    if recipe is not None and watch is None and isinstance(learner, Linear) and isinstance(rounds.X, np.ndarray):
+    if recipe is not None and watch is None and isinstance(learner, Linear):
         queries = schedule.queries(len(rounds), course.epoch, course.position)
         for at in range(0, len(queries), CHUNK):
             course.note_all(*play_pass(learner, recipe, rounds, queries[at : at + CHUNK], metrics), every)

@@ -39,6 +39,30 @@ def test_a_fused_pass_equals_play_to_the_bit(make, lists):
     assert same(plain.state(), fused.state())
 
 
+@pytest.mark.parametrize("lists", [NOISY, EASY], ids=["noisy", "separable"])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_learning_by_recipe_equals_learning_step_by_step_to_the_bit(make, lists):
+    by_recipe, step_by_step = make(), make()
+    assert by_recipe.recipe is not None
+    step_by_step.recipe = None
+    for turn, other in zip(
+        play(by_recipe, lists, feedback.full), play(step_by_step, lists, feedback.full), strict=True
+    ):
+        assert turn.loss == other.loss
+    assert same(by_recipe.state(), step_by_step.state())
+
+
+def test_feedback_on_part_of_a_list_is_learnt_step_by_step():
+    for make in MAKERS.values():
+        by_recipe, step_by_step = make(), make()
+        step_by_step.recipe = None
+        for learner in (by_recipe, step_by_step):
+            for _ in play(learner, NOISY, feedback.top(3)):
+                pass
+        assert by_recipe.w.any()
+        assert same(by_recipe.state(), step_by_step.state())
+
+
 def test_training_is_the_same_whether_one_watches_or_not():
     for make in MAKERS.values():
         courses = []

@@ -17,8 +17,8 @@ from ranktron.learners import (
     Linear,
     LinearKernel,
     Oldest,
-    Pairwise,
     PairSteps,
+    Pairwise,
     Polynomial,
     PredtronLoss,
     Projection,
@@ -66,7 +66,7 @@ def test_the_linear_kernel_without_a_budget_is_the_linear_learner(name, rounds, 
     for _ in range(2):  # the second pass meets documents that are in the support already
         assert played(dual, rounds) == pytest.approx(played(primal, rounds), rel=1e-9, abs=1e-9)
     assert (dual.rounds, dual.mistakes) == (primal.rounds, primal.mistakes)
-    assert 0 < primal.mistakes
+    assert primal.mistakes > 0
     assert dual.scores(rounds.X) == pytest.approx(primal.scores(rounds.X), rel=1e-9, abs=1e-9)
     assert dual.predict(rounds.X) == pytest.approx(primal.predict(rounds.X), rel=1e-9, abs=1e-9)
     assert len(dual.support) <= len(rounds.X)

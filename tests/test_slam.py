@@ -258,3 +258,16 @@ def test_ap_takes_grades_only_as_stated():
 def test_what_slam_is_not_defined_for_is_refused(arguments, words):
     with pytest.raises(DataError, match=words):
         SLAM(*arguments)
+
+
+@pytest.mark.parametrize("k", [0, 1, 10, 32, 33])
+@pytest.mark.parametrize("relevant", [4, 31, 32, 33, 90])
+def test_the_ideal_order_of_long_lists_whichever_way_it_is_found(relevant, k):
+    rng = np.random.default_rng(relevant)
+    labels = rng.permutation(np.concatenate((rng.integers(1, 4, relevant), np.zeros(20)))).astype(float)
+    scores = rng.integers(-3, 4, len(labels)) / 2.0
+    codes, count = grades(labels)
+    candidates, above, v = slam_plan(labels, codes, count, 0, k)
+    best_first = sorted(range(len(labels)), key=lambda i: (-labels[i], -scores[i], i))[: k or relevant]
+    wanted = [i for i in best_first if labels[i] > 0.0]
+    assert ideal_order(scores, codes, candidates, above, len(v)).tolist() == wanted

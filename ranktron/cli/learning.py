@@ -19,6 +19,7 @@ from ranktron.cli.show import (
     print_json,
     print_table,
     read,
+    statements,
 )
 from ranktron.errors import DataError
 
@@ -97,7 +98,7 @@ def train(
     rounds = read(data, null, before)
     held_out = read(valid, null, rounds) if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
-    with counting(f"training {name}", epochs * len(rounds)) as step:
+    with counting(f"training {name}", epochs * len(rounds)) as step, statements():
         trained = train_model(
             name, parameters, rounds, schedule,
             scaling=scale or "auto", map=recipe, start=before, valid=held_out, select=select, metrics=metrics,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -133,6 +134,25 @@ def working(what: str) -> Iterator[None]:
         return
     with console.status(what):
         yield
+
+
+@contextmanager
+def statements() -> Iterator[None]:
+    """Shows on standard error what a run states about itself before it begins, such as the memory it will take."""
+
+    class Echo(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            click.echo(record.getMessage(), err=True)
+
+    log, echo = logging.getLogger("ranktron"), Echo()
+    before = log.level
+    log.addHandler(echo)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(echo)
+        log.setLevel(before)
 
 
 @contextmanager

@@ -6,8 +6,9 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels import descending, is_full, observed
-from ranktron.sparse import linear_scores, linear_step
+from ranktron.kernels import is_full, observed, shown
+from ranktron.learners.recipe import learn_full, recipe
+from ranktron.sparse import Sparse, linear_scores, linear_step
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
 
@@ -47,6 +48,7 @@ class Linear:
         self.w = np.zeros(self.n_features)
         self.lag = np.zeros(self.n_features)  # Σ t δ_t, so that the mean of w_1 … w_T is w_{T+1} − lag / T
         self.sums = np.zeros(3)  # Σ f_t(w_t), Σ η_t f_t(w_t), Σ η_t² |z_t|²: what a certificate of the run needs
+        self.recipe = recipe(self.surrogate, self.mistake)
         self._direction = np.zeros(self.n_features)
 
     @property
@@ -67,11 +69,25 @@ class Linear:
     def rank(self, X: Features, number: int) -> Ranking:
         if X.shape[1] != self.n_features:
             raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
-        scores = linear_scores(X, self.w)
-        return Ranking(descending(scores), scores, number)
+        order, scores = X.shown(self.w) if isinstance(X, Sparse) else shown(X, self.w)
+        return Ranking(order, scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the surrogate's loss (0 where nothing was wrong)."""
+        if self.recipe is not None and not isinstance(X, Sparse):
+            eta, t = self.step(ranking.number), self.rounds + 1.0
+            loss: float = learn_full(
+                X, ranking.scores, feedback.items, feedback.labels, self.recipe.numbers, eta, t,
+                self.w, self.lag, self.sums, self._direction,
+            )  # fmt: skip
+            if loss == loss:
+                self.rounds += 1
+                self.mistakes += loss > 0.0
+                return loss
+        return self._learn_step_by_step(X, ranking, feedback)
+
+    def _learn_step_by_step(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
+        """What `learn` does for every surrogate, on part of a list too; it says why a round has to be refused."""
         scores = heard_scores(X, ranking, feedback)
         if self.mistake is not None and not self.mistake(scores, feedback.labels):
             self.rounds += 1

@@ -50,7 +50,7 @@ def top_k_ranker(
     seed: int = 0,
     average: bool = True,
 ) -> TopK:
-    """Composes RTop-kF; what is 0 is as the setting has it.
+    """Composes RTop-kF; what is 0 is as the setting has it. The paper's setting is always strict.
 
     >>> learner = top_k_ranker(3, setting="paper", eta=0.5)
     >>> learner.explore, learner.step
@@ -74,7 +74,7 @@ def top_k_ranker(
         floor,
         answered,
         highest or inf,
-        strict,
+        strict or setting == "paper",
         seed,
         average,
         own.late,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
@@ -20,24 +21,36 @@ SAMPLE = 50_000
 
 MOST = 1 << 12
 
+Places = npt.NDArray[np.uint32]
+
 
 @kernel
-def place_of(edges: Matrix, j: int, value: float) -> int:
-    """How many edges of feature j are at or below the value. The edges are padded to 2^p − 1 by infinity."""
-    at = 0
-    half = (edges.shape[1] + 1) >> 1
+def find_places(values: Matrix, edges: Matrix, places: Places) -> None:
+    """For each feature of one row how many of its edges are at or below the value, padding of infinity included.
+
+    The 2^p − 1 edges of all features are halved together, p times: a search feature by feature would be guessed wrong
+    at every other step and take twenty times as long.
+    """
+    flat, length = edges.reshape(-1), np.uint64(edges.shape[1])
+    for j in range(values.shape[0]):
+        places[j] = 0
+    half = np.uint32((edges.shape[1] + 1) >> 1)
     while half > 0:
-        at += half * (value >= edges[j, at + half - 1])  # a product, for a branch would be guessed wrong
-        half >>= 1
-    return at
+        for j in range(values.shape[0]):
+            edge = flat[np.uint64(j) * length + np.uint64(places[j] + half - np.uint32(1))]
+            places[j] += half if values[j] >= edge else np.uint32(0)
+        half >>= np.uint32(1)
 
 
 @kernel
 def _columns(X: Matrix, edges: Matrix, firsts: Integers, columns: Columns) -> None:
     d = X.shape[1]
+    places = np.empty(d, np.uint32)
     for i in range(X.shape[0]):
+        find_places(X[i], edges, places)
+        row = columns[i * d : (i + 1) * d]
         for j in range(d):
-            columns[i * d + j] = firsts[j] + place_of(edges, j, X[i, j])
+            row[j] = np.int32(firsts[j]) + np.int32(places[j])
 
 
 def cuts_of(values: Matrix, count: int) -> Matrix:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
-from ranktron.maps.bins import MOST, SAMPLE, check_edges, cuts_of, padded, place_of
+from ranktron.maps.bins import MOST, SAMPLE, check_edges, cuts_of, find_places, padded
 from ranktron.maps.protocols import Shape, check_count, check_input, sample_of
 from ranktron.rounds import Rounds
 from ranktron.sparse import Columns, Sparse, Values
@@ -22,11 +22,12 @@ def _shares(
     X: Matrix, edges: Matrix, low: Matrix, high: Matrix, firsts: Integers, columns: Columns, values: Values
 ) -> None:
     d = X.shape[1]
+    places = np.empty(d, np.uint32)
     for i in range(X.shape[0]):
+        find_places(X[i], edges, places)
         for j in range(d):
             value = min(max(X[i, j], low[j]), high[j])
-            cell = place_of(edges, j, value)
-            last = firsts[j + 1] - firsts[j] - 2
+            cell, last = np.int64(places[j]), firsts[j + 1] - firsts[j] - 2
             left = low[j] if cell == 0 else edges[j, cell - 1]
             right = high[j] if cell == last else edges[j, cell]
             share = (value - left) / (right - left) if right > left else np.float32(0.0)

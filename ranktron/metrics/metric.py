@@ -24,7 +24,7 @@ from ranktron.metrics.conventions import (
     SHORT,
     Convention,
 )
-from ranktron.types import Floats
+from ranktron.types import Floats, Integers
 
 
 class Measure(NamedTuple):
@@ -160,19 +160,28 @@ class Metric:
         return CODES[self.name], self.k or 0, gain, discount, c.empty_of(self.name), short, self.highest_label
 
     @cached_property
-    def _kernel(self) -> Any:
-        from ranktron.metrics.passes import checked_value
+    def _kernels(self) -> tuple[Any, Any]:
+        from ranktron.metrics.passes import checked_value, shown_value
 
-        return checked_value
+        return checked_value, shown_value
 
     def __call__(self, labels: Floats) -> float:
         """The value of a shown ranking, from its labels in the order shown."""
         if not (type(labels) is np.ndarray and labels.dtype is _FLOAT64 and labels.flags.carray and labels.ndim == 1):
             labels = _as_labels(labels)
-        value: float = self._kernel(labels, *self.arguments)
+        value: float = self._kernels[0](labels, *self.arguments)
         if value != value:
             raise DataError(out_of_range(self, labels))
         return value
+
+    def shown(self, labels: Floats, order: Integers) -> float:
+        """The value of a list shown in this order: `self(labels[order])` in one visit to machine code.
+
+        >>> Metric("ndcg", 1).shown(np.array([0.0, 2.0]), np.array([1, 0]))
+        1.0
+        """
+        value: float = self._kernels[1](labels, order, *self.arguments)
+        return value if value == value else self(labels[order])
 
 
 def out_of_range(metric: Metric, labels: Floats) -> str:

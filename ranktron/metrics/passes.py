@@ -91,6 +91,14 @@ def checked_value(
 
 
 @kernel
+def shown_value(
+    labels: Floats, order: Integers, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
+) -> float:
+    """The same for labels in the order of the input, of which `order` says how they are shown."""
+    return checked_value(labels[order], code, k, gain, discount, empty, short, limit)
+
+
+@kernel
 def values(labels: Floats, offsets: Integers, choices: Integers, empty: Floats, out: Floats) -> None:
     """Every metric (a row of `choices`: code, k, gain, discount, short) of every list of labels in ranked order."""
     for q in range(offsets.shape[0] - 1):

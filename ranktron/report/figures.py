@@ -35,6 +35,39 @@ def curves(
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     axes.legend(frameon=False, fontsize=9)
+    _save(figure, path, pyplot)
+
+
+def panels(
+    path: str | os.PathLike[str],
+    grid: Mapping[str, Mapping[str, Curve]],
+    levels: Mapping[str, float],
+    columns: int,
+    title: str,
+    x: str,
+    *,
+    log: bool = False,
+) -> None:
+    """Draws one small picture of lines for each name of the grid, `columns` in a row; rows share their y axis."""
+    pyplot = _pyplot()
+    rows = -(-len(grid) // columns)
+    size = (2.6 * columns + 0.6, 2.4 * rows + 0.9)
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, sharex="col", sharey="row", layout="constrained")
+    for place, (each, (name, lines)) in enumerate(zip(axes.flat, grid.items(), strict=True)):
+        for (label, (xs, ys)), colour in zip(lines.items(), COLOURS * 10, strict=False):
+            each.plot(xs, ys, "o-", label=label, color=colour, linewidth=1.6, markersize=3)
+        if name in levels:
+            each.axhline(levels[name], color="#555555", linewidth=1.0, linestyle="--")
+        each.set(xscale="log" if log else "linear", xlabel=x if place >= len(grid) - columns else "")
+        each.set_title(name, fontsize=9)
+        each.spines[["top", "right"]].set_visible(False)
+        each.grid(axis="y", alpha=0.25)
+    axes.flat[0].legend(frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=10)
+    _save(figure, path, pyplot)
+
+
+def _save(figure: Any, path: str | os.PathLike[str], pyplot: Any) -> None:
     try:
         figure.savefig(path, dpi=144, metadata=_without_date(path))
     except (OSError, ValueError) as error:

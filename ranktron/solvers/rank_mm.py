@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -28,6 +29,7 @@ from ranktron.types import Floats, Integers, State
 STEPS = ("exact", "paper")
 UNFINISHED = "passes after which the gap was still above tol"
 FUTILE = "w = 0 is as good within tol: these lists may ask for another loss, another C, or step=paper"
+_LOG = logging.getLogger(__name__)
 HELD = "megabytes held for dual variables"
 
 
@@ -258,7 +260,9 @@ def solve(
     problem = Problem(rounds, parameters["loss"], parameters["C"])
     chosen = {name: parameters[name] for name in ("step", "eta", "corners", "memory")}
     exact = parameters["step"] == "exact"
-    course.remarks[HELD] = round(bytes_held(rounds, problem.loss, chosen["step"], chosen["corners"]) / 1e6)
+    megabytes = bytes_held(rounds, problem.loss, chosen["step"], chosen["corners"]) / 1e6
+    _LOG.info("rankmm will hold %.3g megabytes for dual variables (at most %g gigabytes)", megabytes, chosen["memory"])
+    course.remarks[HELD] = round(megabytes)
     course.remarks["queries of one grade"] = len(rounds) - problem.m
     dual = make_dual(problem, **chosen)
     lists = problem.fingerprint()

@@ -7,6 +7,26 @@ import numpy as np
 from ranktron.kernels import kernel
 from ranktron.types import Floats
 
+_FEW = 8  # whole labels below this have their exponentials in a table
+
+
+@kernel
+def _exponentials(labels: Floats, best: float) -> Floats:
+    """exp(label − best) of every label; once for each grade where there are few."""
+    values = np.empty(labels.shape[0])
+    if best < _FEW:
+        table = np.array([np.exp(grade - best) for grade in range(_FEW)])
+        for i in range(labels.shape[0]):
+            grade = np.int64(labels[i])
+            if grade != labels[i] or grade < 0:
+                break
+            values[i] = table[grade]
+        else:
+            return values
+    for i in range(labels.shape[0]):
+        values[i] = np.exp(labels[i] - best)
+    return values
+
 
 @kernel
 def listnet(scores: Floats, labels: Floats, gradient: Floats) -> float:
@@ -14,10 +34,10 @@ def listnet(scores: Floats, labels: Floats, gradient: Floats) -> float:
     highest, best_label = scores[0], labels[0]
     for i in range(scores.shape[0]):
         highest, best_label = max(highest, scores[i]), max(best_label, labels[i])
-    wanted = np.empty(scores.shape[0])
+    wanted = _exponentials(labels, best_label)
     total, label_total = 0.0, 0.0
     for i in range(scores.shape[0]):
-        gradient[i], wanted[i] = np.exp(scores[i] - highest), np.exp(labels[i] - best_label)
+        gradient[i] = np.exp(scores[i] - highest)
         total += gradient[i]
         label_total += wanted[i]
     loss, level = 0.0, np.log(total) + highest

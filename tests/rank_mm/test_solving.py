@@ -107,6 +107,18 @@ def test_memory_is_stated_and_refused_with_advice():
     assert HELD in course.remarks  # stated before anything is solved
 
 
+def test_the_command_line_states_the_memory_before_it_trains(tmp_path, capfd):
+    path = tmp_path / "lists.txt"
+    ranktron.io.write(LISTS, path)
+    with pytest.raises(SystemExit) as exit:
+        main(["train", str(path), "--algo", "rankmm", "--set", "memory=1e-6", "--model", str(tmp_path / "mm.model")])
+    stated, refused = capfd.readouterr().err.splitlines()
+    megabytes = bytes_held(LISTS, "average", "exact", 20) / 1e6
+    assert stated == f"rankmm will hold {megabytes:.3g} megabytes for dual variables (at most 1e-06 gigabytes)"
+    assert exit.value.code == 1
+    assert "raise memory" in refused
+
+
 HELD_ARRAYS = ("corners", "margins", "weights", "alpha", "theta")
 
 

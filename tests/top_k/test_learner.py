@@ -237,8 +237,9 @@ def test_short_lists_are_heard_in_full_or_refused():
         strict = learner_of(Squared(), 3, strict=True)
         with pytest.raises(DataError, match=f"a list of {m} document.* is too short: labels of the first 3"):
             strict.rank(X, 0)
-    with pytest.raises(DataError, match="at least 2 to choose from"):
-        learner_of(Squared(), 1, strict=True).rank(LISTS[0].X[:1], 0)
+    for strict in (learner_of(Squared(), 1, strict=True), top_k_ranker(6, "squared", 1, "paper")):
+        with pytest.raises(DataError, match="at least 2 to choose from"):
+            strict.rank(LISTS[0].X[:1], 0)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.9])
@@ -248,6 +249,8 @@ def test_gamma_is_below_one_half_where_the_theory_needs_it(gamma):
         learner_of(gamma=gamma, strict=True)
     with pytest.raises(DataError, match="below 1/2"):
         top_k_ranker(6, explore=gamma, strict=True)
+    with pytest.raises(DataError, match="below 1/2"):
+        top_k_ranker(6, setting="paper", explore=gamma)
 
 
 @pytest.mark.parametrize(
