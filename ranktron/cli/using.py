@@ -10,7 +10,7 @@ from ranktron.cli.show import DATA, as_json, keep_inputs, null_option, print_jso
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
-    from ranktron.model import Explanation
+    from ranktron.model import Explanation, Model
 
 
 @click.command()
@@ -68,20 +68,34 @@ def _as_run(rounds: Any, scores: Any) -> dict[str, dict[str, float]]:
 
 @click.command()
 @click.argument("model", type=DATA)
-@click.argument("data", type=DATA)
-@click.option("--qid", required=True, help="The query to explain.")
+@click.argument("data", type=DATA, required=False)
+@click.option("--qid", help="The query of DATA to explain.")
+@click.option("--out", type=click.Path(), help="Write the curves of a model with a bins map as a page (.html).")
 @click.option("--top", default=10, show_default=True, type=click.IntRange(1), help="How many documents to show.")
 @click.option("--features", default=4, show_default=True, type=click.IntRange(1), help="How many features to name.")
 @null_option
 @as_json
-def explain(model: str, data: str, qid: str, top: int, features: int, null: str, as_json: bool) -> None:
+def explain(
+    model: str, data: str | None, qid: str | None, out: str | None, top: int, features: int, null: str, as_json: bool
+) -> None:
     """Show for one list of DATA what each feature contributed, and why a document is above the next.
 
     Example: ranktron explain my.model test.txt --qid 42
     """
     from ranktron.model import load
 
+    if (data is None) != (qid is None) or data is out is None:
+        raise click.UsageError("give DATA and --qid to explain a list, or --out for the curves of the model")
     loaded = load(model)
+    if out is not None:
+        keep_inputs(out, model, data)
+        _draw_curves(loaded, out)
+    if data is None or qid is None:
+        if as_json:
+            print_json({"out": out})
+        else:
+            click.echo(f"{out}: the page to look at")
+        return
     rounds = read(data, null, loaded)
     queries = [str(q) for q in rounds.qids]
     if qid not in queries:
@@ -101,6 +115,15 @@ def explain(model: str, data: str, qid: str, top: int, features: int, null: str,
     ]
     columns = ["#", "document", "label", "score", "strongest contributions", "lead over the next, by feature"]
     print_table(f"query {qid}: {len(names)} documents", columns, rows)
+
+
+def _draw_curves(model: Model, out: str) -> None:
+    from ranktron.files import atomically
+    from ranktron.report.shapes import shapes_page
+
+    page = shapes_page(model)
+    with atomically(out) as file:
+        file.write(page.encode())
 
 
 def _document(explanation: Explanation, names: list[str], labels: Any, position: int, features: int) -> dict[str, Any]:
