@@ -144,6 +144,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.predtron:predtron_ranker",
             summary="mistake-driven steps towards the right permutation, whatever the loss, its norm and its margin",
             paper="Jain, Natarajan and Tewari, Predtron",
+            sparse=True,
             parameters=(
                 Parameter(
                     "representation",
@@ -187,6 +188,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.learners.pairwise_passes:solve_pairwise",
             summary="one small step for every misranked pair, in passes over the mixed pairs of all lists",
             paper=_COMMITTEE,
+            sparse=True,
             parameters=(
                 Parameter(
                     "output",
@@ -204,6 +206,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.learners.pairwise_passes:solve_committee",
             summary="the hypotheses of the pairwise perceptron that survived longest, weighed on held-out lists",
             paper=_COMMITTEE,
+            sparse=True,
             parameters=(
                 Parameter("size", 30, "members of the committee", above=0),
                 Parameter("combine", "average", "their mean, or their vote on each list", choices=("average", "borda")),

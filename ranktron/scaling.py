@@ -77,6 +77,11 @@ def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
     return mean, np.sqrt(np.maximum(second - mean**2, 0.0)), low, high
 
 
+def extremes(X: Features) -> tuple[Floats, Floats]:
+    """The smallest and the largest value of each feature."""
+    return _sparse_moments(X)[2:] if isinstance(X, Sparse) else (X.min(axis=0), X.max(axis=0))
+
+
 @dataclass(frozen=True, eq=False)
 class Global:
     """The same shift and divisor for every list: (x − shift) / divisor. It can be folded into linear weights.

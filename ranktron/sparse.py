@@ -51,7 +51,8 @@ def score_rows(starts: Integers, columns: Columns, values: Values, w: Floats) ->
 
 
 @kernel
-def _add_row(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> None:
+def add_row(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> None:
+    """Adds g times a row to the direction."""
     row = columns[starts[i] : starts[i + 1]]
     if values.shape[0] == 0:
         for at in range(row.shape[0]):
@@ -76,7 +77,7 @@ def pull_back_rows(
     direction[:] = 0.0
     for i in range(items.shape[0]):
         if gradient[i] != 0.0:
-            _add_row(starts, columns, values, items[i], gradient[i], direction)
+            add_row(starts, columns, values, items[i], gradient[i], direction)
     squared = 0.0
     for j in range(direction.shape[0]):
         squared += direction[j] * direction[j]
@@ -129,7 +130,7 @@ def descend_rows(
             if few:
                 squared += _add_row_measured(starts, columns, values, items[i], gradient[i], direction)
             else:
-                _add_row(starts, columns, values, items[i], gradient[i], direction)
+                add_row(starts, columns, values, items[i], gradient[i], direction)
     if not few:
         for j in range(direction.shape[0]):
             squared += direction[j] * direction[j]
@@ -208,8 +209,10 @@ class Sparse:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, rows: Any) -> Sparse:
-        """Some of the rows: a slice without copying, any other choice copied."""
+    def __getitem__(self, rows: Any) -> Any:
+        """Some of the rows: a slice without copying, any other choice copied. `X[:, j]` is column j, written out."""
+        if isinstance(rows, tuple):
+            return self._column(*rows)
         if isinstance(rows, slice):
             start, stop, stride = rows.indices(len(self))
             if stride == 1:
@@ -222,6 +225,14 @@ class Sparse:
         places = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
         values = self.values if len(self.values) == 0 else self.values[places]
         return Sparse(starts, self.columns[places], values, self.width)
+
+    def _column(self, rows: Any, column: int) -> Values:
+        entries = slice(int(self.starts[0]), int(self.starts[-1]))
+        found = np.flatnonzero(self.columns[entries] == column) + int(self.starts[0])
+        values = np.zeros(len(self), np.float32)
+        values[np.searchsorted(self.starts, found, side="right") - 1] = self.values[found] if len(self.values) else 1.0
+        chosen: Values = values[rows]
+        return chosen
 
     def astype(self, _kind: Any) -> Sparse:
         """Itself: its values have the one type that they can have."""
