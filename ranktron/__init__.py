@@ -30,13 +30,26 @@ _HOMES = {
     "play_many": "ranktron.fused",
     "Model": "ranktron.model",
     "load": "ranktron.model",
+    "Sparse": "ranktron.sparse",
     **{algorithm.estimator: "ranktron.estimators" for algorithm in ALGORITHMS.values()},
     "PredtronClassifier": "ranktron.estimators",
     "PredtronOrdinal": "ranktron.estimators",
     "PredtronMultilabel": "ranktron.estimators",
     "PredtronLabelRanker": "ranktron.estimators",
 }
-_ROOMS = ("feedback", "io", "learners", "metrics", "mistakes", "predtron", "simulate", "steps", "streams", "surrogates")
+_ROOMS = (
+    "feedback",
+    "io",
+    "learners",
+    "maps",
+    "metrics",
+    "mistakes",
+    "predtron",
+    "simulate",
+    "steps",
+    "streams",
+    "surrogates",
+)
 
 __all__ = ["DataError", "MissingExtra", "RanktronError", "__version__", *_HOMES, *_ROOMS]
 

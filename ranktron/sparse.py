@@ -63,6 +63,15 @@ def add_row(starts: Integers, columns: Columns, values: Values, i: int, g: float
             direction[np.uint64(row[at])] += g * held[at]
 
 
+@dot_kernel
+def _squared_length(direction: Floats) -> float:
+    """The squares may be added in any order: with thousands of columns one after the other would take longest."""
+    squared = 0.0
+    for j in range(direction.shape[0]):
+        squared += direction[j] * direction[j]
+    return squared
+
+
 @kernel
 def pull_back_rows(
     starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, direction: Floats
@@ -78,10 +87,7 @@ def pull_back_rows(
     for i in range(items.shape[0]):
         if gradient[i] != 0.0:
             add_row(starts, columns, values, items[i], gradient[i], direction)
-    squared = 0.0
-    for j in range(direction.shape[0]):
-        squared += direction[j] * direction[j]
-    return squared
+    return _squared_length(direction)
 
 
 @kernel
@@ -132,8 +138,7 @@ def descend_rows(
             else:
                 add_row(starts, columns, values, items[i], gradient[i], direction)
     if not few:
-        for j in range(direction.shape[0]):
-            squared += direction[j] * direction[j]
+        squared = _squared_length(direction)
     if not np.isfinite(loss + eta * squared * eta):
         direction[:] = 0.0
         return False
