@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,23 @@ class Explanation(NamedTuple):
         above, below = self.order[position], self.order[position + 1]
         lead: Floats = self.contributions[above] - self.contributions[below]
         return lead
+
+    def deciding(self, position: int) -> list[int]:
+        """The fewest features without which the document at `position` would not lead the one below it.
+
+        >>> parts = np.array([[3.0, 0.0, -1.0], [0.0, 0.5, 0.0]])
+        >>> explanation = Explanation(np.array([0, 1]), parts.sum(axis=1), parts, ("a", "b", "c"))
+        >>> explanation.lead(0), explanation.deciding(0)
+        (array([ 3. , -0.5, -1. ]), [0])
+        """
+        lead = self.lead(position)
+        left, chosen = float(lead.sum()), []
+        for j in np.argsort(-lead, kind="stable").tolist():
+            if left <= 0.0 or lead[j] <= 0.0:
+                break
+            left -= float(lead[j])
+            chosen.append(j)
+        return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +203,16 @@ class Model:
         return replace(
             self, kind=FIXED.name, parameters={}, scaler=None, record={}, state={"coef": weights, "constant": constant}
         )
+
+    def export(self, to: str, **options: Any) -> Any:
+        """The model as a file for a search engine, checked: an `Export`; `ranktron.export.export` says which options.
+
+        >>> model = Model("linear", {}, {"coef": np.array([0.5]), "constant": 0.0}, 1, feature_names=("bm25(title)",))
+        >>> model.export("vespa", name="mine").content.decode().splitlines()[0]
+        'rank-profile mine inherits default {'
+        """
+        # Looked up by name, as the builders of algorithms are: what is written for engines stands above the model.
+        return import_module("ranktron.export").export(self, to, **options)
 
     def to_bytes(self) -> bytes:
         """The model file as bytes; the same state gives the same bytes."""

@@ -10,6 +10,7 @@ import numpy as np
 from ranktron import streams
 from ranktron.errors import DataError
 from ranktron.rounds import Rounds
+from ranktron.spread import Spread
 from ranktron.types import Floats, Integers, Round, Turn
 
 
@@ -60,6 +61,7 @@ class Course:
     valid: list[dict[str, float]] = field(default_factory=list)
     interrupted: bool = False
     remarks: dict[str, int] = field(default_factory=dict)
+    spread: Spread = field(default_factory=Spread, compare=False)
 
     def note(self, turn: Turn, every: int) -> None:
         """Counts a round, adds up its values and keeps every so-manieth time average for the curve."""

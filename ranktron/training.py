@@ -18,9 +18,11 @@ from ranktron.model import Model
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Course, Schedule, check_held_out
+from ranktron.spread import Spread, next_snapshot
 from ranktron.types import Learner, State, Turn
 
 Watch = Callable[[Turn], None]
+Best = tuple[float, int, State, Spread]
 CURVE_POINTS = 200
 CHUNK = 1024  # rounds played at a time where nobody watches single ones
 
@@ -73,6 +75,7 @@ def train(
         start = start if recipe is None else replace(start, map=recipe.fit(scale(rounds, start.scaler)))
     epoch = int(start.record.get("epoch", 0))
     course = Course(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
+    course.spread = Spread.of(start.record)
     scaled, held_out = start.prepare(rounds), None if valid is None else start.prepare(valid)
     if valid is not None:
         check_held_out(valid)
@@ -84,8 +87,10 @@ def train(
         learner = start.blank_learner() if blank else start.learner()
         run(learner, scaled, schedule, course, metrics=metrics, valid=held_out, select=select, watch=watch)
         state = learner.state()
-    record = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}
+    record: dict[str, Any] = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
+    if course.spread.snapshots:
+        record["spread"] = course.spread.record()
     return Trained(replace(start, state=state, record=record), course)
 
 
@@ -104,7 +109,7 @@ def run(
 
     With `valid`, every pass is scored on it, and the learner ends as it was after the best one.
     """
-    best: tuple[float, int, State] | None = None
+    best: Best | None = None
     last = course.epoch + schedule.epochs + (course.position > 0)
     every = max(1, schedule.epochs * len(rounds) // CURVE_POINTS)
     started = perf_counter()
@@ -117,7 +122,7 @@ def run(
                     best = _better(best, learner, valid, [select, *metrics], course)
     course.seconds += perf_counter() - started
     if best is not None and not course.interrupted:
-        _, course.epoch, state = best
+        _, course.epoch, state, course.spread = best
         learner.restore(state)
 
 
@@ -136,12 +141,22 @@ def _play_epoch(
     if recipe is not None and watch is None and isinstance(learner, Linear):
         queries = schedule.queries(len(rounds), course.epoch, course.position)
         for at in range(0, len(queries), CHUNK):
-            course.note_all(*play_pass(learner, recipe, rounds, queries[at : at + CHUNK], metrics), every)
+            rest = queries[at : at + CHUNK]
+            while len(rest):
+                due = next_snapshot(learner.rounds) - learner.rounds
+                course.note_all(*play_pass(learner, recipe, rounds, rest[:due], metrics), every)
+                if due <= len(rest):
+                    _snapshot(learner, course)
+                rest = rest[due:]
             if interrupts.asked:
                 break
     else:
+        due = next_snapshot(learner.rounds)
         for turn in play(learner, schedule.epoch(rounds, course.epoch, course.position), learner.hears, metrics):
             course.note(turn, every)
+            if learner.rounds == due:
+                _snapshot(learner, course)
+                due = next_snapshot(learner.rounds)
             if watch is not None:
                 watch(turn)
             if interrupts.asked:
@@ -149,14 +164,18 @@ def _play_epoch(
     course.interrupted = interrupts.asked
 
 
-def _better(
-    best: tuple[float, int, State] | None, learner: Learner, valid: Rounds, metrics: Sequence[Metric], course: Course
-) -> tuple[float, int, State]:
+def _snapshot(learner: Learner, course: Course) -> None:
+    coef = getattr(learner, "coef", None)
+    if coef is not None:
+        course.spread.note(learner.rounds, coef)
+
+
+def _better(best: Best | None, learner: Learner, valid: Rounds, metrics: Sequence[Metric], course: Course) -> Best:
     means = evaluate(learner.predict(valid.X), valid, metrics).means
     course.valid.append(dict(means))
     value = means[str(metrics[0])] * (1.0 if metrics[0].higher_is_better else -1.0)
     if best is None or value > best[0]:
-        return value, course.epoch, learner.state()
+        return value, course.epoch, learner.state(), replace(course.spread)
     return best
 
 

@@ -22,7 +22,9 @@ _HOMES = {
     "evaluate": "measuring",
     "compare": "measuring",
     "rank": "using",
-    "explain": "using",
+    "explain": "explaining",
+    "export": "exporting",
+    "push": "exporting",
     "sweep": "theory",
     "certify": "theory",
 }

@@ -85,20 +85,6 @@ def _ticks(shape: Shape) -> list[str]:
     return [f"{places[0]:.3g}", middle, f"{places[-1]:.3g}"]
 
 
-def shapes_page(model: Model) -> str:
-    """A whole page of the curves alone."""
-    sections = "".join(f"<section><h2>{title}</h2>{html}</section>" for title, html in shape_pieces(model))
-    name = "" if model.map is None else model.map.name
-    facts = f"{model.kind} · {model.n_features:,} features · {name}"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>The curves of a model</title><style>{_PAGE}</style></head>\n<body><main><h1>The curves of a model</h1>"
-        f'<p class="note">{escape(facts)}</p>\n{sections}</main></body></html>\n'
-    )
-
-
 _STYLE = """
 .shapes{display:grid;grid-template-columns:repeat(auto-fill,minmax(13rem,1fr));gap:1rem 1.25rem}
 .shapes figure{margin:0;min-width:0}.shapes figcaption{overflow-wrap:anywhere;line-height:1.3}
@@ -108,12 +94,4 @@ background:var(--card,#f6f7f9);margin:.25rem 0 .1rem}
 .shapes .zero{stroke:var(--soft,#5b6470);stroke-width:1;stroke-dasharray:3 3;fill:none}
 .shapes .curve{stroke:var(--up,#0072b2);stroke-width:2;fill:none;stroke-linejoin:round}
 .ticks{display:flex;justify-content:space-between;gap:.5rem}
-"""
-
-_PAGE = """
-:root{color-scheme:light dark;--ground:#fff;--card:#f6f7f9;--ink:#1b1f24;--soft:#5b6470;--line:#d8dde3;--up:#0072b2}
-@media (prefers-color-scheme:dark){:root{--ground:#14171b;--card:#1d2126;--ink:#e7eaee;--soft:#9aa4b0;--line:#343b44;
---up:#4aa8e0}}
-body{margin:0;background:var(--ground);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
-main{max-width:64rem;margin:0 auto;padding:1.5rem 1rem 4rem}h1{font-size:1.6rem;margin:0}.note{color:var(--soft)}
 """

@@ -9,7 +9,8 @@ from ranktron import DataError, Rounds, read
 from ranktron.cli import main
 from ranktron.io import write
 from ranktron.maps import Bins
-from ranktron.report.shapes import SHOWN, shape_pieces, shapes_of, shapes_page
+from ranktron.report.explanation import page
+from ranktron.report.shapes import SHOWN, shape_pieces, shapes_of
 from ranktron.schedule import Schedule
 from ranktron.simulate import WebSearch
 from ranktron.sparse import Sparse
@@ -33,7 +34,7 @@ def data(tmp_path):
 
 
 def test_train_with_a_map_evaluate_rank_explain(capsys, data, tmp_path):
-    model, page = tmp_path / "m", tmp_path / "p.html"
+    model, written = tmp_path / "m", tmp_path / "p.html"
     summary = json.loads(
         run(capsys, "train", data, "--algo", "listnet", "--map", "bins:4", "--model", model, "--json").out
     )
@@ -41,21 +42,31 @@ def test_train_with_a_map_evaluate_rank_explain(capsys, data, tmp_path):
     run(capsys, "evaluate", model, data)
     run(capsys, "rank", model, data, "-o", tmp_path / "scores")
     run(capsys, "explain", model, data, "--qid", "3")
-    run(capsys, "explain", model, "--out", page)
-    assert page.read_text().startswith("<!doctype html>")
+    run(capsys, "explain", model, "--out", written)
+    assert written.read_text().startswith("<!doctype html>")
     run(capsys, "train", data, "--from", model, "--epochs", 1, "--model", tmp_path / "m2")
     refused = run(capsys, "train", data, "--from", model, "--map", "bins:4", "--model", tmp_path / "m3", code=2)
     assert "map" in refused.err
     wrong = run(capsys, "train", data, "--map", "waves:3", "--model", model, code=2)
     assert "bins:N" in wrong.err
     assert wrong.err.count("\n") == 1
-    run(capsys, "explain", model, code=2)
+    curves = json.loads(run(capsys, "explain", model, "--json").out)["curves"]
+    assert len(curves) == 30
+    assert len(curves[0]["values"]) == len(curves[0]["places"]) + 1
+    assert "lowest" in run(capsys, "explain", model).out
+    run(capsys, "explain", model, data, "--qid", "3", "--out", written)
+    assert "Query 3" in written.read_text()
+    assert "<figure>" in written.read_text()
     run(capsys, "train", data, "--map", "rff:5", "--model", model)
-    assert "mixes features" in run(capsys, "explain", model, "--out", page, code=1).err
+    assert "mixes features" in run(capsys, "explain", model, "--out", written, code=1).err
 
 
 def trained(map, scaling="standard", lists=LISTS):
     return train("listnet", {}, lists, Schedule(1), scaling=scaling, map=map).model
+
+
+def shapes_page(model):
+    return page(model, None, None, 10, shape_pieces(model))
 
 
 def test_curves_are_what_the_model_adds():
@@ -76,12 +87,13 @@ def test_curves_are_what_the_model_adds():
 
 @pytest.mark.parametrize("map", ["bins:4", "bins-linear:3"])
 def test_the_page_shows_the_strongest_curves_and_loads_nothing(map):
-    page = shapes_page(trained(map))
-    assert page.count("<figure>") == SHOWN
-    assert page.count("<svg") == page.count("</svg>") == SHOWN
-    assert f"{30 - SHOWN} features" in page
-    assert "<script" not in page
-    assert "http://" not in page + "https://"
+    text = shapes_page(trained(map))
+    assert text.count("<figure>") == SHOWN
+    assert "The curves of a model" in text
+    assert f"{30 - SHOWN} features" in text
+    assert "<script" not in text
+    assert "http:" not in text
+    assert "https:" not in text
     ((title, html),) = shape_pieces(trained(map))
     assert title == "Curves"
     assert "nan" not in html
@@ -89,9 +101,10 @@ def test_the_page_shows_the_strongest_curves_and_loads_nothing(map):
 
 def test_names_are_escaped_and_lists_may_be_scaled_by_query():
     lists = Rounds(LISTS.X, LISTS.labels, LISTS.offsets, LISTS.qids, feature_names=tuple(f"<b>{j}" for j in range(30)))
-    page = shapes_page(trained(Bins(4), "minmax-query", lists))
-    assert "<b>0" not in page.replace("<b>&lt;", "")
-    assert "scaled within each list" in page
+    text = shapes_page(trained(Bins(4), "minmax-query", lists))
+    assert "<b>0" not in text
+    assert "&lt;b&gt;0" in text
+    assert "scaled within each list" in text
 
 
 SPARSE_TEXT = "2 qid:a 5000:0.5 3:1e-3 # docid = x\n\n0 qid:b 17:2\n1 qid:a 17:-3.25 18:0.1\n0 qid:a\n"

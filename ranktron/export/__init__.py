@@ -1,0 +1,21 @@
+"""Models for search engines: a file in the engine's own shape, checked before it is written.
+
+    engine          what is written
+    --------------  ----------------------------------------------------------------------
+    solr            a LinearModel (or additive trees, for stumps) for the model store
+    elasticsearch   the body of `_createmodel` of the LTR plugin
+    opensearch      the same
+    vespa           a rank profile, weights as constants
+    vespa-inputs    a rank profile, weights as query inputs: deployed once
+    vespa-weights   the query parameters that give that profile its weights
+    onnx            a graph from features to scores
+    json            names, weights and constant, for anything else
+
+Every engine is one object with `write`, which makes the file, and `scores`, which reads the file and scores lists by
+the rules the engine documents, in the engine's arithmetic. What does not score as the model does is not written.
+"""
+
+from ranktron.export.exporting import TARGETS, Export, export
+from ranktron.export.verifying import Check
+
+__all__ = ["TARGETS", "Check", "Export", "export"]

@@ -1,0 +1,221 @@
+"""From a model to a checked file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.export.engine import Engine
+from ranktron.export.ranker import LinearEngine, LinearRanker, averaged, check_plain, linear_ranker, renamed
+from ranktron.export.stumps import StumpRanker, stump_ranker
+from ranktron.export.verifying import Check, Sample, sample_of, verify
+from ranktron.files import atomically
+from ranktron.model import Model
+from ranktron.rounds import Rounds
+
+TARGETS = {
+    "solr": "ranktron.export.solr:Solr",
+    "elasticsearch": "ranktron.export.elasticsearch:LearningToRankPlugin",
+    "opensearch": "ranktron.export.elasticsearch:LearningToRankPlugin",
+    "vespa": "ranktron.export.vespa:Vespa",
+    "vespa-inputs": "ranktron.export.vespa:VespaInputs",
+    "vespa-weights": "ranktron.export.vespa:VespaWeights",
+    "onnx": "ranktron.export.onnx:Onnx",
+    "json": "ranktron.export.json:PlainJson",
+}
+TREES = {
+    "solr": "ranktron.export.stumps:SolrTrees",
+    "elasticsearch": "ranktron.export.stumps:PluginTrees",
+    "opensearch": "ranktron.export.stumps:PluginTrees",
+    "vespa": "ranktron.export.stumps:VespaTrees",
+    "onnx": "ranktron.export.stumps:OnnxTrees",
+    "json": "ranktron.export.stumps:JsonTrees",
+}
+"""Where RankBoost's thresholded features go."""
+
+NORMALIZERS = ("native", "fold")
+
+
+@dataclass(frozen=True)
+class Export:
+    """A file for an engine, what was done to get there, what to beware of, and how it was checked."""
+
+    target: str
+    name: str
+    content: bytes
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    check: Check
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the file, whole or not at all."""
+        with atomically(path) as file:
+            file.write(self.content)
+
+
+def export(
+    model: Model,
+    to: str,
+    *,
+    name: str = "ranktron",
+    store: str | None = None,
+    normalizers: str = "native",
+    feature_names: Sequence[str] | None = None,
+    data: Rounds | None = None,
+    average: bool = False,
+    one: str | None = None,
+) -> Export:
+    """Makes the file of an engine from a model, and checks that it ranks as the model does.
+
+    Parameters
+    ----------
+    model : Model
+        A linear one, or RankBoost's; others are refused with the reason and a way out.
+    to : str
+        One of `TARGETS`.
+    name, store : str
+        What the engine calls the model, and where it keeps it (Solr's feature store).
+    normalizers : "native" or "fold"
+        A scaling becomes the engine's own normalisers, or part of the weights. An engine that cannot hold the
+        normalisers gets the weights folded, and a note says so.
+    feature_names : sequence of str, optional
+        What the engine calls the features, where that is not what the model calls them.
+    data : Rounds, optional
+        Lists to check the file with; without any, random ones in the range of the features.
+    average : bool
+        Export the average of a model whose members vote.
+    one : str, optional
+        A feature of the engine that is 1 for every document: it gets a weight that keeps scores above 0.
+
+    Examples
+    --------
+    >>> from ranktron.model import Model
+    >>> state = {"coef": np.array([0.3, -0.1]), "constant": 0.0}
+    >>> model = Model("linear", {}, state, 2, feature_names=("bm25", "age"))
+    >>> exported = export(model, "solr", name="mine")
+    >>> exported.check.swapped, exported.warnings[0].split(":")[0]
+    (0, 'scores can be negative, down to -0.4')
+    """
+    if to not in TARGETS:
+        raise DataError(f"there is no target {to!r}; choose from {', '.join(TARGETS)}")
+    if normalizers not in NORMALIZERS:
+        raise DataError(f"normalizers must be {' or '.join(NORMALIZERS)}, not {normalizers!r}")
+    if not re.fullmatch(r"[\w][\w.-]*", name, flags=re.ASCII):
+        raise DataError(f"{name!r} cannot name a model: use letters, digits, _, . and -")
+    check_plain(model)
+    model = averaged(model) if average else model
+    model = model if feature_names is None else renamed(model, feature_names)
+    if model.kind == "rankboost":
+        return _export_stumps(model, to, name, store, sample_of(model, data), one)
+    whole, sample = linear_ranker(model), sample_of(model, data)
+    engine: LinearEngine = _found(TARGETS[to])
+    _check_scaling(to, whole.scaling, engine.scales_lists)
+    ranker, notes = _fitted(engine, whole, normalizers)
+    ranker = _lifted(engine, ranker, sample, one)
+    content = engine.write(ranker, name, store)
+    check = verify(engine, content, ranker, model, sample)
+    warnings = _warnings(engine, whole, ranker, sample) + _swapped(check, ranker.scaling == whole.scaling)
+    notes = ["it is the average of a voting model", *notes] if average else notes
+    return Export(to, name, content, tuple(notes), tuple(warnings), check)
+
+
+def _export_stumps(model: Model, to: str, name: str, store: str | None, sample: Sample, one: str | None) -> Export:
+    if to not in TREES:
+        raise DataError(f"thresholded features have no weights that {to} could take: export to vespa instead")
+    if one is not None:
+        raise DataError("trees carry a constant of their own: a feature that is always 1 is not needed")
+    engine: Engine[StumpRanker] = _found(TREES[to])
+    _check_scaling(to, "none" if model.scaler is None else model.scaler.name, engine.scales_lists)
+    ranker = stump_ranker(model, lifted=engine.lucene)
+    content = engine.write(ranker, name, store)
+    check = verify(engine, content, ranker, model, sample)
+    warnings = _unreachable(model.names, sample) if engine.lucene else []
+    return Export(to, name, content, tuple(engine.remarks(ranker)), (*warnings, *_swapped(check, True)), check)
+
+
+def _check_scaling(to: str, scaling: str, scales_lists: bool) -> None:
+    if scaling == "minmax-query" and not scales_lists:
+        raise DataError(
+            f"this model scales features within each list, which {to} cannot do: train with --scale standard or minmax "
+            "instead, or export a linear model to vespa, whose global phase can"
+        )
+
+
+def _found(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)()
+
+
+def _fitted(engine: LinearEngine, ranker: LinearRanker, normalizers: str) -> tuple[LinearRanker, list[str]]:
+    """The ranker as the engine can hold it, and notes on what had to change for that."""
+    notes = []
+    if ranker.scaling in ("standard", "minmax"):
+        why = engine.why_folded(ranker)
+        if why and normalizers == "native":
+            notes.append(f"the scaling is folded into the weights: {why}")
+        if why or normalizers == "fold":
+            ranker = ranker.folded()
+    if not engine.keeps_constant and ranker.constant:
+        notes.append(f"the constant {ranker.constant:g} is left out: it is the same for every document")
+        ranker = ranker.without_constant()
+    return ranker, notes + engine.remarks(ranker)
+
+
+def _lifted(engine: LinearEngine, ranker: LinearRanker, sample: Sample, one: str | None) -> LinearRanker:
+    if one is None:
+        return ranker
+    if not engine.lucene:
+        raise DataError("a feature that is always 1 is for solr, elasticsearch and opensearch: this target needs none")
+    return ranker.with_one(one, max(0.0, -ranker.lowest(sample.low, sample.high)))
+
+
+def _warnings(engine: LinearEngine, whole: LinearRanker, ranker: LinearRanker, sample: Sample) -> list[str]:
+    warnings = []
+    if engine.lucene:
+        warnings += _negative(ranker, sample) + _unreachable(whole.names, sample)
+    effects = whole.weights * whole.shift / whole.divisor
+    if whole.scaling in ("standard", "minmax") and effects.any():
+        at = int(np.argmax(np.abs(effects)))
+        warnings.append(
+            "a feature that is missing at query time counts as 0 before it is normalised, not as its mean: missing "
+            f"{whole.names[at]} moves a score by {-effects[at]:+.3g}; give such features a default in the engine"
+        )
+    return warnings
+
+
+def _negative(ranker: LinearRanker, sample: Sample) -> list[str]:
+    ones = np.ones(len(ranker.names) - len(sample.low))
+    lowest = ranker.lowest(np.append(sample.low, ones), np.append(sample.high, ones))
+    if lowest >= -1e-6 * max(1.0, float(np.abs(ranker.weights).max())):
+        return []
+    return [
+        f"scores can be negative, down to {lowest:.4g}: Lucene knows no negative scores; add a feature that is 1 for "
+        "every document (a match_all query) and name it with --one: its weight lifts all scores"
+    ]
+
+
+def _unreachable(names: Sequence[str], sample: Sample) -> list[str]:
+    if sample.drawn or sample.low.min() >= 0.0:
+        return []
+    at = int(np.argmin(sample.low))
+    return [
+        f"feature {names[at]} has negative values in the data, down to {sample.low[at]:.4g}: the score of a Lucene "
+        "query is never negative, so the engine cannot compute it as it is; shift it and train again"
+    ]
+
+
+def _swapped(check: Check, as_trained: bool) -> list[str]:
+    if not check.swapped:
+        return []
+    cure = "" if as_trained else "; native normalizers round less"
+    return [
+        f"rounding to 32-bit floats swaps {check.swapped:,} of {check.pairs:,} pairs, whose scores differ by "
+        f"{check.gap:.2g} at most{cure}"
+    ]

@@ -1,0 +1,47 @@
+"""Plain JSON: names, weights, normalisation and constant, for whatever can add up products.
+
+The rule: score = constant + Σ weight · (value − shift) / divisor over the features; a value that is missing is 0.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from ranktron.export.engine import as_json
+from ranktron.export.ranker import LinearRanker
+from ranktron.types import Floats, Integers, Matrix
+
+
+class PlainJson:
+    """A file for programs of one's own."""
+
+    keeps_constant = True
+    scales_lists = False
+    lucene = False
+    double = True
+
+    def why_folded(self, ranker: LinearRanker) -> str:
+        return ""
+
+    def remarks(self, ranker: LinearRanker) -> list[str]:
+        return []
+
+    def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
+        numbers = zip(ranker.names, ranker.weights, ranker.shift, ranker.divisor, strict=True)
+        plain = ranker.scaling == "none"
+        features = [
+            {"name": feature, "weight": float(w), **({} if plain else {"shift": float(a), "divisor": float(b)})}
+            for feature, w, a, b in numbers
+        ]
+        return as_json({"format": "ranktron-linear", "version": 1, "name": name, "constant": ranker.constant}
+                       | {"features": features})  # fmt: skip
+
+    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
+        content = json.loads(file)
+        total = np.full(len(X), content["constant"], float)
+        for feature in content["features"]:
+            column = X[:, names.index(feature["name"])].astype(float)
+            total += feature["weight"] * (column - feature.get("shift", 0.0)) / feature.get("divisor", 1.0)
+        return total

@@ -1,0 +1,199 @@
+"""Uploading an exported model with the engine's REST calls. Old versions stay: going back is naming one of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPMessage
+from typing import IO, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from ranktron.errors import DataError, RanktronError
+
+USER, PASSWORD, API_KEY = "RANKTRON_ENGINE_USER", "RANKTRON_ENGINE_PASSWORD", "RANKTRON_ENGINE_API_KEY"
+HOMES = {
+    "elasticsearch": "http://localhost:9200",
+    "opensearch": "http://localhost:9200",
+    "solr": "http://localhost:8983/solr",
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request; where the engine answers 400, `otherwise` is tried in its place."""
+
+    purpose: str
+    method: str
+    path: str
+    body: bytes | None = None
+    otherwise: Call | None = None
+
+
+def plugin_calls(content: bytes, featureset: str, store: str | None) -> list[Call]:
+    """The calls of the LTR plugin: create the model from a feature set, then clear the cache of compiled models.
+
+    >>> [call.path for call in plugin_calls(b"{}", "movies", None)]
+    ['/_ltr/_featureset/movies/_createmodel', '/_ltr/_clearcache']
+    """
+    home = "/_ltr" if store is None else f"/_ltr/{quote(store, safe='')}"
+    return [
+        Call("create the model", "POST", f"{home}/_featureset/{quote(featureset, safe='')}/_createmodel", content),
+        Call("clear the cache of models", "POST", f"{home}/_clearcache"),
+    ]
+
+
+def solr_calls(content: bytes, collection: str) -> list[Call]:
+    """Solr's calls: put the model into the store, then reload the collection (the core, where there is no cloud).
+
+    >>> [call.path for call in solr_calls(b"{}", "films")]
+    ['/films/schema/model-store', '/admin/collections?action=RELOAD&name=films']
+    """
+    core = Call("reload the core", "GET", "/admin/cores?" + urlencode({"action": "RELOAD", "core": collection}))
+    reload = "/admin/collections?" + urlencode({"action": "RELOAD", "name": collection})
+    return [
+        Call("store the model", "PUT", f"/{quote(collection, safe='')}/schema/model-store", content),
+        Call("reload the collection", "GET", reload, otherwise=core),
+    ]
+
+
+def credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The header that says who one is, from the environment: a user and a password, or an API key.
+
+    >>> credentials({"RANKTRON_ENGINE_USER": "a", "RANKTRON_ENGINE_PASSWORD": "b"})
+    {'Authorization': 'Basic YTpi'}
+    """
+    user, password, key = (environment.get(name) for name in (USER, PASSWORD, API_KEY))
+    if key and (user or password):
+        raise DataError(f"both {API_KEY} and {USER} are set: set one of them")
+    if bool(user) != bool(password):
+        raise DataError(f"{USER} and {PASSWORD} go together: set both")
+    if key and not (key.isascii() and key.isprintable()):
+        raise DataError(f"{API_KEY} must be one line of plain letters and signs")
+    if key:
+        return {"Authorization": f"ApiKey {key}"}
+    if user:
+        return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode("ascii")}
+    return {}
+
+
+def checked_url(url: str) -> str:
+    """The address of an engine, without a slash at its end; credentials in it are refused."""
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        fine = False
+    if not fine or parts.query or parts.fragment:
+        raise DataError("--url must be an address such as https://search.example:9200")
+    if parts.username or parts.password:
+        raise DataError(f"--url must not hold credentials: they would be seen by others; set {USER} and {PASSWORD}")
+    return url.rstrip("/")
+
+
+def send(
+    url: str, calls: Sequence[Call], headers: Mapping[str, str], timeout: float, done: Callable[[Call, int], None]
+) -> None:
+    """Makes the calls one after the other and tells `done` of each; the first that fails is an error."""
+    made: list[str] = []
+    for call in calls:
+        try:
+            status = _request(url, call, headers, timeout)
+        except _Refused as refused:
+            if call.otherwise is None or refused.status != 400:
+                raise DataError(_failed(made, call, str(refused))) from None
+            call = call.otherwise
+            try:
+                status = _request(url, call, headers, timeout)
+            except RanktronError as error:
+                raise DataError(_failed(made, call, str(error))) from None
+        except RanktronError as error:
+            raise DataError(_failed(made, call, str(error))) from None
+        made.append(call.purpose)
+        done(call, status)
+
+
+def _failed(made: list[str], call: Call, why: str) -> str:
+    before = f" (done before: {', '.join(made)})" if made else ""
+    return f"cannot {call.purpose}: {call.method} {call.path}: {why}{before}"
+
+
+class _Refused(RanktronError):
+    """An answer that is no success."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirect would carry the credentials elsewhere, and lose the body."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        return None
+
+
+def _request(url: str, call: Call, headers: Mapping[str, str], timeout: float) -> int:
+    kind = {"Content-Type": "application/json"} if call.body is not None else {}
+    request = Request(url + call.path, call.body, {**kind, **headers}, method=call.method)
+    try:
+        with build_opener(_NoRedirects).open(request, timeout=timeout) as answer:
+            status, text = int(answer.status), answer.read(100_000)
+    except HTTPError as error:
+        with error:
+            raise _Refused(error.code, _in_words(error.code, error.read(100_000))) from None
+    except URLError as error:
+        raise DataError(f"{url} cannot be reached: {error.reason}; is the engine running there?") from None
+    except TimeoutError:
+        raise DataError(f"{url} did not answer within {timeout:g} seconds (--timeout)") from None
+    except (OSError, HTTPException, ValueError) as error:
+        raise DataError(f"{url} cannot be reached: {error or type(error).__name__}") from None
+    if _header_status(text) != 0:  # Solr may say 200 and mean something else
+        raise _Refused(_header_status(text), _in_words(_header_status(text), text))
+    return status
+
+
+_MEANINGS = {
+    401: f"the engine wants to know who you are: set {USER} and {PASSWORD}, or {API_KEY}",
+    403: "the engine knows you and does not allow this",
+    404: "there is nothing there: are the plugin, the store, the feature set or the collection named rightly?",
+    409: "there is a model of this name already: give another --version",
+}
+
+
+def _in_words(status: int, text: bytes) -> str:
+    meaning = _MEANINGS.get(status, "the engine redirects: give its own address" if 300 <= status < 400 else "")
+    said = _said(text)
+    if status == 400 and "exist" in said.lower():
+        meaning = meaning or _MEANINGS[409]
+    return ". ".join(part for part in (f"answer {status}", meaning, said) if part)
+
+
+def _said(text: bytes) -> str:
+    """The engine's own words, short."""
+    content: Any = _parsed(text)
+    error = content.get("error") if isinstance(content, dict) else None
+    if isinstance(error, dict):
+        error = error.get("reason") or error.get("msg") or json.dumps(error)
+    words = error if isinstance(error, str) else text.decode("utf-8", "replace")
+    return " ".join("".join(c if c.isprintable() else " " for c in words).split())[:300]
+
+
+def _header_status(text: bytes) -> int:
+    content: Any = _parsed(text)
+    header = content.get("responseHeader") if isinstance(content, dict) else None
+    status = header.get("status", 0) if isinstance(header, dict) else 0
+    return status if isinstance(status, int) else 0
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,132 @@
+"""What is exported: a weight for each named feature, how the features are normalised, and a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.export.engine import Engine
+from ranktron.model import Model
+from ranktron.scaling import Global, PerQuery
+from ranktron.types import Floats, Matrix
+
+VOTES = {"pairwise": ("output", "voted"), "committee": ("combine", "borda")}
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRanker:
+    """Scores Σ_j w_j (x_j − shift_j) / divisor_j + constant; with `scaling` minmax-query, x_j is scaled in each list.
+
+    >>> ranker = LinearRanker(("a",), np.array([2.0]), np.array([1.0]), np.array([4.0]), "standard", 0.5)
+    >>> folded = ranker.folded()
+    >>> folded.weights, folded.constant
+    (array([0.5]), 0.0)
+    """
+
+    names: tuple[str, ...]
+    weights: Floats
+    shift: Floats
+    divisor: Floats
+    scaling: str
+    constant: float
+
+    @property
+    def terms(self) -> int:
+        return len(self.weights)
+
+    def folded(self) -> LinearRanker:
+        """The same scores of features as they are: the normalisation becomes part of the weights and the constant."""
+        weights = self.weights / self.divisor
+        constant = self.constant - float(weights @ self.shift)
+        blank, ones = np.zeros(len(weights)), np.ones(len(weights))
+        return LinearRanker(self.names, weights, blank, ones, "none", constant)
+
+    def without_constant(self) -> LinearRanker:
+        """The same order: a constant moves all scores alike."""
+        return replace(self, constant=0.0)
+
+    def with_one(self, name: str, weight: float) -> LinearRanker:
+        """With one feature more that is 1 for every document, and carries a constant."""
+        if name in self.names:
+            raise DataError(f"{name!r} is a feature of the model: name another one that is 1 for every document")
+        return LinearRanker(
+            (*self.names, name),
+            np.append(self.weights, weight),
+            np.append(self.shift, 0.0),
+            np.append(self.divisor, 1.0),
+            self.scaling,
+            0.0,
+        )
+
+    def magnitude(self, X: Matrix) -> Floats:
+        """How large the terms of each score are together: rounding errors are a share of this."""
+        if self.scaling == "minmax-query":
+            return np.full(len(X), float(np.abs(self.weights).sum()) + abs(self.constant))
+        terms: Floats = (np.abs(X) + np.abs(self.shift)) @ np.abs(self.weights / self.divisor)
+        return terms + abs(self.constant)
+
+    def lowest(self, low: Floats, high: Floats) -> float:
+        """The lowest score of features within these ranges."""
+        edges = [self.weights * (edge - self.shift) / self.divisor for edge in (low, high)]
+        return float(np.minimum(*edges).sum()) + self.constant
+
+
+class LinearEngine(Engine[LinearRanker], Protocol):
+    """A target for linear rankers; `why_folded` says why it cannot hold their normalisers, and nothing if it can."""
+
+    @property
+    def keeps_constant(self) -> bool: ...
+
+    def why_folded(self, ranker: LinearRanker, /) -> str: ...
+
+
+def linear_ranker(model: Model) -> LinearRanker:
+    """The linear ranker that a model is; a model that is none is refused with the reason and a way out."""
+    if model.kind in VOTES and model.by_list and not isinstance(model.scaler, PerQuery):
+        raise DataError(
+            f"a {model.kind} model whose members vote is not linear: its score depends on the whole list, which search "
+            "engines do not see; export the average of its members instead (--average, or model.export(average=True))"
+        )
+    try:
+        weights = model.coef
+    except DataError:
+        raise DataError(
+            f"a {model.kind} model has no weights to export: search engines hold linear models and trees; train a "
+            "linear algorithm (slam, listnet, ranksvm, ...), or serve this model with ranktron serve"
+        ) from None
+    d = model.n_features
+    scaler = model.scaler
+    shift, divisor = (scaler.shift, scaler.divisor) if isinstance(scaler, Global) else (np.zeros(d), np.ones(d))
+    scaling = "none" if scaler is None else scaler.name
+    constant = float(getattr(model.learner(), "constant", 0.0))
+    return LinearRanker(model.names, np.array(weights, float), shift, divisor, scaling, constant)
+
+
+def check_plain(model: Model) -> None:
+    """Refuses a model that looks at something else than its features."""
+    if getattr(model, "map", None) is not None:
+        raise DataError(
+            "this model looks at a map of its features, which search engines cannot compute: train without --map to "
+            "export it, or serve it with ranktron serve"
+        )
+
+
+def averaged(model: Model) -> Model:
+    """A model whose members vote, with their average in place of the vote."""
+    if model.kind not in VOTES or model.parameters.get(VOTES[model.kind][0]) != VOTES[model.kind][1]:
+        raise DataError(f"this {model.kind} model does not vote: it is exported as it is, without its average")
+    return replace(model, parameters={**model.parameters, VOTES[model.kind][0]: "average"})
+
+
+def renamed(model: Model, names: Sequence[str]) -> Model:
+    """The model with other names for its features."""
+    names = tuple(name.strip() for name in names)
+    if len(names) != model.n_features:
+        raise DataError(f"the model has {model.n_features} features, {len(names)} names are given")
+    if "" in names or len(set(names)) < len(names):
+        raise DataError("the names of features must be different from each other and not empty")
+    return replace(model, feature_names=names)

@@ -1,0 +1,246 @@
+"""Sums of thresholded features, as RankBoost learns them: small trees, for the engines that have trees."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+from ranktron.export.engine import as_json, single
+from ranktron.export.onnx import onnx_file, onnx_scores
+from ranktron.export.vespa import features_of, number, profile_text, rank_features, remarks_on
+from ranktron.export.vespa_profile import Profile
+from ranktron.model import Model
+from ranktron.scaling import Global, PerQuery
+from ranktron.solvers.rank_boost import Stumps
+from ranktron.types import Floats, Integers, Matrix
+
+Singles = npt.NDArray[np.float32]
+_SLACK = np.float32(1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class StumpRanker:
+    """Scores Σ_t α_t [x_{f_t} > θ_t] + constant of features as they are; each θ is a 32-bit float.
+
+    >>> StumpRanker(("a",), np.array([0, 0]), np.array([0.5, 1.5], np.float32), np.array([-1.0, 2.0]), 0.0).lowest()
+    -1.0
+    """
+
+    names: tuple[str, ...]
+    features: Integers
+    thresholds: Singles
+    alphas: Floats
+    constant: float
+    scaling: str = "none"
+
+    @property
+    def terms(self) -> int:
+        return len(self.alphas)
+
+    def magnitude(self, X: Matrix) -> Floats:
+        """How large the terms of each score are together: rounding errors are a share of this."""
+        return np.full(len(X), float(np.abs(self.alphas).sum()) + abs(self.constant))
+
+    def lowest(self) -> float:
+        """The lowest score there can be."""
+        total = self.constant
+        for feature in np.unique(self.features):
+            mine = np.flatnonzero(self.features == feature)
+            steps = self.alphas[mine[np.argsort(self.thresholds[mine])]]
+            total += min(0.0, float(np.cumsum(steps).min()))
+        return total
+
+
+def stump_ranker(model: Model, lifted: bool) -> StumpRanker:
+    """The stumps of a boosted model, for features as they are; `lifted` by a constant, so that no score is negative."""
+    learner = model.learner()
+    if not isinstance(learner, Stumps) or isinstance(model.scaler, PerQuery):
+        raise DataError("only stumps whose features are not scaled within each list can become trees")
+    thresholds = _unscaled(model, learner.features, learner.thresholds)
+    sums: dict[tuple[int, float], float] = {}
+    for feature, threshold, alpha in zip(learner.features, thresholds, learner.alphas, strict=True):
+        place = (int(feature), float(threshold))
+        sums[place] = sums.get(place, 0.0) + float(alpha)
+    places = sorted(sums)
+    features, kept = np.array([f for f, _ in places], np.int64), np.array([t for _, t in places], np.float32)
+    ranker = StumpRanker(model.names, features, kept, np.array([sums[place] for place in places], float), 0.0)
+    lift = max(0.0, -ranker.lowest()) if lifted else 0.0
+    return StumpRanker(model.names, features, kept, ranker.alphas, lift)
+
+
+def _unscaled(model: Model, features: Integers, thresholds: Floats) -> Singles:
+    """The largest 32-bit value of each feature that the model, after scaling it, does not find above the threshold."""
+    scaler = model.scaler
+    shift = scaler.shift[features] if isinstance(scaler, Global) else np.zeros(len(features))
+    divisor = scaler.divisor[features] if isinstance(scaler, Global) else np.ones(len(features))
+    # Scaling never turns two values around, so the place is found by halving the line of all 32-bit floats.
+    low, high = np.full(len(features), -0x7F7FFFFF), np.full(len(features), 0x7F7FFFFF)
+    while (low < high).any():
+        middle = (low + high + 1) >> 1
+        scaled = ((_float_at(middle).astype(float) - shift) / divisor).astype(np.float32)
+        fine = scaled.astype(float) <= thresholds
+        low, high = np.where(fine, middle, low), np.where(fine, high, middle - 1)
+    return _float_at(low)
+
+
+def _float_at(places: Integers) -> Singles:
+    """The 32-bit floats in order: 0 at 0, the smallest above it at 1, and so on to both sides."""
+    bits = np.where(places < 0, 0x80000000 - places, places).astype(np.uint32)
+    return bits.view(np.float32)
+
+
+class SolrTrees:
+    """A MultipleAdditiveTreesModel: x <= threshold + 1e-6 goes left; float sums of weight × leaf."""
+
+    scales_lists = False
+    lucene = True
+    double = False
+
+    def remarks(self, ranker: StumpRanker) -> list[str]:
+        return _remarks(ranker)
+
+    def write(self, ranker: StumpRanker, name: str, store: str | None) -> bytes:
+        trees: list[dict[str, Any]] = [{"weight": "1", "root": {"value": str(single(ranker.constant))}}]
+        for feature, threshold, alpha in zip(ranker.features, ranker.thresholds, ranker.alphas, strict=True):
+            split = {"feature": ranker.names[feature], "threshold": str(single(_before_slack(threshold)))}
+            leaves = {"left": {"value": "0"}, "right": {"value": "1"}}
+            trees.append({"weight": str(single(alpha)), "root": {**split, **leaves}})
+        kind = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
+        features = [{"name": feature} for feature in ranker.names]
+        head = {"class": kind, "name": name, "store": store or "_DEFAULT_", "features": features}
+        return as_json({**head, "params": {"trees": trees}})
+
+    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
+        total = np.zeros(len(X), np.float32)
+        for tree in json.loads(file)["params"]["trees"]:
+            total += np.float32(tree["weight"]) * _solr_leaf(tree["root"], names, X)
+        return total.astype(float)
+
+
+def _solr_leaf(node: dict[str, Any], names: tuple[str, ...], X: Matrix) -> Singles:
+    if "feature" not in node:
+        return np.full(len(X), np.float32(node["value"]))
+    left = X[:, names.index(node["feature"])] <= np.float32(node["threshold"]) + _SLACK
+    return np.where(left, _solr_leaf(node["left"], names, X), _solr_leaf(node["right"], names, X))
+
+
+def _before_slack(threshold: np.float32) -> float:
+    """The number that Solr's own 1e-6 brings closest to the threshold."""
+    start = threshold - _SLACK
+    near = [start, np.nextafter(start, np.float32(np.inf)), np.nextafter(start, np.float32(-np.inf))]
+    return float(min(near, key=lambda value: abs(float(value + _SLACK) - float(threshold))))
+
+
+class PluginTrees:
+    """An xgboost+json model of the LTR plugin: x < split_condition goes to `yes`; float sums of the leaves."""
+
+    scales_lists = False
+    lucene = True
+    double = False
+
+    def remarks(self, ranker: StumpRanker) -> list[str]:
+        return _remarks(ranker)
+
+    def write(self, ranker: StumpRanker, name: str, store: str | None) -> bytes:
+        trees: list[dict[str, Any]] = [{"nodeid": 0, "leaf": single(ranker.constant)}]
+        for feature, threshold, alpha in zip(ranker.features, ranker.thresholds, ranker.alphas, strict=True):
+            above = np.nextafter(threshold, np.float32(np.inf))
+            split = {"split": ranker.names[feature], "split_condition": single(float(above)), "yes": 1, "no": 2}
+            leaves = [{"nodeid": 1, "leaf": 0.0}, {"nodeid": 2, "leaf": single(alpha)}]
+            trees.append({"nodeid": 0, "depth": 0, **split, "missing": 1, "children": leaves})
+        return as_json({"model": {"name": name, "model": {"type": "model/xgboost+json", "definition": trees}}})
+
+    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
+        total = np.zeros(len(X), np.float32)
+        for tree in json.loads(file)["model"]["model"]["definition"]:
+            total += _plugin_leaf(tree, names, X)
+        return total.astype(float)
+
+
+def _plugin_leaf(node: dict[str, Any], names: tuple[str, ...], X: Matrix) -> Singles:
+    if "leaf" in node:
+        return np.full(len(X), np.float32(node["leaf"]))
+    if node["split"] not in names:
+        raise DataError(f"Unknown feature [{node['split']}]")
+    yes = np.float32(node["split_condition"]) > X[:, names.index(node["split"])]
+    return np.where(yes, *(_plugin_leaf(child, names, X) for child in node["children"]))
+
+
+class VespaTrees:
+    """A rank profile that is a sum of `if (feature > threshold, step, 0)`."""
+
+    scales_lists = False
+    lucene = False
+    double = True
+
+    def remarks(self, ranker: StumpRanker) -> list[str]:
+        return _remarks(ranker) + remarks_on(ranker.names)
+
+    def write(self, ranker: StumpRanker, name: str, store: str | None) -> bytes:
+        features = features_of(ranker.names)
+        steps = zip(ranker.features, ranker.thresholds, ranker.alphas, strict=True)
+        terms = [f"if ({features[f]} > {number(t, brackets=True)}, {number(a, brackets=True)}, 0)" for f, t, a in steps]
+        return profile_text(name, ranker.names, [], [number(ranker.constant), *terms], globally=False)
+
+    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
+        return Profile.of(file.decode()).scores(rank_features(names, X), offsets)
+
+
+class OnnxTrees:
+    """A graph that compares columns with thresholds and adds up the steps of those above."""
+
+    scales_lists = False
+    lucene = False
+    double = False
+
+    def remarks(self, ranker: StumpRanker) -> list[str]:
+        return _remarks(ranker)
+
+    def write(self, ranker: StumpRanker, name: str, store: str | None) -> bytes:
+        arrays = {"columns": ranker.features, "thresholds": ranker.thresholds, "weights": ranker.alphas}
+        arrays["constant"] = np.array(ranker.constant)
+        steps = [
+            ("Gather", ["features", "columns"], "values", {"axis": 1}),
+            ("Greater", ["values", "thresholds"], "above", {}),
+            ("Cast", ["above"], "taken", {"to": 1}),
+            ("MatMul", ["taken", "weights"], "sums", {}),
+            ("Add", ["sums", "constant"], "scores", {}),
+        ]
+        return onnx_file(name, ranker.names, arrays, steps)
+
+    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
+        return onnx_scores(file, X)
+
+
+class JsonTrees:
+    """Plain JSON: score = constant + the sum of `adds` over the steps whose feature is greater than `above`."""
+
+    scales_lists = False
+    lucene = False
+    double = True
+
+    def remarks(self, ranker: StumpRanker) -> list[str]:
+        return _remarks(ranker)
+
+    def write(self, ranker: StumpRanker, name: str, store: str | None) -> bytes:
+        numbers = zip(ranker.features, ranker.thresholds, ranker.alphas, strict=True)
+        steps = [{"feature": ranker.names[f], "above": float(t), "adds": float(a)} for f, t, a in numbers]
+        head = {"format": "ranktron-steps", "version": 1, "name": name, "constant": ranker.constant}
+        return as_json({**head, "steps": steps})
+
+    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
+        content = json.loads(file)
+        total = np.full(len(X), content["constant"], float)
+        for step in content["steps"]:
+            total += np.where(X[:, names.index(step["feature"])] > step["above"], step["adds"], 0.0)
+        return total
+
+
+def _remarks(ranker: StumpRanker) -> list[str]:
+    lift = f", and {ranker.constant:g} on top, so that no score is negative" if ranker.constant else ""
+    return [f"{ranker.terms:,} thresholded features become as many small trees, for features as they are{lift}"]

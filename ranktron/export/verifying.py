@@ -1,0 +1,119 @@
+"""The check before a file is written: it is read back, and has to score as the model does.
+
+In exact arithmetic the scores of the file are the model's but for a constant. In 32-bit floats they may differ by
+rounding, and by no more: with d terms each score by at most (d + 8) 2⁻²³ Σ |terms|. A file beyond that is refused.
+Two documents that are closer than rounding may change places; such pairs are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.export.engine import Engine, Ranker
+from ranktron.model import Model
+from ranktron.rounds import Rounds
+from ranktron.scaling import Global
+from ranktron.types import Floats, Matrix
+
+LISTS, DOCUMENTS = 64, 32
+MOST_LISTS = 1000
+
+
+@dataclass(frozen=True)
+class Check:
+    """How many pairs of a sample were compared, and how many of them the engine's rounding swaps.
+
+    `gap` is the largest difference of the model's scores that a swapped pair had; `error` the largest difference
+    between a score of the engine and of the model, constants aside.
+    """
+
+    sample: str
+    lists: int
+    documents: int
+    pairs: int
+    swapped: int
+    gap: float
+    error: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Lists to check with, and the range of each feature in them."""
+
+    rounds: Rounds
+    low: Floats
+    high: Floats
+    described: str
+    drawn: bool
+
+
+def sample_of(model: Model, data: Rounds | None) -> Sample:
+    """The first lists of the data; without data, lists drawn at random from the range that the scaling knows."""
+    if data is not None:
+        data = data[:MOST_LISTS] if len(data) > MOST_LISTS else data
+        low, high = data.X.min(axis=0).astype(float), data.X.max(axis=0).astype(float)
+        return Sample(data, low, high, f"{len(data):,} lists of the data", False)
+    ones = np.ones(model.n_features)
+    low, high, within = -ones, ones, "between -1 and 1"
+    if isinstance(model.scaler, Global):
+        standard = model.scaler.name == "standard"
+        low = model.scaler.shift - 3.0 * model.scaler.divisor if standard else model.scaler.shift
+        high = model.scaler.shift + (3.0 if standard else 1.0) * model.scaler.divisor
+        within = "within three standard deviations" if standard else "between minimum and maximum"
+    rng = np.random.default_rng(0)
+    X = rng.uniform(low, high, (LISTS * DOCUMENTS, model.n_features))
+    rounds = Rounds.from_arrays(X, np.zeros(len(X)), group=np.full(LISTS, DOCUMENTS))
+    return Sample(rounds, low, high, f"{LISTS} lists drawn at random, features {within}", True)
+
+
+def verify(engine: Engine[Any], file: bytes, ranker: Ranker, model: Model, sample: Sample) -> Check:
+    """Scores the sample with the model and with the file; refuses a file that differs by more than rounding."""
+    rounds = sample.rounds
+    wanted = model.score_rounds(rounds)
+    X = _with_ones(rounds.X, len(ranker.names))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = engine.scores(file, ranker.names, X, rounds.offsets)
+    if not np.isfinite(found).all():
+        raise DataError("the engine's 32-bit floats overflow on these features: scale them (--scale) and train again")
+    unit = 2.0**-23  # the model itself scales features to 32-bit floats
+    bound = (ranker.terms + 8) * unit * ranker.magnitude(X) + 1e-30
+    pairs = swapped = 0
+    gap = error = 0.0
+    for a, b in zip(rounds.offsets, rounds.offsets[1:], strict=False):
+        difference = found[a:b] - wanted[a:b]
+        spread = float(difference.max() - difference.min())
+        if spread > 2.0 * bound[a:b].max():
+            raise DataError(
+                f"the file does not score as the model does (scores differ by {spread:g}): nothing is written; this is "
+                "a defect of Ranktron, please report it"
+            )
+        more, less, largest = _swaps(wanted[a:b], found[a:b], engine.double)
+        pairs, swapped, gap, error = pairs + more, swapped + less, max(gap, largest), max(error, spread)
+    return Check(sample.described, len(rounds), len(X), pairs, swapped, gap, error)
+
+
+def _swaps(wanted: Floats, found: Floats, double: bool) -> tuple[int, int, float]:
+    """How many pairs the model puts in order, how many of them the engine puts in the other, and their largest gap."""
+    ours = wanted.astype(np.float32)  # documents are ordered by scores rounded so
+    theirs = found if double else found.astype(np.float32)
+    pairs = swapped = 0
+    gap = 0.0
+    for i in range(len(ours) - 1):
+        apart, other = ours[i] - ours[i + 1 :], theirs[i] - theirs[i + 1 :]
+        pairs += int(np.count_nonzero(apart))
+        wrong = apart * np.sign(other) < 0.0
+        swapped += int(np.count_nonzero(wrong))
+        gap = max(gap, float(np.abs(apart[wrong]).max(initial=0.0)))
+    return pairs, swapped, gap
+
+
+def _with_ones(X: Matrix, width: int) -> Matrix:
+    """The features, with a column of ones more where the exported ranker has one more."""
+    return X if X.shape[1] == width else np.hstack([X, np.ones((len(X), width - X.shape[1]), np.float32)])

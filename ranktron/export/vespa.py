@@ -1,0 +1,212 @@
+"""Vespa: rank profiles, with the weights as constants or as query inputs.
+
+A profile is a file `schemas/SCHEMA/NAME.profile` of the application package. Weights as constants need a deployment
+for every new model; weights as query inputs (`VespaInputs`) are deployed once, and the parameters that `VespaWeights`
+writes then go into each query, or into a query profile. A model that scales within each list becomes a global phase,
+the only place of any of these engines that sees the whole list.
+
+Features are rank features by their own names (`bm25(title)`) or functions of the application. A name that can be
+neither, such as a column's number, becomes a function that reads the attribute `feature_NAME`: edit it, or name the
+features.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.export.engine import as_json
+from ranktron.export.ranker import LinearRanker
+from ranktron.export.vespa_profile import Profile
+from ranktron.types import Floats, Integers, Matrix
+
+_FEATURE = re.compile(r"[A-Za-z_]\w*(\([^(){}]*\))?(\.\w+)*")
+_NAME = re.compile(r"[A-Za-z_][\w-]*")
+
+
+class Vespa:
+    """A rank profile whose weights are constants."""
+
+    keeps_constant = True
+    scales_lists = True
+    lucene = False
+    double = True
+
+    def why_folded(self, ranker: LinearRanker) -> str:
+        return ""
+
+    def remarks(self, ranker: LinearRanker) -> list[str]:
+        return _remarks(ranker)
+
+    def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
+        parameters = _parameters(ranker)
+        constants = [f"{weight}: {number(value)}" for weight, value in parameters.items()]
+        return _profile(name, ranker, _block("constants", constants), list(parameters))
+
+    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
+        return Profile.of(file.decode()).scores(rank_features(names, X), offsets)
+
+
+class VespaInputs:
+    """A rank profile whose weights come with the query; those of today are the defaults."""
+
+    keeps_constant = True
+    scales_lists = False
+    lucene = False
+    double = True
+
+    def why_folded(self, ranker: LinearRanker) -> str:
+        return "the weights of later models, whose scaling may differ, have to fit into the same profile"
+
+    def remarks(self, ranker: LinearRanker) -> list[str]:
+        return _remarks(ranker)
+
+    def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
+        inputs = {f"query({weight})": value for weight, value in _parameters(ranker).items()}
+        lines = [f"{weight} double: {number(value)}" for weight, value in inputs.items()]
+        return _profile(name, ranker, _block("inputs", lines), list(inputs))
+
+    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
+        return Profile.of(file.decode()).scores(rank_features(names, X), offsets)
+
+
+class VespaWeights:
+    """The parameters of a query to the profile of `VespaInputs`."""
+
+    keeps_constant = True
+    scales_lists = False
+    lucene = False
+    double = True
+
+    def why_folded(self, ranker: LinearRanker) -> str:
+        return "they are for a profile whose weights are query inputs"
+
+    def remarks(self, ranker: LinearRanker) -> list[str]:
+        return []
+
+    def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
+        parameters = {f"input.query({weight})": value for weight, value in _parameters(ranker).items()}
+        return as_json({"ranking.profile": _checked(name), **parameters})
+
+    def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
+        """The scores of a profile whose own weights are 0, to which these parameters are given."""
+        parameters = json.loads(file)
+        given = {key.removeprefix("input."): value for key, value in parameters.items() if key.startswith("input.")}
+        zero = np.zeros(len(names))
+        blank = LinearRanker(names, zero, zero, zero + 1.0, "none", 0.0)
+        profile = VespaInputs().write(blank, parameters["ranking.profile"], None)
+        return Profile.of(profile.decode()).scores(rank_features(names, X), offsets, given)
+
+
+def _remarks(ranker: LinearRanker) -> list[str]:
+    if ranker.scaling != "minmax-query":
+        return remarks_on(ranker.names)
+    rerank = "features are scaled within the hits that the global phase reranks (rerank-count, 100 unless set)"
+    return [f"{rerank}; the other hits keep their first-phase score", *remarks_on(ranker.names)]
+
+
+def remarks_on(names: tuple[str, ...]) -> list[str]:
+    """Says which features are read from attributes, because their names are no rank features."""
+    read = [feature for feature, name in zip(features_of(names), names, strict=True) if feature != name]
+    if not read:
+        return []
+    return [
+        f"{len(read)} of the features have names that are no rank features; they are functions that read attributes "
+        f"({read[0]}, ...): edit these, or give the features their names in Vespa (--features)"
+    ]
+
+
+def _profile(name: str, ranker: LinearRanker, definitions: list[str], weights: list[str]) -> bytes:
+    intercept, *weights = weights
+    numbers = zip(weights, features_of(ranker.names), ranker.shift, ranker.divisor, strict=True)
+    terms = [f"{weight} * {_normalised(ranker.scaling, feature, a, b)}" for weight, feature, a, b in numbers]
+    globally = ranker.scaling == "minmax-query"
+    return profile_text(name, ranker.names, definitions, [intercept, *terms], globally=globally)
+
+
+def profile_text(
+    name: str, names: tuple[str, ...], definitions: list[str], terms: list[str], *, globally: bool
+) -> bytes:
+    """A rank profile whose score is the sum of some terms."""
+    features = features_of(names)
+    sums = [*(f"{term} +" for term in terms[:-1]), terms[-1]]
+    body = [
+        line
+        for feature, given in zip(features, names, strict=True)
+        if feature != given
+        for line in _block(f"function {feature}()", [f"expression: attribute({feature})"])
+    ]
+    body += definitions
+    body += _block("global-phase" if globally else "first-phase", _block("expression", sums))
+    if globally:  # computed where the documents are, and sent with the hits
+        body += _block("match-features", features)
+    return "\n".join([*_block(f"rank-profile {_checked(name)} inherits default", body), ""]).encode()
+
+
+def _normalised(scaling: str, feature: str, shift: float, divisor: float) -> str:
+    if scaling == "none":
+        return feature
+    if scaling == "minmax-query":
+        return f"normalize_linear({feature})"
+    return f"(({feature} - {number(shift, brackets=True)}) / {number(divisor)})"
+
+
+def _parameters(ranker: LinearRanker) -> dict[str, float]:
+    """The constant and the weights, by names that no feature has."""
+    words = ["intercept", *(f"w_{_word(name)}" for name in ranker.names)]
+    values = [ranker.constant, *ranker.weights.tolist()]
+    return dict(zip(_distinct(words, features_of(ranker.names)), values, strict=True))
+
+
+def rank_features(names: tuple[str, ...], X: Matrix) -> dict[str, Floats]:
+    """The rank features of documents, by name."""
+    features = zip(features_of(names), names, strict=True)
+    keys = [feature if feature == name else f"attribute({feature})" for feature, name in features]
+    return {key: X[:, j].astype(float) for j, key in enumerate(keys)}
+
+
+def features_of(names: tuple[str, ...]) -> list[str]:
+    """How the expression calls each feature."""
+    plain = [name if _FEATURE.fullmatch(name) else f"feature_{_word(name)}" for name in names]
+    return _distinct(plain)
+
+
+def _word(name: str) -> str:
+    return re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+
+
+def _distinct(words: list[str], taken: Iterable[str] = ()) -> list[str]:
+    """The same words, with numbers where one would stand for two things."""
+    used, result = set(taken), []
+    for word in words:
+        chosen, number = word, 2
+        while chosen in used or (chosen != word and chosen in words):
+            chosen, number = f"{word}_{number}", number + 1
+        used.add(chosen)
+        result.append(chosen)
+    return result
+
+
+def _block(header: str, lines: Iterable[str]) -> list[str]:
+    return [f"{header} {{", *(f"    {line}" for line in lines), "}"]
+
+
+def number(value: float, *, brackets: bool = False) -> str:
+    """A number with a point, as schema files want it; a negative one in brackets where a sign stands before it.
+
+    >>> number(1e-7), number(-2, brackets=True)
+    ('1.0e-07', '(-2.0)')
+    """
+    mantissa, exponent, power = repr(float(value)).partition("e")
+    text = (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
+    return f"({text})" if brackets and value < 0.0 else text
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise DataError(f"{name!r} cannot name a rank profile: letters, digits, _ and -, not beginning with a digit")
+    return name
