@@ -161,6 +161,10 @@ def play_many(
     # For matrices of this size a second thread costs far more than it brings.
     with threadpool_limits(1, user_api="blas"):
         for round in rounds:
+            if isinstance(round.X, Sparse):
+                raise DataError(
+                    "play_many plays lists of dense features, this one is sparse: play its learners one by one"
+                )
             losses, values = np.empty(len(learners)), np.empty((len(learners), len(metrics)))
             etas = np.array([learner.step(learner.rounds) for learner in learners])
             first = np.array([learner.rounds for learner in learners])

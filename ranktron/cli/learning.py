@@ -11,9 +11,9 @@ from ranktron.cli.show import (
     DATA,
     as_json,
     as_metric,
-    as_recipe,
     counting,
     keep_inputs,
+    map_option,
     metrics_option,
     null_option,
     print_json,
@@ -53,14 +53,7 @@ def _algorithms_help() -> str:
     default=None,
     help="Scaling of the features, kept in the model; auto standardises what leaves [-1, 1].  [default: auto]",
 )
-@click.option(
-    "--map",
-    "recipe",
-    metavar="MAP",
-    default=None,
-    callback=as_recipe,
-    help="Feature map, kept in the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N.",
-)
+@map_option
 @click.option("--valid", type=DATA, help="Held-out data: the best epoch on it is kept.")
 @click.option(
     "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the epoch."
