@@ -84,7 +84,8 @@ def test_query_ids_may_come_in_any_order(Ranker):
     dealt = np.argsort([i - np.flatnonzero(q == QID)[0] for i, q in enumerate(QID)], kind="stable")
     again = Ranker(random_state=0, shuffle=False).fit(X[dealt], Y[dealt], qid=QID[dealt])
     assert learnt(again) == pytest.approx(learnt(ranker))
-    assert again.predict(X[dealt]) == pytest.approx(ranker.predict(X)[dealt])
+    # a kernel's 32-bit products are rounded by their place in the table
+    assert again.predict(X[dealt]) == pytest.approx(ranker.predict(X)[dealt], rel=1e-6, abs=1e-6)
     sizes = Ranker(random_state=0, shuffle=False).fit(X, Y, group=np.diff(LISTS.offsets))
     assert learnt(sizes).tolist() == learnt(ranker).tolist()
 

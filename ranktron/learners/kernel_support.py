@@ -74,10 +74,10 @@ class Support:
         """K(X, support) times the coefficients: one matrix product a list."""
         scores = np.zeros(len(X))
         if self.count:
-            weights = coefficients.astype(self.kernel.dtype)
             for start in range(0, len(X), CHUNK):
                 part = slice(start, start + CHUNK)
-                scores[part] = self.kernel(X[part].astype(self.kernel.dtype, copy=False), self.X) @ weights
+                K = self.kernel(X[part].astype(self.kernel.dtype, copy=False), self.X)
+                scores[part] = K.astype(np.float64, copy=False) @ coefficients
         return scores
 
     def cross(self, X: Matrix, delta: Floats) -> Floats:
