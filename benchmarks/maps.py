@@ -34,7 +34,7 @@ from ranktron.schedule import Course, Schedule
 from ranktron.simulate import WebSearch, _collect
 from ranktron.training import run as run_training
 
-QUERIES = 2_000
+QUERIES = 1_000
 NDCG = metric("ndcg@10")
 FAMILIES = {
     "no map": [None],

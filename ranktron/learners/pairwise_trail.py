@@ -205,7 +205,7 @@ def _sparse_lead(starts: Integers, columns: Columns, values: Values, i: int, j: 
 
 
 @kernel
-def _visit(
+def visit_pairs(
     X: Matrix,
     starts: Integers,
     columns: Columns,
@@ -219,7 +219,7 @@ def _visit(
     floor: int,
     trail: Trail,
 ) -> int:
-    """The features stand in X, or, where that is empty, in sparse rows."""
+    """The kernel of `visit`: the features stand in X, or, where that is empty, in sparse rows."""
     sparse = X.shape[0] == 0
     w, tally = trail.w, trail.tally
     counter = tally[COUNTER]
@@ -283,4 +283,4 @@ def visit(
         starts, columns, values = X.starts, X.columns, X.values
     else:
         matrix = X
-    return _visit(matrix, starts, columns, values, upper, lower, order, eta, misranked, limit, floor, trail)
+    return visit_pairs(matrix, starts, columns, values, upper, lower, order, eta, misranked, limit, floor, trail)
