@@ -320,10 +320,10 @@ def endless():
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 1e6
 
-for warm in play(kernel_perceptron(100, budget=50, removal=sys.argv[2]), endless(), feedback.full):
+for warm in play(kernel_perceptron(100, budget=50, removal=sys.argv[2], update="hinge"), endless(), feedback.full):
     if warm.number == 20:
         break  # machine code is loaded and the work space of one list is there
-learner = kernel_perceptron(100, budget=0, megabytes=float(sys.argv[1]), removal=sys.argv[2])
+learner = kernel_perceptron(100, budget=0, megabytes=float(sys.argv[1]), removal=sys.argv[2], update="hinge")
 stream = play(learner, endless(), feedback.full)
 start = resident()
 marks = []
@@ -341,8 +341,8 @@ print(start, *marks, len(learner.support), learner.support.stored)
 @pytest.mark.parametrize("removal", ["oldest", "random", "smallest", "projection"])
 def test_resident_memory_stays_under_the_budget_on_an_endless_stream(removal):
     """Not counted but measured: what the process holds once the budget is full, and ten budgets later."""
-    megabytes = 4.0
-    command = [sys.executable, "-c", RESIDENT, str(megabytes), removal, "150", "1000"]
+    megabytes = 2.0
+    command = [sys.executable, "-c", RESIDENT, str(megabytes), removal, "100", "600"]
     numbers = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     start, full, later, held, stored = map(float, numbers)
     room = 60 * held * 4 * 2 / 1e6  # kernel values of one list, and a copy of them
