@@ -32,13 +32,26 @@ _HOMES = {
     "load": "ranktron.model",
     "Client": "ranktron.client",
     "ServiceError": "ranktron.client",
+    "Sparse": "ranktron.sparse",
     **{algorithm.estimator: "ranktron.estimators" for algorithm in ALGORITHMS.values()},
     "PredtronClassifier": "ranktron.estimators",
     "PredtronOrdinal": "ranktron.estimators",
     "PredtronMultilabel": "ranktron.estimators",
     "PredtronLabelRanker": "ranktron.estimators",
 }
-_ROOMS = ("feedback", "io", "learners", "metrics", "mistakes", "predtron", "simulate", "steps", "streams", "surrogates")
+_ROOMS = (
+    "feedback",
+    "io",
+    "learners",
+    "maps",
+    "metrics",
+    "mistakes",
+    "predtron",
+    "simulate",
+    "steps",
+    "streams",
+    "surrogates",
+)
 
 __all__ = ["DataError", "MissingExtra", "RanktronError", "__version__", *_HOMES, *_ROOMS]
 

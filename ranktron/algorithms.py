@@ -14,6 +14,12 @@ TRAINING = (
     Parameter("shuffle", True, "whether every pass takes the lists in a new order (never the rows of a list)"),
 )
 
+MAP = Parameter(
+    "map",
+    None,
+    "None, or bins:N, bins-linear:N, rff:N, nystroem:N, products:N: a feature map fitted with the model",
+)
+
 _AVERAGE = Parameter("average", False, "serve the mean of all weights instead of the last ones")
 
 _MARGIN = Parameter("margin", 1.0, "lead in score under which a well-ordered pair still pays", above=0.0)
@@ -49,6 +55,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.slam:slam_perceptron",
             summary="mistake-driven steps on a large-margin bound of what NDCG, NDCG@k or AP lose (Algorithm 2)",
             paper=_SLAM,
+            sparse=True,
             parameters=(
                 Parameter("metric", "ndcg@10", "ndcg, ndcg@k or ap: what is learnt, and what counts as a mistake"),
                 _eta(0.1),
@@ -69,6 +76,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.minimax:minimax_perceptron",
             summary="mistake-driven steps on the worst pair of a list (Algorithm 3); the same ranking for every eta",
             paper=_SLAM,
+            sparse=True,
             parameters=(_eta(1.0), _AVERAGE),
         ),
         Algorithm(
@@ -77,6 +85,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.listnet:online_listnet",
             summary="online gradient descent on ListNet's cross-entropy",
             paper="Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach",
+            sparse=True,
             parameters=(_eta(0.1), _step("sqrt"), _AVERAGE),
         ),
         Algorithm(
@@ -85,6 +94,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.hinge:hinge_perceptron",
             summary="mistake-driven steps along the mean margin violation of all pairs of a list",
             paper="",
+            sparse=True,
             parameters=(
                 _eta(1.0),
                 _MARGIN,
@@ -134,6 +144,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.predtron:predtron_ranker",
             summary="mistake-driven steps towards the right permutation, whatever the loss, its norm and its margin",
             paper="Jain, Natarajan and Tewari, Predtron",
+            sparse=True,
             parameters=(
                 Parameter(
                     "representation",
@@ -177,6 +188,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.learners.pairwise_passes:solve_pairwise",
             summary="one small step for every misranked pair, in passes over the mixed pairs of all lists",
             paper=_COMMITTEE,
+            sparse=True,
             parameters=(
                 Parameter(
                     "output",
@@ -194,6 +206,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.learners.pairwise_passes:solve_committee",
             summary="the hypotheses of the pairwise perceptron that survived longest, weighed on held-out lists",
             paper=_COMMITTEE,
+            sparse=True,
             parameters=(
                 Parameter("size", 30, "members of the committee", above=0),
                 Parameter("combine", "average", "their mean, or their vote on each list", choices=("average", "borda")),
@@ -215,6 +228,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_svm:solve",
             summary="the support vector machine on pairs, solved in the primal to a gradient of zero",
             paper="Joachims, Optimizing Search Engines using Clickthrough Data",
+            sparse=True,
             parameters=(
                 Parameter("C", 1.0, "weight of the mean loss against half the squared length of w", above=0.0),
                 Parameter("loss", "squared", "squared hinge, or plain hinge", choices=("squared", "hinge")),
@@ -266,6 +280,38 @@ ALGORITHMS: dict[str, Algorithm] = {
                 _AVERAGE,
             ),
         ),
+        Algorithm(
+            name="kernel",
+            estimator="KernelPerceptron",
+            builder="ranktron.learners.kernel:kernel_perceptron",
+            summary="the steps of another learner in dual form: a kernel bends the space, a budget bounds what is kept",
+            paper=_SLAM,
+            parameters=(
+                Parameter("kernel", "rbf", "linear, poly, or rbf (Gaussian)", choices=("linear", "poly", "rbf")),
+                Parameter("budget", 2000, "documents remembered at most; 0: all", above=-1),
+                Parameter("metric", "ndcg@10", "what slam and predtron learn, and what counts as a mistake"),
+                Parameter(
+                    "update",
+                    "slam",
+                    "whose steps: slam, minimax, hinge, listnet, pairwise or predtron",
+                    choices=("slam", "minimax", "hinge", "listnet", "pairwise", "predtron"),
+                ),
+                Parameter(
+                    "removal",
+                    "smallest",
+                    "who goes when the budget is full: the oldest, random or smallest; or projection onto those there",
+                    choices=("oldest", "random", "smallest", "projection"),
+                ),
+                _eta(0.1),
+                Parameter("gamma", 0.0, "width of the kernel; 0: one over the number of features", above=-1.0),
+                Parameter("degree", 2, "of poly", above=0),
+                Parameter("constant", 1.0, "of poly", above=-1e-9),
+                _MARGIN,
+                Parameter("fraction", 0.0, "share of the lower documents that slam compares with; 0: their maximum"),
+                Parameter("megabytes", 0.0, "budget in megabytes, beside that in documents; 0: none", above=-1.0),
+                _AVERAGE,
+            ),
+        ),
     ]
 }
 
@@ -277,6 +323,7 @@ FIXED = Algorithm(
     summary="fixed weights: they score, and do not learn",
     paper="",
     parameters=(),
+    sparse=True,
 )
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from ranktron import theory
-from ranktron.algorithms import stored_algorithm
 from ranktron.archive import same
 from ranktron.errors import DataError
 from ranktron.learners import Linear
@@ -24,8 +23,8 @@ from ranktron.loop import play
 from ranktron.metrics import Metric, metric
 from ranktron.model import Model
 from ranktron.rounds import Rounds
-from ranktron.scaling import scale
 from ranktron.schedule import Schedule
+from ranktron.sparse import Sparse
 from ranktron.steps import Constant
 from ranktron.surrogates import SLAM, WorstPair
 from ranktron.types import Floats, Round
@@ -149,14 +148,14 @@ def certify(model: Model, rounds: Rounds, comparator: Floats | None = None) -> C
 
 
 def _replayed(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
-    learner = stored_algorithm(model.kind).learner(model.n_features, model.parameters)
+    learner = model.blank_learner()
     if not isinstance(learner, Linear):
         raise DataError(f"there are certificates for slam, minimax, listnet and hinge models, not for {model.kind}")
     if "epoch" not in model.record:
         raise DataError("no run recorded: certificates are for models that `ranktron train` trained")
-    if rounds.n_features != model.n_features:
-        raise DataError(f"the model was trained on {model.n_features} features, the data has {rounds.n_features}")
-    scaled = scale(rounds, model.scaler)
+    scaled = model.prepare(rounds)
+    if isinstance(scaled.X, Sparse):
+        raise DataError("certificates are computed from dense features: this model learnt from sparse ones")
     measure = getattr(learner.surrogate, "measure", None) or metric("ndcg")
     run = _Run(learner, measure)
     schedule = Schedule(1, model.record["seed"], model.record["shuffle"])

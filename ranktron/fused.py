@@ -13,10 +13,11 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels import descending, kernel, leading, score
 from ranktron.learners.linear import Linear, overflow
-from ranktron.learners.recipe import Recipe, learn_planned, plan_of
+from ranktron.learners.recipe import Recipe, learn_planned, loss_planned, plan_of
 from ranktron.metrics import Metric
 from ranktron.metrics.passes import checked_value
 from ranktron.rounds import Rounds
+from ranktron.sparse import Columns, Sparse, Values, descend_rows, score_rows
 from ranktron.types import Floats, Integers, Matrix, Round
 
 
@@ -51,6 +52,30 @@ def _pass(
             w, lag, sums, gradient[: b - a], direction,
         )  # fmt: skip
         if np.isnan(losses[n]):
+            return n
+    return int(queries.shape[0])
+
+
+@kernel
+def _sparse_pass(
+    starts: Integers, columns: Columns, held: Values, labels: Floats, offsets: Integers, queries: Integers,
+    etas: Floats, first: int, recipe: Floats,
+    w: Floats, lag: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+) -> int:  # fmt: skip
+    """The same with sparse features."""
+    longest = np.max(offsets[1:] - offsets[:-1])
+    items, gradient, direction = np.arange(longest), np.empty(longest), np.zeros(w.shape[0])
+    for n in range(queries.shape[0]):
+        a, b = offsets[queries[n]], offsets[queries[n] + 1]
+        rows, own, g = starts[a : b + 1], labels[a:b], gradient[: b - a]
+        scores = score_rows(rows, columns, held, w)
+        for c in range(choices.shape[0]):
+            values[n, c] = _measure(scores, own, choices[c])
+        loss, t = loss_planned(own, scores, recipe, plan_of(own, recipe), g), first + n + 1.0
+        losses[n] = max(loss, 0.0)
+        if loss < 0.0:
+            continue
+        if not descend_rows(rows, columns, held, items[: b - a], g, loss, etas[n], t, w, lag, sums, direction):
             return n
     return int(queries.shape[0])
 
@@ -92,10 +117,12 @@ def play_pass(
     """
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
     etas = np.array([learner.step(number) for number in range(learner.rounds, learner.rounds + len(queries))])
-    done = _pass(
-        rounds.X, rounds.labels, rounds.offsets, queries, etas, learner.rounds, recipe.numbers,
+    rest = (
+        rounds.labels, rounds.offsets, queries, etas, learner.rounds, recipe.numbers,
         learner.w, learner.lag, learner.sums, numbers_of(metrics), losses, values,
     )  # fmt: skip
+    X = rounds.X
+    done = _sparse_pass(X.starts, X.columns, X.values, *rest) if isinstance(X, Sparse) else _pass(X, *rest)
     learner.rounds += done
     learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
     if done < len(queries):
@@ -134,6 +161,10 @@ def play_many(
     # For matrices of this size a second thread costs far more than it brings.
     with threadpool_limits(1, user_api="blas"):
         for round in rounds:
+            if isinstance(round.X, Sparse):
+                raise DataError(
+                    "play_many plays lists of dense features, this one is sparse: play its learners one by one"
+                )
             losses, values = np.empty(len(learners)), np.empty((len(learners), len(metrics)))
             etas = np.array([learner.step(learner.rounds) for learner in learners])
             first = np.array([learner.rounds for learner in learners])

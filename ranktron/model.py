@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron import archive
-from ranktron.algorithms import FIXED, stored_algorithm
+from ranktron.algorithms import ALGORITHMS, FIXED, stored_algorithm
 from ranktron.errors import DataError
 from ranktron.files import atomically
 from ranktron.kernels import descending
+from ranktron.maps import Additive, FittedMap, map_from_dict, map_rounds, map_to_dict
 from ranktron.rounds import Rounds, take_qid_column
 from ranktron.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
+from ranktron.sparse import Sparse
 from ranktron.types import Floats, Integers, Learner, State
 
 
@@ -79,6 +81,8 @@ class Model:
         How wide the data is, and the number text files give to the first feature.
     feature_names : tuple of str, optional
     scaler : Scaler, optional
+    map : FittedMap, optional
+        What the (scaled) features go through before the learner sees them.
     record : dict
         How it was trained: what a later run needs to go on exactly where this one stopped.
 
@@ -102,12 +106,29 @@ class Model:
     feature_names: tuple[str, ...] | None = None
     scaler: Scaler | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
+    map: FittedMap | None = None
 
     def learner(self) -> Learner:
         """A learner that goes on exactly where this one stopped."""
-        learner = stored_algorithm(self.kind).learner(self.n_features, self.parameters)
+        learner = self.blank_learner()
         learner.restore(self.state)
         return learner
+
+    def blank_learner(self) -> Learner:
+        """A learner of the same kind, on the same mapped features, that has learnt nothing."""
+        width = self.n_features if self.map is None else self.map.n_outputs
+        return stored_algorithm(self.kind).learner(width, self.parameters)
+
+    def prepare(self, rounds: Rounds) -> Rounds:
+        """The rounds as the learner sees them: scaled and mapped."""
+        self._check_width(rounds.n_features)
+        prepared = map_rounds(scale(rounds, self.scaler), self.map)
+        algorithm = stored_algorithm(self.kind)
+        if isinstance(prepared.X, Sparse) and not algorithm.sparse:
+            takers = ", ".join(each.name for each in ALGORITHMS.values() if each.sparse)
+            what = "features are sparse" if self.map is None else f"map {self.map.name} gives sparse features"
+            raise DataError(f"the {what}, and {self.kind} needs dense ones; these take sparse ones: {takers}")
+        return prepared
 
     @cached_property
     def _scorer(self) -> Learner:
@@ -116,6 +137,14 @@ class Model:
     @property
     def coef(self) -> Floats:
         """The weights of a linear model, for scaled features."""
+        if self.map is not None:
+            raise DataError(
+                f"the weights of this model are for the features that its map {self.map.name} makes, not for the "
+                "original ones: they are learner().coef"
+            )
+        return self._weights()
+
+    def _weights(self) -> Floats:
         coef: Floats | None = getattr(self._scorer, "coef", None)
         if coef is None:
             raise DataError(f"a {self.kind} model has no weights: it is not linear")
@@ -136,8 +165,7 @@ class Model:
 
     def score_rounds(self, rounds: Rounds) -> Floats:
         """Scores documents in the order of `rounds.X`."""
-        self._check_width(rounds.n_features)
-        scaled = scale(rounds, self.scaler)
+        scaled = self.prepare(rounds)
         if not _votes(self._scorer):
             return self._scorer.predict(scaled.X)
         return np.concatenate([self._scorer.predict(round.X) for round in scaled])
@@ -152,12 +180,27 @@ class Model:
         return descending(self.score_rounds(self._lists(X, None)))
 
     def explain(self, X: Any) -> Explanation:
-        """What each feature contributes to each score of one list: w_j x_j."""
+        """What each feature contributes to each score of one list: w_j x_j, or f_j(x_j) where a map bends it."""
         rounds = self._lists(X, None)
-        self._check_width(rounds.n_features)
+        scores = self._scorer.predict(self.prepare(rounds).X)
+        return Explanation(descending(scores), scores, self._contributions(rounds), self.names)
+
+    def _contributions(self, rounds: Rounds) -> Floats:
         scaled = scale(rounds, self.scaler).X
-        scores = self._scorer.predict(scaled)
-        return Explanation(descending(scores), scores, scaled * self.coef, self.names)
+        if self.map is None:
+            contributions: Floats = (scaled.dense() if isinstance(scaled, Sparse) else scaled) * self.coef
+            return contributions
+        return self.additive.contributions(scaled, self._weights())
+
+    @property
+    def additive(self) -> Additive:
+        """The map of a model whose scores are sums of one function per feature."""
+        if not isinstance(self.map, Additive):
+            what = "has no feature map" if self.map is None else f"mixes features in its map {self.map.name}"
+            raise DataError(
+                f"this model {what}: only after bins:N and bins-linear:N is a score a sum of one curve per feature"
+            )
+        return self.map
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -170,6 +213,8 @@ class Model:
         """The same ranking without a scaler: a global scaling becomes part of the weights and a constant."""
         if isinstance(self.scaler, PerQuery):
             raise DataError("scaling within each query depends on the list and cannot be folded into the weights")
+        if self.map is not None:
+            raise DataError(f"the map {self.map.name} is not linear and cannot be folded into the weights")
         weights, constant = (self.coef, 0.0) if self.scaler is None else _as_global(self.scaler).fold(self.coef)
         constant += float(getattr(self._scorer, "constant", 0.0))
         return replace(
@@ -188,6 +233,7 @@ class Model:
 
     def to_bytes(self) -> bytes:
         """The model file as bytes; the same state gives the same bytes."""
+        mapped = {} if self.map is None else {"map": map_to_dict(self.map)}
         return archive.pack(
             {
                 "kind": self.kind,
@@ -198,6 +244,7 @@ class Model:
                 "feature_names": None if self.feature_names is None else list(self.feature_names),
                 "scaler": scaler_to_dict(self.scaler),
                 "record": dict(self.record),
+                **mapped,
             }
         )
 
@@ -207,6 +254,7 @@ class Model:
         content = archive.unpack(data, name)
         try:
             content["scaler"] = scaler_from_dict(content["scaler"], content["n_features"])
+            content["map"] = map_from_dict(content.get("map"), content["n_features"])
             names = content["feature_names"]
             content["feature_names"] = None if names is None else tuple(names)
             model = cls(**content)
@@ -223,7 +271,7 @@ class Model:
             file.write(self.to_bytes())
 
     def _lists(self, X: Any, qid: Any) -> Rounds:
-        return Rounds.from_arrays(X, np.zeros(len(X)), qid)
+        return Rounds.from_arrays(X, np.zeros(X.shape[0] if hasattr(X, "shape") else len(X)), qid)
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.io import read
+from ranktron.maps import FeatureMap
 from ranktron.metrics import Evaluation, Metric, evaluate, metric
 from ranktron.rounds import Rounds
 from ranktron.schedule import Schedule
@@ -148,6 +149,7 @@ def cross_validate(
     seeds: int | Sequence[int] = 1,
     shuffle: bool = True,
     scaling: str | None = "auto",
+    map: str | FeatureMap | None = None,
     select: str | Metric = "ndcg@10",
     metrics: Sequence[str | Metric] = ("ndcg@10", "map"),
     watch: Callable[[], None] | None = None,
@@ -183,7 +185,9 @@ def cross_validate(
             schedule = Schedule(epochs, seed, shuffle)
             for point in points:
                 given = {**(parameters or {}), **point}
-                trained = train(name, given, fold.train, schedule, scaling=scaling, valid=fold.valid, select=by)
+                trained = train(
+                    name, given, fold.train, schedule, scaling=scaling, map=map, valid=fold.valid, select=by
+                )
                 if trained.course.interrupted:
                     raise KeyboardInterrupt
                 value = trained.course.kept[str(by)]

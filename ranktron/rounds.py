@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels import first_non_finite
-from ranktron.types import Floats, Integers, Matrix, Round
+from ranktron.sparse import Sparse
+from ranktron.types import Features, Floats, Integers, Round
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,7 @@ class Rounds:
     Parameters
     ----------
     X : float32, C-contiguous, (documents, features)
+        Or the rows of a `Sparse`, where most features are 0.
     labels : float64, (documents,)
     offsets : int64, (queries + 1,)
         Query q owns the rows `offsets[q]` to `offsets[q + 1]`.
@@ -45,7 +47,7 @@ class Rounds:
     [[0.0, 2.0], [1.0]]
     """
 
-    X: Matrix
+    X: Features
     labels: Floats
     offsets: Integers
     qids: npt.NDArray[Any]
@@ -57,9 +59,9 @@ class Rounds:
     def __post_init__(self) -> None:
         n = self.X.shape[0]
         fits = (
-            [a.dtype.name for a in (self.X, self.labels, self.offsets)] == ["float32", "float64", "int64"]
+            (isinstance(self.X, Sparse) or (self.X.dtype == np.float32 and self.X.flags.c_contiguous))
+            and [a.dtype.name for a in (self.labels, self.offsets)] == ["float64", "int64"]
             and self.X.ndim == 2
-            and self.X.flags.c_contiguous
             and self.labels.shape == (n,)
             and self.offsets.shape == (len(self.qids) + 1,)
             and self.offsets[0] == 0
@@ -88,7 +90,7 @@ class Rounds:
 
         Query ids may come in any order and be of any type; queries keep the order in which they first appear and
         documents their order within the query. `group` gives the sizes of consecutive lists instead. Without either
-        all rows are one list.
+        all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse.
         """
         X = _as_features(X)
         labels = _as_labels(y, len(X))
@@ -185,7 +187,7 @@ class Rounds:
         docids = [part.docids for part in parts if part.docids is not None]
         return replace(
             first,
-            X=np.concatenate([part.X for part in parts]),
+            X=_stacked([part.X for part in parts]),
             labels=np.concatenate([part.labels for part in parts]),
             offsets=np.concatenate([[0], *ends]).astype(np.int64),
             qids=qids,
@@ -217,7 +219,18 @@ def feature_names_of(X: Any) -> tuple[str, ...] | None:
     return None if columns is None else tuple(map(str, columns))
 
 
-def _as_features(X: Any) -> Matrix:
+def _stacked(parts: list[Features]) -> Features:
+    if any(isinstance(X, Sparse) for X in parts):
+        return Sparse.concatenate([X if isinstance(X, Sparse) else Sparse.from_matrix(X) for X in parts])
+    return np.concatenate(parts)
+
+
+def _as_features(X: Any) -> Features:
+    if hasattr(X, "tocsr") or isinstance(X, Sparse):
+        sparse = X if isinstance(X, Sparse) else Sparse.from_matrix(X)
+        if sparse.size == 0:
+            raise DataError(f"there is nothing to rank: {len(sparse)} documents with {sparse.width} features")
+        return sparse
     given = np.asarray(X)
     if given.ndim != 2:
         raise DataError(f"features must form a table (documents × features), not {given.ndim} dimensions")
@@ -225,7 +238,7 @@ def _as_features(X: Any) -> Matrix:
         raise DataError(f"there is nothing to rank: {given.shape[0]} documents with {given.shape[1]} features")
     try:
         with np.errstate(over="ignore"):
-            features: Matrix = np.require(given, np.float32, ["C"])
+            features = np.require(given, np.float32, ["C"])
     except (TypeError, ValueError) as error:
         raise DataError(f"features must be numbers: {error}") from None
     bad = first_non_finite(features.reshape(-1))

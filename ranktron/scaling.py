@@ -12,7 +12,8 @@ from ranktron.algorithms import SCALINGS
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
 from ranktron.rounds import Rounds
-from ranktron.types import Floats, Integers, Matrix
+from ranktron.sparse import Sparse
+from ranktron.types import Features, Floats, Integers, Matrix
 
 
 class Scaler(Protocol):
@@ -21,7 +22,7 @@ class Scaler(Protocol):
     @property
     def name(self) -> str: ...
 
-    def __call__(self, X: Matrix, offsets: Integers) -> Matrix: ...
+    def __call__(self, X: Features, offsets: Integers) -> Features: ...
 
 
 @kernel
@@ -63,20 +64,41 @@ def _moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
     return mean, np.sqrt(variance / X.shape[0]), low, high
 
 
+def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
+    """The same of sparse rows, with all their zeros."""
+    own = X.copy()
+    values = own.values.astype(np.float64) if len(own.values) else np.ones(len(own.columns))
+    mean = np.bincount(own.columns, values, X.width) / len(X)
+    second = np.bincount(own.columns, values**2, X.width) / len(X)
+    full = np.bincount(own.columns, minlength=X.width) == len(X)
+    low, high = np.where(full, np.inf, 0.0), np.where(full, -np.inf, 0.0)
+    np.minimum.at(low, own.columns, values)
+    np.maximum.at(high, own.columns, values)
+    return mean, np.sqrt(np.maximum(second - mean**2, 0.0)), low, high
+
+
+def extremes(X: Features) -> tuple[Floats, Floats]:
+    """The smallest and the largest value of each feature."""
+    return _sparse_moments(X)[2:] if isinstance(X, Sparse) else (X.min(axis=0), X.max(axis=0))
+
+
 @dataclass(frozen=True, eq=False)
 class Global:
     """The same shift and divisor for every list: (x − shift) / divisor. It can be folded into linear weights.
 
     `standard` shifts by the mean and divides by the standard deviation; `minmax` maps what was seen to [0, 1].
-    A feature that never varied becomes 0.
+    A feature that never varied becomes 0. Sparse features are not shifted, so that zeros stay zeros: for a linear
+    ranker that changes every score of a list by the same number.
     """
 
     name: str
     shift: Floats
     divisor: Floats
 
-    def __call__(self, X: Matrix, offsets: Integers) -> Matrix:
+    def __call__(self, X: Features, offsets: Integers) -> Features:
         _check_width(X, len(self.shift))
+        if isinstance(X, Sparse):
+            return X.divided(self.divisor)
         scaled = np.empty(X.shape, np.float32)
         _shift_and_divide(X, self.shift, self.divisor, scaled)
         return scaled
@@ -93,8 +115,10 @@ class PerQuery:
     n_features: int
     name: str = "minmax-query"
 
-    def __call__(self, X: Matrix, offsets: Integers) -> Matrix:
+    def __call__(self, X: Features, offsets: Integers) -> Features:
         _check_width(X, self.n_features)
+        if isinstance(X, Sparse):
+            raise DataError("scaling within each query needs dense features, these are sparse: choose standard or none")
         scaled = np.empty(X.shape, np.float32)
         _between_zero_and_one(X, offsets, scaled)
         return scaled
@@ -113,12 +137,13 @@ def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
         return PerQuery(rounds.n_features)
     if name not in ("auto", "standard", "minmax"):
         raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
-    mean, deviation, low, high = _moments(rounds.X)
+    mean, deviation, low, high = _sparse_moments(rounds.X) if isinstance(rounds.X, Sparse) else _moments(rounds.X)
     if name == "auto":
         if low.min() >= -1.0 and high.max() <= 1.0:
             return None
         name = "standard"
     shift, divisor = (mean, deviation) if name == "standard" else (low, high - low)
+    shift = np.zeros_like(shift) if isinstance(rounds.X, Sparse) else shift
     # A constant feature may show a deviation of rounding errors: it is the range that tells.
     return Global(name, shift, np.where(high > low, divisor, 1.0))
 
@@ -151,6 +176,6 @@ def scaler_from_dict(kept: Mapping[str, Any], n_features: int) -> Scaler | None:
     raise DataError(f"the model holds a scaling that this version does not know: {name!r}")
 
 
-def _check_width(X: Matrix, n_features: int) -> None:
+def _check_width(X: Features, n_features: int) -> None:
     if X.shape[1] != n_features:
         raise DataError(f"the scaling was fitted on {n_features} features, the data has {X.shape[1]}")

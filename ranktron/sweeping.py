@@ -17,6 +17,7 @@ from ranktron.metrics import Metric, evaluate
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Schedule
+from ranktron.sparse import Sparse
 from ranktron.types import Learner
 
 Step = Callable[[], None]
@@ -58,6 +59,8 @@ def sweep(
         raise DataError(f"{name} does not learn online: use cv to choose its parameters")
     learners = [algo.learner(rounds.n_features, {**parameters, key: value}) for value in values]
     scaler = fit_scaler(scaling, rounds)
+    if isinstance(rounds.X, Sparse):
+        raise DataError("a sweep plays many learners at once on dense features, and these are sparse: train one by one")
     scaled = scale(rounds, scaler)
     sums = _played(learners, scaled, schedule, metrics, watch)
     held_out = None if valid is None else scale(valid, scaler)

@@ -12,6 +12,7 @@ from ranktron.fused import play_pass, recipe_of
 from ranktron.interrupts import Interrupts
 from ranktron.learners import Linear
 from ranktron.loop import play
+from ranktron.maps import FeatureMap, as_map
 from ranktron.metrics import Metric, evaluate, metric
 from ranktron.model import Model
 from ranktron.rounds import Rounds
@@ -41,6 +42,7 @@ def train(
     schedule: Schedule,
     *,
     scaling: str | None = None,
+    map: str | FeatureMap | None = None,
     start: Model | None = None,
     valid: Rounds | None = None,
     select: Metric | None = None,
@@ -49,6 +51,7 @@ def train(
 ) -> Trained:
     """Trains a model from nothing, or on from `start`: with the same data and seed, as if it had never stopped.
 
+    The scaling is fitted first, then the feature map on what the scaling gives; a model to go on from has its own.
     Online algorithms play the rounds; batch algorithms solve. Either way held-out queries, where given, choose the
     best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `course.interrupted` and loses nothing.
 
@@ -68,10 +71,12 @@ def train(
             feature_names=rounds.feature_names,
             scaler=fit_scaler(scaling, rounds),
         )
+        recipe = as_map(map)
+        start = start if recipe is None else replace(start, map=recipe.fit(scale(rounds, start.scaler)))
     epoch = int(start.record.get("epoch", 0))
     course = Course(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     course.spread = Spread.of(start.record)
-    scaled, held_out = scale(rounds, start.scaler), None if valid is None else scale(valid, start.scaler)
+    scaled, held_out = start.prepare(rounds), None if valid is None else start.prepare(valid)
     if valid is not None:
         check_held_out(valid)
     select = select or metric("ndcg@10")
@@ -79,7 +84,7 @@ def train(
     if solver is not None:
         state = solver(scaled, start.parameters, schedule, course, valid=held_out, select=select, start=start.state)
     else:
-        learner = stored_algorithm(start.kind).learner(start.n_features, start.parameters) if blank else start.learner()
+        learner = start.blank_learner() if blank else start.learner()
         run(learner, scaled, schedule, course, metrics=metrics, valid=held_out, select=select, watch=watch)
         state = learner.state()
     record: dict[str, Any] = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}

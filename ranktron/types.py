@@ -13,6 +13,8 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Features = Any
+"""A row of features for each document: a `Matrix`, or the rows of `sparse.Sparse` where most of them are 0."""
 
 
 class Round(NamedTuple):
@@ -22,7 +24,7 @@ class Round(NamedTuple):
     array([2., 0.])
     """
 
-    X: Matrix
+    X: Features
     labels: Floats
     qid: Any
 

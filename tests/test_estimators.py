@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import ranktron
 from ranktron import DataError, evaluate, load, play
 from ranktron.algorithms import ALGORITHMS
+from ranktron.checks import same
 from ranktron.estimators.base import OnlineRanker
 from ranktron.schedule import Schedule
 from ranktron.simulate import WebSearch
@@ -83,7 +84,8 @@ def test_query_ids_may_come_in_any_order(Ranker):
     dealt = np.argsort([i - np.flatnonzero(q == QID)[0] for i, q in enumerate(QID)], kind="stable")
     again = Ranker(random_state=0, shuffle=False).fit(X[dealt], Y[dealt], qid=QID[dealt])
     assert learnt(again) == pytest.approx(learnt(ranker))
-    assert again.predict(X[dealt]) == pytest.approx(ranker.predict(X)[dealt])
+    # a kernel's 32-bit products are rounded by their place in the table
+    assert again.predict(X[dealt]) == pytest.approx(ranker.predict(X)[dealt], rel=1e-6, abs=1e-6)
     sizes = Ranker(random_state=0, shuffle=False).fit(X, Y, group=np.diff(LISTS.offsets))
     assert learnt(sizes).tolist() == learnt(ranker).tolist()
 
@@ -96,7 +98,7 @@ def test_fit_equals_looping_play(Player, shuffle):
         for _ in play(learner, Schedule(3, 7, shuffle).epoch(LISTS, epoch), learner.hears):
             pass
     assert learner.rounds == ranker.learner_.rounds == 180
-    assert learner.coef.tolist() == learnt(ranker).tolist()
+    assert same(learner.state(), ranker.learner_.state())
 
 
 def test_partial_fit_goes_on(Player):

@@ -18,9 +18,10 @@ from ranktron.learners.pairwise import OUTPUTS, Pairwise, pairwise_perceptron
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.learners.pairwise_passes import ONE_GRADE, REMOVED, Passes, train_outputs
 from ranktron.learners.pairwise_readouts import Average, Committee, Last
-from ranktron.learners.pairwise_trail import blank_trail, visit
+from ranktron.learners.pairwise_trail import blank_trail, visit, visit_pairs
 from ranktron.schedule import Course, Schedule
 from ranktron.simulate import Separable, WebSearch
+from ranktron.sparse import Sparse
 from ranktron.training import train
 
 NOISY = WebSearch(features=6, documents=10).rounds(30)
@@ -312,14 +313,18 @@ def test_the_compiled_pass_equals_its_python():
     order = np.random.default_rng(0).permutation(len(upper))
     steps = np.repeat(pairs.steps(), np.diff(NOISY.offsets))
     found = []
-    for function in (visit, visit.py_func):
+    rows = Sparse.from_matrix(NOISY.X)
+    dense = NOISY.X, rows.starts[:0], rows.columns[:0], rows.values[:0]
+    sparse = NOISY.X[:0], rows.starts, rows.columns, rows.values
+    for function, features in ((visit_pairs, dense), (visit_pairs.py_func, dense), (visit_pairs.py_func, sparse)):
         trail, misranked = blank_trail(6, 4), np.zeros(len(upper), np.int32)
         for _ in range(3):
-            function(NOISY.X, upper, lower, order, steps, misranked, 1.0, 2, trail)
+            function(*features, upper, lower, order, steps, misranked, 1.0, 2, trail)
         found.append((trail, misranked))
-    for one, two in zip(found[0][0], found[1][0], strict=True):
-        assert one == pytest.approx(two, nan_ok=True)
-    assert found[0][1].tolist() == found[1][1].tolist()
+    for other in found[1:]:
+        for one, two in zip(found[0][0], other[0], strict=True):
+            assert one == pytest.approx(two, nan_ok=True)
+        assert found[0][1].tolist() == other[1].tolist()
 
 
 @pytest.mark.parametrize(

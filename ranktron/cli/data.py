@@ -45,12 +45,14 @@ def describe(rounds: Any) -> dict[str, Any]:
     """What `info` says about a data set."""
     import numpy as np
 
+    from ranktron.scaling import extremes
+
     lengths = np.diff(rounds.offsets)
     grades, counts = np.unique(rounds.labels, return_counts=True)
     highest = np.maximum.reduceat(rounds.labels, rounds.offsets[:-1])
     lowest = np.minimum.reduceat(rounds.labels, rounds.offsets[:-1])
     names = rounds.feature_names or [str(j + rounds.first_index) for j in range(rounds.n_features)]
-    low, high = rounds.X.min(axis=0), rounds.X.max(axis=0)
+    low, high = extremes(rounds.X)
     return {
         "queries": len(rounds),
         "documents": len(rounds.labels),

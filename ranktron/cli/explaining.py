@@ -34,7 +34,7 @@ def explain(
     null: str,
     as_json: bool,
 ) -> None:
-    """Show the weights of MODEL, or for one list of DATA what each feature contributed and decided.
+    """Show the weights (or curves) of MODEL, or for one list of DATA what each feature contributed and decided.
 
     Without DATA: the weights, for scaled features and for features as they are, with their spread over the last part of
     training. With DATA and --qid: what adds up to each score, and which features put a document above the next.
@@ -53,6 +53,8 @@ def explain(
         _write(loaded, explained, out, top or 10)
     if explained is not None:
         _show_list(explained, top or 10, features, out, as_json)
+    elif loaded.map is not None:
+        _show_curves(loaded, top, out, as_json)
     else:
         _show_weights(loaded, top, out, as_json)
 
@@ -73,9 +75,13 @@ def _explained(model: Model, data: str, qid: str, null: str) -> ExplainedList:
 def _write(model: Model, explained: ExplainedList | None, out: str, top: int) -> None:
     from ranktron.files import atomically
     from ranktron.report.explanation import page
+    from ranktron.report.shapes import shape_pieces
     from ranktron.report.weights import weights_of
 
-    text = page(model, weights_of(model), explained, top)
+    if model.map is None:
+        text = page(model, weights_of(model), explained, top)
+    else:
+        text = page(model, None, explained, top, shape_pieces(model))
     with atomically(out) as file:
         file.write(text.encode())
 
@@ -129,6 +135,28 @@ def _show_weights(model: Model, top: int | None, out: str | None, as_json: bool)
     if len(rows) < model.n_features:
         click.echo(f"{model.n_features - len(rows)} smaller weights: --top {model.n_features} shows all.")
     click.echo(f"{weights.note[0].upper()}{weights.note[1:]}.")
+    _say(out)
+
+
+def _show_curves(model: Model, top: int | None, out: str | None, as_json: bool) -> None:
+    from ranktron.report.shapes import shapes_of
+
+    shapes = shapes_of(model)
+    if as_json:
+        curves = [
+            {"feature": name, "places": s.places.tolist(), "values": s.values.tolist()} for name, s in shapes[:top]
+        ]
+        facts = {
+            "algorithm": model.kind,
+            "features": model.n_features,
+            "map": None if model.map is None else model.map.name,
+        }
+        print_json({**facts, "curves": curves, "out": out})
+        return
+    rows = [(name, f"{s.values.min():+.4g}", f"{s.values.max():+.4g}") for name, s in shapes[: top or 20]]
+    print_table(f"{model.kind}: {model.n_features} curves", ["feature", "lowest", "highest"], rows)
+    if out is None:
+        click.echo("What each value adds to a score: --out page.html draws it.")
     _say(out)
 
 

@@ -13,6 +13,7 @@ from ranktron.cli.show import (
     as_metric,
     counting,
     keep_inputs,
+    map_option,
     metrics_option,
     null_option,
     print_json,
@@ -52,6 +53,7 @@ def _algorithms_help() -> str:
     default=None,
     help="Scaling of the features, kept in the model; auto standardises what leaves [-1, 1].  [default: auto]",
 )
+@map_option
 @click.option("--valid", type=DATA, help="Held-out data: the best epoch on it is kept.")
 @click.option(
     "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the epoch."
@@ -64,8 +66,8 @@ def _algorithms_help() -> str:
 @as_json
 def train(
     data: str, algo: str | None, settings: tuple[str, ...], epochs: int, seed: int | None, shuffle: bool | None,
-    scale: str | None, valid: str | None, select: Metric, start: str | None, out: str, curve: str | None,
-    metrics: list[Metric], null: str, as_json: bool,
+    scale: str | None, recipe: str | None, valid: str | None, select: Metric, start: str | None, out: str,
+    curve: str | None, metrics: list[Metric], null: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Learn a ranker from DATA, one query at a time, and save it.
 
@@ -80,8 +82,10 @@ def train(
 
     keep_inputs(out, data, valid)
     before = load(start) if start else None
-    if before is not None and (algo or settings or scale):
-        raise click.UsageError("--from goes on with the model's own algorithm, parameters and scaling: leave them out")
+    if before is not None and (algo or settings or scale or recipe):
+        raise click.UsageError(
+            "--from goes on with the model's own algorithm, parameters, scaling and map: leave them out"
+        )
     name = before.kind if before is not None else algo or "hinge"
     parameters = parse_settings(name, settings)
     rounds = read(data, null, before)
@@ -90,7 +94,7 @@ def train(
     with counting(f"training {name}", epochs * len(rounds)) as step, statements():
         trained = train_model(
             name, parameters, rounds, schedule,
-            scaling=scale or "auto", start=before, valid=held_out, select=select, metrics=metrics,
+            scaling=scale or "auto", map=recipe, start=before, valid=held_out, select=select, metrics=metrics,
             watch=None if step is None else lambda _turn: step(),
         )  # fmt: skip
     trained.model.save(out)
@@ -140,6 +144,7 @@ def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any
         "valid": course.kept,
         "epoch": course.epoch,
         "scale": "none" if model.scaler is None else model.scaler.name,
+        "map": None if model.map is None else model.map.name,
         "interrupted": course.interrupted,
         "remarks": course.remarks,
         "model": out,
@@ -154,6 +159,7 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
         ("rounds learnt from", course.mistakes),
         ("scaling", summary["scale"]),
     ]
+    rows += [("map", summary["map"])] if summary["map"] else []
     rows += [(f"{name}, time average", value) for name, value in (summary["online"] or {}).items()]
     if course.valid:
         rows.append(("epoch kept", f"{summary['epoch']}, the best by {select}"))

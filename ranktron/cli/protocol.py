@@ -14,6 +14,7 @@ from ranktron.cli.show import (
     as_json,
     as_metric,
     counting,
+    map_option,
     metrics_option,
     null_option,
     print_json,
@@ -44,6 +45,7 @@ _EPOCHS, _SHUFFLE = TRAINING
     show_default=True,
     help="Scaling of the features; minmax-query for LETOR's raw features.",
 )
+@map_option
 @click.option("--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write the whole report, with values per query, as JSON.")
 @click.option(
@@ -57,8 +59,8 @@ _EPOCHS, _SHUFFLE = TRAINING
 @as_json
 def cv(
     directory: str, algo: str, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int, seeds: int,
-    shuffle: bool, scale: str, select: Metric, out: str | None, against: tuple[str, ...], metrics: list[Metric],
-    null: str, as_json: bool,
+    shuffle: bool, scale: str, recipe: str | None, select: Metric, out: str | None,
+    against: tuple[str, ...], metrics: list[Metric], null: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Cross-validate an algorithm on the folds in DIR (Fold1/train.txt, vali.txt, test.txt and so on).
 
@@ -80,8 +82,8 @@ def cv(
     with counting(f"training {algo}", trainings) as step:
         report = cross_validate(
             algo, folds, parameters,
-            grid=points, epochs=epochs, seeds=seeds, shuffle=shuffle, scaling=scale, select=select, metrics=metrics,
-            watch=step,
+            grid=points, epochs=epochs, seeds=seeds, shuffle=shuffle, scaling=scale, map=recipe, select=select,
+            metrics=metrics, watch=step,
         )  # fmt: skip
     content = _content(report, seeds)
     if out:

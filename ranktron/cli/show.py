@@ -49,6 +49,27 @@ def as_metric(_context: click.Context, _option: click.Parameter, text: str) -> M
         raise click.BadParameter(str(error)) from None
 
 
+def _as_recipe(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    """The text of a feature map; one that does not exist is a fault of the command line."""
+    if text is not None:
+        from ranktron.maps import as_map
+
+        try:
+            as_map(text)
+        except DataError as error:
+            raise click.BadParameter(str(error)) from None
+    return text
+
+
+map_option = click.option(
+    "--map",
+    "recipe",
+    metavar="MAP",
+    default=None,
+    callback=_as_recipe,
+    help="Feature map, kept in the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N.",
+)
+
 null_option = click.option(
     "--null",
     type=click.Choice(["error", "zero", "min", "mean"]),

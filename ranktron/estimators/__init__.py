@@ -6,7 +6,14 @@ named `qid` in a data frame) and answers in input order. The parameters and defa
 
 from ranktron.estimators.batch import CommitteePerceptron, PairwisePerceptron, RankBoost, RankSVM
 from ranktron.estimators.margin import RankMM
-from ranktron.estimators.online import HingePerceptron, MinimaxPerceptron, OnlineListNet, SLAMPerceptron, TopKRanker
+from ranktron.estimators.online import (
+    HingePerceptron,
+    KernelPerceptron,
+    MinimaxPerceptron,
+    OnlineListNet,
+    SLAMPerceptron,
+    TopKRanker,
+)
 from ranktron.estimators.predtron import (
     PredtronClassifier,
     PredtronLabelRanker,
@@ -18,6 +25,7 @@ from ranktron.estimators.predtron import (
 __all__ = [
     "CommitteePerceptron",
     "HingePerceptron",
+    "KernelPerceptron",
     "MinimaxPerceptron",
     "OnlineListNet",
     "PairwisePerceptron",

@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ranktron.algorithms import ALGORITHMS, TRAINING
+from ranktron.algorithms import ALGORITHMS, MAP, TRAINING
 from ranktron.errors import DataError
 from ranktron.loop import play
+from ranktron.maps import as_map
 from ranktron.metrics import evaluate, metric
 from ranktron.model import Model
 from ranktron.parameters import Algorithm, Parameter
@@ -28,6 +29,7 @@ from ranktron.types import Floats, Integers, Learner
 _COMMON = (
     *TRAINING,
     Parameter("scale", None, 'None, or "standard", "minmax", "minmax-query": scaling fitted with the model'),
+    MAP,
     Parameter("random_state", None, "seed of the shuffling"),
 )
 
@@ -80,6 +82,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = self._algorithm.sparse
         tags.target_tags.positive_only = True
         return tags
 
@@ -106,6 +109,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             rounds,
             self._schedule(),
             scaling=self.scale,
+            map=self.map,
             valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
         )
         if trained.course.interrupted:
@@ -118,13 +122,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Scores of the documents, in input order."""
         check_is_fitted(self)
         X, own_qid = take_qid_column(X)
-        X = validate_data(self, X, reset=False, dtype="numeric")
+        X = validate_data(self, X, reset=False, dtype="numeric", accept_sparse="csr")
         return self.model_.predict(X, own_qid if qid is None else qid)
 
     def rank(self, X: Any) -> Integers:
         """The order of one list, best first."""
         check_is_fitted(self)
-        return self.model_.rank(validate_data(self, take_qid_column(X)[0], reset=False, dtype="numeric"))
+        X = validate_data(self, take_qid_column(X)[0], reset=False, dtype="numeric", accept_sparse="csr")
+        return self.model_.rank(X)
 
     def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
         """Mean NDCG@10 over the queries; a query weighs as much as its documents do on average."""
@@ -159,7 +164,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _adopt(self, model: Model, *, with_queries: bool) -> None:
         self._model = model
-        self.learner_ = model.learner() if model.state else self.make_learner(model.n_features)
+        self.learner_ = model.learner() if model.state else model.blank_learner()
         self.with_queries_ = with_queries
 
     def _schedule(self) -> Schedule:
@@ -170,7 +175,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _rounds(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> Rounds:
         X, own_qid = take_qid_column(X)
-        X, y = validate_data(self, X, y, reset=reset, dtype="numeric", y_numeric=True)
+        X, y = validate_data(self, X, y, reset=reset, dtype="numeric", y_numeric=True, accept_sparse="csr")
         qid = own_qid if qid is None and group is None else qid
         return Rounds.from_arrays(X, y, qid, group, feature_names=getattr(self, "feature_names_in_", None))
 
@@ -202,15 +207,18 @@ class OnlineRanker(Ranker):
     __metadata_request__partial_fit: ClassVar = {"qid": True}
 
     def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None) -> Self:
-        """Plays these lists once, in order, after all that came before. The first call fits the scaling."""
+        """Plays these lists once, in order, after all that came before. The first call fits scaling and map."""
         blank = not hasattr(self, "learner_")
         rounds = self._rounds(X, y, qid, group, reset=blank)
         if blank:
             parameters = self._algorithm.complete(self._own_parameters())
-            scaler, names = fit_scaler(self.scale, rounds), rounds.feature_names
-            model = Model(self._algorithm.name, parameters, {}, rounds.n_features, feature_names=names, scaler=scaler)
+            scaler, names, recipe = fit_scaler(self.scale, rounds), rounds.feature_names, as_map(self.map)
+            fitted = None if recipe is None else recipe.fit(scale(rounds, scaler))
+            model = Model(
+                self._algorithm.name, parameters, {}, rounds.n_features, feature_names=names, scaler=scaler, map=fitted
+            )
             self._adopt(model, with_queries=len(rounds) > 1)
-        for _ in play(self.learner_, scale(rounds, self._model.scaler), self.learner_.hears):
+        for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.hears):
             pass
         return self
 

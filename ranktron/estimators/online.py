@@ -87,3 +87,21 @@ class TopKRanker(OnlineRanker):
     >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.95
     True
     """
+
+
+@from_table("kernel")
+class KernelPerceptron(OnlineRanker):
+    """A mistake-driven learner in dual form: it remembers documents, and a kernel bends what it learns from them.
+
+    Scale the features (`scale="standard"`). Not linear: there are no weights `coef_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktron.simulate import Separable
+    >>> lists = Separable().rounds(100)
+    >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
+    >>> ranker = KernelPerceptron(kernel="rbf", n_epochs=3, random_state=0).fit(lists.X, lists.labels, qid=qid)
+    >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.95
+    True
+    """

@@ -13,7 +13,8 @@ from ranktron.errors import DataError
 from ranktron.io.nulls import fill_nulls
 from ranktron.kernels import kernel
 from ranktron.rounds import Rounds, group_by
-from ranktron.types import Floats, Integers, Matrix
+from ranktron.sparse import Sparse
+from ranktron.types import Features, Floats, Integers, Matrix
 
 
 @kernel
@@ -50,11 +51,14 @@ def _memory() -> float:
         return float("inf")
 
 
-def assemble(X: Matrix, labels: Floats, ids: npt.NDArray[Any], docids: npt.NDArray[Any] | None, null: str) -> Rounds:
+def assemble(X: Features, labels: Floats, ids: npt.NDArray[Any], docids: npt.NDArray[Any] | None, null: str) -> Rounds:
     """Puts each query's rows together and fills in what was NULL; X is changed in place and not copied."""
     qids, offsets, rows = group_by(ids)
     if rows is not None:
-        rearrange(X, rows)
+        if isinstance(X, Sparse):
+            X = X[rows]
+        else:
+            rearrange(X, rows)
         labels = labels[rows]
         docids = None if docids is None else docids[rows]
     if null in ("min", "mean"):

@@ -18,8 +18,10 @@ from ranktron.io.assembling import assemble
 from ranktron.io.nulls import placeholder
 from ranktron.io.opening import mapped
 from ranktron.io.problems import Look, Problem, explain
+from ranktron.io.sparse_text import SparseTable, is_rare, parse_sparse
 from ranktron.io.text import Piece, Table, Text, parse
 from ranktron.rounds import Rounds
+from ranktron.sparse import Sparse
 from ranktron.types import Integers
 
 CHUNK = 1 << 22
@@ -27,12 +29,24 @@ SAMPLE = 1 << 20
 
 
 def read_text(
-    paths: Sequence[Path], *, null: str = "error", n_features: int | None = None, first_index: int | None = None
+    paths: Sequence[Path],
+    *,
+    null: str = "error",
+    n_features: int | None = None,
+    first_index: int | None = None,
+    sparse: bool | None = None,
 ) -> Rounds:
     """Reads LETOR text files as one set of rounds; a query must stand in one file."""
     texts = [Text(str(path), mapped(path)) for path in paths]
+    declared = frame_of(n_features, first_index)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        filled = _parsed(texts, pool, placeholder(null), frame_of(n_features, first_index))
+        if sparse is None:
+            guess = declared.completed(*_extent([next(texts[0].pieces(SAMPLE))], pool))
+            sparse = is_rare(texts[0], SAMPLE, guess.width or 0)
+        if sparse and null in ("min", "mean"):
+            raise DataError(f"null={null!r} needs every value of a list, and these features are sparse: use 'zero'")
+        parse_all = _parsed_sparse if sparse else _parsed
+        filled = parse_all(texts, pool, placeholder(null), declared)
     return _grouped(texts, filled, null)
 
 
@@ -60,7 +74,7 @@ def frame_of(n_features: int | None, first_index: int | None) -> Frame:
 class Filled(NamedTuple):
     """All lines parsed: the table, where the rows of each text end in it, and the first index."""
 
-    table: Table
+    table: Table | SparseTable
     bounds: list[int]
     first: int
 
@@ -88,6 +102,24 @@ def _parsed(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared
     if isinstance(filled, Refused):
         raise explain(filled.text.name, filled.text.data, filled.problem, filled.look)
     return filled
+
+
+def _parsed_sparse(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared: Frame) -> Filled:
+    """Parses all texts into sparse rows. The whole is looked through first, for how wide it is."""
+    pieces = [(part, piece) for part, text in enumerate(texts) for piece in text.pieces(CHUNK)]
+    frame = declared.completed(*_extent([piece for _, piece in pieces], pool)) if None in declared else declared
+    looks = [look_of(text, frame, filler) for text in texts]
+    tables = list(pool.map(lambda job: parse_sparse(texts[job[0]], job[1], looks[job[0]]), pieces))
+    bounds, n = [0] * len(texts), 0
+    for (part, _), table in zip(pieces, tables, strict=True):
+        n += len(table.labels)
+        bounds[part] = n
+    whole = SparseTable(
+        Sparse.concatenate([table.X for table in tables]),
+        np.concatenate([table.labels for table in tables]),
+        np.concatenate([table.spans for table in tables]),
+    )
+    return Filled(whole, bounds, looks[0].first)
 
 
 def _extent(pieces: list[Piece], pool: ThreadPoolExecutor) -> tuple[int, int]:

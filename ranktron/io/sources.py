@@ -20,6 +20,7 @@ from ranktron.io.streaming import Run, joined, text_runs
 from ranktron.io.writing import write_text
 from ranktron.kernels import first_non_finite
 from ranktron.rounds import Rounds
+from ranktron.sparse import Sparse
 from ranktron.types import Round
 
 TEXT = ("text", "gzip", "zstd")
@@ -32,7 +33,14 @@ WRITERS = {
 }
 
 
-def read(paths: Paths, *, null: str = "error", n_features: int | None = None, first_index: int | None = None) -> Rounds:
+def read(
+    paths: Paths,
+    *,
+    null: str = "error",
+    n_features: int | None = None,
+    first_index: int | None = None,
+    sparse: bool | None = None,
+) -> Rounds:
     """Reads lists of documents from LETOR text, Parquet or a store, whichever the files hold.
 
     Parameters
@@ -46,6 +54,9 @@ def read(paths: Paths, *, null: str = "error", n_features: int | None = None, fi
         A feature beyond it is an error, features that no line mentions are 0. Otherwise the largest index decides.
     first_index : 0 or 1, optional
         The number of the first feature. Otherwise 1, unless an index 0 occurs.
+    sparse : bool, optional
+        Whether text is held as `Sparse` rows. Otherwise where it has 1,000 features or more, of which a line names a
+        twentieth at most.
 
     Examples
     --------
@@ -61,7 +72,9 @@ def read(paths: Paths, *, null: str = "error", n_features: int | None = None, fi
     frame_of(n_features, first_index)
     placeholder(null)
     if all(kind_of(file) in TEXT for file in files):
-        return read_text(files, null=null, n_features=n_features, first_index=first_index)
+        return read_text(files, null=null, n_features=n_features, first_index=first_index, sparse=sparse)
+    if sparse:
+        raise DataError("only text is read as sparse features: convert the data to text first")
     each = [_read_one(file, null, n_features, first_index) for file in files]
     return each[0] if len(each) == 1 else Rounds.concat(each)
 
@@ -126,6 +139,9 @@ def write(rounds: Rounds, path: str | os.PathLike[str]) -> None:
         raise DataError(f"{path}: cannot tell the format; end the name in {', '.join(WRITERS)}, or .txt.gz or .txt.zst")
     if rounds.X.size == 0:
         raise DataError(f"{path}: there is nothing to write: no document or no feature")
-    if first_non_finite(rounds.X.reshape(-1)) >= 0 or first_non_finite(rounds.labels) >= 0 or np.any(rounds.labels < 0):
+    if isinstance(rounds.X, Sparse) and writer is not write_text:
+        raise DataError(f"{path}: sparse features can only be written as text: end the name in .txt")
+    numbers = rounds.X.values if isinstance(rounds.X, Sparse) else rounds.X.reshape(-1)
+    if first_non_finite(numbers) >= 0 or first_non_finite(rounds.labels) >= 0 or np.any(rounds.labels < 0):
         raise DataError("features and labels must be finite and labels >= 0; build the rounds with Rounds.from_arrays")
     writer(rounds, path)

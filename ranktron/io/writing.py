@@ -10,6 +10,7 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.io.opening import compressing
 from ranktron.rounds import Rounds
+from ranktron.sparse import Sparse
 
 ROWS = 4096
 MOST_WORDS = 1_000_000
@@ -26,7 +27,10 @@ class Digits(dict[int, str]):
 
 
 def write_text(rounds: Rounds, path: Path) -> None:
-    """Writes one line per document, with every feature, so that the number of features is kept."""
+    """Writes one line per document, with every feature, so that the number of features is kept; sparse ones as held."""
+    if isinstance(rounds.X, Sparse):
+        _write_sparse(rounds, rounds.X, path)
+        return
     form = " ".join(f"{j + rounds.first_index}:%s" for j in range(rounds.n_features))
     qids = [_word(qid, path) for qid in rounds.qids.tolist()]
     owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
@@ -41,6 +45,25 @@ def write_text(rounds: Rounds, path: Path) -> None:
                 for i, (label, row) in enumerate(zip(labels, rows, strict=True), start=a)
             ]
             file.write(("\n".join(lines) + "\n").encode())
+
+
+def _write_sparse(rounds: Rounds, X: Sparse, path: Path) -> None:
+    """Only the first line names the last feature where nothing else does, so that the number of features is kept."""
+    qids = [_word(qid, path) for qid in rounds.qids.tolist()]
+    owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
+    ends, digits, starts = _endings(rounds, path), Digits(), X.starts.tolist()
+    with compressing(path) as file:
+        for i, label in enumerate(rounds.labels.tolist()):
+            entries = slice(starts[i], starts[i + 1])
+            columns = X.columns[entries].tolist()
+            held = X.values[entries] if len(X.values) else np.ones(len(columns), np.float32)
+            words = [
+                f" {j + rounds.first_index}:{digits[bits]}"
+                for j, bits in zip(columns, held.view(np.int32).tolist(), strict=True)
+            ]
+            if i == 0 and X.width - 1 not in columns:
+                words.append(f" {X.width - 1 + rounds.first_index}:0")
+            file.write(f"{_label(label)} qid:{qids[owners[i]]}{''.join(words)}{ends[i]}\n".encode())
 
 
 def _label(label: float) -> str:

@@ -6,9 +6,10 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels import descending, score
+from ranktron.kernels import descending
 from ranktron.learners.linear import as_weights
-from ranktron.types import Feedback, Floats, Matrix, Ranking, State
+from ranktron.sparse import linear_scores
+from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 
 @dataclass(eq=False)
@@ -29,17 +30,17 @@ class Fixed:
     def __post_init__(self) -> None:
         self.coef = np.zeros(self.n_features)
 
-    def scores(self, X: Matrix) -> Floats:
-        return score(X, self.coef) + self.constant
+    def scores(self, X: Features) -> Floats:
+        return linear_scores(X, self.coef) + self.constant
 
     predict = scores
     hears = staticmethod(feedbacks.full)
 
-    def rank(self, X: Matrix, number: int) -> Ranking:
+    def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
         return Ranking(descending(scores), scores, number)
 
-    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         raise DataError("this model is fixed: it was solved or folded, and cannot go on learning")
 
     def state(self) -> State:

@@ -6,9 +6,10 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels import descend, is_full, observed, score, shown
+from ranktron.kernels import is_full, observed, shown
 from ranktron.learners.recipe import learn_full, recipe
-from ranktron.types import Feedback, Floats, Matrix, Mistake, Ranking, State, Step, Surrogate
+from ranktron.sparse import Sparse, linear_scores, linear_step
+from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
 
 @dataclass(eq=False)
@@ -59,21 +60,21 @@ class Linear:
 
     hears = staticmethod(feedbacks.full)
 
-    def scores(self, X: Matrix) -> Floats:
-        return score(X, self.w)
+    def scores(self, X: Features) -> Floats:
+        return linear_scores(X, self.w)
 
-    def predict(self, X: Matrix) -> Floats:
-        return score(X, self.coef)
+    def predict(self, X: Features) -> Floats:
+        return linear_scores(X, self.coef)
 
-    def rank(self, X: Matrix, number: int) -> Ranking:
+    def rank(self, X: Features, number: int) -> Ranking:
         if X.shape[1] != self.n_features:
             raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
-        order, scores = shown(X, self.w)
+        order, scores = X.shown(self.w) if isinstance(X, Sparse) else shown(X, self.w)
         return Ranking(order, scores, number)
 
-    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the surrogate's loss (0 where nothing was wrong)."""
-        if self.recipe is not None:
+        if self.recipe is not None and not isinstance(X, Sparse):
             eta, t = self.step(ranking.number), self.rounds + 1.0
             loss: float = learn_full(
                 X, ranking.scores, feedback.items, feedback.labels, self.recipe.numbers, eta, t,
@@ -85,7 +86,7 @@ class Linear:
                 return loss
         return self._learn_step_by_step(X, ranking, feedback)
 
-    def _learn_step_by_step(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+    def _learn_step_by_step(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """What `learn` does for every surrogate, on part of a list too; it says why a round has to be refused."""
         scores = heard_scores(X, ranking, feedback)
         if self.mistake is not None and not self.mistake(scores, feedback.labels):
@@ -94,7 +95,7 @@ class Linear:
         loss, gradient = self.surrogate(scores, feedback.labels)
         eta = self.step(ranking.number)
         t = self.rounds + 1.0
-        if not descend(X, feedback.items, gradient, loss, eta, t, self.w, self.lag, self.sums, self._direction):
+        if not linear_step(X, feedback.items, gradient, loss, eta, t, self.w, self.lag, self.sums, self._direction):
             raise DataError(overflow(ranking.number))
         self.rounds += 1
         self.mistakes += loss > 0.0
@@ -124,7 +125,7 @@ def overflow(number: int) -> str:
     return f"numbers overflow in round {number}: choose a smaller step, scale the features, or use smaller labels"
 
 
-def heard_scores(X: Matrix, ranking: Ranking, feedback: Feedback) -> Floats:
+def heard_scores(X: Features, ranking: Ranking, feedback: Feedback) -> Floats:
     """The shown scores of the observed documents; feedback that cannot be is refused."""
     if ranking.scores.shape[0] == X.shape[0]:
         if is_full(feedback.items, feedback.labels, X.shape[0]):

@@ -8,12 +8,13 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels import descending, observed, score
+from ranktron.kernels import descending, observed
 from ranktron.learners.linear import why_refused
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.learners.pairwise_readouts import EVERYONE, Average, Ballot, Committee, Last, Readout
 from ranktron.learners.pairwise_trail import HYPOTHESIS, Counts, Trail, blank_trail, stored_trail, visit
-from ranktron.types import Feedback, Floats, Matrix, Ranking, State
+from ranktron.sparse import linear_scores
+from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 UNBOUNDED: Counts = np.zeros(0, np.int32)
 """Counts no misrankings, so that no pair is ever passed over."""
@@ -99,19 +100,19 @@ class Pairwise:
 
     hears = staticmethod(feedbacks.full)
 
-    def scores(self, X: Matrix) -> Floats:
-        return score(X, self.trail.w)
+    def scores(self, X: Features) -> Floats:
+        return linear_scores(X, self.trail.w)
 
-    def predict(self, X: Matrix) -> Floats:
+    def predict(self, X: Features) -> Floats:
         return self.ballot.scores(X)
 
-    def rank(self, X: Matrix, number: int) -> Ranking:
+    def rank(self, X: Features, number: int) -> Ranking:
         if X.shape[1] != self.n_features:
             raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
         scores = self.scores(X)
         return Ranking(descending(scores), scores, number)
 
-    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Visits the pairs of what was observed and returns the share of them that were misranked."""
         _, bad = observed(ranking.scores, feedback.items, feedback.labels)
         if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.interrupts import Interrupts
-from ranktron.kernels import score
 from ranktron.learners.committee import committee_perceptron
 from ranktron.learners.pairwise import UNBOUNDED, Pairwise, check_bound, pairwise_perceptron
 from ranktron.learners.pairwise_pairs import Documents, Pairs
@@ -23,6 +22,7 @@ from ranktron.learners.pairwise_trail import CHUNK, Counts, Trail, visit
 from ranktron.metrics import Metric, evaluate, metric
 from ranktron.rounds import Rounds
 from ranktron.schedule import Course, Schedule, check_held_out
+from ranktron.sparse import linear_scores
 from ranktron.types import Floats, Integers, State
 
 ONE_GRADE, REMOVED = "queries of one grade", "pairs removed by the alpha-bound"
@@ -145,7 +145,7 @@ class HeldOut:
             trail.value[0] = self._value(trail.w)
 
     def _value(self, w: Floats) -> float:
-        return evaluate(score(self.rounds.X, w), self.rounds, [self.weigh]).means[str(self.weigh)]
+        return evaluate(linear_scores(self.rounds.X, w), self.rounds, [self.weigh]).means[str(self.weigh)]
 
 
 def walk(passes: Passes, outputs: Sequence[Output], course: Course, held_out: HeldOut | None) -> None:

@@ -11,7 +11,8 @@ from ranktron.errors import DataError
 from ranktron.kernels import descending, kernel, score
 from ranktron.learners.pairwise_trail import SUCCESSES, Trail, add_weighted
 from ranktron.rounds import Rounds
-from ranktron.types import Floats, Integers, Matrix
+from ranktron.sparse import Sparse, linear_scores
+from ranktron.types import Features, Floats, Integers, Matrix
 
 EVERYONE = 1 << 62
 """The size of a committee without limit."""
@@ -21,24 +22,35 @@ WEIGHTS = ("metric", "count", "uniform")
 
 
 @kernel
+def _vote(scores: Floats, weight: float, points: Floats) -> None:
+    m = scores.shape[0]
+    order = descending(scores)
+    start = 0
+    for at in range(1, m + 1):
+        if at == m or np.float32(scores[order[at]]) != np.float32(scores[order[start]]):
+            share = weight * (m - 0.5 * (start + at + 1))
+            for i in range(start, at):
+                points[order[i]] += share
+            start = at
+
+
+@kernel
 def borda(X: Matrix, members: Floats, weights: Floats) -> Floats:
     """Lets rankers vote: a document gets a point from each for every document ranked below it, half a point for ties.
 
     >>> borda(np.array([[3.0], [1.0], [1.0]], np.float32), np.array([[1.0], [-1.0]]), np.array([2.0, 1.0]))
     array([4. , 2.5, 2.5])
     """
-    m = X.shape[0]
-    points = np.zeros(m)
+    points = np.zeros(X.shape[0])
     for k in range(members.shape[0]):
-        scores = score(X, members[k])
-        order = descending(scores)
-        start = 0
-        for at in range(1, m + 1):
-            if at == m or np.float32(scores[order[at]]) != np.float32(scores[order[start]]):
-                share = weights[k] * (m - 0.5 * (start + at + 1))
-                for i in range(start, at):
-                    points[order[i]] += share
-                start = at
+        _vote(score(X, members[k]), weights[k], points)
+    return points
+
+
+def _sparse_borda(X: Sparse, members: Floats, weights: Floats) -> Floats:
+    points = np.zeros(len(X))
+    for member, weight in zip(members, weights, strict=True):
+        _vote(X.score(member), weight, points)
     return points
 
 
@@ -53,9 +65,12 @@ class Ballot:
     def votes(self) -> bool:
         return len(self.members) > 1
 
-    def scores(self, X: Matrix) -> Floats:
+    def scores(self, X: Features) -> Floats:
         """The scores of one list."""
-        return borda(X, self.members, self.weights) if self.votes else score(X, self.members[0])
+        if not self.votes:
+            return linear_scores(X, self.members[0])
+        count = _sparse_borda if isinstance(X, Sparse) else borda
+        return count(X, self.members, self.weights)
 
     def of_rounds(self, rounds: Rounds) -> Floats:
         """The scores of many lists, in the order of `rounds.X`."""

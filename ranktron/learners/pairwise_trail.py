@@ -14,7 +14,8 @@ import numpy.typing as npt
 from ranktron.errors import DataError
 from ranktron.kernels import dot_kernel, kernel
 from ranktron.learners.linear import as_weights
-from ranktron.types import Floats, Integers, Matrix, State
+from ranktron.sparse import ONES, Columns, Sparse, Values, add_row, score_rows
+from ranktron.types import Features, Floats, Integers, Matrix, State
 
 Documents = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int32]
@@ -198,8 +199,70 @@ def _settle(trail: Trail, floor: int) -> None:
 
 
 @kernel
-def visit(
+def _sparse_lead(starts: Integers, columns: Columns, values: Values, i: int, j: int, w: Floats) -> float:
+    upper = score_rows(starts[i : i + 2], columns, values, w)[0]
+    return float(upper - score_rows(starts[j : j + 2], columns, values, w)[0])
+
+
+@kernel
+def visit_pairs(
     X: Matrix,
+    starts: Integers,
+    columns: Columns,
+    values: Values,
+    upper: Documents,
+    lower: Documents,
+    order: Integers,
+    eta: Floats,
+    misranked: Counts,
+    limit: float,
+    floor: int,
+    trail: Trail,
+) -> int:
+    """The kernel of `visit`: the features stand in X, or, where that is empty, in sparse rows."""
+    sparse = X.shape[0] == 0
+    w, tally = trail.w, trail.tally
+    counter = tally[COUNTER]
+    to_beat = max(floor - 1, _to_beat(trail))
+    mistakes = 0
+    bounded = misranked.shape[0] > 0
+    for at in range(order.shape[0]):
+        pair = order[at]
+        if bounded and misranked[pair] > limit:
+            continue
+        i, j = upper[pair], lower[pair]
+        lead = _sparse_lead(starts, columns, values, i, j, w) if sparse else _lead(X[i], X[j], w)
+        if lead > 0.0:
+            counter += 1
+            continue
+        mistakes += 1
+        if bounded:
+            misranked[pair] += 1
+        # what `_settle` does, without a call for the many that neither enter nor count
+        if counter > to_beat:
+            tally[COUNTER] = counter
+            _enter(trail)
+            to_beat = max(floor - 1, _to_beat(trail))
+        if counter > 0 and counter >= floor:
+            add_weighted(trail.total, float(counter), w)
+            tally[SUCCESSES] += counter
+        if sparse:
+            add_row(starts, columns, values, i, eta[i], w)
+            add_row(starts, columns, values, j, -eta[i], w)
+        else:
+            _move(w, X[i], X[j], eta[i])
+        tally[HYPOTHESIS] += 1
+        trail.value[0] = np.nan
+        counter = 0
+    tally[COUNTER] = counter
+    return mistakes
+
+
+_NOTHING: tuple[Matrix, Integers, Columns] = np.empty((0, 0), np.float32), np.empty(0, np.int64), np.empty(0, np.int32)
+
+
+def visit(
+    X: Features,
     upper: Documents,
     lower: Documents,
     order: Integers,
@@ -214,33 +277,10 @@ def visit(
     `eta` is the step of each document's list. Where `misranked` has room for the pairs, it counts, and a pair
     misranked more often than `limit` is passed over.
     """
-    w, tally = trail.w, trail.tally
-    counter = tally[COUNTER]
-    to_beat = max(floor - 1, _to_beat(trail))
-    mistakes = 0
-    bounded = misranked.shape[0] > 0
-    for at in range(order.shape[0]):
-        pair = order[at]
-        if bounded and misranked[pair] > limit:
-            continue
-        i, j = upper[pair], lower[pair]
-        if _lead(X[i], X[j], w) > 0.0:
-            counter += 1
-            continue
-        mistakes += 1
-        if bounded:
-            misranked[pair] += 1
-        # what `_settle` does, without a call for the many that neither enter nor count
-        if counter > to_beat:
-            tally[COUNTER] = counter
-            _enter(trail)
-            to_beat = max(floor - 1, _to_beat(trail))
-        if counter > 0 and counter >= floor:
-            add_weighted(trail.total, float(counter), w)
-            tally[SUCCESSES] += counter
-        _move(w, X[i], X[j], eta[i])
-        tally[HYPOTHESIS] += 1
-        trail.value[0] = np.nan
-        counter = 0
-    tally[COUNTER] = counter
-    return mistakes
+    matrix, starts, columns = _NOTHING
+    values = ONES
+    if isinstance(X, Sparse):
+        starts, columns, values = X.starts, X.columns, X.values
+    else:
+        matrix = X
+    return visit_pairs(matrix, starts, columns, values, upper, lower, order, eta, misranked, limit, floor, trail)

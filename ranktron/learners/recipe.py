@@ -74,23 +74,33 @@ def plan_of(labels: Floats, recipe: Floats) -> tuple[Integers, int, Integers, in
 
 
 @kernel
+def loss_planned(
+    labels: Floats, scores: Floats, recipe: Floats,
+    plan: tuple[Integers, int, Integers, int, Integers, Integers, Floats], gradient: Floats,
+) -> float:  # fmt: skip
+    """The loss of a whole list, with its gradient; -1 where there is nothing to learn."""
+    kind, _, _, margin, fraction, driven, rule_k, _ = recipe
+    rule_codes, rule_count, codes, count, candidates, above, v = plan
+    if driven != 0.0 and not misordered_grades(scores, rule_codes, rule_count, int(rule_k)):
+        return -1.0
+    if kind == _SLAM:
+        ideal = ideal_order(scores, codes, candidates, above, v.shape[0])
+        return slam_at(scores, codes, count, ideal, v, margin, fraction, gradient)
+    if kind == _WORST_PAIR:
+        return worst_pair(scores, labels, margin, gradient)
+    return listnet(scores, labels, gradient)
+
+
+@kernel
 def learn_planned(
     X: Matrix, items: Integers, labels: Floats, scores: Floats, recipe: Floats,
     plan: tuple[Integers, int, Integers, int, Integers, Integers, Floats], eta: float, t: float,
     w: Floats, lag: Floats, sums: Floats, gradient: Floats, direction: Floats,
 ) -> float:  # fmt: skip
     """Learns from the labels of a whole list: the loss, or NaN where scores or weights overflow."""
-    kind, _, _, margin, fraction, driven, rule_k, _ = recipe
-    rule_codes, rule_count, codes, count, candidates, above, v = plan
-    if driven != 0.0 and not misordered_grades(scores, rule_codes, rule_count, int(rule_k)):
+    loss = loss_planned(labels, scores, recipe, plan, gradient)
+    if loss < 0.0:
         return 0.0
-    if kind == _SLAM:
-        ideal = ideal_order(scores, codes, candidates, above, v.shape[0])
-        loss = slam_at(scores, codes, count, ideal, v, margin, fraction, gradient)
-    elif kind == _WORST_PAIR:
-        loss = worst_pair(scores, labels, margin, gradient)
-    else:
-        loss = listnet(scores, labels, gradient)
     return loss if descend(X, items, gradient, loss, eta, t, w, lag, sums, direction) else np.nan
 
 

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import dot_kernel, first_non_finite, kernel, score
+from ranktron.kernels import dot_kernel, first_non_finite, kernel
 from ranktron.predtron.links import Euclidean, Link
 from ranktron.predtron.problem import UNIT, Problem
 from ranktron.predtron.variants import Standard, Variant
+from ranktron.sparse import Sparse, linear_scores, pull_back_rows
 from ranktron.steps import Constant
 from ranktron.types import Floats, State, Step
 
@@ -74,6 +75,14 @@ def _vector_step(theta: Floats, g: Floats, X: Floats, eta: float) -> float:
     for j in range(theta.shape[0]):
         moved += abs(theta[j])
     return moved
+
+
+def _sparse_step(theta: Floats, g: Floats, X: Sparse, eta: float) -> float:
+    """The same with sparse features."""
+    direction = np.empty(len(theta))
+    pull_back_rows(X.starts, X.columns, X.values, np.arange(len(X)), g, direction)
+    theta -= eta * direction
+    return float(np.abs(theta).sum())
 
 
 @dataclass(eq=False)
@@ -173,7 +182,8 @@ class Predtron:
 
     def _move(self, X: Any, g: Floats, eta: float, number: int) -> None:
         theta = self.theta.copy()
-        moved = _matrix_step(theta, g, X, eta) if theta.ndim == 2 else _vector_step(theta, g, X, eta)
+        step = _sparse_step if isinstance(X, Sparse) else _matrix_step if theta.ndim == 2 else _vector_step
+        moved = step(theta, g, X, eta)
         W = self.link(theta) if isfinite(moved) else theta
         if first_non_finite(W.ravel()) >= 0:
             raise DataError(
@@ -199,7 +209,7 @@ def _scored(W: Floats, X: Any) -> Floats:
     if X.ndim != 3 - W.ndim or X.shape[-1] != W.shape[-1]:
         what = "an example" if W.ndim == 2 else "a list of documents"
         raise DataError(f"{what} with {W.shape[-1]} features was expected, not an array of shape {X.shape}")
-    return _matrix_scores(W, X) if W.ndim == 2 else score(X, W)
+    return _matrix_scores(W, X) if W.ndim == 2 else linear_scores(X, W)
 
 
 def theoretical_step(problem: Problem, variant: Variant, link: Link, radius: float) -> Constant:

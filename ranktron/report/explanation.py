@@ -30,14 +30,22 @@ class ExplainedList:
     explanation: Explanation
 
 
-def page(model: Model, weights: Weights, explained: ExplainedList | None, top: int, more: Sequence[Piece] = ()) -> str:
-    """The page: the list if there is one, its first `top` documents, then the weights, then what `more` adds."""
+def page(
+    model: Model, weights: Weights | None, explained: ExplainedList | None, top: int, more: Sequence[Piece] = ()
+) -> str:
+    """The page: the list and the weights where there are any, the first `top` documents, then what `more` adds."""
     pieces = [] if explained is None else [(f"Query {explained.qid}", list_piece(explained, top))]
-    pieces += [("Weights", weights_piece(weights)), *more]
-    title = "The weights of a model" if explained is None else f"Why query {explained.qid} is ranked as it is"
+    pieces += [] if weights is None else [("Weights", weights_piece(weights))]
+    pieces += more
+    title = (
+        f"The {'curves' if weights is None else 'weights'} of a model"
+        if explained is None
+        else f"Why query {explained.qid} is ranked as it is"
+    )
     rounds = int(getattr(model.learner(), "rounds", 0))
     scaling = "as they are" if model.scaler is None else f"scaled ({model.scaler.name})"
     facts = [model.kind, f"{model.n_features:,} features, {scaling}"]
+    facts += [] if model.map is None else [model.map.name]
     facts += [f"{rounds:,} rounds"] if rounds else []
     sections = "".join(f"<section><h2>{escape(name)}</h2>\n{html}</section>\n" for name, html in pieces)
     return (

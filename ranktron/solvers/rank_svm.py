@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel, rising, score
+from ranktron.kernels import grades, kernel, rising
 from ranktron.learners.fixed import Fixed
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.metrics import Metric, evaluate
 from ranktron.rounds import Rounds
 from ranktron.schedule import Course, Schedule
 from ranktron.solvers.grade_tree import add, below
-from ranktron.types import Floats, Integers, Matrix, State
+from ranktron.sparse import Sparse, linear_scores, pull_back_rows
+from ranktron.types import Features, Floats, Integers, Matrix, State
 
 SMOOTHINGS = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 """How wide the rounded corner of the plain hinge is, from one solution to the next."""
@@ -108,6 +109,14 @@ def _back(X: Matrix, gradient: Floats) -> Floats:
     return direction
 
 
+def _pulled(X: Features, gradient: Floats) -> Floats:
+    if not isinstance(X, Sparse):
+        return _back(X, gradient)
+    direction = np.empty(X.width)
+    pull_back_rows(X.starts, X.columns, X.values, np.arange(len(X)), gradient, direction)
+    return direction
+
+
 class Solution(NamedTuple):
     """Weights, the objective there, the length of its gradient, and how far the objective may be from its minimum."""
 
@@ -171,23 +180,23 @@ class Objective:
 
     def curvature(self, w: Floats, v: Floats) -> Floats:
         """The Hessian at w applied to v."""
-        scores, u = score(self.rounds.X, w), score(self.rounds.X, np.ascontiguousarray(v))
+        scores, u = linear_scores(self.rounds.X, w), linear_scores(self.rounds.X, np.ascontiguousarray(v))
         total, product = np.zeros(len(u)), np.empty(len(u))
         for margin, factor in self.parts:
             _curvature(scores, self.rounds.labels, self.rounds.offsets, self.weights, margin, u, product)
             total += factor * product
-        return v + _back(self.rounds.X, total)
+        return v + _pulled(self.rounds.X, total)
 
     def _at(self, w: Floats) -> None:
         if self._last[0] is not None and np.array_equal(self._last[0], w):
             return
-        scores = score(self.rounds.X, w)
+        scores = linear_scores(self.rounds.X, w)
         value, total, gradient = 0.5 * float(w @ w), np.zeros(len(scores)), np.empty(len(scores))
         for margin, factor in self.parts:
             loss = _squared_hinge(scores, self.rounds.labels, self.rounds.offsets, self.weights, margin, gradient)
             value += factor * loss
             total += factor * gradient
-        self._last[:] = [w.copy(), value, w + _back(self.rounds.X, total)]
+        self._last[:] = [w.copy(), value, w + _pulled(self.rounds.X, total)]
 
 
 def minimise(
@@ -280,5 +289,5 @@ def solve(
     course.epoch, course.rounds, course.seconds = course.epoch + 1, len(rounds), perf_counter() - began
     course.remarks["queries of one grade"] = int(np.count_nonzero(Objective(rounds).weights == 0.0))
     if valid is not None:
-        course.valid.append(dict(evaluate(score(valid.X, w), valid, [select]).means))
+        course.valid.append(dict(evaluate(linear_scores(valid.X, w), valid, [select]).means))
     return {"coef": w, "constant": 0.0}

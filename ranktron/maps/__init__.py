@@ -1,0 +1,42 @@
+"""Feature maps: curvature for linear learners.
+
+A `FeatureMap` is a recipe, `Bins(32)` for example. `fit` looks once at the lists to learn from and gives a `FittedMap`,
+which turns a row of (scaled) features into the row that the linear learner sees, and which is stored in the model.
+
+| command line | recipe | what a linear learner then is |
+|---|---|---|
+| `bins:32` | `Bins(32)` | a sum of step functions, one per feature |
+| `bins-linear:32` | `LinearBins(32)` | a sum of piecewise linear functions, one per feature |
+| `rff:500` | `RandomFourier(500)` | nearly a Gaussian kernel machine |
+| `nystroem:200` | `Nystroem(200)` | a Gaussian kernel machine on so many landmarks |
+| `products:50` | `Products(50)` | a quadratic function of so many features |
+"""
+
+from ranktron.maps.bins import Bins, FittedBins
+from ranktron.maps.gaussian import FittedFourier, FittedNystroem, Nystroem, RandomFourier
+from ranktron.maps.linear_bins import FittedLinearBins, LinearBins
+from ranktron.maps.naming import MAPS, as_map, map_from_dict, map_to_dict
+from ranktron.maps.products import FittedProducts, Products
+from ranktron.maps.protocols import Additive, FeatureMap, FittedMap, Shape, map_rounds
+
+__all__ = [
+    "MAPS",
+    "Additive",
+    "Bins",
+    "FeatureMap",
+    "FittedBins",
+    "FittedFourier",
+    "FittedLinearBins",
+    "FittedMap",
+    "FittedNystroem",
+    "FittedProducts",
+    "LinearBins",
+    "Nystroem",
+    "Products",
+    "RandomFourier",
+    "Shape",
+    "as_map",
+    "map_from_dict",
+    "map_rounds",
+    "map_to_dict",
+]

@@ -1,0 +1,86 @@
+"""What a feature map is: a recipe that is fitted once, and what it leaves in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.rounds import Rounds
+from ranktron.sparse import Sparse
+from ranktron.types import Features, Floats, Matrix
+
+
+class FittedMap(Protocol):
+    """Turns rows of features into other rows, each for itself. `state` and `from_state` carry it to a file and back."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def n_inputs(self) -> int: ...
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    def __call__(self, X: Matrix, /) -> Features: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    @classmethod
+    def from_state(cls, name: str, state: Mapping[str, Any], /) -> Self: ...
+
+
+class Shape(NamedTuple):
+    """What one feature adds to a score, as a curve: `values[i]` at `places[i]`; steps hold up to the next place."""
+
+    places: Floats
+    values: Floats
+    steps: bool
+
+
+@runtime_checkable
+class Additive(Protocol):
+    """A map after which a linear score is a sum of one function per original feature."""
+
+    def contributions(self, X: Matrix, w: Floats, /) -> Floats: ...
+
+    def shape(self, feature: int, w: Floats, /) -> Shape: ...
+
+
+class FeatureMap(Protocol):
+    """The recipe of a map: a small value that prints, compares and fits."""
+
+    def fit(self, rounds: Rounds, /) -> FittedMap: ...
+
+
+def map_rounds(rounds: Rounds, fitted: FittedMap | None) -> Rounds:
+    """The same rounds with mapped features (the very same object without a map)."""
+    if fitted is None:
+        return rounds
+    return replace(rounds, X=fitted(rounds.X), feature_names=None)
+
+
+def check_input(X: Features, n_inputs: int) -> Matrix:
+    """The features that a map was fitted for; anything else is refused."""
+    if isinstance(X, Sparse):
+        raise DataError("feature maps need dense features, these are sparse: train without a map")
+    if X.shape[1] != n_inputs:
+        raise DataError(f"the map was fitted on {n_inputs} features, the data has {X.shape[1]}")
+    matrix: Matrix = X
+    return matrix
+
+
+def sample_of(rounds: Rounds, most: int) -> Matrix:
+    """At most so many documents, evenly from all lists."""
+    X = check_input(rounds.X, rounds.n_features)
+    return X if len(X) <= most else X[np.linspace(0, len(X) - 1, most).astype(np.int64)]
+
+
+def check_count(count: Any, what: str, least: int) -> None:
+    """Refuses what is not a whole number of at least so many."""
+    if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < least:
+        raise DataError(f"{what} must be a whole number of at least {least}, not {count!r}")

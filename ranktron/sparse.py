@@ -1,0 +1,327 @@
+"""Features most of which are 0: rows as lists of (column, value), and the twins of the kernels that score and learn.
+
+A `Sparse` stands wherever a matrix of features may stand: it has a shape, a length and slices. Each kernel here gives
+the numbers of the kernel of `kernels.py` it is the twin of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+from ranktron.kernels import descend, descending, dot_kernel, first_non_finite, kernel, move, score
+from ranktron.types import Features, Floats, Integers, Matrix
+
+Columns = npt.NDArray[np.int32]
+Values = npt.NDArray[np.float32]
+
+ONES: Values = np.empty(0, np.float32)
+"""The values of rows that hold nothing but ones."""
+
+LARGEST_DENSE = 1 << 30
+"""So many bytes a sparse table may take when it is made dense."""
+
+
+@dot_kernel
+def score_rows(starts: Integers, columns: Columns, values: Values, w: Floats) -> Floats:
+    """Scores sparse rows: the twin of `kernels.score`.
+
+    >>> score_rows(np.array([0, 1, 3]), np.array([1, 0, 1], np.int32), ONES, np.array([1.0, 10.0]))
+    array([10., 11.])
+    """
+    m = starts.shape[0] - 1
+    scores = np.empty(m)
+    # Slices and unsigned places let the loops run without a look at each place.
+    for i in range(m):
+        row = columns[starts[i] : starts[i + 1]]
+        total = 0.0
+        if values.shape[0] == 0:
+            for at in range(row.shape[0]):
+                total += w[np.uint64(row[at])]
+        else:
+            held = values[starts[i] : starts[i + 1]]
+            for at in range(row.shape[0]):
+                total += held[at] * w[np.uint64(row[at])]
+        scores[i] = total
+    return scores
+
+
+@kernel
+def add_row(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> None:
+    """Adds g times a row to the direction."""
+    row = columns[starts[i] : starts[i + 1]]
+    if values.shape[0] == 0:
+        for at in range(row.shape[0]):
+            direction[np.uint64(row[at])] += g
+    else:
+        held = values[starts[i] : starts[i + 1]]
+        for at in range(row.shape[0]):
+            direction[np.uint64(row[at])] += g * held[at]
+
+
+@dot_kernel
+def _squared_length(direction: Floats) -> float:
+    """The squares may be added in any order: with thousands of columns one after the other would take longest."""
+    squared = 0.0
+    for j in range(direction.shape[0]):
+        squared += direction[j] * direction[j]
+    return squared
+
+
+@kernel
+def pull_back_rows(
+    starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, direction: Floats
+) -> float:
+    """Carries a gradient back to the weights and returns the squared length: the twin of `kernels.pull_back`.
+
+    >>> direction = np.empty(2)
+    >>> rows = np.array([0, 1, 3]), np.array([1, 0, 1], np.int32), ONES
+    >>> pull_back_rows(*rows, np.array([1]), np.array([0.5]), direction), direction
+    (0.5, array([0.5, 0.5]))
+    """
+    direction[:] = 0.0
+    for i in range(items.shape[0]):
+        if gradient[i] != 0.0:
+            add_row(starts, columns, values, items[i], gradient[i], direction)
+    return _squared_length(direction)
+
+
+@kernel
+def _add_row_measured(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> float:
+    """Adds a row, and says by how much the squared length of the direction grows."""
+    grown = 0.0
+    for at in range(starts[i], starts[i + 1]):
+        column = np.uint32(columns[at])
+        step = g if values.shape[0] == 0 else g * values[at]
+        before = direction[column]
+        direction[column] = before + step
+        grown += step * (before + direction[column])
+    return grown
+
+
+@kernel
+def _move_row(
+    starts: Integers, columns: Columns, i: int, eta: float, t: float, w: Floats, lag: Floats, direction: Floats
+) -> None:
+    """Steps along the direction where this row has something, and leaves a direction of 0 there."""
+    for at in range(starts[i], starts[i + 1]):
+        column = np.uint32(columns[at])
+        step = eta * direction[column]
+        w[column] -= step
+        lag[column] -= t * step
+        direction[column] = 0.0
+
+
+@kernel
+def descend_rows(
+    starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, loss: float, eta: float,
+    t: float, w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> bool:  # fmt: skip
+    """Takes the step of round t: the twin of `kernels.descend`, but for `direction`: it is 0 before and after.
+
+    Where the list has fewer entries than there are columns, only its own columns are visited.
+    """
+    touched = 0
+    for i in range(items.shape[0]):
+        if gradient[i] != 0.0:
+            touched += starts[items[i] + 1] - starts[items[i]]
+    few = touched < direction.shape[0]
+    squared = 0.0
+    for i in range(items.shape[0]):
+        if gradient[i] != 0.0:
+            if few:
+                squared += _add_row_measured(starts, columns, values, items[i], gradient[i], direction)
+            else:
+                add_row(starts, columns, values, items[i], gradient[i], direction)
+    if not few:
+        squared = _squared_length(direction)
+    if not np.isfinite(loss + eta * squared * eta):
+        direction[:] = 0.0
+        return False
+    if few:
+        for i in range(items.shape[0]):
+            if gradient[i] != 0.0:
+                _move_row(starts, columns, items[i], eta, t, w, lag, direction)
+    else:
+        move(w, lag, direction, eta, t)
+        direction[:] = 0.0
+    sums[0] += loss
+    sums[1] += eta * loss
+    sums[2] += eta * max(squared, 0.0) * eta
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """Rows of features of which only those that are not 0 are held.
+
+    Row i holds `values[starts[i]:starts[i + 1]]` in the columns `columns[starts[i]:starts[i + 1]]`, each column at most
+    once; where `values` is empty, all of them are 1. Slices share the arrays.
+
+    Parameters
+    ----------
+    starts : int64, (rows + 1,)
+    columns : int32
+    values : float32, as long as `columns`, or empty
+    width : int
+        The number of columns.
+
+    Examples
+    --------
+    >>> X = Sparse.from_matrix(np.array([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]], np.float32))
+    >>> X.shape, X.columns.tolist(), X[1:].dense().tolist()
+    ((3, 2), [1, 0], [[1.0, 0.0], [0.0, 0.0]])
+    """
+
+    starts: Integers
+    columns: Columns
+    values: Values
+    width: int
+
+    @classmethod
+    def from_matrix(cls, X: Any) -> Sparse:
+        """The same numbers as a matrix or as one of scipy's sparse ones; a column named twice in a row is added up."""
+        if not hasattr(X, "tocsr"):
+            X = np.asarray(X)
+            rows, columns = np.nonzero(X)
+            starts = np.searchsorted(rows, np.arange(X.shape[0] + 1))
+            return cls(starts.astype(np.int64), columns.astype(np.int32), _as_values(X[rows, columns]), X.shape[1])
+        given = X.tocsr()
+        if not given.has_canonical_format:
+            given = given.copy()
+            given.sum_duplicates()
+        starts, columns = given.indptr.astype(np.int64), given.indices.astype(np.int32)
+        found = cls(starts, columns, _as_values(given.data), int(given.shape[1]))
+        found.check()
+        return found
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.starts) - 1, self.width
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def size(self) -> int:
+        return len(self) * self.width
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Some of the rows: a slice without copying, any other choice copied. `X[:, j]` is column j, written out."""
+        if isinstance(rows, tuple):
+            return self._column(*rows)
+        if isinstance(rows, slice):
+            start, stop, stride = rows.indices(len(self))
+            if stride == 1:
+                return Sparse(self.starts[start : max(start, stop) + 1], self.columns, self.values, self.width)
+        return self._taken(np.arange(len(self))[rows])
+
+    def _taken(self, rows: Integers) -> Sparse:
+        lengths = np.diff(self.starts)[rows]
+        starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        places = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
+        values = self.values if len(self.values) == 0 else self.values[places]
+        return Sparse(starts, self.columns[places], values, self.width)
+
+    def _column(self, rows: Any, column: int) -> Values:
+        entries = slice(int(self.starts[0]), int(self.starts[-1]))
+        found = np.flatnonzero(self.columns[entries] == column) + int(self.starts[0])
+        values = np.zeros(len(self), np.float32)
+        values[np.searchsorted(self.starts, found, side="right") - 1] = self.values[found] if len(self.values) else 1.0
+        chosen: Values = values[rows]
+        return chosen
+
+    def astype(self, _kind: Any) -> Sparse:
+        """Itself: its values have the one type that they can have."""
+        return self
+
+    def copy(self) -> Sparse:
+        """The same rows in arrays of their own."""
+        return self._taken(np.arange(len(self)))
+
+    def check(self) -> None:
+        """Refuses values that are not finite."""
+        bad = first_non_finite(self.values)
+        if bad >= 0:
+            row = int(np.searchsorted(self.starts, bad, side="right")) - 1
+            raise DataError(
+                "features contain NaN, infinity or a number too large for 32 bits, "
+                f"first in row {row}, column {self.columns[bad]}"
+            )
+
+    def dense(self) -> Matrix:
+        """The same numbers as a matrix; refused where it would be too large."""
+        if self.size * 4 > LARGEST_DENSE:
+            raise DataError(
+                f"{len(self)} rows of {self.width} features are too many to write out with all their zeros "
+                f"({self.size * 4 / 1e9:.1f} GB)"
+            )
+        X = np.zeros(self.shape, np.float32)
+        rows = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        entries = slice(self.starts[0], self.starts[-1])
+        X[rows, self.columns[entries]] = self.values[entries] if len(self.values) else 1.0
+        return X
+
+    def divided(self, divisor: Floats) -> Sparse:
+        """Each column divided by a number of its own."""
+        entries = slice(int(self.starts[0]), int(self.starts[-1]))
+        columns = self.columns[entries]
+        values = self.values[entries] if len(self.values) else np.ones(len(columns), np.float32)
+        return Sparse(self.starts - self.starts[0], columns, (values / divisor[columns]).astype(np.float32), self.width)
+
+    def score(self, w: Floats) -> Floats:
+        """X w."""
+        return score_rows(self.starts, self.columns, self.values, w)
+
+    def shown(self, w: Floats) -> tuple[Integers, Floats]:
+        """The order in which a list is shown, and its scores."""
+        scores = score_rows(self.starts, self.columns, self.values, w)
+        return descending(scores), scores
+
+    @staticmethod
+    def concatenate(parts: list[Sparse]) -> Sparse:
+        """Rows below rows, all of the same width."""
+        own = [part.copy() for part in parts]
+        ends = np.cumsum([0, *(len(part.columns) for part in own)])
+        starts = [part.starts[1:] + end for part, end in zip(own, ends, strict=False)]
+        ones = all(len(part.values) == 0 for part in own)
+        values = [part.values if len(part.values) else np.ones(len(part.columns), np.float32) for part in own]
+        return Sparse(
+            np.concatenate([[0], *starts]).astype(np.int64),
+            np.concatenate([part.columns for part in own]),
+            ONES if ones else np.concatenate(values),
+            parts[0].width,
+        )
+
+
+def _as_values(values: npt.NDArray[Any]) -> Values:
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def linear_scores(X: Features, w: Floats) -> Floats:
+    """X w for either kind of features.
+
+    >>> linear_scores(Sparse.from_matrix(np.array([[0.0, 2.0]], np.float32)), np.array([1.0, 3.0]))
+    array([6.])
+    """
+    return X.score(w) if isinstance(X, Sparse) else score(X, w)
+
+
+def linear_step(
+    X: Features, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> bool:  # fmt: skip
+    """`kernels.descend` for either kind of features."""
+    if isinstance(X, Sparse):
+        rows = X.starts, X.columns, X.values
+        return descend_rows(*rows, items, gradient, loss, eta, t, w, lag, sums, direction)
+    return descend(X, items, gradient, loss, eta, t, w, lag, sums, direction)

@@ -1,0 +1,217 @@
+"""Feature maps: what they compute, and that they are fitted once, stored, and the same everywhere."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranktron import DataError, OnlineListNet, Rounds, load
+from ranktron.algorithms import ALGORITHMS
+from ranktron.archive import pack, unpack
+from ranktron.learners import Gaussian
+from ranktron.maps import (
+    MAPS,
+    Additive,
+    Bins,
+    LinearBins,
+    Nystroem,
+    Products,
+    RandomFourier,
+    as_map,
+    map_from_dict,
+    map_rounds,
+    map_to_dict,
+)
+from ranktron.maps.bins import cuts_of
+from ranktron.maps.products import strengths
+from ranktron.metrics import evaluate
+from ranktron.schedule import Schedule
+from ranktron.simulate import WebSearch
+from ranktron.training import train
+
+LISTS = WebSearch(features=5, documents=12).rounds(60)
+RECIPES = [Bins(8), LinearBins(4), RandomFourier(30), Nystroem(10), Products(3)]
+TEXTS = ["bins:8", "bins-linear:4", "rff:30", "nystroem:10", "products:3"]
+
+
+@given(
+    values=st.lists(st.integers(-20, 20), min_size=1, max_size=60), count=st.integers(2, 12), zeros=st.integers(0, 60)
+)
+def test_cuts_divide_evenly_and_frequent_values_stand_alone(values, count, zeros):
+    X = np.array(values + [0] * zeros, np.float32)
+    cuts = cuts_of(X, count)
+    assert len(cuts) <= count - 1
+    assert (np.diff(cuts) > 0).all()
+    assert set(cuts) <= set(X)
+    parts = np.searchsorted(cuts, X, side="right")
+    assert len(np.unique(parts)) == len(cuts) + 1  # no part is empty
+    for part in np.unique(parts):
+        inside = X[parts == part]
+        if len(inside) > 2 * len(X) / count + 1:  # fuller than two: then it holds a single frequent value
+            most = max(np.count_nonzero(inside == v) for v in np.unique(inside))
+            assert len(inside) - most <= 2 * len(X) / count + 1
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 33])
+def test_bins_are_where_searchsorted_says(count):
+    fitted = Bins(count).fit(LISTS)
+    X = np.concatenate([LISTS.X, [[-1e30] * 5, [1e30] * 5]]).astype(np.float32)
+    mapped = fitted(X)
+    assert len(mapped.values) == 0
+    columns = mapped.columns.reshape(X.shape)
+    for j in range(5):
+        edges = fitted.edges[j][np.isfinite(fitted.edges[j])]
+        assert (columns[:, j] == fitted.firsts[j] + np.searchsorted(edges, X[:, j], side="right")).all()
+    assert (np.diff(mapped.starts) == 5).all()
+    assert (mapped.dense().sum(axis=1) == 5).all()
+    filling = mapped.dense()[: len(LISTS.X)].sum(axis=0)
+    assert filling.max() <= 2.0 * len(LISTS.X) / count
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_linear_bins_interpolate(count):
+    fitted = LinearBins(count).fit(LISTS)
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=fitted.n_outputs)
+    X = np.concatenate([LISTS.X, rng.normal(size=(20, 5)) * 100]).astype(np.float32)
+    wanted = np.zeros(len(X))
+    for j in range(5):
+        shape = fitted.shape(j, w)
+        wanted += np.interp(X[:, j], shape.places, shape.values)
+    assert fitted(X).score(w) == pytest.approx(wanted, rel=1e-4, abs=1e-4)
+    assert fitted.contributions(X, w).sum(axis=1) == pytest.approx(wanted, rel=1e-4, abs=1e-4)
+    assert (np.diff(fitted(X).starts) == 10).all()
+    # lines are among the functions: with each knot weighing its place, a value within the range gives itself back
+    identity = np.concatenate([fitted.shape(j, w).places for j in range(5)])
+    assert fitted.contributions(LISTS.X, identity) == pytest.approx(LISTS.X, rel=1e-4, abs=1e-4)
+
+
+def test_features_that_never_vary():
+    X = np.column_stack([np.ones(6), np.arange(6.0)]).astype(np.float32)
+    rounds = Rounds.from_arrays(X, [0, 1, 0, 2, 0, 1])
+    for recipe in RECIPES:
+        fitted = recipe.fit(rounds)
+        mapped = fitted(np.array([[1.0, 2.5], [7.0, -3.0]], np.float32))
+        assert mapped.shape == (2, fitted.n_outputs)
+        assert np.isfinite(mapped.dense() if hasattr(mapped, "dense") else mapped).all()
+
+
+def test_random_waves_come_near_the_gaussian_kernel_and_nystroem_nearer():
+    K = 5 * Gaussian(0.2)(LISTS.X[:50], LISTS.X[:50])  # 5 features: rows are as long as standardised ones
+    waves = RandomFourier(20_000, gamma=0.2).fit(LISTS)(LISTS.X[:50])
+    assert waves @ waves.T == pytest.approx(K, abs=0.15)
+    few = Rounds.from_arrays(LISTS.X[:50], LISTS.labels[:50])
+    Z = Nystroem(50, gamma=0.2).fit(few)(few.X)
+    assert pytest.approx(K, abs=0.01) == Z @ Z.T
+    assert waves.dtype == Z.dtype == np.float32
+
+
+def test_products_are_of_the_strongest_features():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4)).astype(np.float32)
+    labels = (np.abs(X[:, 2]) > 1.0).astype(float) + (X[:, 0] > 0.0)  # 2 matters without any correlation
+    rounds = Rounds.from_arrays(X, labels, group=[20] * 20)
+    assert set(np.argsort(-strengths(rounds))[:2]) == {0, 2}
+    fitted = Products(2).fit(rounds)
+    z = (X[:, [0, 2]] - X[:, [0, 2]].mean(axis=0)) / X[:, [0, 2]].std(axis=0)
+    wanted = np.column_stack([X, z[:, 0] ** 2, z[:, 0] * z[:, 1], z[:, 1] ** 2])
+    assert fitted(X) == pytest.approx(wanted, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize(("recipe", "text"), list(zip(RECIPES, TEXTS, strict=True)), ids=TEXTS)
+def test_texts_stand_for_recipes_and_maps_survive_a_file(recipe, text):
+    assert as_map(text) == recipe
+    fitted = recipe.fit(LISTS)
+    assert fitted.name == text
+    kept = map_from_dict(unpack(pack(map_to_dict(fitted))), 5)
+    assert type(kept) is MAPS[text.partition(":")[0]][1]
+    one, two = fitted(LISTS.X), kept(LISTS.X)
+    assert (one.columns == two.columns).all() if hasattr(one, "columns") else (one == two).all()
+    assert pack(map_to_dict(kept)) == pack(map_to_dict(fitted))
+    with pytest.raises(DataError, match="fitted on 5 features"):
+        kept(LISTS.X[:, :4].copy())
+    with pytest.raises(DataError, match="its map is for 5"):
+        map_from_dict(map_to_dict(fitted), 6)
+
+
+def test_what_is_no_map_is_named():
+    for wrong in ("bins:", "bins:-3", "waves:3", "bins:1", "rff:0", 7, Bins):
+        with pytest.raises(DataError):
+            as_map(wrong)
+    assert as_map(None) is as_map("none") is None
+    with pytest.raises(DataError, match="does not know"):
+        map_from_dict({"name": "waves:3"}, 5)
+    with pytest.raises(DataError, match="dense"):
+        Bins(4).fit(LISTS)(Bins(4).fit(LISTS)(LISTS.X))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("scaling", ["standard", "minmax-query"])
+def test_a_model_with_a_map_goes_on_exactly(text, scaling, tmp_path):
+    through = train("listnet", {}, LISTS, Schedule(4), scaling=scaling, map=text).model
+    half = train("listnet", {}, LISTS, Schedule(2), scaling=scaling, map=text).model
+    half.save(tmp_path / "m")
+    resumed = train("listnet", {}, LISTS, Schedule(2), start=load(tmp_path / "m")).model
+    assert resumed.to_bytes() == through.to_bytes()
+    assert load(tmp_path / "m").to_bytes() == half.to_bytes()
+    qid = np.repeat(LISTS.qids, np.diff(LISTS.offsets))
+    assert load(tmp_path / "m").predict(LISTS.X, qid).tolist() == half.score_rounds(LISTS).tolist()
+    with pytest.raises(DataError, match="map"):
+        _ = half.coef
+    if scaling == "standard":
+        with pytest.raises(DataError, match="cannot be folded"):
+            half.folded()
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_explaining_through_a_map(text):
+    model = train("listnet", {}, LISTS, Schedule(1), scaling="standard", map=text).model
+    if isinstance(model.map, Additive):
+        explanation = model.explain(LISTS[0].X)
+        assert explanation.contributions.shape == LISTS[0].X.shape
+        assert explanation.contributions.sum(axis=1) == pytest.approx(explanation.scores)
+    else:
+        with pytest.raises(DataError, match="mixes features"):
+            model.explain(LISTS[0].X)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_maps_compose_with_every_algorithm(name):
+    """Dense maps with all, bins with those that take sparse features; the others say so."""
+    options = {"k": 2} if name == "topk" else {}
+    for text in ("rff:10", "products:2", "bins:4", "bins-linear:3"):
+        if text.startswith("bins") and not ALGORITHMS[name].sparse:
+            with pytest.raises(DataError, match="these take sparse ones"):
+                train(name, options, LISTS, Schedule(1), map=text)
+        else:
+            model = train(name, options, LISTS, Schedule(1), scaling="standard", map=text).model
+            assert np.isfinite(model.score_rounds(LISTS)).all()
+
+
+def test_estimators_take_names_and_objects():
+    sizes = np.diff(LISTS.offsets)
+    named = OnlineListNet(map="bins:8", random_state=0).fit(LISTS.X, LISTS.labels, group=sizes)
+    given_one = OnlineListNet(map=Bins(8), random_state=0).fit(LISTS.X, LISTS.labels, group=sizes)
+    assert named.predict(LISTS.X).tolist() == given_one.predict(LISTS.X).tolist()
+    streamed = OnlineListNet(map=Bins(8)).partial_fit(LISTS.X, LISTS.labels, group=sizes)
+    once = OnlineListNet(map=Bins(8), n_epochs=1, shuffle=False).fit(LISTS.X, LISTS.labels, group=sizes)
+    assert streamed.predict(LISTS.X).tolist() == once.predict(LISTS.X).tolist()
+    with pytest.raises(DataError, match="no map"):
+        OnlineListNet(map="bents:3").fit(LISTS.X, LISTS.labels, group=sizes)
+
+
+def test_curvature_is_learnt_in_one_pass():
+    source = WebSearch(features=20, documents=40)
+    lists, test = source.rounds(600), source.rounds(200, 600)
+    values = {}
+    for text, eta in ((None, 0.3), ("bins:16", 1.0), ("bins-linear:4", 3.0), ("products:20", 0.3)):
+        model = train("listnet", {"eta": eta}, lists, Schedule(1), scaling="standard", map=text).model
+        values[text] = evaluate(model.score_rounds(test), test, "ndcg@10").means["ndcg@10"]
+    assert min(values[text] for text in values if text) > values[None] + 0.03
+
+
+def test_mapping_keeps_the_rest_of_the_rounds():
+    mapped = map_rounds(LISTS, Bins(4).fit(LISTS))
+    assert mapped.labels is LISTS.labels
+    assert mapped.n_features == Bins(4).fit(LISTS).n_outputs
+    assert map_rounds(LISTS, None) is LISTS
