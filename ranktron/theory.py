@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import kernel
+from ranktron.kernels import grades, kernel
 from ranktron.rounds import Rounds
 from ranktron.surrogates import SLAM
+from ranktron.surrogates.slam import AP, NDCG, slam_plan
 from ranktron.surrogates.worst_pair import closest_pair
 from ranktron.types import Floats, Integers, Matrix
 
@@ -109,6 +110,18 @@ def best_margin(rounds: Rounds, tolerance: float = 1e-3, rows: int = 400) -> Sep
         w = differences.T @ solution / residual
 
 
+@kernel
+def _widest_ratio(labels: Floats, offsets: Integers, k: int) -> float:
+    ratio = 1.0
+    for q in range(offsets.shape[0] - 1):
+        own = labels[offsets[q] : offsets[q + 1]]
+        codes, count = grades(own)
+        _, _, v = slam_plan(own, codes, count, NDCG, k)
+        if v.shape[0]:
+            ratio = max(ratio, v.max() / v.min())
+    return ratio
+
+
 def largest_weight_ratio(rounds: Rounds, surrogate: SLAM) -> float:
     """v_max: the largest ratio of two positive weights within a list; 1 for AP.
 
@@ -118,13 +131,9 @@ def largest_weight_ratio(rounds: Rounds, surrogate: SLAM) -> float:
     >>> largest_weight_ratio(Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 1]), SLAM(metric("ap")))
     1.0
     """
-    ratio = 1.0
-    for round in rounds:
-        v = surrogate.weights(np.zeros(len(round.labels)), round.labels)
-        positive = v[v > 0.0]
-        if len(positive):
-            ratio = max(ratio, float(positive.max() / positive.min()))
-    return ratio
+    if surrogate.code == AP:
+        return 1.0
+    return float(_widest_ratio(rounds.labels, rounds.offsets, surrogate.k))
 
 
 def weight_ratio_limit(grade: float, positions: int) -> float:

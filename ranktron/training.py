@@ -18,7 +18,10 @@ from ranktron.model import Model
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Course, Schedule, check_held_out
+from ranktron.sparse import Sparse
 from ranktron.spread import Spread, next_snapshot
+from ranktron.surrogates import SLAM
+from ranktron.theory import largest_weight_ratio, radius
 from ranktron.types import Learner, State, Turn
 
 Watch = Callable[[Turn], None]
@@ -81,14 +84,16 @@ def train(
         check_held_out(valid)
     select = select or metric("ndcg@10")
     solver = stored_algorithm(start.kind).solver()
+    constants: dict[str, float] = {}
     if solver is not None:
         state = solver(scaled, start.parameters, schedule, course, valid=held_out, select=select, start=start.state)
     else:
         learner = start.blank_learner() if blank else start.learner()
         run(learner, scaled, schedule, course, metrics=metrics, valid=held_out, select=select, watch=watch)
         state = learner.state()
+        constants = _constants(learner, scaled, start.record)
     record: dict[str, Any] = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}
-    record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
+    record |= {"seed": schedule.seed, "shuffle": schedule.shuffle, **constants}
     if course.spread.snapshots:
         record["spread"] = course.spread.record()
     return Trained(replace(start, state=state, record=record), course)
@@ -177,6 +182,15 @@ def _better(best: Best | None, learner: Learner, valid: Rounds, metrics: Sequenc
     if best is None or value > best[0]:
         return value, course.epoch, learner.state(), replace(course.spread)
     return best
+
+
+def _constants(learner: Learner, rounds: Rounds, before: Mapping[str, Any]) -> dict[str, float]:
+    """R_X and v_max of all that a linear learner has learnt from: what bounds of the run are made of."""
+    if not isinstance(learner, Linear) or isinstance(rounds.X, Sparse):
+        return {}
+    s = learner.surrogate
+    v_max = largest_weight_ratio(rounds, s) if isinstance(s, SLAM) else 1.0
+    return {"radius": max(radius(rounds), before.get("radius", 0.0)), "v_max": max(v_max, before.get("v_max", 1.0))}
 
 
 def _resumable(model: Model, rounds: Rounds) -> int:

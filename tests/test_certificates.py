@@ -153,3 +153,15 @@ def test_a_sweep_is_the_single_runs():
         assert row.mistakes == learner.mistakes
     with pytest.raises(DataError, match="does not learn online"):
         sweep("ranksvm", {}, "C", [1.0], EASY, Schedule(), [ndcg])
+
+
+def test_training_records_the_constants_of_the_bounds():
+    lists = Separable(documents=8, features=4).rounds(30)
+    model = train("slam", {"metric": "ndcg"}, lists, Schedule(2)).model
+    ratios = [v[v > 0.0].max() / v[v > 0.0].min() for v in (SLAM("ndcg").weights(r.X[:, 0], r.labels) for r in lists)]
+    assert model.record["v_max"] == pytest.approx(max(ratios))
+    assert model.record["radius"] == pytest.approx(np.linalg.norm(lists.X.astype(float), axis=1).max())
+    certificate = certify(model, lists)
+    assert (certificate.radius, certificate.v_max) == (model.record["radius"], model.record["v_max"])
+    onward = train("", {}, lists[:5], Schedule(1), start=model).model
+    assert onward.record["radius"] == model.record["radius"]
