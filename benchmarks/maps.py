@@ -27,7 +27,8 @@ from ranktron.learners import (
 )
 from ranktron.learners.kernel import update_of
 from ranktron.learners.kernel_functions import Gaussian
-from ranktron.maps import Bins, as_map, map_rounds
+from ranktron.maps import Bins, as_map
+from ranktron.maps.protocols import map_rounds
 from ranktron.protocol import read_folds
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Course, Schedule

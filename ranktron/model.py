@@ -17,7 +17,8 @@ from ranktron.algorithms import ALGORITHMS, FIXED, stored_algorithm
 from ranktron.errors import DataError
 from ranktron.files import atomically
 from ranktron.kernels import descending
-from ranktron.maps import Additive, FittedMap, map_from_dict, map_rounds, map_to_dict
+from ranktron.maps.naming import map_from_dict, map_to_dict
+from ranktron.maps.protocols import Additive, FittedMap, map_rounds
 from ranktron.rounds import Rounds, take_qid_column
 from ranktron.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
 from ranktron.sparse import Sparse

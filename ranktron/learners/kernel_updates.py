@@ -42,7 +42,13 @@ class Update(Protocol):
 
 @dataclass(frozen=True)
 class Descent:
-    """The step of `Linear`: −η_t ∇φ(s_t, R_t), on mistakes only where `mistake` is given."""
+    """The step of `Linear`: −η_t ∇φ(s_t, R_t), on mistakes only where `mistake` is given.
+
+    >>> from ranktron.steps import Constant
+    >>> from ranktron.surrogates import WorstPair
+    >>> Descent(WorstPair(), Constant(0.5)).surrogate
+    WorstPair(margin=1.0)
+    """
 
     surrogate: Surrogate
     step: Step
@@ -109,6 +115,9 @@ class PairSteps:
     α grows by η_q = 1/|S_q| for the better document and shrinks by it for the other. Time counts the pairs that were
     ranked well, so that the mean over time is the average perceptron. Of the outputs of the family there are the last
     and the average one.
+
+    >>> PairSteps(pairs_per_query=100)
+    PairSteps(pairs_per_query=100)
     """
 
     pairs_per_query: int = 0

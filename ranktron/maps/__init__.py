@@ -12,31 +12,11 @@ which turns a row of (scaled) features into the row that the linear learner sees
 | `products:50` | `Products(50)` | a quadratic function of so many features |
 """
 
-from ranktron.maps.bins import Bins, FittedBins
-from ranktron.maps.gaussian import FittedFourier, FittedNystroem, Nystroem, RandomFourier
-from ranktron.maps.linear_bins import FittedLinearBins, LinearBins
-from ranktron.maps.naming import MAPS, as_map, map_from_dict, map_to_dict
-from ranktron.maps.products import FittedProducts, Products
-from ranktron.maps.protocols import Additive, FeatureMap, FittedMap, Shape, map_rounds
+from ranktron.maps.bins import Bins
+from ranktron.maps.gaussian import Nystroem, RandomFourier
+from ranktron.maps.linear_bins import LinearBins
+from ranktron.maps.naming import MAPS, as_map
+from ranktron.maps.products import Products
+from ranktron.maps.protocols import FeatureMap, FittedMap
 
-__all__ = [
-    "MAPS",
-    "Additive",
-    "Bins",
-    "FeatureMap",
-    "FittedBins",
-    "FittedFourier",
-    "FittedLinearBins",
-    "FittedMap",
-    "FittedNystroem",
-    "FittedProducts",
-    "LinearBins",
-    "Nystroem",
-    "Products",
-    "RandomFourier",
-    "Shape",
-    "as_map",
-    "map_from_dict",
-    "map_rounds",
-    "map_to_dict",
-]
+__all__ = ["MAPS", "Bins", "FeatureMap", "FittedMap", "LinearBins", "Nystroem", "Products", "RandomFourier", "as_map"]

@@ -15,7 +15,13 @@ from ranktron.types import Features, Floats, Matrix
 
 
 class FittedMap(Protocol):
-    """Turns rows of features into other rows, each for itself. `state` and `from_state` carry it to a file and back."""
+    """Turns rows of features into other rows, each for itself. `state` and `from_state` carry it to a file and back.
+
+    >>> from ranktron.maps import Products
+    >>> fitted = Products(2).fit(Rounds.from_arrays([[1.0, 2.0], [3.0, 5.0]], [0, 1]))
+    >>> fitted.n_inputs, fitted.n_outputs
+    (2, 5)
+    """
 
     @property
     def name(self) -> str: ...
@@ -52,7 +58,12 @@ class Additive(Protocol):
 
 
 class FeatureMap(Protocol):
-    """The recipe of a map: a small value that prints, compares and fits."""
+    """The recipe of a map: a small value that prints, compares and fits.
+
+    >>> from ranktron.maps import Bins
+    >>> Bins(8), Bins(8) == Bins(8)
+    (Bins(count=8), True)
+    """
 
     def fit(self, rounds: Rounds, /) -> FittedMap: ...
 

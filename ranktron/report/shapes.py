@@ -6,7 +6,7 @@ from html import escape
 
 import numpy as np
 
-from ranktron.maps import Shape
+from ranktron.maps.protocols import Shape
 from ranktron.model import Model
 from ranktron.scaling import Global
 from ranktron.types import Floats
