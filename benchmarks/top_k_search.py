@@ -95,7 +95,7 @@ def draw(found, pictures):
         }
         others[f"{name}: the paper's steps"] = {s: (RADII, [at["paper", (s, r)] for r in RADII]) for s in SURROGATES}
     levels = {panel: found[panel.partition(":")[0]]["full", ()] for panel in others}
-    title = "Every loss: validation NDCG@10 by step size (recommended) and by radius of the ball (paper)"
+    title = "Every loss: validation NDCG@10 (dashed: all labels)"
     panels(Path(pictures) / "topk-search-losses.svg", others, levels, 2, title, "step size η, or radius U", log=True)
 
 
