@@ -42,9 +42,12 @@ def data_dir():
     return Path(folder)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """A headless Chromium that keeps to this machine, or skip. Open pages with `browser.new_page()`."""
+    """A headless Chromium that keeps to this machine, or skip. Open pages with `browser.new_page()`.
+
+    It ends with the module: while it is there, an event loop runs in this thread, and no other can.
+    """
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("no browser: install chromium")

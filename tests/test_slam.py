@@ -190,7 +190,8 @@ def test_the_smallest_fraction_is_the_maximum(list_, measure):
     one = SLAM(measure).at(scores, labels, v)
     other = SLAM(measure, fraction=1e-9).at(scores, labels, v)
     assert one[0] == pytest.approx(other[0])
-    assert one[1] == pytest.approx(other[1])
+    if len(set(scores)) == len(scores):  # of tied documents either may be charged: both are subgradients
+        assert one[1] == pytest.approx(other[1])
 
 
 @pytest.mark.parametrize("surrogate", [SLAM(m, 0.5, f) for m in MEASURES for f in (0.0, 0.4)], ids=str)

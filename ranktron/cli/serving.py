@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ranktron.cli.show import as_json, print_json
 from ranktron.errors import MissingExtra
 
 
@@ -35,7 +36,8 @@ def serve(folder: str, config: str | None, host: str, port: int) -> None:
     show_default=True,
     help="What the token allows; may be given more than once.",
 )
-def token(name: str, scopes: tuple[str, ...]) -> None:
+@as_json
+def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
     """Make a token for the service: the token itself, once, and the line that lets the service know it.
 
     Example: ranktron token shop --scope rank --scope feedback
@@ -43,5 +45,8 @@ def token(name: str, scopes: tuple[str, ...]) -> None:
     from ranktron.service.tokens import new_token
 
     made, line = new_token(name, scopes)
+    if as_json:
+        print_json({"token": made, "line": line})
+        return
     click.echo(f"token (shown only now): {made}", err=True)
     click.echo(line)

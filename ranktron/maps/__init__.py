@@ -15,8 +15,8 @@ which turns a row of (scaled) features into the row that the linear learner sees
 from ranktron.maps.bins import Bins
 from ranktron.maps.gaussian import Nystroem, RandomFourier
 from ranktron.maps.linear_bins import LinearBins
-from ranktron.maps.naming import MAPS, as_map
+from ranktron.maps.naming import as_map
 from ranktron.maps.products import Products
 from ranktron.maps.protocols import FeatureMap, FittedMap
 
-__all__ = ["MAPS", "Bins", "FeatureMap", "FittedMap", "LinearBins", "Nystroem", "Products", "RandomFourier", "as_map"]
+__all__ = ["Bins", "FeatureMap", "FittedMap", "LinearBins", "Nystroem", "Products", "RandomFourier", "as_map"]

@@ -9,9 +9,9 @@ from ranktron import DataError, OnlineListNet, Rounds, load
 from ranktron.algorithms import ALGORITHMS
 from ranktron.archive import pack, unpack
 from ranktron.learners import Gaussian
-from ranktron.maps import MAPS, Bins, LinearBins, Nystroem, Products, RandomFourier, as_map
+from ranktron.maps import Bins, LinearBins, Nystroem, Products, RandomFourier, as_map
 from ranktron.maps.bins import cuts_of
-from ranktron.maps.naming import map_from_dict, map_to_dict
+from ranktron.maps.naming import MAPS, map_from_dict, map_to_dict
 from ranktron.maps.products import strengths
 from ranktron.maps.protocols import Additive, map_rounds
 from ranktron.metrics import evaluate
