@@ -7,6 +7,7 @@ from ranktron import Rounds, load
 from ranktron.algorithms import ALGORITHMS
 from ranktron.model import Model
 from ranktron.service.types import Document
+from ranktron.simulate import Separable
 from ranktron.training import Schedule, train
 
 ROUND = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
@@ -147,7 +148,7 @@ def test_full_feedback(talk, lists, name):
         answer = talk.ask("POST", "/v1/rankers/shop/full", {"documents": documents, "labels": given})
         assert answer["learned"]
     assert answer["version"] == 5
-    assert talk.weights().any()
+    assert name == "kernel" or talk.weights().any()
     lacking = {"documents": documents, "labels": {"d0": 1}}
     assert talk.ask("POST", "/v1/rankers/shop/full", lacking, status=422) == "wrong_labels"
 
@@ -235,7 +236,9 @@ def test_bad_models_are_refused(talk):
     talk.make()
     wide = Model("hinge", {}, ALGORITHMS["hinge"].learner(4, {}).state(), 4)
     named = Model("hinge", {}, ALGORITHMS["hinge"].learner(3, {}).state(), 3, feature_names=("x", "y", "z"))
-    for data in (b"", b"ranktron\n", b"x" * 100, wide.to_bytes(), named.to_bytes(), named.to_bytes()[:-9]):
+    lists = Separable(documents=5, features=3).rounds(9)
+    mapped = train("hinge", {}, lists, Schedule(), map="bins:4").model.to_bytes()
+    for data in (b"", b"ranktron\n", b"x" * 100, wide.to_bytes(), named.to_bytes(), named.to_bytes()[:-9], mapped):
         assert posted(talk, data, status=422) == "bad_model"
     assert talk.ask("GET", "/v1/rankers/shop")["version"] == 0
 
