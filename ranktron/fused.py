@@ -15,7 +15,8 @@ from ranktron.kernels import descending, kernel, leading, score
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.recipe import Recipe, learn_planned, loss_planned, plan_of
 from ranktron.metrics import Metric
-from ranktron.metrics.passes import checked_value
+from ranktron.metrics.gain import dcg, ideal_dcg
+from ranktron.metrics.passes import NDCG, first_outside, value
 from ranktron.rounds import Rounds
 from ranktron.sparse import Columns, Sparse, Values, descend_rows, score_rows
 from ranktron.types import Floats, Integers, Matrix, Round
@@ -27,11 +28,32 @@ def recipe_of(learner: object) -> Recipe | None:
 
 
 @kernel
-def _measure(scores: Floats, labels: Floats, choices: Floats) -> float:
-    """A metric of the ranking that is shown; only its first k places are put in order where only they count."""
-    code, k, gain, discount, empty, short, limit = choices
-    order = descending(scores) if k == 0.0 else leading(scores, int(k))
-    return checked_value(labels[order], int(code), int(k), int(gain), int(discount), empty, int(short), limit)
+def _best(labels: Floats, choices: Floats) -> Floats:
+    """What each NDCG divides by, once for a list however many learners rank it; NaN where a label is out of range."""
+    best = np.zeros(choices.shape[0])
+    for c in range(choices.shape[0]):
+        code, k, gain, discount, _, _, limit = choices[c]
+        if first_outside(labels, limit) >= 0:
+            best[c] = np.nan
+        elif code == NDCG:
+            best[c] = ideal_dcg(labels, int(k), int(gain), int(discount))
+    return best
+
+
+@kernel
+def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, values: Floats) -> None:
+    """Every metric of the ranking that is shown; only its first k places are put in order where only they count."""
+    for c in range(choices.shape[0]):
+        code, k, gain, discount, empty, short, _ = choices[c]
+        order = descending(scores) if k == 0.0 else leading(scores, int(k))
+        if np.isnan(best[c]):
+            values[c] = np.nan
+        elif code == NDCG:
+            top = labels[order if k == 0.0 else order[: int(k)]]
+            gained = dcg(top, int(k), int(gain), int(discount), int(short))
+            values[c] = gained / best[c] if best[c] > 0.0 else empty
+        else:
+            values[c] = value(int(code), labels[order], int(k), int(gain), int(discount), empty, int(short))
 
 
 @kernel
@@ -45,8 +67,7 @@ def _pass(
     for n in range(queries.shape[0]):
         a, b = offsets[queries[n]], offsets[queries[n] + 1]
         scores = score(X[a:b], w)
-        for c in range(choices.shape[0]):
-            values[n, c] = _measure(scores, labels[a:b], choices[c])
+        _measure(scores, labels[a:b], choices, _best(labels[a:b], choices), values[n])
         losses[n] = learn_planned(
             X[a:b], items[: b - a], labels[a:b], scores, recipe, plan_of(labels[a:b], recipe), etas[n], first + n + 1.0,
             w, lag, sums, gradient[: b - a], direction,
@@ -69,8 +90,7 @@ def _sparse_pass(
         a, b = offsets[queries[n]], offsets[queries[n] + 1]
         rows, own, g = starts[a : b + 1], labels[a:b], gradient[: b - a]
         scores = score_rows(rows, columns, held, w)
-        for c in range(choices.shape[0]):
-            values[n, c] = _measure(scores, own, choices[c])
+        _measure(scores, own, choices, _best(own, choices), values[n])
         loss, t = loss_planned(own, scores, recipe, plan_of(own, recipe), g), first + n + 1.0
         losses[n] = max(loss, 0.0)
         if loss < 0.0:
@@ -88,12 +108,11 @@ def _many(
     """One list for many learners, whose scores are the rows of S; returns the learner that refuses it, -1 if none."""
     m = X.shape[0]
     items, gradient, direction = np.arange(m), np.empty(m), np.empty(X.shape[1])
-    plan = plan_of(labels, recipes[0])
+    plan, best = plan_of(labels, recipes[0]), _best(labels, choices)
     for j in range(S.shape[0]):
         if j > 0 and (recipes[j] != recipes[j - 1]).any():
             plan = plan_of(labels, recipes[j])
-        for c in range(choices.shape[0]):
-            values[j, c] = _measure(S[j], labels, choices[c])
+        _measure(S[j], labels, choices, best, values[j])
         losses[j] = learn_planned(
             X, items, labels, S[j], recipes[j], plan, etas[j], first[j] + 1.0,
             W[j], lags[j], sums[j], gradient, direction,
@@ -170,9 +189,10 @@ def play_many(
             first = np.array([learner.rounds for learner in learners])
             S = W @ round.X.astype(np.float64).T
             refused = _many(round.X, round.labels, S, etas, first, table, W, lags, sums, choices, losses, values)
-            for j, learner in enumerate(learners[: refused if refused >= 0 else None]):
+            done = refused if refused >= 0 else len(learners)
+            for learner, loss in zip(learners[:done], losses[:done].tolist(), strict=True):
                 learner.rounds += 1
-                learner.mistakes += bool(losses[j] > 0.0)
+                learner.mistakes += loss > 0.0
             if refused >= 0:
                 raise DataError(f"learner {refused}: {overflow(learners[refused].rounds)}")
             yield losses, values

@@ -52,7 +52,7 @@ def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
     except (DataError, ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
         raise Refused(422, "bad_model", str(error) or "the model cannot be read") from None
     if model.map is not None:
-        raise Refused(422, "bad_model", "models with a feature map are not served: train without --map, or a kernel model")
+        raise Refused(422, "bad_model", "models with a feature map are not served: train without a map, or a kernel")
     names = tuple(definition.features)
     if model.feature_names not in (None, names):
         raise Refused(422, "bad_model", "the features of the model have other names than those of the ranker")
