@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels import descending, kernel, leading, score
+from ranktron.kernels import descending, foremost, kernel, score
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.recipe import Recipe, learn_planned, loss_planned, plan_of
 from ranktron.metrics import Metric
@@ -19,7 +20,10 @@ from ranktron.metrics.gain import dcg, ideal_dcg
 from ranktron.metrics.passes import NDCG, first_outside, value
 from ranktron.rounds import Rounds
 from ranktron.sparse import Columns, Sparse, Values, descend_rows, score_rows
+from ranktron.steps import Constant
 from ranktron.types import Floats, Integers, Matrix, Round
+
+_FEW = 32  # so few places are filled by insertion
 
 
 def recipe_of(learner: object) -> Recipe | None:
@@ -45,15 +49,15 @@ def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, valu
     """Every metric of the ranking that is shown; only its first k places are put in order where only they count."""
     for c in range(choices.shape[0]):
         code, k, gain, discount, empty, short, _ = choices[c]
-        order = descending(scores) if k == 0.0 else leading(scores, int(k))
         if np.isnan(best[c]):
             values[c] = np.nan
-        elif code == NDCG:
-            top = labels[order if k == 0.0 else order[: int(k)]]
+        elif code == NDCG and 0.0 < k <= _FEW:
+            top = labels[foremost(scores, int(k))]
             gained = dcg(top, int(k), int(gain), int(discount), int(short))
             values[c] = gained / best[c] if best[c] > 0.0 else empty
         else:
-            values[c] = value(int(code), labels[order], int(k), int(gain), int(discount), empty, int(short))
+            ranked = labels[descending(scores)]
+            values[c] = value(int(code), ranked, int(k), int(gain), int(discount), empty, int(short))
 
 
 @kernel
@@ -102,7 +106,7 @@ def _sparse_pass(
 
 @kernel
 def _many(
-    X: Matrix, labels: Floats, S: Floats, etas: Floats, first: Integers, recipes: Floats,
+    X: Matrix, labels: Floats, S: Floats, etas: Floats, first: Integers, recipes: Floats, same: npt.NDArray[np.bool_],
     W: Floats, lags: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
     """One list for many learners, whose scores are the rows of S; returns the learner that refuses it, -1 if none."""
@@ -110,7 +114,7 @@ def _many(
     items, gradient, direction = np.arange(m), np.empty(m), np.empty(X.shape[1])
     plan, best = plan_of(labels, recipes[0]), _best(labels, choices)
     for j in range(S.shape[0]):
-        if j > 0 and (recipes[j] != recipes[j - 1]).any():
+        if not same[j]:
             plan = plan_of(labels, recipes[j])
         _measure(S[j], labels, choices, best, values[j])
         losses[j] = learn_planned(
@@ -152,6 +156,10 @@ def play_pass(
     return losses, values
 
 
+def _steps(learners: Sequence[Linear]) -> Floats:
+    return np.array([learner.step(learner.rounds) for learner in learners])
+
+
 def play_many(
     learners: Sequence[Linear], rounds: Iterable[Round], metrics: Sequence[Metric] = ()
 ) -> Iterator[tuple[Floats, Floats]]:
@@ -176,6 +184,8 @@ def play_many(
     W, lags, sums = (np.array([getattr(learner, name) for learner in learners]) for name in ("w", "lag", "sums"))
     for j, learner in enumerate(learners):  # from now on the learners look into these tables
         learner.w, learner.lag, learner.sums = W[j], lags[j], sums[j]
+    same = np.array([j == 0 or recipe == recipes[j - 1] for j, recipe in enumerate(recipes)])
+    steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
     choices = numbers_of(tuple(metrics))
     # For matrices of this size a second thread costs far more than it brings.
     with threadpool_limits(1, user_api="blas"):
@@ -185,10 +195,11 @@ def play_many(
                     "play_many plays lists of dense features, this one is sparse: play its learners one by one"
                 )
             losses, values = np.empty(len(learners)), np.empty((len(learners), len(metrics)))
-            etas = np.array([learner.step(learner.rounds) for learner in learners])
+            if not steady:
+                etas = _steps(learners)
             first = np.array([learner.rounds for learner in learners])
             S = W @ round.X.astype(np.float64).T
-            refused = _many(round.X, round.labels, S, etas, first, table, W, lags, sums, choices, losses, values)
+            refused = _many(round.X, round.labels, S, etas, first, table, same, W, lags, sums, choices, losses, values)
             done = refused if refused >= 0 else len(learners)
             for learner, loss in zip(learners[:done], losses[:done].tolist(), strict=True):
                 learner.rounds += 1
