@@ -38,6 +38,7 @@ python_maximum_signature_line_length = 88
 # A class is public under its short name and documented where it is defined: either is a right answer to a type.
 suppress_warnings = ["ref.python"]
 
+html_favicon = "../ranktron/service/pages/icon.svg"  # browsers ask for one, and a missing one is an error of the page
 html_theme = "furo"
 html_static_path = ["style.css"]
 html_css_files = ["style.css"]

@@ -265,6 +265,27 @@ def comparison() -> str:
     return "\n".join(lines)
 
 
+def reproduced(paper: str) -> str:
+    """The rows of one paper in docs/results/reproduced.json, which `ranktron reproduce all --json` printed."""
+    rows = json.loads((DOCS / "results" / "reproduced.json").read_text(encoding="utf-8"))["rows"]
+    lines = ["| claim | paper | ours | values | verdict |", "|---|---|---|---|---|"]
+    for row in rows:
+        if row["paper"].lower() == paper:
+            ours = _number(row["ours"]) + (f" ± {_number(row['spread'])}" if row["spread"] else "")
+            verdict = "**differs**" if row["verdict"] == "differs" else row["verdict"]
+            claim = f"{row['item']}: {row['statement']}".replace("|", "\\|")
+            lines.append(f"| {claim} | {_number(row['published'])} | {ours} | {row['seeds']} | {verdict} |")
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) >= 10.0 else f"{value:.4f}" if abs(value) >= 5e-4 else f"{value:.1e}"
+
+
 def draw_choice() -> None:
     """Draws all learners side by side on each data set: the mean, and the range over seeds."""
     import matplotlib

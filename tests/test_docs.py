@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -34,6 +35,10 @@ MADE = {
     ("docs/commands.md", "parameters"): made.algorithm_reference,
     ("docs/api/index.md", "rooms"): made.room_index,
     ("docs/choosing.md", "comparison"): made.comparison,
+    **{
+        ("docs/reproduce.md", paper): partial(made.reproduced, paper)
+        for paper in ("slam", "topk", "rankmm", "predtron", "committee")
+    },
 }
 
 
