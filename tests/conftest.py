@@ -71,3 +71,20 @@ def claim_marks(request, tmp_path_factory):
     options = ["--collect-only", "-qq", "-p", "no:cacheprovider", "-p", "no:xdist", f"--write-claims={path}"]
     subprocess.run([sys.executable, "-m", "pytest", *options, tests], cwd=tests.parent, check=True, capture_output=True)
     return json.loads(path.read_text())
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    """Runs a command in an empty folder: (exit code, standard output, standard error)."""
+    from ranktron.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as exit:
+            main([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        return exit.value.code, out, err
+
+    return run

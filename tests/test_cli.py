@@ -10,22 +10,6 @@ import pytest
 
 import ranktron
 from ranktron import load, read
-from ranktron.cli import main
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Runs a command in an empty folder: (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as exit:
-            main([str(a) for a in arguments])
-        out, err = capsys.readouterr()
-        return exit.value.code, out, err
-
-    return run
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from ranktron import Model, Rounds, load
-from ranktron.cli import main
 from ranktron.io import write
 from ranktron.model import Explanation
 from ranktron.report.explanation import ExplainedList, page
@@ -21,20 +20,6 @@ from ranktron.training import train
 
 EVIL = '<script>alert("x")</script>&\'"</td>'
 LISTS = WebSearch(features=8, documents=12).rounds(40)
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as exit:
-            main([str(a) for a in arguments])
-        out, err = capsys.readouterr()
-        return exit.value.code, out, err
-
-    return run
 
 
 @pytest.fixture
