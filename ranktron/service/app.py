@@ -39,7 +39,7 @@ def application(office: Office, tokens: Tokens | None = None, also: Sequence[Bas
             yield
 
     every = [*also, *routes(office, tokens)]
-    return Router(every, redirect_slashes=False, default=Missing(), lifespan=lifespan)
+    return Router(every, redirect_slashes=False, default=Missing(Guard(office.config, Tokens([]))), lifespan=lifespan)
 
 
 def routes(office: Office, tokens: Tokens | None = None) -> list[Route]:

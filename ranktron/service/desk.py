@@ -34,6 +34,7 @@ from ranktron.service.types import Definition, Document, FeedbackRequest, FullRe
 from ranktron.types import Feedback, Floats, Learner, Matrix
 
 RECENT = 20
+DRIFT = 100  # updates over which the change of the weights is shown
 _logger = logging.getLogger("ranktron.service")
 T = TypeVar("T")
 
@@ -72,6 +73,7 @@ class Desk:
         self.names = model.names
         self.k = self.learner.k if isinstance(self.learner, TopK) else self.config.heard
         self._note_weights()
+        self._trail = deque([self._weights], maxlen=DRIFT + 1)  # of another model the weights cannot be compared
 
     @property
     def model(self) -> Model:
@@ -90,13 +92,19 @@ class Desk:
         """The weights that rank."""
         return np.frombuffer(self._weights) if self._weights else None
 
+    @property
+    def drift(self) -> tuple[int, Floats | None]:
+        """How many updates the trail of the weights goes back, at most 100, and how far they have moved since."""
+        start, weights = self._trail[0], self.weights
+        return len(self._trail) - 1, None if weights is None else weights - np.frombuffer(start)
+
     def _note_weights(self) -> None:
         weights = ranking_weights(self.learner)
         self._weights = b"" if weights is None else weights.tobytes()
 
     def note_kept(self, at: float | None) -> None:
-        """Notes that this version is kept: drift is counted from here."""
-        self.kept_version, self.kept_at, self.anchor = self.version, at, self.weights
+        """Notes that this version is kept."""
+        self.kept_version, self.kept_at = self.version, at
 
     # Showing
 
@@ -258,6 +266,8 @@ class Desk:
             self.refused.append(version)
         self.version = version
         self._note_weights()
+        if entry.kind != "model":
+            self._trail.append(self._weights)
         result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
         if entry.kind == "feedback":
             self._settle(entry, result, before)

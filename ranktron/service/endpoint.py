@@ -85,15 +85,18 @@ class Endpoint:
             answer = await self._act(action, scope, receive, headers)
             status = await _reply(send, 200, answer, self.guard.headers(headers))
         except Refused as refused:
-            status = await _refuse(send, refused)
+            status = await _refuse(send, refused, self._readable(scope))
         except OSError:  # the client has gone
             status = 499
         except Exception:
             _logger.exception("a request failed")
             trouble = "something went wrong in the server, and was written to its log"
-            status = await _refuse(send, Refused(500, "internal", trouble))
+            status = await _refuse(send, Refused(500, "internal", trouble), self._readable(scope))
         finally:
             self.telemetry.request(name, status, perf_counter() - started)
+
+    def _readable(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        return self.guard.headers(dict(scope["headers"]))
 
     def _action(self, scope: Scope) -> Action:
         action = self.actions.get(scope["method"])
@@ -176,9 +179,10 @@ async def _reply(send: Send, status: int, answer: Any, headers: list[tuple[bytes
     return status
 
 
-async def _refuse(send: Send, refused: Refused) -> int:
+async def _refuse(send: Send, refused: Refused, headers: list[tuple[bytes, bytes]]) -> int:
     answer = ErrorAnswer(Trouble(refused.code, str(refused)))
-    headers = [(b"connection", b"close")] if refused.status in (408, 413) else []
+    if refused.status in (408, 413):
+        headers.append((b"connection", b"close"))
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     return await _reply(send, refused.status, answer, headers)
@@ -187,6 +191,10 @@ async def _refuse(send: Send, refused: Refused) -> int:
 class Missing:
     """The ASGI application of all other paths."""
 
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await _refuse(send, Refused(404, "not_found", "there is nothing at this path: see /openapi.json"))
+            missing = Refused(404, "not_found", "there is nothing at this path: see /openapi.json")
+            await _refuse(send, missing, self.guard.headers(dict(scope["headers"])))

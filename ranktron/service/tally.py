@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.metrics import metric
-from ranktron.service.types import Delay, Heard, Point, Updates
+from ranktron.service.types import Delay, Heard, Point
 from ranktron.types import Floats
 
 POINTS, WINDOW, DELAYS = 500, 100, 1000
@@ -80,10 +80,11 @@ class Tally:
         p50, p90, p99 = np.quantile(self._delays, [0.5, 0.9, 0.99]).tolist() if self._delays else (None, None, None)
         return Heard(self.heard_rounds, rate, Delay(p50, p90, p99))
 
-    def updates(self) -> Updates:
+    def steps(self) -> tuple[float | None, float | None]:
+        """How far the weights moved: on average over the last updates, and in the last one."""
         if not self._norms:
-            return Updates(None, None)
-        return Updates(sum(self._norms) / len(self._norms), self._norms[-1])
+            return None, None
+        return sum(self._norms) / len(self._norms), self._norms[-1]
 
     def state(self) -> dict[str, Any]:
         """All of it, for a snapshot."""

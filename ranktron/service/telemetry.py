@@ -114,5 +114,5 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[Desk], float | None]]] = {
     ),
     "ranktron_version": ("gauge", "Changes of the weights so far.", lambda d: d.version),
     "ranktron_weights_norm": ("gauge", "Length of the weight vector.", _norm),
-    "ranktron_update_norm": ("gauge", "Length of the last update.", lambda d: d.tally.updates().last),
+    "ranktron_update_norm": ("gauge", "Length of the last update.", lambda d: d.tally.steps()[1]),
 }

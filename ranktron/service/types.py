@@ -213,7 +213,7 @@ class Point(Given):
 
 
 class Weight(Given):
-    """The weight of one feature, and its change since the last version that was kept."""
+    """The weight of one feature, and its change over the last updates, as many as `updates.window` says."""
 
     feature: str
     weight: float
@@ -221,10 +221,15 @@ class Weight(Given):
 
 
 class Updates(Given):
-    """How far the weights moved: on average over the last 100 updates, and in the last one."""
+    """How far the weights moved: on average over the last 100 updates, and in the last one.
+
+    `window` is the number of updates over which the drift of the weights is counted: 100, or as many as there have been
+    since the server started or the model was replaced.
+    """
 
     norm: float | None
     last: float | None
+    window: int
 
 
 class Shown(Given):

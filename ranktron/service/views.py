@@ -17,6 +17,7 @@ from ranktron.service.types import (
     RankerAnswer,
     Recent,
     Shown,
+    Updates,
     Weight,
 )
 
@@ -50,7 +51,7 @@ def dashboard(desk: Desk, health: Health) -> DashboardAnswer:
         tally.explored / tally.ranked if tally.ranked else 0.0,
         tally.curve(),
         _weights(desk),
-        tally.updates(),
+        Updates(*tally.steps(), desk.drift[0]),
         [_recent(desk, number) for number in reversed(desk.recent) if number in desk.open or number in desk.past],
         health,
     )
@@ -89,10 +90,9 @@ def _named(desk: Desk, values: np.ndarray) -> dict[str, float]:
 
 
 def _weights(desk: Desk) -> list[Weight]:
-    weights, anchor = desk.weights, desk.anchor
-    if weights is None:
+    weights, (_, drift) = desk.weights, desk.drift
+    if weights is None or drift is None:
         return []
-    drift = weights - anchor if anchor is not None and anchor.shape == weights.shape else np.zeros_like(weights)
     return [Weight(*each) for each in zip(desk.names, weights.tolist(), drift.tolist(), strict=True)]
 
 

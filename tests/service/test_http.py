@@ -282,6 +282,7 @@ def test_the_dashboard(talk):
     assert [weight["feature"] for weight in board["weights"]] == ["f0", "f1", "f2"]
     assert [weight["weight"] for weight in board["weights"]] == talk.weights().tolist()
     assert [weight["drift"] for weight in board["weights"]] == talk.weights().tolist()  # since version 0
+    assert board["updates"]["window"] == 30
     newest = board["recent"][0]
     assert (newest["round"], newest["query"], newest["answered"]) == (waiting["round"], "late", False)
     assert len(board["recent"]) == 20
@@ -289,8 +290,27 @@ def test_the_dashboard(talk):
     assert board["health"]["ready"]
     talk.ask("POST", "/v1/rankers/shop/versions")
     board = talk.ask("GET", "/v1/rankers/shop/dashboard")
-    assert {weight["drift"] for weight in board["weights"]} == {0.0}
+    assert board["updates"]["window"] == 30  # a snapshot is no beginning
     assert board["health"]["snapshot_age"] >= 0.0
+
+
+def test_drift_is_counted_over_the_last_hundred_updates_of_one_model(talk):
+    talk.make()
+    talk.play(20)
+    kept = talk.ask("POST", "/v1/rankers/shop/versions")["version"]
+    weights = talk.weights()
+    talk.play(100, seed=1)
+    board = talk.ask("GET", "/v1/rankers/shop/dashboard")
+    assert board["updates"]["window"] == 100
+    assert [weight["drift"] for weight in board["weights"]] == (talk.weights() - weights).tolist()
+    talk.ask("POST", "/v1/rankers/shop/rollback", {"version": kept})
+    board = talk.ask("GET", "/v1/rankers/shop/dashboard")
+    assert board["updates"]["window"] == 0
+    assert {weight["drift"] for weight in board["weights"]} == {0.0}
+    talk.play(1, seed=2)
+    board = talk.ask("GET", "/v1/rankers/shop/dashboard")
+    assert board["updates"]["window"] == 1
+    assert [weight["drift"] for weight in board["weights"]] == (talk.weights() - weights).tolist()
 
 
 def test_methods_and_paths(talk):

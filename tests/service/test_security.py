@@ -145,6 +145,39 @@ def test_no_page_from_elsewhere_may_read_unless_configured(talk, serving, tmp_pa
         assert other.request("OPTIONS", ONE, origin="https://b.example").status == 405
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nothing", 404),
+        ("GET", ONE, 404),
+        ("PATCH", ONE, 405),
+        ("POST", f"{ONE}/rank", 415),
+        ("GET", "/readyz", 503),
+    ],
+)
+def test_a_page_that_may_call_can_read_why_it_was_refused(tmp_path, serving, method, path, status):
+    with serving(tmp_path, origins=["https://a.example"]) as talk:
+        talk.office.log.ready = status != 503
+        refused = talk.request(method, path, origin="https://a.example")
+        assert (refused.status, refused.headers["access-control-allow-origin"]) == (status, "https://a.example")
+        assert refused.headers["vary"] == "Origin"
+        assert "access-control-allow-origin" not in talk.request(method, path, origin="https://b.example").headers
+
+
+def test_a_page_can_read_that_it_lacks_a_token_or_that_the_server_failed(tmp_path, serving, monkeypatch, caplog):
+    _, line = new_token("one", ["rank"])
+    with serving(tmp_path / "one", Tokens([line]), origins=["https://a.example"]) as talk:
+        refused = talk.request("GET", "/v1/rankers", origin="https://a.example")
+        assert refused.status == 401
+        assert refused.headers["access-control-allow-origin"] == "https://a.example"
+        assert refused.headers["www-authenticate"] == "Bearer"
+    with serving(tmp_path / "two", origins=["https://a.example"]) as talk:
+        monkeypatch.setattr(type(talk.office), "desk", lambda _office, _name: 1 / 0)
+        failed = talk.request("GET", f"{ONE}/versions", origin="https://a.example")
+        assert (failed.status, failed.headers["access-control-allow-origin"]) == (500, "https://a.example")
+        assert "ZeroDivisionError" in caplog.text
+
+
 def test_rates_are_limited_for_each_token(tmp_path, serving):
     made = [new_token(name, ["rank"]) for name in ("one", "two")]
     with serving(tmp_path, Tokens([line for _, line in made]), rate=3.0) as talk:

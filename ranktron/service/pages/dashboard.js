@@ -35,7 +35,7 @@ function show({ names, name, dashboard }) {
   facts(place("facts"), headline(dashboard));
   facts(place("health"), health(dashboard));
   curve.show(dashboard.curve);
-  weights.show(dashboard.weights);
+  weights.show(dashboard.weights, { window: dashboard.updates.window });
   rounds.show(name, dashboard.recent);
 }
 

@@ -161,7 +161,7 @@ function showProgress(dashboard) {
     if (!current) inTurn(asAddressed);
   }
   curve.show(dashboard.curve);
-  weights.show(dashboard.weights, dashboard.version);
+  weights.show(dashboard.weights, { version: dashboard.version });
   const last = dashboard.curve[dashboard.curve.length - 1];
   const rounds = dashboard.feedback.rounds;
   const so = last ? `Mean NDCG of what was voted on: ${number(last.mean, 2)}` : "It has not heard anything yet";

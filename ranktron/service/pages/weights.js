@@ -5,19 +5,23 @@ import { drawing, element, keep, onWidth, say, signed } from "/static/elements.j
 const HEIGHT = 14;
 
 export class Weights {
-  constructor(parent, { most = 40, explanations = {}, drift = "drift since the last snapshot" } = {}) {
+  constructor(parent, { most = 40, explanations = {}, drift = "" } = {}) {
     this.most = most;
     this.explanations = explanations;
     this.weights = [];
     this.list = element("ol", { class: "weights" });
     this.nothing = element("p", { class: "nothing" }, "All weights are zero: nothing has been learnt yet.");
     this.more = element("p", { class: "note" });
-    parent.append(this.nothing, this.list, this.more, legend(drift));
+    this.drift = element("span", {}, drift);
+    this.legend = legend(this.drift);
+    parent.append(this.nothing, this.list, this.more, this.legend);
     onWidth(parent, () => this.draw());
   }
 
-  // With a version, the drift shown is what happened since the version before, else what the service says.
-  show(weights, version = null) {
+  // With a version, the drift shown is what happened since the version before, else what the service says it was over a
+  // window of so many updates.
+  show(weights, { version = null, window = null } = {}) {
+    if (window !== null) say(this.drift, window === 1 ? "change by the last update" : `change over the last ${window} updates`);
     if (version !== null) {
       if (version !== this.version) this.before = new Map(this.weights.map((each) => [each.feature, each.weight]));
       this.version = version;
@@ -35,6 +39,7 @@ export class Weights {
     const reach = Math.max(...sorted.map((each) => Math.max(Math.abs(each.weight), Math.abs(each.weight - (each.drift || 0)))), 1e-12);
     this.nothing.hidden = sorted.some((each) => each.weight !== 0);
     this.list.hidden = !this.nothing.hidden;
+    this.legend.hidden = this.list.hidden || !sorted.some((each) => each.drift);
     keep(this.list, shown, (each) => each.feature, (each) => this.row(each), (row, each) => update(row, each, reach));
     const left = sorted.length - shown.length;
     this.more.hidden = left === 0 || this.list.hidden;
@@ -76,7 +81,7 @@ function update(row, each, reach) {
   say(change, each.drift ? signed(each.drift) : "");
 }
 
-function legend(drift) {
+function legend(text) {
   const arrow = drawing("svg", { width: 22, height: 14, viewBox: "0 0 22 14", "aria-hidden": "true", class: "bar" }, drawing("path", { class: "drift", d: "M1,7H20M16,3.5L20,7L16,10.5" }));
-  return element("ul", { class: "legend" }, element("li", {}, arrow, drift));
+  return element("ul", { class: "legend" }, element("li", {}, arrow, text));
 }
