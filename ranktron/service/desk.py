@@ -118,6 +118,8 @@ class Desk:
         except DataError as error:
             raise Refused(422, "not_rankable", str(error)) from None
         order, scores = ranking.order.tolist(), ranking.scores[ranking.order]
+        if not np.isfinite(scores).all():
+            raise Refused(422, "not_rankable", "a score is too large: the features, or the weights, are")
         shown = [
             Ranked(documents[item].id, score, position)
             for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
@@ -211,9 +213,8 @@ class Desk:
         return result
 
     def replacement(self, model: bytes) -> Entry:
-        """The entry that replaces the model; until it is applied, nothing is shown or heard."""
+        """The entry that replaces the model."""
         self._check_open()
-        self.closed = True
         return Entry("model", self.next, time(), model)
 
     def _check_open(self) -> None:
@@ -259,14 +260,16 @@ class Desk:
             loss = self._learn(entry)
         except DataError:
             loss = None
-            self.refused.append(version)
         except Exception:  # whatever it is, it will be the same in a replay
             _logger.exception("version %d of ranker %s could not be learnt", version, self.name)
             loss = None
-            self.refused.append(version)
+        if loss is None:
+            self.refused = [*self.refused, version][-self.config.remembered :]
         self.version = version
         self._note_weights()
-        if entry.kind != "model":
+        if entry.kind == "model":
+            self.closed = False
+        else:
             self._trail.append(self._weights)
         result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
         if entry.kind == "feedback":
@@ -291,7 +294,6 @@ class Desk:
         """Goes on with another model; if it is of another kind, open rounds mean nothing to it."""
         before = self.template
         self.start_from(model)
-        self.closed = False
         self.next = max(self.next, self.learner.rounds)
         if before.to_bytes() != self.template.to_bytes():
             self.barrier = barrier

@@ -29,6 +29,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rankers (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, definition BLOB NOT NULL, next INTEGER NOT NULL,
     deleted INTEGER NOT NULL DEFAULT 0);
+CREATE UNIQUE INDEX IF NOT EXISTS names ON rankers (name) WHERE NOT deleted;
 CREATE TABLE IF NOT EXISTS entries (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER, round INTEGER);
 CREATE TABLE IF NOT EXISTS rounds (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER);
 """
@@ -119,10 +120,16 @@ class Log:
             whole = isinstance(body, bytes) and crc32(body, key & 0xFFFFFFFF) == checksum
             yield key - ranker * SHIFT, body if whole else None
 
-    def cut(self, ranker: int, version: int) -> None:
-        """Takes the last entry away, which is damaged."""
-        key = ranker * SHIFT + version
-        self.write_now(lambda connection: connection.execute("DELETE FROM entries WHERE key = ?", (key,)))
+    def cut(self, ranker: int, version: int, *, learnt: bool) -> None:
+        """Takes the last entry away, which is damaged; if a snapshot has learnt it, the round that it answered, too."""
+        key = (ranker * SHIFT + version,)
+
+        def do(connection: sqlite3.Connection) -> None:
+            if learnt:
+                connection.execute("DELETE FROM rounds WHERE key = (SELECT round FROM entries WHERE key = ?)", key)
+            connection.execute("DELETE FROM entries WHERE key = ?", key)
+
+        self.write_now(do)
 
     def write_now(self, do: Do) -> None:
         """Writes at once, which is possible only before the writer has started."""
@@ -211,6 +218,8 @@ class Log:
     def _commit(self, jobs: list[Job | KeepRound | Append]) -> list[tuple[Done, Any]]:
         before = dict(self._versions)
         connection = self._connection
+        if connection.in_transaction:  # the disk did not even take that it was to be forgotten
+            connection.execute("ROLLBACK")
         connection.execute("BEGIN IMMEDIATE")
         try:
             told = self._do(connection, jobs)
@@ -270,7 +279,10 @@ class Log:
 
 def _finish(told: list[tuple[Done, Any]]) -> None:
     for done, result in told:
-        done(result)
+        try:
+            done(result)
+        except Exception:  # those who come after it are told all the same
+            _logger.exception("what was written could not be told")
 
 
 def _locked(folder: Path) -> IO[bytes]:

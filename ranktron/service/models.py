@@ -15,8 +15,11 @@ from ranktron.model import Model
 from ranktron.service.config import Config
 from ranktron.service.refusals import Refused
 from ranktron.service.types import Definition
+from ranktron.service.writes import SHIFT
 from ranktron.solvers.rank_boost import Stumps
 from ranktron.types import Feedback, Floats, Learner
+
+MOST_ROUNDS = SHIFT // 2  # of a model that is taken over; there must be room for those to come
 
 
 def blank_model(definition: Definition, config: Config) -> Model:
@@ -57,6 +60,8 @@ def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
     if model.feature_names not in (None, names):
         raise Refused(422, "bad_model", "the features of the model have other names than those of the ranker")
     _check_usable(model, config, "bad_model")
+    if not 0 <= model.learner().rounds <= MOST_ROUNDS:
+        raise Refused(422, "bad_model", f"the model says that it has had more than {MOST_ROUNDS} rounds")
     return replace(model, feature_names=names, record={})
 
 

@@ -78,6 +78,7 @@ class Office:
         self.log = Log(self.folder)
         self.cut = 0
         self.desks: dict[str, Desk] = {}
+        self._changing = asyncio.Lock()  # of the list of rankers: a name stands for one of them, whoever is in a hurry
         try:
             for stored in self.log.rankers():
                 desk = restored(self.log, stored, self._snapshots(stored.id), self.config)
@@ -108,7 +109,7 @@ class Office:
         for desk in self.desks.values():
             if desk.version != desk.kept_version:
                 self._snapshot(desk)
-            self.log.put(Job(writes.reserve(desk.id, desk.next), failed=lambda _error: None))
+            self.log.put(Job(writes.settle(desk.id, desk.next), failed=lambda _error: None))
         await asyncio.to_thread(self.log.close)
 
     # Rankers
@@ -125,28 +126,37 @@ class Office:
             raise Refused(
                 422, "bad_name", "a ranker's name has 1 to 64 letters, digits, points, dashes and underscores"
             )
-        if name not in self.desks:
+        desk = await asyncio.shield(asyncio.ensure_future(self._made(name, definition)))
+        if desk.definition != definition:
+            raise Refused(409, "exists", f"there is another ranker {name!r}: delete it first, or choose a new name")
+        return views.ranker(desk)
+
+    async def _made(self, name: str, definition: Definition) -> Desk:
+        async with self._changing:
+            if name in self.desks:
+                return self.desks[name]
             if len(self.desks) >= self.config.max_rankers:
                 raise Refused(409, "too_many_rankers", f"there are {len(self.desks)} rankers already: delete one first")
             blank_model(definition, self.config)
             stored = await self._written(self.log.add_ranker(name, msgspec.json.encode(definition), RESERVE))
-            if name not in self.desks:
-                desk = Desk(stored.id, name, definition, self.config, self._snapshots(stored.id), stored.next)
-                desk.reserved = stored.next + RESERVE
-                self.desks[name] = desk
-        if self.desks[name].definition != definition:
-            raise Refused(409, "exists", f"there is another ranker {name!r}: delete it first, or choose a new name")
-        return views.ranker(self.desks[name])
+            desk = Desk(stored.id, name, definition, self.config, self._snapshots(stored.id), stored.next)
+            desk.reserved = stored.next + RESERVE
+            self.desks[name] = desk
+            return desk
 
     async def delete(self, name: str) -> None:
         """Deletes a ranker with all that it has learnt."""
-        desk = self.desk(name)
-        del self.desks[name]
-        try:
-            await self._written(writes.remove_ranker(desk.id, desk.next))
-        except Refused:
-            self.desks[name] = desk
-            raise
+        await asyncio.shield(asyncio.ensure_future(self._removed(name)))
+
+    async def _removed(self, name: str) -> None:
+        async with self._changing:
+            desk = self.desk(name)
+            del self.desks[name]
+            try:
+                await self._written(writes.remove_ranker(desk.id, desk.next))
+            except Refused:
+                self.desks[name] = desk
+                raise
         desk.snapshots.clear()
 
     def rankers(self) -> RankersAnswer:
@@ -208,7 +218,9 @@ class Office:
         """Starts a ranker from a trained model; rounds that another kind of model has shown are dropped."""
         desk = self.desk(name)
         model = checked_model(data, desk.definition, self.config)
-        await asyncio.shield(self._logged(desk, desk.replacement(model.to_bytes())))
+        entry = desk.replacement(model.to_bytes())
+        self._reserve(desk, model.learner().rounds)  # its rounds go on counting
+        await asyncio.shield(self._logged(desk, entry))
         return views.ranker(desk)
 
     def versions(self, name: str) -> VersionsAnswer:
@@ -218,8 +230,10 @@ class Office:
     async def keep(self, name: str) -> VersionsAnswer:
         """Keeps the present version, to roll back to."""
         desk = self.desk(name)
-        kept = self._snapshot(desk)
-        await kept
+        version = desk.version
+        await self._snapshot(desk)
+        if version not in desk.snapshots.versions():
+            raise unwritten("no snapshot could be written")
         return self.versions(name)
 
     async def rollback(self, name: str, request: RollbackRequest) -> RankerAnswer:
@@ -254,17 +268,17 @@ class Office:
         return Snapshots(self.folder, ranker, self.config.versions)
 
     def _spare_number(self, desk: Desk) -> None:
+        if desk.reserved - desk.next < RESERVE * 3 // 4 and not desk.reserving:
+            self._reserve(desk, desk.next)
         if desk.next >= desk.reserved:
             raise unwritten("no further rounds can be numbered")
-        if desk.reserved - desk.next < RESERVE * 3 // 4 and not desk.reserving:
-            self._reserve(desk)
 
-    def _reserve(self, desk: Desk) -> None:
+    def _reserve(self, desk: Desk, first: int) -> None:
         """Sets numbers of rounds aside before they are given out."""
-        upto, desk.reserving = desk.next + RESERVE, True
+        upto, desk.reserving = max(first, desk.next) + RESERVE, True
 
         def done(_result: object) -> None:
-            desk.reserved, desk.reserving = upto, False
+            desk.reserved, desk.reserving = max(desk.reserved, upto), False
 
         self.log.put(Job(writes.reserve(desk.id, upto), done))
 
@@ -297,7 +311,7 @@ class Office:
             self._forget(desk)
             if not future.done():
                 future.set_result(result)
-            if version - desk.kept_version >= self.config.snapshot_every:
+            if version - desk.kept_version >= self.config.snapshot_every and self.desks.get(desk.name) is desk:
                 self._snapshot(desk)
 
         def failed(error: BaseException) -> None:
@@ -306,6 +320,7 @@ class Office:
             if not future.done():
                 future.set_exception(unwritten(str(error)))
 
+        desk.closed = desk.closed or entry.kind == "model"  # until it is applied, nothing is shown or heard
         if answers is not None:
             desk.pending[answers] = (entry, future)
         self.log.put(Append(desk.id, answers, encode(entry), done, failed))
@@ -324,7 +339,7 @@ class Office:
         def do(connection: Any) -> None:
             try:
                 desk.snapshots.write(version, data)
-            except DataError as error:  # the log has everything still: it only stays longer
+            except (DataError, OSError) as error:  # the log has everything still: it only stays longer
                 _logger.warning("no snapshot of %s: %s", desk.name, error)
                 return
             settled = desk.snapshots.versions()[-2:-1]

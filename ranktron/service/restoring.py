@@ -31,7 +31,7 @@ def snapshot_of(desk: Desk) -> bytes:
         "version": desk.version,
         "model": np.frombuffer(desk.model.to_bytes(), np.uint8),
         "barrier": desk.barrier,
-        "refused": desk.refused[-desk.config.remembered :],
+        "refused": desk.refused,
         "tally": desk.tally.state(),
     }
     return archive.pack(content)
@@ -65,6 +65,7 @@ def restored(log: Log, stored: StoredRanker, snapshots: Snapshots, config: Confi
 def _take(desk: Desk, kept: Any) -> None:
     desk.start_from(Model.from_bytes(kept["model"].tobytes()))
     desk.version = int(kept["version"])
+    desk.next = desk.reserved = max(desk.next, desk.learner.rounds)
     desk.barrier, desk.refused = int(kept["barrier"]), list(kept["refused"])
     desk.tally.restore(kept["tally"])
     desk.note_kept(monotonic())
@@ -75,7 +76,7 @@ def _whole(log: Log, desk: Desk) -> list[tuple[int, bytes]]:
     entries = list(log.entries(desk.id))
     if entries and entries[-1][1] is None:
         version, _ = entries.pop()
-        log.cut(desk.id, version)
+        log.cut(desk.id, version, learnt=version <= desk.version)
         desk.cut += 1
         _logger.warning("the last entry of ranker %s, version %d, was damaged and is cut off", desk.name, version)
     whole = [(version, body) for version, body in entries if body is not None]

@@ -19,7 +19,13 @@ def drop_rounds(ranker: int, numbers: list[int]) -> Do:
 
 
 def reserve(ranker: int, next: int) -> Do:
-    """The number that the next round may have after a crash."""
+    """The number that the next round may have after a crash; what is set aside stays so."""
+    statement = "UPDATE rankers SET next = max(next, ?) WHERE id = ?"
+    return lambda connection: connection.execute(statement, (next, ranker)) and None
+
+
+def settle(ranker: int, next: int) -> Do:
+    """The number that the next round will have: there will be no other before."""
     return lambda connection: connection.execute("UPDATE rankers SET next = ? WHERE id = ?", (next, ranker)) and None
 
 

@@ -1,0 +1,191 @@
+"""Many users at once, a disk that fails now and then, crashes, clocks that jump: whatever the order of events, feedback
+that was acknowledged is there once, and a restart finds the weights that were left.
+"""
+
+import asyncio
+import os
+import random
+import sqlite3
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ranktron.algorithms import ALGORITHMS
+from ranktron.model import Model
+from ranktron.service import desk as desks
+from ranktron.service.config import Config
+from ranktron.service.entries import told_labels
+from ranktron.service.office import Office
+from ranktron.service.refusals import Refused
+from ranktron.service.restoring import _entry
+from ranktron.service.types import Definition, Document, ErrorAnswer, FeedbackRequest, RankRequest, RollbackRequest
+
+SEEDS = int(os.environ.get("RANKTRON_INTERLEAVINGS", "12"))
+CONFIG = Config(snapshot_every=7, versions=3, remembered=100_000, max_open=60, max_rankers=2)
+NAMES = ("one", "two")
+DEFINITIONS = {"one": Definition(["a", "b"], parameters={"k": 2}), "two": Definition(["a", "b", "c"], "hinge")}
+
+
+class Week:
+    """A service with its users, and all that they were told."""
+
+    def __init__(self, folder, seed, monkeypatch):
+        self.folder, self.chance, self.rng = folder, random.Random(seed), np.random.default_rng(seed)
+        self.shown, self.told, self.numbers = [], {}, set()
+        self.clock = 1e9
+        self.refusals = set()
+        self.acts = [self.rank] * 8 + [self.feedback] * 9 + [self.batch] * 2 + [self.keep, self.rollback, self.model]
+        self.acts += [self.make] * 2 + [self.delete, self.jump, self.look]
+        monkeypatch.setattr(desks, "time", lambda: self.clock)
+
+    def open(self, failing):
+        self.office = Office(self.folder, CONFIG)
+        write = self.office.log._do
+
+        def do(connection, jobs):
+            if self.chance.random() < failing / 2:
+                raise sqlite3.OperationalError("disk I/O error")
+            told = write(connection, jobs)
+            if self.chance.random() < failing / 2:
+                raise sqlite3.OperationalError("database or disk is full")
+            return told
+
+        self.office.log._do = do
+
+    async def user(self, acts):
+        for _ in range(acts):
+            act = self.chance.choice(self.acts)
+            try:
+                async with asyncio.timeout(self.chance.choice([0.001, 30, 30, 30])):
+                    await act(self.chance.choice(NAMES))
+            except Refused as refused:
+                self.refusals.add((refused.status, refused.code))
+            except TimeoutError:
+                pass  # whether it was done is not known, and whoever asks again will see
+            if self.chance.random() < 0.5:
+                await asyncio.sleep(self.chance.random() * 0.002)
+
+    # What users do
+
+    async def make(self, name):
+        await self.office.create(name, DEFINITIONS[name])
+
+    async def delete(self, name):
+        if self.chance.random() < 0.3:
+            await self.office.delete(name)
+
+    async def rank(self, name):
+        width = len(DEFINITIONS[name].features)
+        documents = [Document(f"d{i}", row) for i, row in enumerate(self.rng.normal(size=(4, width)).tolist())]
+        answer = self.office.rank(name, RankRequest(documents))
+        assert (name, answer.round) not in self.numbers
+        self.numbers.add((name, answer.round))
+        self.shown.append((name, self.office.desk(name).id, answer))
+
+    def labels(self, answer):
+        grades = {ranked.id: float(self.chance.randrange(3)) for ranked in answer.ranking[:2]}
+        return dict(list(grades.items())[: self.chance.choice([1, 2])])
+
+    async def feedback(self, _name):
+        if self.shown:
+            name, ranker, answer = self.chance.choice(self.shown[-30:])
+            labels = self.labels(answer)
+            self.note(ranker, answer.round, labels, await self.office.feedback(name, self.asked(answer, labels)))
+
+    def asked(self, answer, labels):
+        return FeedbackRequest(answer.round, labels)
+
+    async def batch(self, name):
+        some = [each for each in self.shown[-30:] if each[0] == name]
+        if some:
+            told = [(*turn, self.labels(turn[2])) for turn in self.chance.choices(some, k=5)]
+            requests = [self.asked(answer, labels) for _, _, answer, labels in told]
+            answers = (await self.office.batch(requests, self.office.feedback, name)).answers
+            for (_, ranker, answer, labels), given in zip(told, answers, strict=True):
+                if not isinstance(given, ErrorAnswer):
+                    self.note(ranker, answer.round, labels, given)
+
+    def note(self, ranker, number, labels, answer):
+        earlier = self.told.setdefault((ranker, number), (labels, answer.version))
+        assert earlier == (labels, answer.version), "the same feedback had another answer, or other labels were taken"
+
+    async def keep(self, name):
+        await self.office.keep(name)
+
+    async def rollback(self, name):
+        kept = self.office.versions(name).kept
+        if kept:
+            await self.office.rollback(name, RollbackRequest(self.chance.choice(kept)))
+
+    async def model(self, name):
+        now = self.office.model(name)
+        kind, parameters = self.chance.choice([(now.kind, now.parameters), ("topk", {"k": 3}), ("hinge", {})])
+        learner = ALGORITHMS[kind].learner(now.n_features, parameters)
+        learner.rounds = self.chance.choice([0, 30_000, 90_000])
+        made = Model(kind, ALGORITHMS[kind].complete(parameters), learner.state(), now.n_features)
+        await self.office.set_model(name, self.chance.choice([now, made]).to_bytes())
+
+    async def jump(self, _name):
+        self.clock += self.chance.choice([-1e6, -10.0, 10.0, 1e5])
+
+    async def look(self, name):
+        self.office.dashboard(name)
+        self.office.rankers()
+        if self.shown:
+            self.office.explain(name, self.chance.choice(self.shown[-30:])[2].round)
+
+    # What happens to the service
+
+    async def day(self, ending, failing):
+        self.open(failing)
+        self.office.start()
+        await asyncio.gather(*(self.user(40) for _ in range(4)))
+        if ending == "crash":
+            self.office.log._jobs.clear()  # what nobody had been told about yet
+            self.office.log.close()
+            for _ in range(3):  # what is on disk is applied here, too, so that it can be compared
+                await asyncio.sleep(0)
+        else:
+            await self.office.stop()
+
+    def check(self):
+        """What is on disk is what was left, and has all that was acknowledged."""
+        left = {name: (desk.version, model(desk)) for name, desk in self.office.desks.items()}
+        office = Office(self.folder, CONFIG)
+        try:
+            found = {name: (desk.version, model(desk)) for name, desk in office.desks.items()}
+            assert found == left or self.deleted(found, left)
+            for desk in office.desks.values():
+                self.check_entries(desk, [(v, _entry.decode(body)) for v, body in office.log.entries(desk.id)])
+        finally:
+            office.log.close()
+
+    def deleted(self, found, left):
+        """A ranker that was being made or deleted when the crash came is there or is not; the others are the same."""
+        return all(found[name] == left[name] for name in found.keys() & left.keys())
+
+    def check_entries(self, desk, entries):
+        heard = {entry.round: (told_labels(entry.body), v) for v, entry in entries if entry.kind == "feedback"}
+        assert len(heard) == sum(entry.kind == "feedback" for _, entry in entries), "a round was learnt twice"
+        for (ranker, number), told in self.told.items():
+            if ranker == desk.id:
+                assert heard[number] == told, "acknowledged feedback is missing"
+        assert not heard.keys() & desk.open.keys()
+
+
+def model(desk):
+    return replace(desk.model, record={}).to_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_whatever_the_order_of_events(tmp_path, seed, monkeypatch, caplog):
+    week = Week(tmp_path, seed, monkeypatch)
+    for _ in range(4):
+        ending = week.chance.choice(["crash", "stop"])
+        asyncio.run(week.day(ending, week.chance.choice([0.0, 0.0, 0.2])))
+        week.check()
+    assert week.told
+    assert {each for each in week.refusals if each[0] >= 500} <= {(503, "not_written"), (503, "busy")}
+    assert "could not be" not in caplog.text
