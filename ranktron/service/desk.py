@@ -271,9 +271,10 @@ class Desk:
             self.closed = False
         else:
             self._trail.append(self._weights)
+            self._note_step(before)
         result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
         if entry.kind == "feedback":
-            self._settle(entry, result, before)
+            self._settle(entry, result)
         return result
 
     def _learn(self, entry: Entry) -> float:
@@ -307,16 +308,19 @@ class Desk:
             self.tally.dropped += 1
             self.forgotten.append(number)
 
-    def _settle(self, entry: Entry, result: Result, before: Floats | None) -> None:
+    def _note_step(self, before: Floats | None) -> None:
+        after = self.weights
+        if before is not None and after is not None:
+            self.tally.moved(sqrt(float(((after - before) ** 2).sum())))
+
+    def _settle(self, entry: Entry, result: Result) -> None:
         self.pending.pop(entry.round, None)
         kept = self.open.pop(entry.round)
         self.remember(entry, result, kept)
         shown = open_round.unpack(kept)
         labels = np.array([label for _, label, _ in decode(entry.body)], float)
-        after = self.weights
-        moved = 0.0 if before is None or after is None else sqrt(float(((after - before) ** 2).sum()))
         delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
-        self.tally.answered(entry.round, observed_quality(labels), shown.explored, delay, moved)
+        self.tally.answered(entry.round, observed_quality(labels), shown.explored, delay)
 
     def remember(self, entry: Entry, result: Result, kept: bytes | None) -> None:
         """Remembers that a round was answered, and, if it is known, what it showed."""

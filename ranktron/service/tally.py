@@ -31,7 +31,7 @@ class Tally:
 
     >>> tally = Tally()
     >>> for number in range(2000):
-    ...     tally.answered(number, 1.0, False, 0.5, 0.1)
+    ...     tally.answered(number, 1.0, False, 0.5)
     >>> len(tally.curve()) <= POINTS, tally.heard().rounds
     (True, 2000)
     """
@@ -51,8 +51,8 @@ class Tally:
         self.ranked += 1
         self.explored += explored
 
-    def answered(self, number: int, value: float, explored: bool, delay: float, norm: float) -> None:
-        """Notes the feedback of a round: its observed quality, how late it was, and how far the weights moved."""
+    def answered(self, number: int, value: float, explored: bool, delay: float) -> None:
+        """Notes the feedback of a round: its observed quality, and how late it was."""
         self._window.append(value)
         self.quality = sum(self._window) / len(self._window)
         if self.heard_rounds % self._stride == 0:
@@ -62,10 +62,10 @@ class Tally:
                 self._stride *= 2
         self.heard_rounds += 1
         self._delays.append(delay)
-        self.moved(norm)
         self._times.append(monotonic())
 
     def moved(self, norm: float) -> None:
+        """Notes how far an update moved the weights."""
         self._norms.append(norm)
 
     def curve(self) -> list[Point]:

@@ -468,3 +468,17 @@ def test_what_is_not_found_is_said(service, visit):
     page = visit(f"{service.address}/search?q=qqqzzz")
     until(page, "document.getElementById('status').textContent.includes('Nothing here has a word of')")
     assert page.locator("#results > li").count() == 0
+
+
+def test_a_ranker_without_weights_is_not_said_to_have_learnt_nothing(service, visit):
+    service.done("PUT", "/v1/rankers/shop", {"algorithm": "kernel", "features": ["a", "b"]})
+    documents = [{"id": "x", "features": [1, 2]}, {"id": "y", "features": [2, 1]}]
+    shown = service.done("POST", "/v1/rankers/shop/rank", {"documents": documents})
+    service.done("POST", "/v1/rankers/shop/feedback", {"round": shown["round"], "labels": {"x": 0, "y": 1}})
+    page = visit(service.address)
+    is_live(page)
+    assert page.inner_text("#weights") == "A ranker of this kind has no weights for its features."
+    assert "Last step\n–" in page.inner_text("#facts")
+    page.locator("#rounds button").first.click()
+    page.wait_for_selector(".explanation li")
+    assert "is no sum over features" in page.inner_text(".explanation")

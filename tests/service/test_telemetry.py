@@ -55,7 +55,7 @@ def test_the_curve_is_thinned_evenly(talk):
     talk.make()
     desk = talk.office.desk("shop")
     for number in range(5000):
-        desk.tally.answered(number, 0.5, number % 2 == 0, 0.1, 0.1)
+        desk.tally.answered(number, 0.5, number % 2 == 0, 0.1)
     rounds = [point.round for point in desk.tally.curve()]
     assert 250 <= len(rounds) <= 500
     assert len(set(np.diff(rounds))) == 1
@@ -94,3 +94,12 @@ def test_memory_stays_flat(serving, tmp_path):
 def _resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def test_full_lists_count_as_updates(talk):
+    talk.make(algorithm="hinge")
+    documents = [{"id": "x", "features": [1, 0, 0]}, {"id": "y", "features": [0, 1, 0]}]
+    talk.ask("POST", "/v1/rankers/shop/full", {"documents": documents, "labels": {"x": 0, "y": 1}})
+    updates = talk.ask("GET", "/v1/rankers/shop/dashboard")["updates"]
+    assert updates["last"] == updates["norm"] == pytest.approx(float(np.linalg.norm(talk.weights())))
+    assert updates["last"] > 0.0

@@ -53,7 +53,7 @@ function box(document, answer, reach) {
     "li",
     {},
     element("div", { class: "line" }, element("b", {}, document.id), element("span", { class: "value" }, number(document.score))),
-    rows.length ? element("table", {}, element("tbody", {}, rows)) : element("p", { class: "note" }, "No feature counts yet: all weights are zero."),
+    rows.length ? element("table", {}, element("tbody", {}, rows)) : element("p", { class: "note" }, document.contributions ? "No feature counts here: the weights are zero, or the values are." : "The score of a ranker of this kind is no sum over features."),
     left > 0 ? element("p", { class: "note" }, `and ${left} smaller`) : null,
     reason ? element("p", { class: "why" }, reason) : null,
   );

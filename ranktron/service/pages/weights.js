@@ -10,11 +10,11 @@ export class Weights {
     this.explanations = explanations;
     this.weights = [];
     this.list = element("ol", { class: "weights" });
-    this.nothing = element("p", { class: "nothing" }, "All weights are zero: nothing has been learnt yet.");
+    this.nothing = element("p", { class: "nothing" });
     this.more = element("p", { class: "note" });
     this.drift = element("span", {}, drift);
     this.legend = legend(this.drift);
-    parent.append(this.nothing, this.list, this.more, this.legend);
+    parent.append(this.nothing, this.legend, this.list, this.more);
     onWidth(parent, () => this.draw());
   }
 
@@ -38,6 +38,7 @@ export class Weights {
     const shown = sorted.slice(0, this.most);
     const reach = Math.max(...sorted.map((each) => Math.max(Math.abs(each.weight), Math.abs(each.weight - (each.drift || 0)))), 1e-12);
     this.nothing.hidden = sorted.some((each) => each.weight !== 0);
+    say(this.nothing, sorted.length ? "All weights are zero: nothing has been learnt yet." : "A ranker of this kind has no weights for its features.");
     this.list.hidden = !this.nothing.hidden;
     this.legend.hidden = this.list.hidden || !sorted.some((each) => each.drift);
     keep(this.list, shown, (each) => each.feature, (each) => this.row(each), (row, each) => update(row, each, reach));
@@ -49,12 +50,13 @@ export class Weights {
   row(each) {
     const zero = drawing("line", { class: "zero", y1: 0, y2: HEIGHT });
     const bar = drawing("rect", { y: 1, height: HEIGHT - 2, rx: 2 });
+    const halo = drawing("path", { class: "halo" });
     const drift = drawing("path", { class: "drift" });
     return element(
       "li",
       { title: this.explanations[each.feature] },
       element("span", { class: "feature" }, each.feature),
-      drawing("svg", { class: "bar", height: HEIGHT, "aria-hidden": "true" }, bar, zero, drift),
+      drawing("svg", { class: "bar", height: HEIGHT, "aria-hidden": "true" }, bar, zero, halo, drift),
       element("span", { class: "value" }),
       element("span", { class: "change" }),
     );
@@ -63,7 +65,7 @@ export class Weights {
 
 function update(row, each, reach) {
   const [, picture, value, change] = row.children;
-  const [bar, zero, drift] = picture.children;
+  const [bar, zero, halo, drift] = picture.children;
   const width = picture.clientWidth || 120;
   const half = width / 2;
   const x = (weight) => half + (weight / reach) * (half - 4);
@@ -76,7 +78,7 @@ function update(row, each, reach) {
   zero.setAttribute("x2", half);
   const head = Math.sign(end - start) * Math.min(4, Math.abs(end - start));
   const visible = Math.abs(end - start) >= 1.5;
-  drift.setAttribute("d", visible ? `M${start},7H${end}M${end - head},3.5L${end},7L${end - head},10.5` : "");
+  for (const arrow of [halo, drift]) arrow.setAttribute("d", visible ? `M${start},7H${end}M${end - head},3.5L${end},7L${end - head},10.5` : "");
   say(value, signed(each.weight));
   say(change, each.drift ? signed(each.drift) : "");
 }
