@@ -74,6 +74,16 @@ def cuts_of(values: Matrix, count: int) -> Matrix:
     return np.unique(cuts[cuts > distinct[0]]).astype(np.float32)
 
 
+def heights(w: Floats, firsts: Integers) -> Floats:
+    """The highest less the lowest weight of each feature's columns.
+
+    >>> heights(np.array([1.0, 4.0, 2.0, 7.0, 5.0]), np.array([0, 3, 5]))
+    array([3., 2.])
+    """
+    found: Floats = np.maximum.reduceat(w, firsts[:-1]) - np.minimum.reduceat(w, firsts[:-1])
+    return found
+
+
 def padded(cuts: list[Matrix]) -> Matrix:
     """The cuts of all features as one table, filled up with infinity."""
     longest = max(len(c) for c in cuts)
@@ -157,6 +167,10 @@ class FittedBins:
         first = self.firsts[feature]
         return Shape(edges, w[first : first + len(edges) + 1], steps=True)
 
+    def spans(self, w: Floats) -> Floats:
+        """How far each feature can move a score: the height of its curve."""
+        return heights(w, self.firsts)
+
     def state(self) -> dict[str, Any]:
         return {"count": self.count, "edges": self.edges}
 
@@ -169,5 +183,7 @@ class FittedBins:
 
 def check_edges(edges: Matrix) -> None:
     """Refuses edges that were not written by a map."""
-    if edges.ndim != 2 or (edges.shape[1] + 1) & edges.shape[1] or np.isnan(edges).any():
+    fits = edges.ndim == 2 and not (edges.shape[1] + 1) & edges.shape[1]
+    # a search among edges that do not rise would end in columns that are not there
+    if not fits or not (edges[:, 1:] >= edges[:, :-1]).all() or not (edges > -np.inf).all():
         raise DataError("the model holds bins whose edges do not fit together")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
-from ranktron.maps.bins import MOST, SAMPLE, check_edges, cuts_of, find_places, padded
+from ranktron.maps.bins import MOST, SAMPLE, check_edges, cuts_of, find_places, heights, padded
 from ranktron.maps.protocols import Shape, check_count, check_input, sample_of
 from ranktron.rounds import Rounds
 from ranktron.sparse import Columns, Sparse, Values
@@ -117,6 +117,10 @@ class FittedLinearBins:
         first = self.firsts[feature]
         return Shape(knots, w[first : first + len(knots)], steps=False)
 
+    def spans(self, w: Floats) -> Floats:
+        """How far each feature can move a score: the height of its curve."""
+        return heights(w, self.firsts)
+
     def state(self) -> dict[str, Any]:
         return {"count": self.count, "edges": self.edges, "low": self.low, "high": self.high}
 
@@ -124,6 +128,6 @@ class FittedLinearBins:
     def from_state(cls, name: str, state: Mapping[str, Any]) -> FittedLinearBins:
         edges, low, high = (np.array(state[key], np.float32) for key in ("edges", "low", "high"))
         check_edges(edges)
-        if not low.shape == high.shape == edges.shape[:1]:
+        if not low.shape == high.shape == edges.shape[:1] or not np.isfinite([low, high]).all():
             raise DataError("the model holds knots that do not fit together")
         return cls(int(state["count"]), edges, low, high)

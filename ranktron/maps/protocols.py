@@ -56,6 +56,8 @@ class Additive(Protocol):
 
     def shape(self, feature: int, w: Floats, /) -> Shape: ...
 
+    def spans(self, w: Floats, /) -> Floats: ...
+
 
 class FeatureMap(Protocol):
     """The recipe of a map: a small value that prints, compares and fits.

@@ -43,6 +43,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     max_body: Annotated[Count, Meta(description="bytes of a request")] = 8_000_000
     max_documents: Annotated[Count, Meta(description="documents of a list")] = 1_000
     max_features: Annotated[Count, Meta(description="features of a ranker")] = 1_000
+    max_weights: Annotated[Count, Meta(description="weights of a ranker whose model has a feature map")] = 10_000
     max_batch: Annotated[Count, Meta(description="requests in a batch")] = 100
     max_k: Annotated[Count, Meta(description="the largest k that a ranker may ask for")] = 50
     request_seconds: Annotated[Seconds, Meta(description="how long a request may take to arrive")] = 10.0

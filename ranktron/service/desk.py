@@ -31,7 +31,7 @@ from ranktron.service.refusals import Refused, gone
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.tally import Tally, observed_quality
 from ranktron.service.types import Definition, Document, FeedbackRequest, FullRequest, RankAnswer, Ranked, RankRequest
-from ranktron.types import Feedback, Floats, Learner, Matrix
+from ranktron.types import Features, Feedback, Floats, Learner, Matrix
 
 RECENT = 20
 DRIFT = 100  # updates over which the change of the weights is shown
@@ -70,7 +70,8 @@ class Desk:
         """Takes a model's learner, scaling and features for its own."""
         self.template = replace(model, state={}, record={})
         self.learner: Learner = model.learner()
-        self.names = model.names
+        self.names, self.map = model.names, model.map
+        self.curves = None if model.map is None else model.additive
         self.k = self.learner.k if isinstance(self.learner, TopK) else self.config.heard
         self._note_weights()
         self._trail = deque([self._weights], maxlen=DRIFT + 1)  # of another model the weights cannot be compared
@@ -93,10 +94,9 @@ class Desk:
         return np.frombuffer(self._weights) if self._weights else None
 
     @property
-    def drift(self) -> tuple[int, Floats | None]:
-        """How many updates the trail of the weights goes back, at most 100, and how far they have moved since."""
-        start, weights = self._trail[0], self.weights
-        return len(self._trail) - 1, None if weights is None else weights - np.frombuffer(start)
+    def drift(self) -> tuple[int, Floats]:
+        """How many updates the trail of the weights goes back, at most 100, and the weights that it starts with."""
+        return len(self._trail) - 1, np.frombuffer(self._trail[0])
 
     def _note_weights(self) -> None:
         weights = ranking_weights(self.learner)
@@ -113,8 +113,9 @@ class Desk:
         self._check_open()
         documents, at = request.documents, time()
         X = self.matrix(documents)
+        features = self.mapped(X)
         try:
-            ranking = self.learner.rank(X, self.next)
+            ranking = self.learner.rank(features, self.next)
         except DataError as error:
             raise Refused(422, "not_rankable", str(error)) from None
         order, scores = ranking.order.tolist(), ranking.scores[ranking.order]
@@ -124,9 +125,9 @@ class Desk:
             Ranked(documents[item].id, score, position)
             for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
         ]
-        brief = brief_of(self.learner, X, ranking, self.k)
+        brief = brief_of(self.learner, features, ranking, self.k)
         rows = min(len(order), max(len(brief.shown), self.config.explained))
-        propensities = brief.propensities
+        propensities, kept_rows = brief.propensities, X[ranking.order[:rows]]
         kept = open_round.pack(
             OpenRound(
                 self.next,
@@ -137,13 +138,14 @@ class Desk:
                 brief.size,
                 [ranked.id for ranked in shown[:rows]],
                 scores[:rows].tobytes(),
-                X[ranking.order[:rows]].tobytes(),
-                self._weights,
+                kept_rows.tobytes(),
+                b"" if self.map else self._weights,
                 brief.shown.tobytes(),
                 brief.drift.tobytes(),
                 brief.constant,
                 None if propensities is None else propensities.tobytes(),
                 () if propensities is None else propensities.shape,
+                self._parts(kept_rows),
             )
         )
         answer = RankAnswer(self.next, shown, ranking.explored, self.version)
@@ -166,6 +168,15 @@ class Desk:
             if not np.isfinite(X).all():
                 raise Refused(422, "feature_too_large", "a feature is too large to be scaled")
         return X
+
+    def mapped(self, X: Matrix) -> Features:
+        """Features as the learner sees them."""
+        return X if self.map is None else self.map(X)
+
+    def _parts(self, X: Matrix) -> bytes:
+        """What each feature adds to each score, where that is not a weight times its value."""
+        weights = self.weights
+        return b"" if self.curves is None or weights is None else self.curves.contributions(X, weights).tobytes()
 
     def drop(self) -> None:
         """Drops the oldest rounds where there are too many, or where they are too old, unless they are being heard."""
@@ -282,13 +293,13 @@ class Desk:
             told = decode(entry.body)
             places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
             heard = Feedback(np.array(places), np.array(labels, float))
-            return learn_brief(self.learner, open_round.unpack(self.open[entry.round]).brief(), heard)
+            return learn_brief(self.learner, open_round.unpack(self.open[entry.round]).brief(self.mapped), heard)
         if entry.kind == "model":
             self._replace(Model.from_bytes(entry.body), entry.round)
             return 0.0
         rows, kept = decode(entry.body)
         grades = np.frombuffer(kept).copy()
-        X = np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy()
+        X = self.mapped(np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy())
         return self.learner.learn(X, self.learner.rank(X, entry.round), Feedback(np.arange(len(grades)), grades))
 
     def _replace(self, model: Model, barrier: int) -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from ranktron import archive
-from ranktron.algorithms import algorithm
+from ranktron.algorithms import algorithm, stored_algorithm
 from ranktron.errors import DataError
-from ranktron.learners.brief import brief_of, learn_brief
+from ranktron.learners.brief import brief_of, keeps_briefs, learn_brief
 from ranktron.learners.fixed import Fixed
+from ranktron.maps.protocols import Additive
 from ranktron.model import Model
 from ranktron.service.config import Config
 from ranktron.service.refusals import Refused
@@ -54,8 +55,7 @@ def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
         model = Model.from_bytes(data, "the model")
     except (DataError, ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
         raise Refused(422, "bad_model", str(error) or "the model cannot be read") from None
-    if model.map is not None:
-        raise Refused(422, "bad_model", "models with a feature map are not served: train without a map, or a kernel")
+    _check_map(model, config)
     names = tuple(definition.features)
     if model.feature_names not in (None, names):
         raise Refused(422, "bad_model", "the features of the model have other names than those of the ranker")
@@ -65,24 +65,44 @@ def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
     return replace(model, feature_names=names, record={})
 
 
+def _check_map(model: Model, config: Config) -> None:
+    """Refuses maps that cannot be served: briefs and explanations need one function for each feature."""
+    if model.map is None:
+        return
+    name, width = model.map.name, model.map.n_outputs
+    if not isinstance(model.map, Additive):
+        complaint = (
+            f"models with the map {name} are not served, only those with bins:N or bins-linear:N, or without one"
+        )
+    elif not stored_algorithm(model.kind).sparse or keeps_briefs(model.learner()):
+        complaint = f"{model.kind} with a feature map is not served: train it without one, or another algorithm"
+    elif width > config.max_weights:
+        complaint = (
+            f"the map {name} makes {width} features of {model.n_features}; at most {config.max_weights} are taken"
+        )
+    else:
+        return
+    raise Refused(422, "bad_model", complaint)
+
+
 def _check_usable(model: Model, config: Config, code: str) -> None:
     """Lets a twin rank and learn once, so that numbers no kernel can take are found before they are kept."""
-    twin = model.learner()
-    k = getattr(twin, "k", 1)
+    k = getattr(model.learner(), "k", 1)
     if k > config.max_k:
         raise Refused(422, code, f"k must be at most {config.max_k}, not {k}")
     try:
-        warm(twin, model.n_features, k)
+        warm(model, k)
     except DataError:
         pass  # it knows how to say no
     except (ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
         raise Refused(422, code, f"a ranker with these parameters cannot work: {error}") from None
 
 
-def warm(learner: Learner, width: int, k: int) -> None:
+def warm(model: Model, k: int) -> None:
     """Lets a learner that is not needed afterwards work once; no user then waits for kernels to be loaded."""
-    m = max(k, 3)
-    X = np.zeros((m, width), np.float32)
+    learner = model.learner()
+    X = np.zeros((max(k, 3), model.n_features), np.float32)
+    X = X if model.map is None else model.map(X)
     ranking = learner.rank(X, 0)
     if not is_fixed(learner):
         learn_brief(learner, brief_of(learner, X, ranking, 2), Feedback(np.array([0, 1])[:k], np.array([1.0, 0.0])[:k]))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 from msgspec import Struct
 
 from ranktron.learners.brief import Brief
-from ranktron.types import Floats, Matrix
+from ranktron.types import Features, Floats, Matrix
 
 
 class OpenRound(Struct, array_like=True, frozen=True):
     """What was shown, and the brief that its feedback will be learnt from.
 
-    `rows` has the first shown documents, at least as many as the brief needs; `weights` those that ranked.
+    `rows` has the first shown documents, at least as many as the brief needs; `weights` those that ranked, or, where a
+    map makes more features of each, `parts` what each feature added to each score.
     """
 
     number: int
@@ -31,6 +34,7 @@ class OpenRound(Struct, array_like=True, frozen=True):
     constant: float
     propensities: bytes | None
     shape: tuple[int, ...]
+    parts: bytes = b""
 
     @property
     def k(self) -> int:
@@ -43,18 +47,20 @@ class OpenRound(Struct, array_like=True, frozen=True):
     def shown_scores(self) -> Floats:
         return np.frombuffer(self.scores)
 
-    def ranked_by(self) -> Floats | None:
-        """The weights that ranked; None where a ranker has none."""
-        return np.frombuffer(self.weights) if self.weights else None
+    def contributions(self) -> Floats | None:
+        """What each feature added to each score; None where a ranker's scores are no such sums."""
+        if self.parts:
+            return np.frombuffer(self.parts).reshape(len(self.ids), -1)
+        return self.features() * np.frombuffer(self.weights) if self.weights else None
 
-    def brief(self) -> Brief:
+    def brief(self, mapped: Callable[[Matrix], Features]) -> Brief:
         """The brief, over the bytes of this round. Arrays are copied where kernels were compiled for writable ones."""
         propensities = None
         if self.propensities is not None:
             propensities = np.frombuffer(self.propensities).reshape(self.shape).copy()
         k = self.k
         return Brief(
-            self.features()[:k].copy(),
+            mapped(self.features()[:k].copy()),
             np.frombuffer(self.shown).copy(),
             self.number,
             self.size,

@@ -58,7 +58,7 @@ def restored(log: Log, stored: StoredRanker, snapshots: Snapshots, config: Confi
     desk.recent.extend(sorted(rounds)[-desk.recent.maxlen :] if desk.recent.maxlen else [])
     log.follow(desk.id, desk.version)
     with suppress(DataError):
-        warm(desk.model.learner(), len(desk.names), desk.k)
+        warm(desk.model, desk.k)
     return desk
 
 

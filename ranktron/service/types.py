@@ -113,6 +113,7 @@ class RankerAnswer(Given):
     version: int
     rounds: int
     open: int
+    map: str | None
 
 
 class RankersAnswer(Given):
@@ -213,7 +214,10 @@ class Point(Given):
 
 
 class Weight(Given):
-    """The weight of one feature, and its change over the last updates, as many as `updates.window` says."""
+    """The weight of one feature, and its change over the last updates, as many as `updates.window` says.
+
+    Where the ranker has a feature map, the weight is how far the feature can move a score: the height of its curve.
+    """
 
     feature: str
     weight: float
@@ -278,6 +282,7 @@ class DashboardAnswer(Given):
     updates: Updates
     recent: list[Recent]
     health: Health
+    map: str | None
 
 
 class Trouble(Given):

@@ -34,6 +34,7 @@ def ranker(desk: Desk) -> RankerAnswer:
         desk.version,
         desk.next,
         len(desk.open),
+        None if desk.map is None else desk.map.name,
     )
 
 
@@ -54,6 +55,7 @@ def dashboard(desk: Desk, health: Health) -> DashboardAnswer:
         Updates(*tally.steps(), desk.drift[0]),
         [_recent(desk, number) for number in reversed(desk.recent) if number in desk.open or number in desk.past],
         health,
+        None if desk.map is None else desk.map.name,
     )
 
 
@@ -65,10 +67,9 @@ def explain(desk: Desk, number: int) -> ExplainAnswer:
             raise Refused(404, "unknown_round", f"there has been no round {number}")
         raise gone(number)
     shown = open_round.unpack(kept)
-    scores, weights = shown.shown_scores(), shown.ranked_by()
+    scores, parts = shown.shown_scores(), shown.contributions()
     answered = desk.answered.get(number)
     documents = []
-    parts = None if weights is None else shown.features() * weights
     for place, document in enumerate(shown.ids):
         last = place + 1 == len(shown.ids)
         documents.append(
@@ -90,10 +91,12 @@ def _named(desk: Desk, values: np.ndarray) -> dict[str, float]:
 
 
 def _weights(desk: Desk) -> list[Weight]:
-    weights, (_, drift) = desk.weights, desk.drift
-    if weights is None or drift is None:
+    now, (_, then) = desk.weights, desk.drift
+    if now is None:
         return []
-    return [Weight(*each) for each in zip(desk.names, weights.tolist(), drift.tolist(), strict=True)]
+    if desk.curves is not None:
+        now, then = desk.curves.spans(now), desk.curves.spans(then)
+    return [Weight(*each) for each in zip(desk.names, now.tolist(), (now - then).tolist(), strict=True)]
 
 
 def _recent(desk: Desk, number: int) -> Recent:

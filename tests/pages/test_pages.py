@@ -6,6 +6,11 @@ import time
 
 import pytest
 
+from ranktron import Client
+from ranktron.algorithms import ALGORITHMS
+from ranktron.maps import Bins
+from ranktron.model import Model
+from ranktron.rounds import Rounds
 from ranktron.service.search import Index
 from ranktron.service.standard_library import Document
 from ranktron.service.tokens import new_token
@@ -123,6 +128,22 @@ def test_drift_is_that_of_the_last_hundred_updates(start, visit):
         drift = float(row.text_content().replace("−", "-") or 0)
         assert each["drift"] == each["weight"] - old
         assert drift == pytest.approx(each["drift"], abs=5e-4)
+
+
+def test_a_ranker_with_a_map_says_what_its_bars_are(service, visit):
+    teach(service, 3)
+    page = visit(service.address)
+    is_live(page)
+    assert not page.locator("#curved").is_visible()
+    rounds = Rounds.from_arrays([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 2.0, 0.0]], [0, 1, 2])
+    fitted, slam = Bins(3).fit(rounds), ALGORITHMS["slam"]
+    model = Model("slam", slam.complete({}), slam.learner(fitted.n_outputs, {}).state(), 3, map=fitted)
+    with Client(service.address) as client:
+        client.set_model("shop", model.to_bytes())
+    until(page, "!document.getElementById('curved').hidden")
+    assert "With the map bins:3 a feature has a curve" in page.inner_text("#curved")
+    teach(service, 3, first=3)
+    until(page, "document.querySelectorAll('.weights .bar rect').length === 3")
 
 
 def test_names_are_text_and_never_markup(service, visit):

@@ -237,7 +237,7 @@ def test_bad_models_are_refused(talk):
     wide = Model("hinge", {}, ALGORITHMS["hinge"].learner(4, {}).state(), 4)
     named = Model("hinge", {}, ALGORITHMS["hinge"].learner(3, {}).state(), 3, feature_names=("x", "y", "z"))
     lists = Separable(documents=5, features=3).rounds(9)
-    mapped = train("hinge", {}, lists, Schedule(), map="bins:4").model.to_bytes()
+    mapped = train("hinge", {}, lists, Schedule(), map="rff:4").model.to_bytes()
     for data in (b"", b"ranktron\n", b"x" * 100, wide.to_bytes(), named.to_bytes(), named.to_bytes()[:-9], mapped):
         assert posted(talk, data, status=422) == "bad_model"
     assert talk.ask("GET", "/v1/rankers/shop")["version"] == 0

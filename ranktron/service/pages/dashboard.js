@@ -36,6 +36,8 @@ function show({ names, name, dashboard }) {
   facts(place("health"), health(dashboard));
   curve.show(dashboard.curve);
   weights.show(dashboard.weights, { window: dashboard.updates.window });
+  place("curved").hidden = dashboard.map === null;
+  say(place("curved"), `With the map ${dashboard.map} a feature has a curve instead of one weight: how far it can move a score.`);
   rounds.show(name, dashboard.recent);
 }
 
