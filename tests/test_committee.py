@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import ranktron
-from ranktron import DataError, Model, Rounds, evaluate
+from ranktron import DataError, Model, Rounds, archive, evaluate
 from ranktron.checks import check_learner
 from ranktron.learners import committee_perceptron
 from ranktron.learners.pairwise import OUTPUTS
@@ -165,6 +165,19 @@ def test_a_voting_committee_survives_saving_and_wants_query_ids(tmp_path):
     assert ranktron.load(tmp_path / "m").predict(LISTS.X, qid=qid).tolist() == scores.tolist()
     points = np.diff(LISTS.offsets) * (np.diff(LISTS.offsets) - 1) / 2  # of one vote
     assert scores.sum() == pytest.approx(points.sum() * ranker.learner_.ballot.weights.sum())
+
+
+@pytest.mark.parametrize("size", [3, 20, 1000])
+def test_the_same_rounds_leave_the_same_state_wherever_a_run_was_interrupted(size):
+    whole = committee_perceptron(6, size=size)
+    for number, round in enumerate(LISTS):
+        if number % 10 == 0:
+            broken = committee_perceptron(6, size=size)
+            broken.restore(whole.state())
+        for learner in (whole, broken):
+            ranking = learner.rank(round.X, number)
+            learner.learn(round.X, ranking, ranktron.feedback.top(2)(round, ranking))
+        assert archive.pack(whole.state()) == archive.pack(broken.state())
 
 
 def test_it_goes_on_learning_behind_a_stream():

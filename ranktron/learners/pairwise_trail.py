@@ -53,11 +53,13 @@ class Trail(NamedTuple):
 
     def copy(self) -> Trail:
         """A trail of its own with the same content, its pool no larger than needed."""
-        kept = self.kept
+        kept, tally = self.kept, self.tally.copy()
+        # while there is room nobody asks for the weakest, and what stands there tells how the pool has grown
+        tally[WEAKEST] = _weakest(self.counters[:kept], self.born[:kept])
         return Trail(
             self.w.copy(),
             self.total.copy(),
-            self.tally.copy(),
+            tally,
             self.members[:kept].copy(),
             self.counters[:kept].copy(),
             self.born[:kept].copy(),

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from ranktron.algorithms import ALGORITHMS
-from ranktron.learners.brief import keeps_briefs
+from ranktron.learners.brief import brief_of, keeps_briefs, learn_brief
 from ranktron.maps import as_map
 from ranktron.maps.bins import FittedBins
 from ranktron.model import Model
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler
 from ranktron.service.models import is_fixed
-from ranktron.types import Feedback, Ranking
+from ranktron.types import Feedback
 
 NAMES = ("f0", "f1", "f2")
 MAPS = ["bins:6", "bins-linear:3"]
@@ -53,7 +53,7 @@ def start(talk, model, status=200):
 
 
 def told(shown, labels):
-    return {ranked["id"]: float(labels[int(ranked["id"][1:])]) for ranked in shown["ranking"][:3]}
+    return {ranked["id"]: float(labels[int(ranked["id"][1:])]) for ranked in shown["ranking"][:2]}
 
 
 def learn_beside(model, learner, X, shown, number, labels):
@@ -61,10 +61,8 @@ def learn_beside(model, learner, X, shown, number, labels):
     features = model.prepare(Rounds.from_arrays(X, np.zeros(len(X)))).X
     ranking = learner.rank(features, number)
     assert [f"d{item}" for item in ranking.order] == [ranked["id"] for ranked in shown["ranking"]]
-    first = ranking.order[:10]
-    places = [place for place, item in enumerate(first.tolist()) if f"d{item}" in labels]
-    heard = Feedback(np.array(places), np.array([labels[f"d{first[place]}"] for place in places]))
-    learner.learn(features[first], Ranking(np.arange(len(first)), ranking.scores[first], number), heard)
+    heard = Feedback(np.arange(2), np.array([labels[f"d{item}"] for item in ranking.order[:2]]))
+    learn_brief(learner, brief_of(learner, features, ranking, 10), heard)
 
 
 @pytest.mark.parametrize("how", MAPS)
