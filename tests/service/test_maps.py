@@ -12,7 +12,7 @@ from ranktron.maps.bins import FittedBins
 from ranktron.model import Model
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler
-from ranktron.service.models import is_fixed
+from ranktron.service.models import is_fixed, warm
 from ranktron.types import Feedback
 
 NAMES = ("f0", "f1", "f2")
@@ -43,6 +43,8 @@ def mapped_model(lists, kind="slam", how="bins:6", scaling="standard"):
 
 
 def start(talk, model, status=200):
+    if status == 200:
+        warm(model, 2)  # to compile kernels may take longer than a request
     return talk.ask(
         "POST",
         "/v1/rankers/shop/model",
