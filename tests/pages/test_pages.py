@@ -11,6 +11,7 @@ from ranktron.algorithms import ALGORITHMS
 from ranktron.maps import Bins
 from ranktron.model import Model
 from ranktron.rounds import Rounds
+from ranktron.service.models import warm
 from ranktron.service.search import Index
 from ranktron.service.standard_library import Document
 from ranktron.service.tokens import new_token
@@ -138,7 +139,8 @@ def test_a_ranker_with_a_map_says_what_its_bars_are(service, visit):
     rounds = Rounds.from_arrays([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 2.0, 0.0]], [0, 1, 2])
     fitted, slam = Bins(3).fit(rounds), ALGORITHMS["slam"]
     model = Model("slam", slam.complete({}), slam.learner(fitted.n_outputs, {}).state(), 3, map=fitted)
-    with Client(service.address) as client:
+    warm(model, 2)  # to compile kernels may take longer than a request
+    with Client(service.address, timeout=60.0) as client:
         client.set_model("shop", model.to_bytes())
     until(page, "!document.getElementById('curved').hidden")
     assert "With the map bins:3 a feature has a curve" in page.inner_text("#curved")
