@@ -37,7 +37,7 @@ function show({ names, name, dashboard }) {
   curve.show(dashboard.curve);
   weights.show(dashboard.weights, { window: dashboard.updates.window });
   place("curved").hidden = dashboard.map === null;
-  say(place("curved"), `With the map ${dashboard.map} a feature has a curve instead of one weight: how far it can move a score.`);
+  say(place("curved"), `With the map ${dashboard.map} a feature has a curve instead of one weight. Its bar is how far it can move a score.`);
   rounds.show(name, dashboard.recent);
 }
 
