@@ -118,7 +118,9 @@ class Endpoint:
             async with asyncio.timeout(self.guard.config.answer_seconds):
                 return await answer
         except TimeoutError:
-            complaint = "the disk is too slow; whether it was taken is not known: feedback may be sent again"
+            complaint = (
+                "the disk is too slow, or the compiler; whether it was taken is not known: feedback may be sent again"
+            )
             raise Refused(503, "slow_disk", complaint) from None
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:

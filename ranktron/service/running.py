@@ -9,14 +9,21 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import click
+import numpy as np
 import uvicorn
+from msgspec import Raw
+from rich.console import Console
 from starlette.routing import BaseRoute
 
 from ranktron.errors import DataError
 from ranktron.service.app import application
 from ranktron.service.config import Config, read_config
+from ranktron.service.features import matrix_of
+from ranktron.service.models import blank_model
 from ranktron.service.office import Office
+from ranktron.service.tally import observed_quality
 from ranktron.service.tokens import read_tokens
+from ranktron.service.types import Definition, Document
 
 
 def run(folder: str, config: str | None, host: str, port: int, also: Sequence[BaseRoute] = ()) -> None:
@@ -31,7 +38,9 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
         )
     listening = _listening(host, port)
     try:
-        office = Office(folder, settings)
+        with Console(stderr=True).status("getting ready (the first time, this compiles)"):
+            _compile()
+            office = Office(folder, settings)
     except BaseException:
         listening.close()
         raise
@@ -51,6 +60,13 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
     for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again when it has ended in good order
         signal.signal(each, lambda _number, _frame: None)
     server.run(sockets=[listening])
+
+
+def _compile() -> None:
+    """Does once what requests do, so that the first client does not wait for the compiler."""
+    blank_model(Definition(["feature"]), Config())
+    matrix_of([Document("first", Raw(b"[1.5]"))], ["feature"])
+    observed_quality(np.ones(1))
 
 
 def _listening(host: str, port: int) -> socket.socket:
