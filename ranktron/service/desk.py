@@ -175,8 +175,9 @@ class Desk:
 
     def _parts(self, X: Matrix) -> bytes:
         """What each feature adds to each score, where that is not a weight times its value."""
-        weights = self.weights
-        return b"" if self.curves is None or weights is None else self.curves.contributions(X, weights).tobytes()
+        if self.curves is None or self.weights is None:
+            return b""
+        return self.curves.contributions(X, self.weights).tobytes()
 
     def drop(self) -> None:
         """Drops the oldest rounds where there are too many, or where they are too old, unless they are being heard."""
