@@ -228,6 +228,7 @@ def _stacked(parts: list[Features]) -> Features:
 def _as_features(X: Any) -> Features:
     if hasattr(X, "tocsr") or isinstance(X, Sparse):
         sparse = X if isinstance(X, Sparse) else Sparse.from_matrix(X)
+        sparse.check()
         if sparse.size == 0:
             raise DataError(f"there is nothing to rank: {len(sparse)} documents with {sparse.width} features")
         return sparse

@@ -9,7 +9,9 @@ import ranktron
 from ranktron import DataError, Feedback, feedback, play
 from ranktron.checks import check_learner, same
 from ranktron.learners import TopK, top_k_ranker
-from ranktron.learners.top_k import _descended, _gathered, _located
+from ranktron.learners.brief import EVERY
+from ranktron.learners.top_k import _located
+from ranktron.learners.top_k_descent import descended, gathered
 from ranktron.learners.top_k_exploration import explores, uniform_scores
 from ranktron.simulate import Separable, WebSearch
 from ranktron.steps import Constant, InversePower
@@ -117,13 +119,13 @@ def test_the_python_twins_agree():
         assert fast[1] or (fast[0] == slow[0]).all()
     X, gradient, drift = rng.normal(size=(5, 4)).astype(np.float32), rng.normal(size=3), rng.normal(size=4)
     for fast, slow in zip(
-        _gathered(X, np.arange(5), 3, gradient), _gathered.py_func(X, np.arange(5), 3, gradient), strict=True
+        gathered(X, np.arange(5), 3, gradient, 4), gathered.py_func(X, np.arange(5), 3, gradient, 4), strict=True
     ):
         assert fast == pytest.approx(slow)
     for adaptive in (False, True):
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5)] for _ in range(2)]
-        for call, state in zip((_descended, _descended.py_func), states, strict=True):
-            assert call(X[:3], gradient, drift, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
+        for call, state in zip((descended, descended.py_func), states, strict=True):
+            assert call(X[:3], gradient, drift, EVERY, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
         assert np.array(states[0]) == pytest.approx(np.array(states[1]))
 
 
