@@ -7,16 +7,18 @@ compiles, so that the choice costs nothing, and a matrix is treated as if there 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
 from numba.extending import overload
 
-from ranktron.kernels import kernel, pull_back, score
-from ranktron.sparse import Columns, Sparse, Values, add_row, pull_back_rows, score_rows
+from ranktron.kernels import pull_back, score
+from ranktron.sparse import Sparse, add_row, pull_back_rows, score_rows
 from ranktron.types import Features, Floats, Integers, Matrix
 
+Code = Callable[..., Any]
 Held = Any
 """A `Matrix`, or the arrays (starts, columns, values) of sparse rows."""
 
@@ -49,95 +51,89 @@ def linear_direction(X: Features, gradient: Floats) -> Floats:
     return direction
 
 
-@kernel
-def _add_matrix_row(X: Matrix, i: int, g: float, direction: Floats) -> None:
-    for j in range(X.shape[1]):
-        direction[j] += g * X[i, j]
-
-
-@kernel
-def _taken_matrix(X: Matrix, items: Integers) -> Matrix:
-    taken = np.empty((items.shape[0], X.shape[1]), np.float32)
-    for i in range(items.shape[0]):
-        taken[i] = X[items[i]]
-    return taken
-
-
-@kernel
-def _taken_rows(
-    starts: Integers, columns: Columns, values: Values, items: Integers
-) -> tuple[Integers, Columns, Values]:
-    own = np.zeros(items.shape[0] + 1, np.int64)
-    for i in range(items.shape[0]):
-        own[i + 1] = own[i] + starts[items[i] + 1] - starts[items[i]]
-    their_columns = np.empty(own[-1], np.int32)
-    their_values = np.empty(own[-1] if values.shape[0] else 0, np.float32)
-    for i in range(items.shape[0]):
-        start, stop = starts[items[i]], starts[items[i] + 1]
-        their_columns[own[i] : own[i + 1]] = columns[start:stop]
-        if values.shape[0]:
-            their_values[own[i] : own[i + 1]] = values[start:stop]
-    return own, their_columns, their_values
-
-
 def scores_of(X: Held, w: Floats) -> Floats:
     """X w.
 
     >>> scores_of((np.array([0, 1]), np.array([1], np.int32), np.array([2.0], np.float32)), np.array([1.0, 3.0]))
     array([6.])
     """
-    return score_rows(X[0], X[1], X[2], w) if isinstance(X, tuple) else score(X, w)
+    return _rows_scores(X, w) if isinstance(X, tuple) else _matrix_scores(X, w)
 
 
 def between(X: Held, start: int, stop: int) -> Held:
     """The rows from start to stop, without a copy."""
-    return (X[0][start : stop + 1], X[1], X[2]) if isinstance(X, tuple) else X[start:stop]
+    return _rows_between(X, start, stop) if isinstance(X, tuple) else _matrix_between(X, start, stop)
 
 
 def taken(X: Held, items: Integers) -> Held:
     """A copy of some rows, in the order given."""
-    return _taken_rows(X[0], X[1], X[2], items) if isinstance(X, tuple) else _taken_matrix(X, items)
+    return _rows_taken(X, items) if isinstance(X, tuple) else _matrix_taken(X, items)
 
 
-def add_to(direction: Floats, X: Held, i: int, g: float) -> None:
+def add_row_of(X: Held, i: int, g: float, direction: Floats) -> None:
     """Adds g times row i to the direction. Each column adds up in the order of the calls: to the bit for both kinds."""
-    if isinstance(X, tuple):
-        add_row(X[0], X[1], X[2], i, g, direction)
-    else:
-        _add_matrix_row(X, i, g, direction)
+    (_rows_add if isinstance(X, tuple) else _matrix_add)(X, i, g, direction)
 
 
 def is_matrix(X: Held) -> bool:
-    """Whether every feature is written out."""
+    """Whether all zeros are written out."""
     return not isinstance(X, tuple)
 
 
-# In a kernel: the code for an array, or for the tuple of sparse rows. (Lambdas, for numba compares signatures to the
-# letter, annotations too.)
-overload(scores_of)(
-    lambda X, w: (
-        (lambda X, w: score(X, w)) if isinstance(X, types.Array) else (lambda X, w: score_rows(X[0], X[1], X[2], w))
-    )
-)
-overload(between)(
-    lambda X, start, stop: (
-        (lambda X, start, stop: X[start:stop])
-        if isinstance(X, types.Array)
-        else (lambda X, start, stop: (X[0][start : stop + 1], X[1], X[2]))
-    )
-)
-overload(taken)(
-    lambda X, items: (
-        (lambda X, items: _taken_matrix(X, items))
-        if isinstance(X, types.Array)
-        else (lambda X, items: _taken_rows(X[0], X[1], X[2], items))
-    )
-)
-overload(add_to)(
-    lambda direction, X, i, g: (
-        (lambda direction, X, i, g: _add_matrix_row(X, i, g, direction))
-        if isinstance(X, types.Array)
-        else (lambda direction, X, i, g: add_row(X[0], X[1], X[2], i, g, direction))
-    )
-)
-overload(is_matrix)(lambda X: (lambda X: True) if isinstance(X, types.Array) else (lambda X: False))
+def _matrix_scores(X: Matrix, w: Floats) -> Floats:
+    return score(X, w)
+
+
+def _rows_scores(X: Held, w: Floats) -> Floats:
+    return score_rows(X[0], X[1], X[2], w)
+
+
+def _matrix_between(X: Matrix, start: int, stop: int) -> Matrix:
+    return X[start:stop]
+
+
+def _rows_between(X: Held, start: int, stop: int) -> Held:
+    return X[0][start : stop + 1], X[1], X[2]
+
+
+def _matrix_taken(X: Matrix, items: Integers) -> Matrix:
+    chosen = np.empty((items.shape[0], X.shape[1]), np.float32)
+    for i in range(items.shape[0]):
+        chosen[i] = X[items[i]]
+    return chosen
+
+
+def _rows_taken(X: Held, items: Integers) -> Held:
+    starts, columns, values = X
+    own = np.zeros(items.shape[0] + 1, np.int64)
+    for i in range(items.shape[0]):
+        own[i + 1] = own[i] + starts[items[i] + 1] - starts[items[i]]
+    own_columns = np.empty(own[-1], np.int32)
+    own_values = np.empty(own[-1] if values.shape[0] else 0, np.float32)
+    for i in range(items.shape[0]):
+        start, stop = starts[items[i]], starts[items[i] + 1]
+        own_columns[own[i] : own[i + 1]] = columns[start:stop]
+        if values.shape[0]:
+            own_values[own[i] : own[i + 1]] = values[start:stop]
+    return own, own_columns, own_values
+
+
+def _matrix_add(X: Matrix, i: int, g: float, direction: Floats) -> None:
+    for j in range(direction.shape[0]):
+        direction[j] += g * X[i, j]
+
+
+def _rows_add(X: Held, i: int, g: float, direction: Floats) -> None:
+    add_row(X[0], X[1], X[2], i, g, direction)
+
+
+def _in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:
+    """Says what a verb is in a kernel: the code for an array, or for the tuple of sparse rows."""
+    overload(verb, strict=False, inline="always")(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
+
+
+_in_kernels(scores_of, _matrix_scores, _rows_scores)
+_in_kernels(between, _matrix_between, _rows_between)
+_in_kernels(taken, _matrix_taken, _rows_taken)
+_in_kernels(add_row_of, _matrix_add, _rows_add)
+_in_kernels(is_matrix, lambda X: True, lambda X: False)

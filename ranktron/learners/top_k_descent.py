@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranktron.features import Held, add_to, is_matrix, taken
+from ranktron.features import Held, add_row_of, is_matrix, taken
 from ranktron.kernels import kernel
 from ranktron.sparse import Columns
 from ranktron.types import Floats, Integers
@@ -26,7 +26,7 @@ def gathered(X: Held, order: Integers, r: int, base: Floats, d: int) -> tuple[He
     rows = taken(X, order[:r])
     drift = np.zeros(d if base.shape[0] else 0)
     for place in range(base.shape[0]):
-        add_to(drift, X, order[place], base[place])
+        add_row_of(X, order[place], base[place], drift)
     if is_matrix(X):
         return rows, drift, np.empty(0, np.int32)
     columns = np.flatnonzero(drift).astype(np.int32)
@@ -49,7 +49,7 @@ def descended(
             z[j] = factor * drift[j]
     for place in range(gradient.shape[0]):
         if gradient[place] != 0.0:
-            add_to(z, rows, place, gradient[place])
+            add_row_of(rows, place, gradient[place], z)
     squared = 0.0
     for j in range(d):
         squared += z[j] * z[j]

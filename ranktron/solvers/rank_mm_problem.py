@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.features import Held, add_to, between, held, scores_of
+from ranktron.features import Held, add_row_of, between, held, scores_of
 from ranktron.kernels import grades, kernel
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.rounds import Rounds
@@ -51,7 +51,7 @@ def carry(X: Held, labels: Floats, g: Floats, factor: float, direction: Floats) 
         share = factor * g[i]
         if share != 0.0:
             margin += share * labels[i]
-            add_to(direction, X, i, share)
+            add_row_of(X, i, share, direction)
     return margin
 
 
