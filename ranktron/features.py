@@ -37,6 +37,17 @@ def features_of(X: Held, width: int) -> Features:
     return Sparse(X[0], X[1], X[2], width) if isinstance(X, tuple) else X
 
 
+def held_as(X: Features, sparse: bool | None) -> Features:
+    """The same features as sparse rows or written out; None: as they are.
+
+    >>> held_as(np.array([[0.0, 2.0]], np.float32), True).columns
+    array([1], dtype=int32)
+    """
+    if sparse is None or sparse == isinstance(X, Sparse):
+        return X
+    return Sparse.from_matrix(X) if sparse else X.dense()
+
+
 def linear_direction(X: Features, gradient: Floats) -> Floats:
     """Xᵀ gradient for either kind of features.
 

@@ -272,16 +272,20 @@ class Sparse:
         columns = self.columns + np.int32(front) if front else self.columns
         return Sparse(self.starts, columns, self.values, front + self.width + back)
 
-    def check(self) -> None:
-        """Refuses arrays that do not fit together, and values that are not finite: kernels trust both."""
+    def check_places(self) -> None:
+        """Refuses arrays that do not fit together: kernels trust them."""
         kinds = [array.dtype.name for array in (self.starts, self.columns, self.values)]
         fits = kinds == ["int64", "int32", "float32"] and len(self.values) in (0, len(self.columns))
         if not fits or len(self.starts) == 0:
             raise DataError("the arrays of these sparse rows do not fit together; build them with Sparse.from_matrix")
-        own = self.trimmed()
-        row = _first_misplaced(own.starts, own.columns, self.width)
+        row = _first_misplaced(self.starts, self.columns, self.width)
         if row >= 0:
             raise DataError(f"sparse row {row} names a column twice, or one beyond the {self.width} that there are")
+
+    def check(self) -> None:
+        """Refuses arrays that do not fit together and values that are not finite."""
+        self.check_places()
+        own = self.trimmed()
         bad = first_non_finite(own.values)
         if bad >= 0:
             row = int(np.searchsorted(own.starts, bad, side="right")) - 1
