@@ -64,7 +64,7 @@ def add_row(starts: Integers, columns: Columns, values: Values, i: int, g: float
 
 
 @dot_kernel
-def _squared_length(direction: Floats) -> float:
+def squared_length(direction: Floats) -> float:
     """The squares may be added in any order: with thousands of columns one after the other would take longest."""
     squared = 0.0
     for j in range(direction.shape[0]):
@@ -87,7 +87,7 @@ def pull_back_rows(
     for i in range(items.shape[0]):
         if gradient[i] != 0.0:
             add_row(starts, columns, values, items[i], gradient[i], direction)
-    return _squared_length(direction)
+    return squared_length(direction)
 
 
 @kernel
@@ -138,7 +138,7 @@ def descend_rows(
             else:
                 add_row(starts, columns, values, items[i], gradient[i], direction)
     if not few:
-        squared = _squared_length(direction)
+        squared = squared_length(direction)
     if not np.isfinite(loss + eta * squared * eta):
         direction[:] = 0.0
         return False

@@ -140,7 +140,7 @@ class TopK:
         check_decomposed(self.surrogate, self.k)
         check_limits(self)
         self.w, self.total, self.squares = (np.zeros(self.n_features) for _ in range(3))
-        self.lost = 0.0
+        self.lost, self._z = 0.0, np.zeros(self.n_features)
         self.hears = top(self.k)
 
     @property
@@ -195,7 +195,8 @@ class TopK:
             base, shown, constant = self.surrogate.outline(scores, k)
         else:
             base, shown, constant = _NOTHING, scores, 0.0
-        rows, drift, columns = gathered(held(X), ranking.order, shown.shape[0], base, self.n_features)
+        still = np.zeros(self.n_features if len(base) else 0)
+        rows, drift, columns = gathered(held(X), ranking.order, shown.shape[0], base, still)
         kept = features_of(rows, self.n_features)
         return Brief(kept, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
 
@@ -222,7 +223,7 @@ class TopK:
         else:
             loss, gradient = estimate(self.surrogate, brief.shown, places, labels, weights)
         eta, weight = self.step(brief.number), self.rounds + 1.0 if self.late else 1.0
-        state = self.w, self.total, self.squares
+        state = self.w, self.total, self.squares, self._z
         rows, drift = held(brief.rows), (brief.drift, brief.columns)
         if not descended(rows, gradient, *drift, factor, eta, self.radius, self.adaptive, weight, *state):
             raise DataError(

@@ -119,11 +119,13 @@ def test_the_python_twins_agree():
         assert fast[1] or (fast[0] == slow[0]).all()
     X, gradient, drift = rng.normal(size=(5, 4)).astype(np.float32), rng.normal(size=3), rng.normal(size=4)
     for fast, slow in zip(
-        gathered(X, np.arange(5), 3, gradient, 4), gathered.py_func(X, np.arange(5), 3, gradient, 4), strict=True
+        gathered(X, np.arange(5), 3, gradient, np.zeros(4)),
+        gathered.py_func(X, np.arange(5), 3, gradient, np.zeros(4)),
+        strict=True,
     ):
         assert fast == pytest.approx(slow)
     for adaptive in (False, True):
-        states = [[np.ones(4), np.zeros(4), np.full(4, 0.5)] for _ in range(2)]
+        states = [[np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4)] for _ in range(2)]
         for call, state in zip((descended, descended.py_func), states, strict=True):
             assert call(X[:3], gradient, drift, EVERY, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
         assert np.array(states[0]) == pytest.approx(np.array(states[1]))
