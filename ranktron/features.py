@@ -138,13 +138,13 @@ def _rows_add(X: Held, i: int, g: float, direction: Floats) -> None:
     add_row(X[0], X[1], X[2], i, g, direction)
 
 
-def in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:
+def _in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:
     """Says what a verb is in a kernel: the code for an array, or for the tuple of sparse rows."""
     overload(verb, strict=False, inline="always")(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
 
 
-in_kernels(scores_of, _matrix_scores, _rows_scores)
-in_kernels(between, _matrix_between, _rows_between)
-in_kernels(taken, _matrix_taken, _rows_taken)
-in_kernels(add_row_of, _matrix_add, _rows_add)
-in_kernels(is_matrix, lambda X: True, lambda X: False)
+_in_kernels(scores_of, _matrix_scores, _rows_scores)
+_in_kernels(between, _matrix_between, _rows_between)
+_in_kernels(taken, _matrix_taken, _rows_taken)
+_in_kernels(add_row_of, _matrix_add, _rows_add)
+_in_kernels(is_matrix, lambda X: True, lambda X: False)

@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.features import features_of, held
+from ranktron.features import held
 from ranktron.feedback import top
 from ranktron.kernels import descending, kernel
 from ranktron.learners.brief import Brief
@@ -195,10 +195,8 @@ class TopK:
             base, shown, constant = self.surrogate.outline(scores, k)
         else:
             base, shown, constant = _NOTHING, scores, 0.0
-        still = np.zeros(self.n_features if len(base) else 0)
-        rows, drift, columns = gathered(held(X), ranking.order, shown.shape[0], base, still)
-        kept = features_of(rows, self.n_features)
-        return Brief(kept, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
+        rows, drift, columns = gathered(X, ranking.order, shown.shape[0], base)
+        return Brief(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
 
     def learn_brief(self, brief: Brief, places: Feedback) -> float:
         """Learns from a brief what `learn` would learn from the whole list, to the bit; items are places shown."""
@@ -224,8 +222,7 @@ class TopK:
             loss, gradient = estimate(self.surrogate, brief.shown, places, labels, weights)
         eta, weight = self.step(brief.number), self.rounds + 1.0 if self.late else 1.0
         state = self.w, self.total, self.squares, self._z
-        rows, drift = held(brief.rows), (brief.drift, brief.columns)
-        if not descended(rows, gradient, *drift, factor, eta, self.radius, self.adaptive, weight, *state):
+        if not descended(brief, gradient, factor, eta, self.radius, self.adaptive, weight, *state):
             raise DataError(
                 f"scores or weights overflow in round {brief.number}: choose a smaller step or radius, or scale the "
                 "features"
