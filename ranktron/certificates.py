@@ -21,7 +21,7 @@ from ranktron.errors import DataError
 from ranktron.features import linear_direction
 from ranktron.learners import Linear
 from ranktron.loop import play
-from ranktron.metrics import Metric, metric
+from ranktron.metrics import Metric
 from ranktron.model import Model
 from ranktron.rounds import Rounds
 from ranktron.schedule import Schedule
@@ -155,7 +155,7 @@ def _replayed(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
     if "epoch" not in model.record:
         raise DataError("no run recorded: certificates are for models that `ranktron train` trained")
     scaled = model.prepare(rounds)
-    measure = getattr(learner.surrogate, "measure", None) or metric("ndcg")
+    measure = theory.measure_of(learner.surrogate)
     run = _Run(learner, measure)
     schedule = Schedule(1, model.record["seed"], model.record["shuffle"])
     for epoch in range(model.record["epoch"] + 1):

@@ -4,7 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktron import DataError, Rounds, evaluate
+from ranktron import DataError, Rounds, evaluate, metric
+from ranktron.archive import same
 from ranktron.certificates import Line, certify
 from ranktron.schedule import Schedule
 from ranktron.simulate import Separable, WebSearch
@@ -201,7 +202,6 @@ def test_a_run_is_replayed_through_its_map(map):
 
 
 def test_a_sweep_of_mapped_and_of_sparse_features_is_the_single_runs():
-    from ranktron import metric
     from ranktron.sweeping import sweep
 
     ndcg = metric("ndcg@10")
@@ -212,3 +212,21 @@ def test_a_sweep_of_mapped_and_of_sparse_features_is_the_single_runs():
             assert row.mistakes == trained.model.state["mistakes"]
             means = evaluate(trained.model.score_rounds(lists), lists, [ndcg]).means
             assert row.valid["ndcg@10"] == pytest.approx(means["ndcg@10"], rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("slam", {"metric": "ndcg@3"}), ("minimax", {})])
+@pytest.mark.parametrize("watch", [None, lambda turn: None])
+def test_training_records_what_the_measure_lost(name, parameters, watch):
+    lists = Separable(documents=8, features=4, margin=0.01).rounds(30)
+    model = train(name, parameters, lists, Schedule(3), metrics=[metric("mrr")], watch=watch).model
+    certificate = certify(model, lists)
+    assert model.record["metric_loss"] == certificate.metric_loss > 0.0
+    first = train(name, parameters, lists, Schedule(1)).model
+    assert same(train("", {}, lists, Schedule(2), start=first).model.record, model.record)  # to the bit
+    chosen = train(name, parameters, lists, Schedule(3), valid=lists)
+    assert chosen.model.record["metric_loss"] == certify(chosen.model, lists).metric_loss
+
+
+def test_labels_too_high_for_the_measure_can_still_be_learnt_from():
+    lists = Rounds.from_arrays([[1.0], [2.0]], [0.0, 5000.0])
+    assert "metric_loss" not in train("minimax", {}, lists, Schedule(1)).model.record

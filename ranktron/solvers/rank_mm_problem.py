@@ -15,7 +15,8 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.features import Held, add_row_of, between, held, scores_of
-from ranktron.kernels import grades, kernel
+from ranktron.grading import grades
+from ranktron.kernels import kernel
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.rounds import Rounds
 from ranktron.solvers.rank_mm_losses import loss_code, vertex

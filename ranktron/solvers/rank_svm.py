@@ -17,7 +17,8 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.features import linear_direction
-from ranktron.kernels import grades, kernel, rising
+from ranktron.grading import grades
+from ranktron.kernels import kernel, rising
 from ranktron.learners.fixed import Fixed
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.metrics import Metric, evaluate
