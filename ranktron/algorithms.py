@@ -107,6 +107,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.top_k_settings:top_k_ranker",
             summary="steps on what the labels of the first k shown documents say of a loss of the whole list",
             paper="Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top",
+            sparse=True,
             parameters=(
                 Parameter(
                     "surrogate",
@@ -244,6 +245,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_boost:solve",
             summary="a weighted sum of thresholded features, chosen one by one",
             paper="Freund et al., An Efficient Boosting Algorithm for Combining Preferences",
+            sparse=True,
             parameters=(
                 Parameter("n_rounds", 300, "most thresholds to choose; held-out lists choose how many", above=0),
                 _balance("pair"),
@@ -256,6 +258,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_mm:solve",
             summary="maximum margins between grades, solved in the dual until the duality gap is small",
             paper="Agarwal and Collins, Maximum Margin Ranking Algorithms for Information Retrieval",
+            sparse=True,
             parameters=(
                 Parameter(
                     "loss",

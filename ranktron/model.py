@@ -123,13 +123,24 @@ class Model:
     def prepare(self, rounds: Rounds) -> Rounds:
         """The rounds as the learner sees them: scaled and mapped."""
         self._check_width(rounds.n_features)
-        prepared = map_rounds(scale(rounds, self.scaler), self.map)
+        prepared = map_rounds(scale(self._shiftable(rounds), self.scaler), self.map)
         algorithm = stored_algorithm(self.kind)
         if isinstance(prepared.X, Sparse) and not algorithm.sparse:
             takers = ", ".join(each.name for each in ALGORITHMS.values() if each.sparse)
             what = "features are sparse" if self.map is None else f"map {self.map.name} gives sparse features"
             raise DataError(f"the {what}, and {self.kind} needs dense ones; these take sparse ones: {takers}")
         return prepared
+
+    def _shiftable(self, rounds: Rounds) -> Rounds:
+        """Rounds that the scaling gives the right numbers for.
+
+        It does not shift sparse rows. A linear ranker then scores all documents lower or higher by the same number; for
+        any other one the zeros are written out.
+        """
+        shifts = isinstance(self.scaler, Global) and self.scaler.shift.any()
+        if not shifts or not isinstance(rounds.X, Sparse) or hasattr(self.blank_learner(), "coef"):
+            return rounds
+        return replace(rounds, X=rounds.X.dense())
 
     @cached_property
     def _scorer(self) -> Learner:
