@@ -146,6 +146,7 @@ class Desk:
                 None if propensities is None else propensities.tobytes(),
                 () if propensities is None else propensities.shape,
                 self._parts(kept_rows),
+                brief.columns.tobytes(),
             )
         )
         answer = RankAnswer(self.next, shown, ranking.explored, self.version)

@@ -9,7 +9,7 @@ import numpy as np
 from ranktron import archive
 from ranktron.algorithms import algorithm, stored_algorithm
 from ranktron.errors import DataError
-from ranktron.learners.brief import brief_of, keeps_briefs, learn_brief
+from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.learners.fixed import Fixed
 from ranktron.maps.protocols import Additive
 from ranktron.model import Model
@@ -74,7 +74,7 @@ def _check_map(model: Model, config: Config) -> None:
         complaint = (
             f"models with the map {name} are not served, only those with bins:N or bins-linear:N, or without one"
         )
-    elif not stored_algorithm(model.kind).sparse or keeps_briefs(model.learner()):
+    elif not stored_algorithm(model.kind).sparse:
         complaint = f"{model.kind} with a feature map is not served: train it without one, or another algorithm"
     elif width > config.max_weights:
         complaint = (

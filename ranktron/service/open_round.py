@@ -35,6 +35,7 @@ class OpenRound(Struct, array_like=True, frozen=True):
     propensities: bytes | None
     shape: tuple[int, ...]
     parts: bytes = b""
+    columns: bytes = b""
 
     @property
     def k(self) -> int:
@@ -67,6 +68,7 @@ class OpenRound(Struct, array_like=True, frozen=True):
             np.frombuffer(self.drift).copy(),
             self.constant,
             propensities,
+            np.frombuffer(self.columns, np.int32).copy(),
         )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktron.algorithms import ALGORITHMS
-from ranktron.learners.brief import brief_of, keeps_briefs, learn_brief
+from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.maps import as_map
 from ranktron.maps.bins import FittedBins
 from ranktron.model import Model
@@ -17,11 +17,7 @@ from ranktron.types import Feedback
 
 NAMES = ("f0", "f1", "f2")
 MAPS = ["bins:6", "bins-linear:3"]
-KINDS = [
-    name
-    for name, each in ALGORITHMS.items()
-    if each.sparse and not is_fixed(each.learner(3, {})) and not keeps_briefs(each.learner(3, {}))
-]
+KINDS = [name for name, each in ALGORITHMS.items() if each.sparse and not is_fixed(each.learner(3, {}))]
 
 
 def rounds_of(lists):
@@ -167,7 +163,7 @@ def test_what_is_not_served(talk, lists, serving, tmp_path):
         return answer.content.decode()
 
     assert "the map rff:5 are not served, only those with bins:N" in refused(mapped_model(some, "slam", "rff:5"))
-    assert "topk with a feature map is not served" in refused(mapped_model(some, "topk"))
+    assert "kernel with a feature map is not served" in refused(mapped_model(some, "kernel"))
     model = mapped_model(some)
     with serving(tmp_path / "small", max_weights=model.map.n_outputs - 1) as small:
         small.make()
