@@ -14,6 +14,7 @@ from ranktron.fused import play_many, recipe_of
 from ranktron.learners import Linear
 from ranktron.loop import play
 from ranktron.metrics import Metric, evaluate
+from ranktron.model import served_scores
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Schedule
@@ -67,7 +68,7 @@ def sweep(
     rows = []
     for value, learner, row in zip(values, learners, sums, strict=True):
         online = {str(m): float(total / learner.rounds) for m, total in zip(metrics, row, strict=True)}
-        means = {} if held_out is None else dict(evaluate(learner.predict(held_out.X), held_out, metrics).means)
+        means = {} if held_out is None else dict(evaluate(served_scores(learner, held_out), held_out, metrics).means)
         rows.append(Swept(value, online, int(getattr(learner, "mistakes", 0)), means))
     return rows
 
