@@ -303,9 +303,10 @@ ALGORITHMS: dict[str, Algorithm] = {
                 ),
                 Parameter(
                     "removal",
-                    "smallest",
-                    "who goes when the budget is full: the oldest, random or smallest; or projection onto those there",
-                    choices=("oldest", "random", "smallest", "projection"),
+                    "auto",
+                    "who goes when the budget is full: the oldest, random or smallest; or projection onto those there; "
+                    "auto: smallest for output=last, projection for the others",
+                    choices=("auto", "oldest", "random", "smallest", "projection"),
                 ),
                 _eta(0.1),
                 Parameter("gamma", 0.0, "width of the kernel; 0: one over the number of features", above=-1.0),

@@ -219,13 +219,28 @@ def readout_of(output: str, average: bool, size: int, combine: str, weights: str
     return OUTPUTS[output]
 
 
+def removal_of(name: str, readout: Readout) -> Removal:
+    """The rule of that name; `auto` forgets where the last hypothesis is served, and projects for all other outputs.
+
+    A mean or a committee is made of hypotheses of the past, which lose what they know when their documents go.
+
+    >>> removal_of("auto", Last()), removal_of("auto", Average())
+    (Smallest(fade=1.0), Projection(ridge=0.0001))
+    """
+    if name == "auto":
+        return RULES["smallest" if isinstance(readout, Last) else "projection"]
+    if name not in RULES:
+        raise DataError(f"there is no rule {name!r}; there are: auto, {', '.join(RULES)}")
+    return RULES[name]
+
+
 def kernel_perceptron(
     n_features: int,
     kernel: str = "rbf",
     budget: int = 2000,
     metric: str = "ndcg@10",
     update: str = "slam",
-    removal: str = "smallest",
+    removal: str = "auto",
     eta: float = 0.1,
     gamma: float = 0.0,
     degree: int = 2,
@@ -247,15 +262,14 @@ def kernel_perceptron(
     >>> kernel_perceptron(136, update="pairwise", output="committee", size=10, megabytes=1.0).size
     10
     """
-    if removal not in RULES:
-        raise DataError(f"there is no rule {removal!r}; there are: {', '.join(RULES)}")
+    readout = readout_of(output, average, size, combine, weights, subcommittee)
     return KernelLearner(
         n_features,
         update_of(update, metric, eta, margin, fraction, pairs_per_query),
         kernel_of(kernel, n_features, gamma, degree, constant),
         budget or UNLIMITED,
-        RULES[removal],
-        readout_of(output, average, size, combine, weights, subcommittee),
+        removal_of(removal, readout),
+        readout,
         selective,
         megabytes * 1e6 or np.inf,
     )

@@ -200,7 +200,10 @@ class Support:
             self._rows.reserve(room)
 
     def exchange(self, keys: Floats | Integers, X: Features, steps: Floats) -> int:
-        """Stores documents and lets those of the smallest keys go for them, as few as may be; says how many."""
+        """Stores documents and lets those of the smallest keys go for them, as few as may be; says how many.
+
+        Of equal keys the first slot goes first, so that it does not matter how documents are kept.
+        """
         going = self._going(keys, X)
         self._remove(going)
         self.add(X, steps)
@@ -210,7 +213,9 @@ class Support:
         rows = self.rows_for(X)
         if rows.alike:
             excess = self.count + len(X) - self.budget.documents_of(self.n_features * rows.entry_bytes)
-            return np.argpartition(keys, excess - 1)[:excess]
+            last = np.partition(keys, excess - 1)[excess - 1]
+            below = np.flatnonzero(keys < last)
+            return np.concatenate([below, np.flatnonzero(keys == last)[: excess - len(below)]])
         order = np.argsort(keys, kind="stable")
         freed = np.concatenate(([0], np.cumsum(rows.kept_lengths(self.count)[order])))
         size = self._size() + (rows.lengths(rows.rows(X)).sum() - freed) * rows.entry_bytes
@@ -223,7 +228,7 @@ class Support:
             return
         left = self.count - len(slots)
         last = np.setdiff1d(np.arange(left, self.count), slots)
-        holes = slots[slots < left]
+        holes = np.sort(slots[slots < left])
         for slot in slots.tolist():
             self._slots.pop(hash(self._rows.kept_key(slot)), None)
         for slot, hole in zip(last.tolist(), holes.tolist(), strict=True):
