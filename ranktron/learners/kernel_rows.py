@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels import dot_kernel, kernel
+from ranktron.kernels import kernel
 from ranktron.sparse import Columns, Sparse, Values
 from ranktron.types import Features, Floats, Integers, State
+
+BESIDE = 32
+"""So many sparse documents are compared at a time."""
 
 GROWTH = 1.5
 """By so much a table grows that is too small."""
@@ -30,22 +33,36 @@ Documents = Any
 """What kernels compare: a matrix in the kernel's own precision, or `Entries`."""
 
 
-@dot_kernel
+@kernel
 def _products(X: Entries, S: Entries) -> Floats:
-    K = np.empty((X.first.shape[0], S.first.shape[0]))
-    row = np.zeros(X.width)
-    for i in range(X.first.shape[0]):
-        for at in range(X.first[i], X.first[i] + X.length[i]):
-            row[X.columns[at]] = X.values[at]
-        for s in range(S.first.shape[0]):
-            columns = S.columns[S.first[s] : S.first[s] + S.length[s]]
-            values = S.values[S.first[s] : S.first[s] + S.length[s]]
-            total = 0.0
-            for at in range(columns.shape[0]):
-                total += row[np.uint64(columns[at])] * values[at]
-            K[i, s] = total
-        for at in range(X.first[i], X.first[i] + X.length[i]):
-            row[X.columns[at]] = 0.0
+    """A few documents of X at a time, side by side: an entry of S then meets all of them at once, or none."""
+    K = np.zeros((X.first.shape[0], S.first.shape[0]))
+    place = np.full(X.width, -1, np.int32)
+    sums = np.empty(BESIDE)
+    for start in range(0, K.shape[0], BESIDE):
+        some = range(start, min(start + BESIDE, K.shape[0]))
+        used = 0
+        for i in some:
+            for at in range(X.first[i], X.first[i] + X.length[i]):
+                if place[X.columns[at]] < 0:
+                    place[X.columns[at]] = used
+                    used += 1
+        held = np.zeros((used, len(some)))
+        for i in some:
+            for at in range(X.first[i], X.first[i] + X.length[i]):
+                held[place[X.columns[at]], i - start] = X.values[at]
+        for s in range(K.shape[1]):
+            sums[:] = 0.0
+            for at in range(S.first[s], S.first[s] + S.length[s]):
+                if place[S.columns[at]] >= 0:
+                    value, row = np.float64(S.values[at]), held[place[S.columns[at]]]
+                    for k in range(row.shape[0]):
+                        sums[k] += value * row[k]
+            for i in some:
+                K[i, s] = sums[i - start]
+        for i in some:
+            for at in range(X.first[i], X.first[i] + X.length[i]):
+                place[X.columns[at]] = -1
     return K
 
 

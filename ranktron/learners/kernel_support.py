@@ -174,13 +174,16 @@ class Support:
         slots = np.arange(self.count, self.count + len(X))
         self._make_room(self.count + len(X))
         self.count += len(X)
-        self._rows.write(slots, X)
+        self._write(self._rows, slots, X, steps)
+
+    def _write(self, rows: Rows, slots: Integers, X: Features, steps: Floats) -> None:
+        rows.write(slots, X)
         self._table[: self.height, slots] = steps
         self._born[slots] = self.stored + np.arange(len(slots))
         self.stored += len(slots)
         self._factor = None
         for i, slot in enumerate(slots.tolist()):
-            self._slots[hash(self._rows.key(X, i))] = slot
+            self._slots[hash(rows.key(X, i))] = slot
 
     def _make_room(self, needed: int) -> None:
         room = self._table.shape[1]
@@ -204,9 +207,14 @@ class Support:
 
         Of equal keys the first slot goes first, so that it does not matter how documents are kept.
         """
-        going = self._going(keys, X)
-        self._remove(going)
-        self.add(X, steps)
+        rows, going = self.rows_for(X), self._going(keys, X)
+        for slot in going.tolist():
+            self._slots.pop(hash(rows.kept_key(slot)), None)
+        again = going[: len(X)]
+        self._write(rows, again, X[: len(again)], steps[:, : len(again)])
+        if len(going) > len(X):
+            self._close(rows, going[len(X) :])
+        self.add(X[len(again) :], steps[:, len(again) :])
         return len(going)
 
     def _going(self, keys: Floats | Integers, X: Features) -> Integers:
@@ -215,28 +223,24 @@ class Support:
             excess = self.count + len(X) - self.budget.documents_of(self.n_features * rows.entry_bytes)
             last = np.partition(keys, excess - 1)[excess - 1]
             below = np.flatnonzero(keys < last)
-            return np.concatenate([below, np.flatnonzero(keys == last)[: excess - len(below)]])
+            return np.sort(np.concatenate([below, np.flatnonzero(keys == last)[: excess - len(below)]]))
         order = np.argsort(keys, kind="stable")
         freed = np.concatenate(([0], np.cumsum(rows.kept_lengths(self.count)[order])))
         size = self._size() + (rows.lengths(rows.rows(X)).sum() - freed) * rows.entry_bytes
         allowed = self.budget.allows(self.count + len(X) - np.arange(self.count + 1), size)
-        return order[: int(np.argmax(allowed))]
+        return np.sort(order[: int(np.argmax(allowed))])
 
-    def _remove(self, slots: Integers) -> None:
-        """Lets documents go; the last ones move into their places."""
-        if self._rows is None or len(slots) == 0:
-            return
+    def _close(self, rows: Rows, slots: Integers) -> None:
+        """Moves the last documents into slots that nobody needs any more."""
         left = self.count - len(slots)
         last = np.setdiff1d(np.arange(left, self.count), slots)
-        holes = np.sort(slots[slots < left])
-        for slot in slots.tolist():
-            self._slots.pop(hash(self._rows.kept_key(slot)), None)
+        holes = slots[slots < left]
         for slot, hole in zip(last.tolist(), holes.tolist(), strict=True):
-            self._slots[hash(self._rows.kept_key(slot))] = hole
+            self._slots[hash(rows.kept_key(slot))] = hole
         self._table[:, holes], self._born[holes] = self._table[:, last], self._born[last]
-        self._rows.move(last, holes)
-        self._rows.forget(np.arange(left, self.count))
-        self.count, self._factor = left, None
+        rows.move(last, holes)
+        rows.forget(np.arange(left, self.count))
+        self.count = left
 
     def spread(self, steps: Floats) -> None:
         """Adds to the coefficients of all documents."""
