@@ -33,6 +33,7 @@ from ranktron.schedule import Schedule
 from ranktron.simulate import WebSearch
 from ranktron.steps import Constant
 from ranktron.surrogates import WorstPair
+from ranktron.sweeping import sweep
 from ranktron.training import train
 
 NOISY = WebSearch(features=5, documents=12).rounds(50)
@@ -273,3 +274,38 @@ def test_the_last_hypothesis_is_offered_at_the_end():
     played(last, lists)
     assert pocket.predict(X) == pytest.approx(last.predict(X))
     assert pocket.predict(X)[2] > pocket.predict(X)[0]
+
+
+def test_past_hypotheses_need_their_documents():
+    """On a budget, projection serves what the learner without one serves; rules that forget take it apart."""
+    source = WebSearch(features=5, documents=12)
+    lists, test = source.rounds(80), source.rounds(100, skip=1000)
+
+    def quality(most, removal):
+        learner = KernelLearner(5, PairSteps(), Gaussian(0.2), most, removal, Committee(20, "average", "count"))
+        played(learner, lists)
+        played(learner, lists)
+        return evaluate(learner.predict(test.X), test, "ndcg@10").means["ndcg@10"]
+
+    everything = quality(10**6, Smallest())
+    assert quality(300, Projection()) > everything - 0.02
+    assert quality(300, Smallest()) < everything - 0.1
+
+
+def test_the_rule_follows_the_output_unless_one_is_named():
+    chosen = {
+        output: type(kernel_perceptron(3, update="pairwise", output=output).removal).__name__
+        for output in ("last", "average", "pocket", "voted", "committee")
+    }
+    assert chosen == dict.fromkeys(chosen, "Projection") | {"last": "Smallest"}
+    assert kernel_perceptron(3, average=True).removal == Projection()
+    assert kernel_perceptron(3, average=True, removal="oldest").removal == Oldest()
+
+
+def test_a_sweep_judges_votes_list_by_list():
+    parameters = {"update": "pairwise", "output": "committee", "combine": "borda", "gamma": 0.2, "budget": 200}
+    lists, valid = NOISY[:20], NOISY[20:40]
+    (row,) = sweep("kernel", parameters, "size", [3], lists, Schedule(1), [metric("ndcg@10")], valid=valid)
+    learner = kernel_perceptron(5, size=3, **parameters)
+    played(learner, Schedule(1).epoch(lists, 0, 0))
+    assert row.valid["ndcg@10"] == evaluate(by_list(learner, valid), valid, "ndcg@10").means["ndcg@10"]
