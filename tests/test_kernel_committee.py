@@ -227,7 +227,7 @@ def test_estimators_and_model_files(output, tmp_path):
 
 def test_the_command_line_trains_stops_and_goes_on(tmp_path, run):
     path = tmp_path / "lists.txt"
-    run("simulate", "web", path, "--queries", 12)
+    run("simulate", "web", path, "--queries", 6)
     options = ["--algo", "kernel", "--set", "update=pairwise", "--set", "output=committee", "--set", "size=4"]
     options += ["--set", "combine=borda", "--set", "budget=60", "--seed", 1, "--valid", path, "--json"]
     found = json.loads(run("train", path, *options, "--epochs", 2, "--model", tmp_path / "two")[1])
@@ -251,6 +251,7 @@ def test_what_cannot_be_is_named():
         (lambda: kernel_perceptron(3, update="pairwise", output="pocket", average=True), "choose one"),
         (lambda: kernel_perceptron(3, update="pairwise", output="best"), "no output"),
         (lambda: KernelLearner(3, PairSteps(), selective=-1), "selective"),
+        (lambda: PairSteps(-1), "pairs_per_query"),
         (lambda: KernelLearner(3, PairSteps(), most=0), "at least one document"),
     ]:
         with pytest.raises(DataError, match=word):

@@ -166,7 +166,7 @@ def test_a_budget_in_bytes_counts_entries(removal):
         rng = np.random.default_rng(1)
         learner = KernelLearner(2000, Descent(WorstPair(), Constant(1.0)), LinearKernel(), removal=removal, bytes=2e5)
         square = isinstance(removal, Projection)
-        for number in range(250):
+        for number in range(150):
             X = scipy.sparse.random_array((4, 2000), density=density, rng=rng, dtype=np.float32)
             lists = Rounds.from_arrays(X.tocsr(), [0, 1, 2, 1])
             learner.learn(lists.X, learner.rank(lists.X, number), feedback.full(lists[0], None))

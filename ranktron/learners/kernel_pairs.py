@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ranktron.errors import DataError
 from ranktron.kernels import kernel
 from ranktron.learners.kernel_pool import Pool
 from ranktron.learners.kernel_support import Support
@@ -58,6 +59,10 @@ class PairSteps:
     """
 
     pairs_per_query: int = 0
+
+    def __post_init__(self) -> None:
+        if self.pairs_per_query < 0:
+            raise DataError(f"pairs_per_query must be 0 (all pairs) or more, not {self.pairs_per_query}")
 
     def __call__(self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: Pool) -> Move:
         pairs = Pairs.of(labels, np.array([0, len(labels)]))

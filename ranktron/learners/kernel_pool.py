@@ -68,11 +68,15 @@ class Pool(NamedTuple):
         return Trail(alpha, total, self.tally, members, self.counters, self.born, self.values, self.value)
 
     def state(self) -> State:
-        measured = {"member_values": self.values, "value": self.value}
-        return {"tally": self.tally, "counters": self.counters, "hypotheses": self.born, **measured}
+        if self.size == 0:
+            return {"tally": self.tally}
+        members = {"counters": self.counters, "hypotheses": self.born, "member_values": self.values}
+        return {"tally": self.tally, "value": self.value, **members}
 
     def restored(self, state: State, members: int) -> Pool:
         """The pool that a state holds for so many members; one that does not fit together is refused."""
+        if self.size == 0:
+            state = {**blank_pool(1).state(), "tally": state["tally"]}
         tally, counters, born = (np.array(state[name], np.int64) for name in ("tally", "counters", "hypotheses"))
         values, value = (np.array(state[name], np.float64) for name in ("member_values", "value"))
         shapes = [array.shape for array in (tally, counters, born, values, value)]
