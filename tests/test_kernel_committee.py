@@ -310,3 +310,22 @@ def test_a_sweep_judges_votes_list_by_list():
     learner = kernel_perceptron(5, size=3, **parameters)
     played(learner, Schedule(1).epoch(lists, 0, 0))
     assert row.valid["ndcg@10"] == evaluate(by_list(learner, valid), valid, "ndcg@10").means["ndcg@10"]
+
+
+def test_a_document_that_comes_twice_in_a_list_is_stored_once():
+    support = with_members([[1.0, 0.0, 0.0, 0.0]])
+    X = np.array([[9.0], [3.0], [9.0], [7.0]], np.float32)
+    steps = np.arange(12.0).reshape(3, 4)
+    new, theirs = support.merge(X, steps.copy())
+    assert new.ravel().tolist() == [9.0, 7.0]
+    assert theirs.tolist() == [[2.0, 3.0], [10.0, 7.0], [18.0, 11.0]]  # columns 0 and 2 of the steps, and column 3
+    assert support.table[:, 2].tolist() == [-3.0 + 1.0, 5.0, 9.0]  # column 1 went to the document 3, which was there
+
+
+def test_fading_leaves_the_mean_over_time():
+    support = with_members([])
+    support.table[1] = [8.0, -1.0, 0.5, 3.0]
+    mean = support.alpha - support.lag / 5.0
+    support.shrink(0.25, 5.0)
+    assert support.alpha.tolist() == [1.0, 0.025, -0.75, 0.5]
+    assert support.alpha - support.lag / 5.0 == pytest.approx(mean)
