@@ -272,3 +272,28 @@ def test_a_budget_in_bytes_leaves_room_for_the_members():
     each = [learner.support.budget.beside for learner in (few, many)]
     assert each[1] - each[0] == pytest.approx(99 * 12.0)
     assert few.support.budget.documents_of(400.0) > 2 * many.support.budget.documents_of(400.0)
+
+
+def test_one_long_document_takes_the_place_of_several_short_ones():
+    """Documents of one entry each, one of which is a name; those that stay keep their coefficients and are found."""
+    support = Support(100, LinearKernel(), Budget(bytes=12 * (250.0 + 12.0)))
+    short = Sparse(np.arange(13), np.arange(12, dtype=np.int32), np.ones(12, np.float32), 100)
+    support.add(short, np.array([np.arange(12.0) + 1.0, -np.arange(12.0)]))
+    assert support.fitting(short[:1]) == 0
+    long = Sparse(np.array([0, 85]), np.arange(12, 97, dtype=np.int32), np.ones(85, np.float32), 100)
+    gone = support.exchange(np.array([9.0, 1, 9, 9, 2, 9, 9, 3, 9, 4, 9, 9]), long, np.array([[50.0], [60.0]]))
+    assert gone == 5  # 1270 bytes more, 262 bytes for each of those that go; of equal keys the first goes
+    weights = np.arange(12.0) + 1.0
+    weights[[1, 4, 7, 9, 0]] = 0.0
+    one_each = Sparse.from_matrix(np.eye(100, dtype=np.float32))
+    assert support.scores(one_each, support.alpha).tolist() == [*weights, *[50.0] * 85, *[0.0] * 3]
+    assert support.scores(one_each, support.lag).tolist() == [
+        *(-(weights - 1.0) * (weights > 0)),
+        *[60.0] * 85,
+        *[0.0] * 3,
+    ]
+    assert support.state()["starts"][-1] == 7 + 85
+    assert support.born.tolist() == [12 if at == 50.0 else int(at) - 1 for at in support.alpha]
+    new, _ = support.merge(short, np.ones((2, 12)))  # those that are here are found where they are now
+    assert sorted(new.columns.tolist()) == [0, 1, 4, 7, 9]
+    assert support.scores(one_each[:12], support.alpha).tolist() == (weights + (weights > 0)).tolist()
