@@ -177,10 +177,7 @@ class Model:
 
     def score_rounds(self, rounds: Rounds) -> Floats:
         """Scores documents in the order of `rounds.X`."""
-        scaled = self.prepare(rounds)
-        if not _votes(self._scorer):
-            return self._scorer.predict(scaled.X)
-        return np.concatenate([self._scorer.predict(round.X) for round in scaled])
+        return served_scores(self._scorer, self.prepare(rounds))
 
     @property
     def by_list(self) -> bool:
@@ -305,6 +302,13 @@ def load(path: str | os.PathLike[str]) -> Model:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     return Model.from_bytes(data, str(path))
+
+
+def served_scores(learner: Learner, rounds: Rounds) -> Floats:
+    """What a learner serves for many lists, in the order of `rounds.X`; one by one where its scores are votes."""
+    if not _votes(learner):
+        return learner.predict(rounds.X)
+    return np.concatenate([learner.predict(round.X) for round in rounds])
 
 
 def _votes(learner: Learner) -> bool:
