@@ -105,8 +105,9 @@ def spread_cuts(values: Matrix, count: int) -> Matrix:
 def bin_cuts(values: Matrix, count: int) -> Matrix:
     """The cuts of a feature into at most `count` bins: half of them at quantiles, half where its values spread.
 
-    >>> bin_cuts(np.append(np.linspace(0, 1, 900), np.linspace(1, 20, 100)).astype(np.float32), 6).astype(float).round(1)
-    array([ 0.3,  0.6,  0.8,  3.7, 11.9])
+    >>> values = np.append(np.linspace(0, 1, 900), np.linspace(1, 20, 100)).astype(np.float32)
+    >>> bin_cuts(values, 6).astype(float).round(1).tolist()
+    [0.3, 0.6, 0.8, 3.7, 11.9]
     >>> bin_cuts(np.array([5, 7, 5, 6], np.float32), 4).tolist()
     [6.0, 7.0]
     """
@@ -131,7 +132,8 @@ class Bins:
 
     A row of d features becomes d entries of 1, held as a list of columns. Half of the cuts are at quantiles, half where
     the values spread: the best documents of a list are told apart by the tails, which quantiles alone would throw
-    together. Frequent values, such as 0, have a part of their own. The additive model that a linear learner makes of it can be drawn, one curve per feature.
+    together. Frequent values, such as 0, have a part of their own. The additive model that a linear learner makes of it
+    can be drawn, one curve per feature.
 
     Parameters
     ----------
@@ -156,6 +158,12 @@ class Bins:
     def fit(self, rounds: Rounds) -> FittedBins:
         sample = sample_of(rounds, SAMPLE)
         return FittedBins(self.count, padded([bin_cuts(sample[:, j], self.count) for j in range(sample.shape[1])]))
+
+
+def quantile_bins(rounds: Rounds, count: int) -> FittedBins:
+    """At most so many bins a feature, as equally full as can be."""
+    sample = sample_of(rounds, SAMPLE)
+    return FittedBins(count, padded([cuts_of(sample[:, j], count) for j in range(sample.shape[1])]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,49 +10,29 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
-from ranktron.maps.bins import Bins
 from ranktron.maps.protocols import check_count, check_input, sample_of
+from ranktron.maps.strengths import strengths
 from ranktron.rounds import Rounds
 from ranktron.types import Floats, Integers, Matrix
 
 SAMPLE = 100_000
-GROUPS = 8
-
-
-def strengths(rounds: Rounds) -> Floats:
-    """How much each feature alone tells of the labels: the share of their variance within lists between its bins.
-
-    Unlike a correlation this sees a feature of which both high and low values are good.
-
-    >>> rounds = Rounds.from_arrays([[0, 5], [1, 5], [2, 5], [3, 5]], [1, 0, 0, 1])
-    >>> strengths(rounds).tolist()
-    [1.0, 0.0]
-    """
-    lengths = np.diff(rounds.offsets)
-    rest = rounds.labels - np.repeat(np.add.reduceat(rounds.labels, rounds.offsets[:-1]) / lengths, lengths)
-    total = float(rest @ rest)
-    fitted = Bins(GROUPS).fit(rounds)
-    mapped = fitted(rounds.X)
-    weight = np.repeat(rest, rounds.n_features)
-    sums = np.bincount(mapped.columns, weight, mapped.width)
-    between = sums**2 / np.maximum(np.bincount(mapped.columns, minlength=mapped.width), 1)
-    found: Floats = np.add.reduceat(between, fitted.firsts[:-1])
-    return found / total if total > 0.0 else np.zeros(rounds.n_features)
+REACH = 2.0
+"""So many deviations from the mean a feature reaches in a product: beyond, one long tail would drown all the rest."""
 
 
 @kernel
 def _products(X: Matrix, chosen: Integers, shift: Floats, divisor: Floats, mapped: Matrix) -> None:
     d, n = X.shape[1], chosen.shape[0]
-    z = np.empty(n)
+    z, weight = np.empty(n), np.sqrt(2.0 * d / (n * (n + 1)))
     for i in range(X.shape[0]):
         for j in range(d):
             mapped[i, j] = X[i, j]
         for a in range(n):
-            z[a] = (X[i, chosen[a]] - shift[a]) / divisor[a]
+            z[a] = min(max((X[i, chosen[a]] - shift[a]) / divisor[a], -REACH), REACH)
         at = d
         for a in range(n):
             for b in range(a + 1):
-                mapped[i, at] = z[a] * z[b]
+                mapped[i, at] = weight * z[a] * z[b]
                 at += 1
 
 
@@ -60,8 +40,11 @@ def _products(X: Matrix, chosen: Integers, shift: Floats, divisor: Floats, mappe
 class Products:
     """Adds to the features the products of every two of the strongest ones, squares included.
 
+        √(2d / (n (n + 1))) z_a z_b
+
     The strongest features are those whose bins tell most of the labels. Before they are multiplied they are shifted
-    and divided to mean 0 and deviation 1.
+    and divided to mean 0 and deviation 1, and cut off at 2 deviations; the factor lets all products together be about
+    as long as a standardised row, so that a learner's step means the same with and without the map.
 
     Parameters
     ----------
@@ -73,7 +56,7 @@ class Products:
     >>> rounds = Rounds.from_arrays([[0, 5], [1, 5], [2, 5], [3, 5]], [1, 0, 0, 1])
     >>> fitted = Products(1).fit(rounds)
     >>> fitted.chosen.tolist(), fitted(rounds.X).astype(float).round(2).tolist()
-    ([0], [[0.0, 5.0, 1.8], [1.0, 5.0, 0.2], [2.0, 5.0, 0.2], [3.0, 5.0, 1.8]])
+    ([0], [[0.0, 5.0, 2.55], [1.0, 5.0, 0.28], [2.0, 5.0, 0.28], [3.0, 5.0, 2.55]])
     """
 
     features: int = 50

@@ -10,10 +10,10 @@ from ranktron.algorithms import ALGORITHMS
 from ranktron.archive import pack, unpack
 from ranktron.learners import Gaussian
 from ranktron.maps import Bins, LinearBins, Nystroem, Products, RandomFourier, as_map
-from ranktron.maps.bins import cuts_of
+from ranktron.maps.bins import bin_cuts, cuts_of
 from ranktron.maps.naming import MAPS, map_from_dict, map_to_dict
-from ranktron.maps.products import strengths
 from ranktron.maps.protocols import Additive, map_rounds
+from ranktron.maps.strengths import shares, strengths
 from ranktron.metrics import evaluate
 from ranktron.schedule import Schedule
 from ranktron.simulate import WebSearch
@@ -87,13 +87,59 @@ def test_features_that_never_vary():
 
 
 def test_random_waves_come_near_the_gaussian_kernel_and_nystroem_nearer():
-    K = 5 * Gaussian(0.2)(LISTS.X[:50], LISTS.X[:50])  # 5 features: rows are as long as standardised ones
-    waves = RandomFourier(20_000, gamma=0.2).fit(LISTS)(LISTS.X[:50])
+    X = LISTS.X[:50]
+    alike = Rounds.from_arrays(X, np.ones(50))  # labels that tell nothing: every feature has the same share
+    K = X @ X.T + 5 * Gaussian(0.2)(X, X)  # 5 features: the curved part is as long as a standardised row
+    waves = RandomFourier(20_000, gamma=0.2, sees=5).fit(alike)(X)
     assert waves @ waves.T == pytest.approx(K, abs=0.15)
-    few = Rounds.from_arrays(LISTS.X[:50], LISTS.labels[:50])
-    Z = Nystroem(50, gamma=0.2).fit(few)(few.X)
+    Z = Nystroem(50, gamma=0.2).fit(alike)(X)
     assert pytest.approx(K, abs=0.01) == Z @ Z.T
     assert waves.dtype == Z.dtype == np.float32
+    assert (waves[:, :5] == X).all()
+    assert (Z[:, :5] == X).all()
+
+
+def test_waves_see_few_features_and_those_that_tell_most():
+    sees_two = RandomFourier(3000).fit(LISTS).directions
+    assert ((sees_two != 0.0).sum(axis=0) == 2).all()
+    sees_one = RandomFourier(3000, sees=1).fit(LISTS)
+    drawn = (sees_one.directions != 0.0).mean(axis=1)
+    assert drawn == pytest.approx(shares(LISTS), abs=0.04)
+    assert np.ptp(shares(LISTS)) > 0.1
+    for j in range(5):  # N(0, 2 / variance): 0 leaves the width to the data
+        own = sees_one.directions[j][sees_one.directions[j] != 0.0] * LISTS.X[:, j].std()
+        assert own.std() == pytest.approx(np.sqrt(2.0), rel=4.0 / np.sqrt(len(own)))
+
+
+def test_landmarks_are_near_where_the_features_that_tell_most_agree():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)).astype(np.float32)
+    rounds = Rounds.from_arrays(X, (X[:, 1] > 0.5).astype(float), group=[10] * 30)
+    fitted = Nystroem(20).fit(rounds)
+    assert fitted.factors == pytest.approx(np.sqrt(shares(rounds)) / X.std(axis=0), rel=1e-5)
+    assert fitted.factors[1] > 3.0 * fitted.factors[[0, 2]].max()
+
+
+def test_maps_that_mix_features_keep_the_linear_part():
+    for recipe in (RandomFourier(30), Nystroem(10), Products(3)):
+        fitted = recipe.fit(LISTS)
+        assert (fitted(LISTS.X)[:, : fitted.n_inputs] == LISTS.X).all()
+
+
+def test_half_of_the_cuts_follow_the_tail():
+    values = np.exp(np.random.default_rng(0).normal(size=5000) * 2.0).astype(np.float32)
+    cuts = bin_cuts(values, 32)
+    assert 24 <= len(cuts) <= 31
+    assert set(cuts_of(values, 17)) <= set(cuts)
+    top = np.quantile(values, 0.99)
+    assert (cuts > top).sum() >= 5 > (cuts_of(values, 32) > top).sum()
+    lost = [((values - means(values, c)) ** 2).mean() for c in (cuts, cuts_of(values, 32))]
+    assert lost[0] < 0.1 * lost[1]  # what the parts leave out
+
+
+def means(values, cuts):
+    parts = np.searchsorted(cuts, values, side="right")
+    return (np.bincount(parts, values) / np.bincount(parts))[parts]
 
 
 def test_products_are_of_the_strongest_features():
@@ -103,8 +149,9 @@ def test_products_are_of_the_strongest_features():
     rounds = Rounds.from_arrays(X, labels, group=[20] * 20)
     assert set(np.argsort(-strengths(rounds))[:2]) == {0, 2}
     fitted = Products(2).fit(rounds)
-    z = (X[:, [0, 2]] - X[:, [0, 2]].mean(axis=0)) / X[:, [0, 2]].std(axis=0)
-    wanted = np.column_stack([X, z[:, 0] ** 2, z[:, 0] * z[:, 1], z[:, 1] ** 2])
+    z = ((X[:, [0, 2]] - X[:, [0, 2]].mean(axis=0)) / X[:, [0, 2]].std(axis=0)).clip(-2.0, 2.0)
+    assert (np.abs(z) == 2.0).any()
+    wanted = np.column_stack([X, np.sqrt(4 / 3) * np.column_stack([z[:, 0] ** 2, z[:, 0] * z[:, 1], z[:, 1] ** 2])])
     assert fitted(X) == pytest.approx(wanted, rel=1e-4, abs=1e-4)
 
 
