@@ -58,7 +58,7 @@ def _columns(X: Matrix, edges: Matrix, firsts: Integers, columns: Columns) -> No
 
 def column_list(size: int, width: int) -> Columns:
     """Room for so many columns: two bytes each where that is enough, since reading them is what a pass waits for."""
-    return np.empty(size, np.uint16 if width <= 1 << 16 else np.int32)
+    return np.empty(size, np.uint16) if width <= 1 << 16 else np.empty(size, np.int32)
 
 
 def cuts_of(values: Matrix, count: int) -> Matrix:

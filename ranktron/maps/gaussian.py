@@ -1,7 +1,8 @@
 """Maps that add a smooth, curved part to the features: Gaussian kernels of those that tell most of the labels.
 
-The features themselves stay in the row, so that a linear learner loses nothing. The curved part is √d long, for d
-features: as long as a standardised row, so that a learner's step means the same with and without the map.
+The features themselves stay in the row, so that a linear learner loses nothing. The curved part is c √d long for d
+features, c times as long as a standardised row; c is small where there are few lists, which tell curves from chance
+badly, and goes to 1 with their number.
 
 A Gaussian kernel of all features alike sees little where there are many: documents are then all about as far from each
 other. So both maps look at the features by their shares of what single features tell of the labels within lists.
@@ -17,7 +18,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.maps.protocols import check_count, check_input, sample_of
-from ranktron.maps.strengths import shares
+from ranktron.maps.strengths import curve_weight, shares
 from ranktron.rounds import Rounds
 from ranktron.types import Floats, Matrix
 
@@ -39,10 +40,10 @@ def precisions(gamma: float, X: Matrix) -> Floats:
 class RandomFourier:
     """Adds to the features waves of random direction and phase, each over a few features.
 
-        z_k(x) = √(2 d / n) cos(⟨ω_k, x⟩ + b_k),    ω_kj ~ N(0, 2γ) for s features j, 0 for the others;  b_k uniform
+        z_k(x) = c √(2 d / n) cos(⟨ω_k, x⟩ + b_k),    ω_kj ~ N(0, 2γ) for s features j, 0 for the others;  b_k uniform
 
     The s features of a wave are drawn by their shares of what single features tell of the labels. The products of rows
-    come near ⟨x, x'⟩ plus d times the mean of the Gaussian kernels exp(−γ |x − x'|²) of such s features: single
+    come near ⟨x, x'⟩ plus c² d times the mean of the Gaussian kernels exp(−γ |x − x'|²) of such s features: single
     features bend, and s of them count together.
 
     Parameters
@@ -55,11 +56,13 @@ class RandomFourier:
         Of the directions and phases.
     sees : int >= 1
         s, how many features a wave sees.
+    weight : float >= 0
+        c, the length of the curved part beside that of a row; 0 takes it from the lists: lists / (lists + 1000).
 
     Examples
     --------
     >>> rounds = Rounds.from_arrays([[0.0], [1.0]], [0, 1])
-    >>> Z = RandomFourier(5000, gamma=1.0).fit(rounds)(rounds.X)
+    >>> Z = RandomFourier(5000, gamma=1.0, weight=1.0).fit(rounds)(rounds.X)
     >>> Z.shape, np.round((Z @ Z.T).astype(float), 1).tolist()  # e^(-1) = 0.37; 1 × 1 is added for the last one
     ((2, 5001), [[1.0, 0.4], [0.4, 2.0]])
 
@@ -72,6 +75,7 @@ class RandomFourier:
     gamma: float = 0.0
     seed: int = 0
     sees: int = 2
+    weight: float = 0.0
 
     def __post_init__(self) -> None:
         check_count(self.features, "the number of random features", 1)
@@ -87,15 +91,16 @@ class RandomFourier:
         directions = np.zeros((X.shape[1], self.features), np.float32)
         directions[seen, np.arange(self.features)[:, None]] = rng.normal(size=seen.shape) * deviations[seen]
         phases = rng.uniform(0.0, 2.0 * np.pi, self.features)
-        return FittedFourier(directions, phases.astype(np.float32))
+        return FittedFourier(directions, phases.astype(np.float32), curve_weight(self.weight, rounds))
 
 
 @dataclass(frozen=True, eq=False)
 class FittedFourier:
-    """Waves with their directions and phases."""
+    """Waves with their directions and phases, and their weight."""
 
     directions: Matrix
     phases: Matrix
+    weight: float
 
     @property
     def name(self) -> str:
@@ -112,7 +117,7 @@ class FittedFourier:
     def __call__(self, X: Matrix) -> Matrix:
         mapped = np.empty((len(X), self.n_outputs), np.float32)
         mapped[:, : self.n_inputs] = check_input(X, self.n_inputs)
-        height = np.float32(np.sqrt(2.0 * self.n_inputs / len(self.phases)))
+        height = np.float32(self.weight * np.sqrt(2.0 * self.n_inputs / len(self.phases)))
         for start in range(0, len(X), PART):
             part = slice(start, start + PART)
             waves = X[part] @ self.directions
@@ -121,24 +126,24 @@ class FittedFourier:
         return mapped
 
     def state(self) -> dict[str, Any]:
-        return {"directions": self.directions, "phases": self.phases}
+        return {"directions": self.directions, "phases": self.phases, "weight": self.weight}
 
     @classmethod
     def from_state(cls, name: str, state: Mapping[str, Any]) -> FittedFourier:
         directions, phases = (np.array(state[key], np.float32) for key in ("directions", "phases"))
         if directions.ndim != 2 or phases.shape != directions.shape[1:]:
             raise DataError("the model holds random features that do not fit together")
-        return cls(directions, phases)
+        return cls(directions, phases, float(state["weight"]))
 
 
 @dataclass(frozen=True)
 class Nystroem:
     """Adds to the features the Gaussian kernel's own best features on the span of some documents, the landmarks.
 
-        z(x) = √d K_LL^(−½) k_L(x),    k_L(x) = (exp(−γ Σ_j d a_j (x_j − l_j)²))_l
+        z(x) = c √d K_LL^(−½) k_L(x),    k_L(x) = (exp(−γ Σ_j d a_j (x_j − l_j)²))_l
 
     a_j is the share of feature j in what single features tell of the labels; where all tell alike, this is the plain
-    kernel. Products of z equal d times the kernel between landmarks, and come near it elsewhere.
+    kernel. Products of z equal c² d times the kernel between landmarks, and come near it elsewhere.
 
     Parameters
     ----------
@@ -148,11 +153,13 @@ class Nystroem:
         The width of the kernel; 0 takes it from the data: 1 / (d × variance) for each feature.
     seed : int
         Of the draw.
+    weight : float >= 0
+        c, the length of the curved part beside that of a row; 0 takes it from the lists: lists / (lists + 1000).
 
     Examples
     --------
     >>> rounds = Rounds.from_arrays([[0.0], [1.0]], [0, 1])
-    >>> Z = Nystroem(2, gamma=1.0).fit(rounds)(rounds.X)
+    >>> Z = Nystroem(2, gamma=1.0, weight=1.0).fit(rounds)(rounds.X)
     >>> np.round((Z @ Z.T).astype(float), 4).tolist()  # 1 × 1 is added for the last one
     [[1.0, 0.3679], [0.3679, 2.0]]
 
@@ -164,6 +171,7 @@ class Nystroem:
     landmarks: int = 200
     gamma: float = 0.0
     seed: int = 0
+    weight: float = 0.0
 
     def __post_init__(self) -> None:
         check_count(self.landmarks, "the number of landmarks", 1)
@@ -176,7 +184,7 @@ class Nystroem:
         landmarks, factors = distinct[drawn] * stretch.astype(np.float32), stretch.astype(np.float32)
         values, vectors = np.linalg.eigh(gaussian(landmarks.astype(np.float64), landmarks.astype(np.float64), 1.0))
         kept = values > FLOOR * values[-1]
-        root = np.sqrt(X.shape[1]) * vectors[:, kept] / np.sqrt(values[kept])
+        root = curve_weight(self.weight, rounds) * np.sqrt(X.shape[1]) * vectors[:, kept] / np.sqrt(values[kept])
         return FittedNystroem(self.landmarks, factors, landmarks, np.ascontiguousarray(root, dtype=np.float32))
 
 

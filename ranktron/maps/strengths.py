@@ -1,15 +1,18 @@
-"""How much each feature alone tells of the labels: the maps that see few features at once choose by it."""
+"""What maps learn from the labels: how much each feature alone tells, and how much weight curves can bear."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ranktron.errors import DataError
 from ranktron.maps.bins import quantile_bins
 from ranktron.rounds import Rounds
 from ranktron.types import Floats
 
 GROUPS = 8
 PART = 8192
+ENOUGH = 1000
+"""With so many lists the curved part of a row weighs half as much as the linear one."""
 
 
 def strengths(rounds: Rounds) -> Floats:
@@ -46,3 +49,18 @@ def shares(rounds: Rounds) -> Floats:
     found = strengths(rounds)
     total = float(found.sum())
     return found / total if total > 0.0 else np.full(rounds.n_features, 1.0 / rounds.n_features)
+
+
+def curve_weight(weight: float, rounds: Rounds) -> float:
+    """How long the curved part of a row is beside the linear one: the given weight, or lists / (lists + 1000) for 0.
+
+    Of few lists, curves learn chance before they learn anything else: on sixty lists a curved part as long as the
+    linear one costs more than curvature can bring.
+
+    >>> rounds = Rounds.from_arrays(np.ones((250, 1)), np.ones(250), group=[1] * 250)
+    >>> curve_weight(0.0, rounds), curve_weight(0.5, rounds)
+    (0.2, 0.5)
+    """
+    if not 0.0 <= weight < float("inf"):
+        raise DataError(f"weight must be a positive number, or 0 to take it from the number of lists, not {weight}")
+    return weight or len(rounds) / (len(rounds) + ENOUGH)

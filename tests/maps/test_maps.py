@@ -1,5 +1,7 @@
 """Feature maps: what they compute, and that they are fitted once, stored, and the same everywhere."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -58,6 +60,16 @@ def test_bins_are_where_searchsorted_says(count):
     assert filling.max() <= 2.0 * len(LISTS.X) / count
 
 
+def test_columns_take_two_bytes_where_they_fit():
+    rng = np.random.default_rng(0)
+    for d, kind in ((63, np.uint16), (65, np.int32)):  # 1,024 bins each: up to 64,512 columns, and 66,560
+        X = rng.permuted(np.tile(np.arange(1024, dtype=np.float32), (d, 1)), axis=1).T.copy()
+        for recipe in (Bins(1024), LinearBins(1023)):
+            mapped = recipe.fit(Rounds.from_arrays(X, np.ones(1024)))(X)
+            assert mapped.columns.dtype == kind
+            assert mapped.columns.max() == mapped.width - 1 == 1024 * d - 1
+
+
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_linear_bins_interpolate(count):
     fitted = LinearBins(count).fit(LISTS)
@@ -90,9 +102,9 @@ def test_random_waves_come_near_the_gaussian_kernel_and_nystroem_nearer():
     X = LISTS.X[:50]
     alike = Rounds.from_arrays(X, np.ones(50))  # labels that tell nothing: every feature has the same share
     K = X @ X.T + 5 * Gaussian(0.2)(X, X)  # 5 features: the curved part is as long as a standardised row
-    waves = RandomFourier(20_000, gamma=0.2, sees=5).fit(alike)(X)
+    waves = RandomFourier(20_000, gamma=0.2, sees=5, weight=1.0).fit(alike)(X)
     assert waves @ waves.T == pytest.approx(K, abs=0.15)
-    Z = Nystroem(50, gamma=0.2).fit(alike)(X)
+    Z = Nystroem(50, gamma=0.2, weight=1.0).fit(alike)(X)
     assert pytest.approx(K, abs=0.01) == Z @ Z.T
     assert waves.dtype == Z.dtype == np.float32
     assert (waves[:, :5] == X).all()
@@ -123,7 +135,11 @@ def test_landmarks_are_near_where_the_features_that_tell_most_agree():
 def test_maps_that_mix_features_keep_the_linear_part():
     for recipe in (RandomFourier(30), Nystroem(10), Products(3)):
         fitted = recipe.fit(LISTS)
-        assert (fitted(LISTS.X)[:, : fitted.n_inputs] == LISTS.X).all()
+        one, full = fitted(LISTS.X), replace(recipe, weight=1.0).fit(LISTS)(LISTS.X)
+        assert (one[:, :5] == LISTS.X).all()
+        assert one[:, 5:] == pytest.approx(60 / 1060 * full[:, 5:], rel=1e-5, abs=1e-7)  # 60 lists bear few curves
+        with pytest.raises(DataError, match="weight must be"):
+            replace(recipe, weight=-1.0).fit(LISTS)
 
 
 def test_half_of_the_cuts_follow_the_tail():
@@ -148,7 +164,7 @@ def test_products_are_of_the_strongest_features():
     labels = (np.abs(X[:, 2]) > 1.0).astype(float) + (X[:, 0] > 0.0)  # 2 matters without any correlation
     rounds = Rounds.from_arrays(X, labels, group=[20] * 20)
     assert set(np.argsort(-strengths(rounds))[:2]) == {0, 2}
-    fitted = Products(2).fit(rounds)
+    fitted = Products(2, weight=1.0).fit(rounds)
     z = ((X[:, [0, 2]] - X[:, [0, 2]].mean(axis=0)) / X[:, [0, 2]].std(axis=0)).clip(-2.0, 2.0)
     assert (np.abs(z) == 2.0).any()
     wanted = np.column_stack([X, np.sqrt(4 / 3) * np.column_stack([z[:, 0] ** 2, z[:, 0] * z[:, 1], z[:, 1] ** 2])])
