@@ -21,9 +21,6 @@ SAMPLE = 50_000
 
 MOST = 1 << 12
 
-CELLS = 512
-"""So finely the density of a feature's values is looked at."""
-
 Places = npt.NDArray[np.uint32]
 
 
@@ -82,41 +79,6 @@ def cuts_of(values: Matrix, count: int) -> Matrix:
     return np.unique(cuts[cuts > distinct[0]]).astype(np.float32)
 
 
-def spread_cuts(values: Matrix, count: int) -> Matrix:
-    """Where to cut a feature at most `count` times so that a value is near the others of its part, even in the tails.
-
-    The density of the cuts goes with the cube root of the density of the values, which is best for the mean square of
-    what the parts leave out; at quantiles it goes with the density itself, and the few largest values share one part.
-
-    >>> values = np.append(np.linspace(0, 1, 900), np.linspace(1, 20, 100)).astype(np.float32)
-    >>> cuts_of(values, 5).astype(float).round(1).tolist(), spread_cuts(values, 4).astype(float).round(1).tolist()
-    ([0.2, 0.4, 0.7, 0.9], [0.9, 5.4, 10.2, 15.2])
-    """
-    ordered = np.sort(values).astype(np.float64)
-    levels = np.linspace(0.0, 1.0, CELLS + 1)
-    mass = np.cumsum(np.append(0.0, np.diff(np.quantile(ordered, levels)) ** (2.0 / 3.0)))
-    if mass[-1] == 0.0:
-        return np.empty(0, np.float32)
-    wanted = np.interp(np.arange(1, count + 1) / (count + 1) * mass[-1], mass, levels)
-    found = ordered[np.searchsorted(ordered, np.quantile(ordered, wanted))]
-    return np.unique(found[found > ordered[0]]).astype(np.float32)
-
-
-def bin_cuts(values: Matrix, count: int) -> Matrix:
-    """The cuts of a feature into at most `count` bins: half of them at quantiles, half where its values spread.
-
-    >>> values = np.append(np.linspace(0, 1, 900), np.linspace(1, 20, 100)).astype(np.float32)
-    >>> bin_cuts(values, 6).astype(float).round(1).tolist()
-    [0.3, 0.6, 0.8, 3.7, 11.9]
-    >>> bin_cuts(np.array([5, 7, 5, 6], np.float32), 4).tolist()
-    [6.0, 7.0]
-    """
-    distinct = np.unique(values)
-    if len(distinct) <= count:
-        return distinct[1:].astype(np.float32)
-    return np.union1d(cuts_of(values, count // 2 + 1), spread_cuts(values, count - 1 - count // 2))
-
-
 def padded(cuts: list[Matrix]) -> Matrix:
     """The cuts of all features as one table, filled up with infinity."""
     longest = max(len(c) for c in cuts)
@@ -128,12 +90,13 @@ def padded(cuts: list[Matrix]) -> Matrix:
 
 @dataclass(frozen=True)
 class Bins:
-    """Cuts each feature into parts and hands on which part a value falls into: a sum of step functions.
+    """Cuts each feature at its quantiles and hands on which part a value falls into: a sum of step functions.
 
-    A row of d features becomes d entries of 1, held as a list of columns. Half of the cuts are at quantiles, half where
-    the values spread: the best documents of a list are told apart by the tails, which quantiles alone would throw
-    together. Frequent values, such as 0, have a part of their own. The additive model that a linear learner makes of it
-    can be drawn, one curve per feature.
+    A row of d features becomes d entries of 1, held as a list of columns. Frequent values, such as 0, have a part of
+    their own. The additive model that a linear learner makes of it can be drawn, one curve per feature.
+
+    The learner is not told that neighbouring parts are alike, nor that the largest value of a part is larger than its
+    smallest: that takes thousands of lists to learn. `LinearBins` is for fewer.
 
     Parameters
     ----------
@@ -157,13 +120,7 @@ class Bins:
 
     def fit(self, rounds: Rounds) -> FittedBins:
         sample = sample_of(rounds, SAMPLE)
-        return FittedBins(self.count, padded([bin_cuts(sample[:, j], self.count) for j in range(sample.shape[1])]))
-
-
-def quantile_bins(rounds: Rounds, count: int) -> FittedBins:
-    """At most so many bins a feature, as equally full as can be."""
-    sample = sample_of(rounds, SAMPLE)
-    return FittedBins(count, padded([cuts_of(sample[:, j], count) for j in range(sample.shape[1])]))
+        return FittedBins(self.count, padded([cuts_of(sample[:, j], self.count) for j in range(sample.shape[1])]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.maps.bins import quantile_bins
+from ranktron.maps.bins import Bins
 from ranktron.rounds import Rounds
 from ranktron.types import Floats
 
@@ -27,7 +27,7 @@ def strengths(rounds: Rounds) -> Floats:
     lengths = np.diff(rounds.offsets)
     rest = rounds.labels - np.repeat(np.add.reduceat(rounds.labels, rounds.offsets[:-1]) / lengths, lengths)
     total = float(rest @ rest)
-    fitted = quantile_bins(rounds, GROUPS)
+    fitted = Bins(GROUPS).fit(rounds)
     sums, counts = np.zeros(fitted.n_outputs), np.zeros(fitted.n_outputs)
     for start in range(0, len(rest), PART):
         part = slice(start, start + PART)

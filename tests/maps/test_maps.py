@@ -12,7 +12,7 @@ from ranktron.algorithms import ALGORITHMS
 from ranktron.archive import pack, unpack
 from ranktron.learners import Gaussian
 from ranktron.maps import Bins, LinearBins, Nystroem, Products, RandomFourier, as_map
-from ranktron.maps.bins import bin_cuts, cuts_of
+from ranktron.maps.bins import cuts_of
 from ranktron.maps.naming import MAPS, map_from_dict, map_to_dict
 from ranktron.maps.protocols import Additive, map_rounds
 from ranktron.maps.strengths import shares, strengths
@@ -140,22 +140,6 @@ def test_maps_that_mix_features_keep_the_linear_part():
         assert one[:, 5:] == pytest.approx(60 / 1060 * full[:, 5:], rel=1e-5, abs=1e-7)  # 60 lists bear few curves
         with pytest.raises(DataError, match="weight must be"):
             replace(recipe, weight=-1.0).fit(LISTS)
-
-
-def test_half_of_the_cuts_follow_the_tail():
-    values = np.exp(np.random.default_rng(0).normal(size=5000) * 2.0).astype(np.float32)
-    cuts = bin_cuts(values, 32)
-    assert 24 <= len(cuts) <= 31
-    assert set(cuts_of(values, 17)) <= set(cuts)
-    top = np.quantile(values, 0.99)
-    assert (cuts > top).sum() >= 5 > (cuts_of(values, 32) > top).sum()
-    lost = [((values - means(values, c)) ** 2).mean() for c in (cuts, cuts_of(values, 32))]
-    assert lost[0] < 0.1 * lost[1]  # what the parts leave out
-
-
-def means(values, cuts):
-    parts = np.searchsorted(cuts, values, side="right")
-    return (np.bincount(parts, values) / np.bincount(parts))[parts]
 
 
 def test_products_are_of_the_strongest_features():
