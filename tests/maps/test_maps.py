@@ -241,7 +241,7 @@ def test_curvature_is_learnt_in_one_pass():
     source = WebSearch(features=20, documents=40)
     lists, test = source.rounds(600), source.rounds(200, 600)
     values = {}
-    for text, eta in ((None, 0.3), ("bins:16", 1.0), ("bins-linear:4", 3.0), ("products:20", 0.3)):
+    for text, eta in ((None, 0.3), ("bins:16", 1.0), ("bins-linear:4", 3.0), ("products:20", 1.0)):
         model = train("listnet", {"eta": eta}, lists, Schedule(1), scaling="standard", map=text).model
         values[text] = evaluate(model.score_rounds(test), test, "ndcg@10").means["ndcg@10"]
     assert min(values[text] for text in values if text) > values[None] + 0.03
