@@ -20,7 +20,7 @@ from ranktron.archive import same
 from ranktron.errors import DataError
 from ranktron.learners import Linear
 from ranktron.loop import play
-from ranktron.metrics import Metric, metric
+from ranktron.metrics import Metric
 from ranktron.model import Model
 from ranktron.rounds import Rounds
 from ranktron.schedule import Schedule
@@ -156,7 +156,7 @@ def _replayed(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
     scaled = model.prepare(rounds)
     if isinstance(scaled.X, Sparse):
         raise DataError("certificates are computed from dense features: this model learnt from sparse ones")
-    measure = getattr(learner.surrogate, "measure", None) or metric("ndcg")
+    measure = theory.measure_of(learner.surrogate)
     run = _Run(learner, measure)
     schedule = Schedule(1, model.record["seed"], model.record["shuffle"])
     for epoch in range(model.record["epoch"] + 1):

@@ -14,15 +14,17 @@ import numpy.typing as npt
 from ranktron.types import Floats, Integers, Matrix
 
 F = TypeVar("F", bound=Callable[..., Any])
+Keys = npt.NDArray[Any]
+"""Whole numbers to sort by, filled up with the highest to a multiple of 16."""
 
 
 def kernel(function: F) -> F:
     """Compiles a leaf kernel on first use and keeps its machine code on disk."""
-    return _compiled(function)
+    return _compiled(function, fastmath=False)  # said aloud: left open, it would be that of whoever calls it first
 
 
 def dot_kernel(function: F) -> F:
-    """Compiles a kernel that is one sum of products, which may be added up in any order."""
+    """Compiles a kernel whose sums may be added up in any order."""
     return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
 
 
@@ -35,8 +37,8 @@ def _compiled(function: F, **options: Any) -> F:
 
 
 _RUN = 8  # so long are the runs that a merge sort begins with
-_FEW = 32  # so few documents are sorted by insertion
-_SMALL = 32  # labels below this that are whole numbers are graded without sorting
+_FEW = 160  # so few documents are sorted by comparing each with each
+_LANES = 16  # keys are filled up to a multiple of this, so that no vector is begun and not filled
 
 
 @dot_kernel
@@ -53,6 +55,14 @@ def score(X: Matrix, w: Floats) -> Floats:
             total += X[i, j] * w[j]
         scores[i] = total
     return scores
+
+
+@dot_kernel
+def _squared_length(direction: Floats) -> float:
+    squared = 0.0
+    for j in range(direction.shape[0]):
+        squared += direction[j] * direction[j]
+    return squared
 
 
 @kernel
@@ -74,10 +84,7 @@ def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -
         if g != 0.0:
             for j in range(d):
                 direction[j] += g * X[item, j]
-    squared = 0.0
-    for j in range(d):
-        squared += direction[j] * direction[j]
-    return squared
+    return _squared_length(direction)
 
 
 @kernel
@@ -109,14 +116,19 @@ def descend(
 
 
 @kernel
-def _insertion_sorted(keys: npt.NDArray[np.uint32]) -> Integers:
-    order = np.arange(keys.shape[0])
-    for i in range(1, keys.shape[0]):
-        place = i
-        while place > 0 and keys[order[place - 1]] > keys[i]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = i
+def _compared(keys: Keys, m: int) -> Integers:
+    """Sorts few keys by counting, for each, how many are smaller: m² comparisons, but many at a time and no guess."""
+    ranks = np.zeros(keys.shape[0], np.int32)
+    for j in range(0, m, 4):
+        a, b, c, d = keys[j], keys[j + 1], keys[j + 2], keys[j + 3]
+        for i in range(keys.shape[0]):
+            key = keys[i]
+            ranks[i] += np.int32(a < key) + np.int32(b < key) + np.int32(c < key) + np.int32(d < key)
+    order, equal = np.empty(m, np.int64), np.zeros(m, np.int32)
+    for i in range(m):
+        rank = ranks[i]
+        order[rank + equal[rank]] = i
+        equal[rank] += np.int32(1)
     return order
 
 
@@ -147,13 +159,28 @@ def _radix_sorted(keys: npt.NDArray[np.uint32]) -> Integers:
 
 
 @kernel
-def _falling_keys(scores: Floats) -> npt.NDArray[np.uint32]:
-    """Bits of the scores as float32 that, as whole numbers, grow as the scores fall."""
-    singles = scores.astype(np.float32) + np.float32(0.0)  # -0.0 and 0.0 are one score
-    keys = singles.view(np.uint32)
+def _blank_keys(m: int) -> Keys:
+    """Room for m keys and, up to a multiple of 16, keys above all others."""
+    return np.full((m + _LANES - 1) // _LANES * _LANES, 0x7FFFFFFF, np.int32)
+
+
+@kernel
+def _falling_keys(scores: Floats) -> Keys:
+    """Whole numbers that grow as the scores, as float32, fall."""
+    keys = _blank_keys(scores.shape[0])
+    singles = keys.view(np.float32)
     for i in range(scores.shape[0]):
-        keys[i] = keys[i] if keys[i] >> np.uint32(31) else ~(keys[i] | np.uint32(0x80000000))
+        singles[i] = np.float32(scores[i]) + np.float32(0.0)  # -0.0 and 0.0 are one score
+    for i in range(scores.shape[0]):
+        keys[i] = ~(keys[i] ^ ((keys[i] >> np.int32(31)) & np.int32(0x7FFFFFFF)))
     return keys
+
+
+@kernel
+def _sorted(keys: Keys, m: int) -> Integers:
+    if m <= _FEW:
+        return _compared(keys, m)
+    return _radix_sorted(keys[:m].view(np.uint32) ^ np.uint32(0x80000000))
 
 
 @kernel
@@ -163,8 +190,7 @@ def descending(scores: Floats) -> Integers:
     >>> descending(np.array([0.5, 2.0, 0.5]))
     array([1, 0, 2])
     """
-    keys = _falling_keys(scores)
-    return _insertion_sorted(keys) if scores.shape[0] <= _FEW else _radix_sorted(keys)
+    return _sorted(_falling_keys(scores), scores.shape[0])
 
 
 @kernel
@@ -176,26 +202,58 @@ def shown(X: Matrix, w: Floats) -> tuple[Integers, Floats]:
 
 @kernel
 def foremost(scores: Floats, k: int) -> Integers:
-    """The first k places of `descending` (all of them in a shorter list), found by insertion: for small k.
+    """The first k places of `descending` (all of them in a shorter list), with a sort of few more than k documents.
+
+    Of k groups of documents each has a best one: nobody behind the last of these can be among the first k.
 
     >>> foremost(np.array([0.5, 2.0, 0.0, 1.0]), 2)
     array([1, 3])
     """
-    singles = scores.astype(np.float32)
-    first = np.empty(min(k, scores.shape[0]), np.int64)
+    m = scores.shape[0]
+    keys = _falling_keys(scores)
+    if m < 4 * k:
+        return _sorted(keys, m)[:k]
+    best = keys[:k].copy()
+    for start in range(k, m - k + 1, k):
+        for group in range(k):
+            best[group] = min(best[group], keys[start + group])
+    last = best[0]
+    for group in range(k):
+        last = max(last, best[group])
+    chosen = np.empty(m, np.int64)
     n = 0
-    for i in range(scores.shape[0]):
-        s = singles[i]
-        if n < first.shape[0]:
-            n += 1
-        elif not s > singles[first[n - 1]]:
-            continue
-        place = n - 1
-        while place > 0 and s > singles[first[place - 1]]:
-            first[place] = first[place - 1]
-            place -= 1
-        first[place] = i
-    return first
+    for i in range(m):
+        chosen[n] = i
+        n += keys[i] <= last
+    ahead = _blank_keys(n)
+    for i in range(n):
+        ahead[i] = keys[chosen[i]]
+    return chosen[_sorted(ahead, n)[:k]]
+
+
+@kernel
+def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: int) -> Integers:
+    """The first places of the ideal order: by grade and, within a grade, as a ranking shows its documents.
+
+    >>> ideal_order(np.array([0.5, 2.0, 1.0, 3.0]), np.array([0, 2, 3, 1]), np.array([0, 3, 4]), 2)
+    array([3, 2])
+    """
+    count = 0
+    while starts[count] < wanted:
+        count += 1
+    n = starts[count]
+    if n > _FEW:
+        ideal = np.empty(n, np.int64)
+        for g in range(count):
+            own = documents[starts[g] : starts[g + 1]]
+            ideal[starts[g] : starts[g + 1]] = own[descending(scores[own])]
+        return ideal[:wanted]
+    singles = _falling_keys(scores[documents[:n]])
+    keys = np.full(singles.shape[0], 0x7FFFFFFFFFFFFFFF, np.int64)
+    for g in range(count):
+        for place in range(starts[g], starts[g + 1]):
+            keys[place] = np.int64(singles[place]) + (g << 32)
+    return documents[_compared(keys, n)[:wanted]]
 
 
 @kernel
@@ -260,43 +318,6 @@ def observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Floats, i
         seen[item] = True
         gathered[i] = scores[item]
     return gathered, -1
-
-
-@kernel
-def _sorted_grades(labels: Floats) -> tuple[Integers, int]:
-    order = rising(labels)
-    codes = np.empty(labels.shape[0], np.int64)
-    count = 0
-    for i in range(order.shape[0]):
-        if i == 0 or labels[order[i]] != labels[order[i - 1]]:
-            count += 1
-        codes[order[i]] = count - 1
-    return codes, count
-
-
-@kernel
-def grades(labels: Floats) -> tuple[Integers, int]:
-    """Numbers the grades of a list from 0 (the lowest label in it) upwards: (each document's grade, how many).
-
-    >>> grades(np.array([2.0, 0.0, 2.0, 0.5]))
-    (array([2, 0, 2, 1]), 3)
-    """
-    codes = np.empty(labels.shape[0], np.int64)
-    present = np.zeros(_SMALL, np.int64)
-    for i in range(labels.shape[0]):
-        whole = np.int64(labels[i])
-        if whole >= _SMALL or whole != labels[i]:
-            return _sorted_grades(labels)
-        codes[i] = whole
-        present[whole] = 1
-    count = 0
-    for grade in range(_SMALL):
-        if present[grade]:
-            present[grade] = count
-            count += 1
-    for i in range(labels.shape[0]):
-        codes[i] = present[codes[i]]
-    return codes, count
 
 
 @kernel

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel
+from ranktron.grading import best_below, by_grade, extremes
+from ranktron.kernels import kernel
 from ranktron.metrics import Metric
 from ranktron.types import Floats, Integers, Mistake
 
@@ -17,46 +18,33 @@ __all__ = ["Misclassified", "Misordered", "MisorderedBinary", "mistake_of"]
 
 
 @kernel
-def misordered_grades(scores: Floats, codes: Integers, count: int, k: int) -> bool:
+def misordered_grades(
+    scores: Floats, documents: Integers, starts: Integers, lowest: Integers, best_below: Integers, k: int
+) -> bool:
     """Whether NDCG@k (k = 0: of the whole list) of these grades would lose anything under the worst tie-breaking.
 
-    Let g be the k-th largest grade. Nothing is lost if every grade above g stands strictly above everything lower,
-    and enough documents of grade g to fill the first k stand above everything of lower grade than g.
+    Let g be the k-th best document's grade. Nothing is lost if every better grade stands strictly above everything
+    lower, and enough documents of grade g to fill the first k stand above everything of lower grade than g.
     """
-    m = scores.shape[0]
-    sizes = np.zeros(count, np.int64)
-    lowest = np.full(count, np.inf, np.float32)
-    highest = np.full(count, -np.inf, np.float32)
-    for i in range(m):
-        g, s = codes[i], np.float32(scores[i])
-        sizes[g] += 1
-        lowest[g] = min(lowest[g], s)
-        highest[g] = max(highest[g], s)
-    for g in range(1, count):
-        highest[g] = max(highest[g], highest[g - 1])
-    wanted = m if k == 0 else min(k, m)
-    for g in range(count - 1, 0, -1):
-        if wanted >= sizes[g]:
-            if not lowest[g] > highest[g - 1]:
-                return True
-            wanted -= sizes[g]
-            if wanted == 0:
-                return False
-        else:
+    wanted = scores.shape[0] if k == 0 else min(k, scores.shape[0])
+    for g in range(starts.shape[0] - 2):
+        rival = np.float32(scores[best_below[g]])
+        if wanted < starts[g + 1]:
             above = 0
-            for i in range(m):
-                above += codes[i] == g and np.float32(scores[i]) > highest[g - 1]
-            return bool(above < wanted)
+            for place in range(starts[g], starts[g + 1]):
+                above += bool(np.float32(scores[documents[place]]) > rival)
+            return bool(starts[g] + above < wanted)
+        if not np.float32(scores[lowest[g]]) > rival:
+            return True
     return False
 
 
 @kernel
 def misordered(scores: Floats, labels: Floats, k: int, binary: bool) -> bool:
     """The same from labels; `binary` is AP's rule: every label above 0 is relevant."""
-    if binary:
-        return misordered_grades(scores, (labels > 0.0).astype(np.int64), 2, 0)
-    codes, count = grades(labels)
-    return misordered_grades(scores, codes, count, k)
+    documents, starts, _ = by_grade((labels > 0.0).astype(np.float64) if binary else labels)
+    lowest, highest = extremes(scores, documents, starts)
+    return misordered_grades(scores, documents, starts, lowest, best_below(scores, highest), k)
 
 
 @dataclass(frozen=True)

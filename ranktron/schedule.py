@@ -9,6 +9,7 @@ import numpy as np
 
 from ranktron import streams
 from ranktron.errors import DataError
+from ranktron.metrics import Metric
 from ranktron.rounds import Rounds
 from ranktron.spread import Spread
 from ranktron.types import Floats, Integers, Round, Turn
@@ -47,7 +48,8 @@ def check_held_out(rounds: Rounds) -> None:
 class Course:
     """Where training stands and what it has seen: filled while it runs, so that an interrupted run is not lost.
 
-    `remarks` counts what a reader of the report should know, such as queries that teach nothing.
+    `remarks` counts what a reader of the report should know, such as queries that teach nothing. `lost` adds up what
+    `measure`, where there is one, lost in every round since the learner was new: certificates speak of it.
     """
 
     epoch: int = 0
@@ -62,9 +64,21 @@ class Course:
     interrupted: bool = False
     remarks: dict[str, int] = field(default_factory=dict)
     spread: Spread = field(default_factory=Spread, compare=False)
+    measure: Metric | None = None
+    lost: float = 0.0
 
-    def note(self, turn: Turn, every: int) -> None:
-        """Counts a round, adds up its values and keeps every so-manieth time average for the curve."""
+    def measured(self, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
+        """What is to be measured of every round: these metrics, and last the measure whose loss is added up."""
+        return metrics if self.measure is None else (*metrics, self.measure)
+
+    def note(self, turn: Turn, every: int) -> Turn:
+        """Counts a round, adds up its values and keeps every so-manieth time average for the curve.
+
+        Returns the turn as it is to be shown, without the measure that is not among the metrics.
+        """
+        if self.measure is not None:
+            self.lost += 1.0 - turn.values[-1]
+            turn = turn._replace(values=turn.values[:-1])
         self.position += 1
         self.rounds += 1
         self.mistakes += turn.loss > 0.0
@@ -72,9 +86,13 @@ class Course:
             self.sums = [a + b for a, b in zip(self.sums or [0.0] * len(turn.values), turn.values, strict=True)]
             if self.rounds % every == 0:
                 self.curve.append((self.rounds, self.averages()))
+        return turn
 
     def note_all(self, losses: Floats, values: Floats, every: int) -> None:
         """Notes many rounds at once, as if one by one."""
+        if self.measure is not None:
+            self.lost = float(np.cumsum(np.append(self.lost, 1.0 - values[:, -1]))[-1])
+            values = values[:, :-1]
         before = self.rounds
         self.position += len(losses)
         self.rounds += len(losses)

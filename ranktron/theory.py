@@ -12,10 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel
+from ranktron.grading import by_grade
+from ranktron.kernels import kernel
+from ranktron.metrics import Metric, metric
 from ranktron.rounds import Rounds
 from ranktron.surrogates import SLAM
-from ranktron.surrogates.slam import AP, NDCG, slam_plan
+from ranktron.surrogates.slam import AP, NDCG, slam_weights
 from ranktron.surrogates.worst_pair import closest_pair
 from ranktron.types import Floats, Integers, Matrix
 
@@ -110,13 +112,23 @@ def best_margin(rounds: Rounds, tolerance: float = 1e-3, rows: int = 400) -> Sep
         w = differences.T @ solution / residual
 
 
+def measure_of(surrogate: object) -> Metric:
+    """The measure whose loss the bounds of a surrogate speak of: its own, or NDCG.
+
+    >>> str(measure_of(SLAM("ndcg@3")))
+    'ndcg@3'
+    """
+    measure: Metric | None = getattr(surrogate, "measure", None)
+    return measure or metric("ndcg")
+
+
 @kernel
 def _widest_ratio(labels: Floats, offsets: Integers, k: int) -> float:
     ratio = 1.0
     for q in range(offsets.shape[0] - 1):
         own = labels[offsets[q] : offsets[q + 1]]
-        codes, count = grades(own)
-        _, _, v = slam_plan(own, codes, count, NDCG, k)
+        _, starts, values = by_grade(own)
+        v = slam_weights(starts, values, NDCG, k)
         if v.shape[0]:
             ratio = max(ratio, v.max() / v.min())
     return ratio

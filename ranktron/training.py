@@ -20,12 +20,12 @@ from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Course, Schedule, check_held_out
 from ranktron.sparse import Sparse
 from ranktron.spread import Spread, next_snapshot
-from ranktron.surrogates import SLAM
-from ranktron.theory import largest_weight_ratio, radius
+from ranktron.surrogates import SLAM, WorstPair
+from ranktron.theory import largest_weight_ratio, measure_of, radius
 from ranktron.types import Learner, State, Turn
 
 Watch = Callable[[Turn], None]
-Best = tuple[float, int, State, Spread]
+Best = tuple[float, int, State, Spread, float]
 CURVE_POINTS = 200
 CHUNK = 1024  # rounds played at a time where nobody watches single ones
 
@@ -89,9 +89,13 @@ def train(
         state = solver(scaled, start.parameters, schedule, course, valid=held_out, select=select, start=start.state)
     else:
         learner = start.blank_learner() if blank else start.learner()
+        course.measure = _measure(learner, rounds)
+        course.lost = float(start.record.get("metric_loss", 0.0))
         run(learner, scaled, schedule, course, metrics=metrics, valid=held_out, select=select, watch=watch)
         state = learner.state()
         constants = _constants(learner, scaled, start.record)
+        if course.measure is not None and (blank or "metric_loss" in start.record):
+            constants["metric_loss"] = course.lost
     record: dict[str, Any] = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle, **constants}
     if course.spread.snapshots:
@@ -127,7 +131,7 @@ def run(
                     best = _better(best, learner, valid, [select, *metrics], course)
     course.seconds += perf_counter() - started
     if best is not None and not course.interrupted:
-        _, course.epoch, state, course.spread = best
+        _, course.epoch, state, course.spread, course.lost = best
         learner.restore(state)
 
 
@@ -142,7 +146,7 @@ def _play_epoch(
     interrupts: Interrupts,
 ) -> None:
     """Plays what is left of an epoch, or as much of it as comes before an interruption."""
-    recipe = recipe_of(learner)
+    recipe, metrics = recipe_of(learner), course.measured(metrics)
     if recipe is not None and watch is None and isinstance(learner, Linear):
         queries = schedule.queries(len(rounds), course.epoch, course.position)
         for at in range(0, len(queries), CHUNK):
@@ -158,7 +162,7 @@ def _play_epoch(
     else:
         due = next_snapshot(learner.rounds)
         for turn in play(learner, schedule.epoch(rounds, course.epoch, course.position), learner.hears, metrics):
-            course.note(turn, every)
+            turn = course.note(turn, every)
             if learner.rounds == due:
                 _snapshot(learner, course)
                 due = next_snapshot(learner.rounds)
@@ -180,8 +184,17 @@ def _better(best: Best | None, learner: Learner, valid: Rounds, metrics: Sequenc
     course.valid.append(dict(means))
     value = means[str(metrics[0])] * (1.0 if metrics[0].higher_is_better else -1.0)
     if best is None or value > best[0]:
-        return value, course.epoch, learner.state(), replace(course.spread)
+        return value, course.epoch, learner.state(), replace(course.spread), course.lost
     return best
+
+
+def _measure(learner: Learner, rounds: Rounds) -> Metric | None:
+    """The measure that the bounds of a run speak of; None where they speak of none or labels are too high for it."""
+    surrogate = getattr(learner, "surrogate", None)
+    if not isinstance(surrogate, SLAM | WorstPair):
+        return None
+    measure = measure_of(surrogate)
+    return measure if rounds.labels.max() <= measure.highest_label else None
 
 
 def _constants(learner: Learner, rounds: Rounds, before: Mapping[str, Any]) -> dict[str, float]:

@@ -4,7 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktron import DataError
+from ranktron import DataError, Rounds, metric
+from ranktron.archive import same
 from ranktron.certificates import Line, certify
 from ranktron.schedule import Schedule
 from ranktron.simulate import Separable, WebSearch
@@ -165,3 +166,21 @@ def test_training_records_the_constants_of_the_bounds():
     assert (certificate.radius, certificate.v_max) == (model.record["radius"], model.record["v_max"])
     onward = train("", {}, lists[:5], Schedule(1), start=model).model
     assert onward.record["radius"] == model.record["radius"]
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("slam", {"metric": "ndcg@3"}), ("minimax", {})])
+@pytest.mark.parametrize("watch", [None, lambda turn: None])
+def test_training_records_what_the_measure_lost(name, parameters, watch):
+    lists = Separable(documents=8, features=4, margin=0.01).rounds(30)
+    model = train(name, parameters, lists, Schedule(3), metrics=[metric("mrr")], watch=watch).model
+    certificate = certify(model, lists)
+    assert model.record["metric_loss"] == certificate.metric_loss > 0.0
+    first = train(name, parameters, lists, Schedule(1)).model
+    assert same(train("", {}, lists, Schedule(2), start=first).model.record, model.record)  # to the bit
+    chosen = train(name, parameters, lists, Schedule(3), valid=lists)
+    assert chosen.model.record["metric_loss"] == certify(chosen.model, lists).metric_loss
+
+
+def test_labels_too_high_for_the_measure_can_still_be_learnt_from():
+    lists = Rounds.from_arrays([[1.0], [2.0]], [0.0, 5000.0])
+    assert "metric_loss" not in train("minimax", {}, lists, Schedule(1)).model.record

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ranktron import kernels
+from ranktron import grading, kernels
 
 SCORES = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e3, 1e3) | st.sampled_from([0.0, -0.0, 1.0]))
 LABELS = hnp.arrays(np.float64, st.integers(1, 30), elements=st.integers(0, 4) | st.sampled_from([0.5, 40.0]))
@@ -26,11 +26,40 @@ def test_the_foremost_are_the_beginning_of_descending(scores, k):
     assert (first == kernels.foremost.py_func(scores, k)).all()
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([33, 100, 700]))
-def test_long_lists_are_sorted_alike(seed, m):
+@given(st.integers(0, 2**32 - 1), st.sampled_from([33, 100, 159, 160, 161, 700]), st.integers(1, 50))
+def test_long_lists_are_sorted_alike(seed, m, k):
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=m) * 10.0 ** rng.integers(-30, 30, size=m) * rng.integers(0, 2, size=m)
-    assert (kernels.descending(scores) == np.argsort(-scores.astype(np.float32), kind="stable")).all()
+    order = np.argsort(-scores.astype(np.float32), kind="stable")
+    assert (kernels.descending(scores) == order).all()
+    assert (kernels.foremost(scores, k) == order[:k]).all()
+
+
+@given(hnp.arrays(np.float64, st.sampled_from([3, 40, 200]), elements=st.floats(width=32)))
+def test_even_scores_that_are_no_numbers_are_put_in_some_order(scores):
+    assert sorted(kernels.descending(scores).tolist()) == list(range(len(scores)))
+    assert (kernels.foremost(scores, 5) == kernels.descending(scores)[:5]).all()
+
+
+@given(LABELS, st.integers(0, 2**32 - 1))
+def test_documents_by_grade_and_their_extremes(labels, seed):
+    documents, starts, values = grading.by_grade(labels)
+    assert documents.tolist() == sorted(range(len(labels)), key=lambda i: (-labels[i], i))
+    assert values.tolist() == sorted(set(labels.tolist()), reverse=True)
+    assert all((labels[documents[a:b]] == v).all() for a, b, v in zip(starts, starts[1:], values, strict=False))
+    assert starts[0] == 0
+    assert starts[-1] == len(labels)
+    scores = np.random.default_rng(seed).integers(-3, 4, len(labels)) / 2.0
+    lowest, highest = grading.extremes(scores, documents, starts)
+    below = grading.best_below(scores, highest)
+    for g, v in enumerate(values):
+        own = [i for i in range(len(labels)) if labels[i] == v]
+        assert lowest[g] == min(own, key=lambda i: scores[i])
+        assert highest[g] == max(own, key=lambda i: scores[i])
+        lower = [i for i in range(len(labels)) if labels[i] < v]
+        assert below[g] == -1 if not lower else scores[below[g]] == max(scores[lower])
+    for fast, slow in ((grading.by_grade, (labels,)), (grading.extremes, (scores, documents, starts))):
+        assert all((a == b).all() for a, b in zip(fast(*slow), fast.py_func(*slow), strict=True))
 
 
 @given(hnp.arrays(np.float64, st.integers(0, 60), elements=st.integers(-5, 5)))
@@ -74,7 +103,7 @@ def test_move_steps_against_the_direction():
 
 @given(LABELS)
 def test_grades_are_dense_ranks_of_the_labels(labels):
-    codes, count = kernels.grades(labels)
+    codes, count = grading.grades(labels)
     values, inverse = np.unique(labels, return_inverse=True)
     assert count == len(values)
     assert (codes == inverse).all()
@@ -99,7 +128,7 @@ def test_kernels_equal_their_python_twins(scores, seed):
     X, w = rng.normal(size=(len(scores), 3)).astype(np.float32), rng.normal(size=3)
     assert (kernels.descending(scores) == kernels.descending.py_func(scores)).all()
     assert kernels.score(X, w) == pytest.approx(kernels.score.py_func(X, w), rel=1e-12, abs=1e-12)
-    assert (kernels.grades(labels)[0] == kernels.grades.py_func(labels)[0]).all()
+    assert (grading.grades(labels)[0] == grading.grades.py_func(labels)[0]).all()
     assert (kernels.observed(scores, items, labels)[0] == kernels.observed.py_func(scores, items, labels)[0]).all()
     one, two = np.empty(3), np.empty(3)
     kernels.pull_back(X, items, labels, one)

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
 
 from ranktron import DataError, metric
 from ranktron.checks import check_surrogate
-from ranktron.kernels import grades
+from ranktron.grading import best_below, by_grade, extremes
+from ranktron.kernels import ideal_order
 from ranktron.mistakes import Misordered, MisorderedBinary, misordered
 from ranktron.surrogates import SLAM, ClassificationHinge, ListNet, WorstPair
-from ranktron.surrogates.listnet import listnet
-from ranktron.surrogates.slam import ideal_order, slam, slam_fraction, slam_plan, slam_round
+from ranktron.surrogates.listnet import exponentials, listnet
+from ranktron.surrogates.slam import slam, slam_fraction, slam_grades, slam_round, slam_weights
 from ranktron.surrogates.worst_pair import worst_pair
 
 claim = pytest.mark.claim
@@ -225,18 +227,18 @@ def test_listnet_is_the_cross_entropy_whatever_the_scores():
 @given(lists(most=12))
 def test_kernels_equal_their_python_twins(list_):
     scores, labels = list_
-    codes, count = grades(labels)
     one, two = np.empty((2, len(scores)))
     if labels.any():
         for measure, k in ((0, 3), (0, 0), (1, 0)):
-            plan, twin = (f(labels, codes, count, measure, k) for f in (slam_plan, slam_plan.py_func))
-            assert all(a == pytest.approx(b) for a, b in zip(plan, twin, strict=True))
-            candidates, above, v = plan
-            ideal = ideal_order(scores, codes, candidates, above, len(v))
-            assert (ideal == ideal_order.py_func(scores, codes, candidates, above, len(v))).all()
-            for kernel, arguments in ((slam, ()), (slam_fraction, (0.4,))):
-                fast = kernel(scores, codes, count, ideal, v, 1.0, *arguments, one)
-                assert fast == pytest.approx(kernel.py_func(scores, codes, count, ideal, v, 1.0, *arguments, two))
+            documents, starts, values = slam_grades(labels, measure == 1)
+            v = slam_weights(starts, values, measure, k)
+            assert v == pytest.approx(slam_weights.py_func(starts, values, measure, k))
+            ideal = ideal_order(scores, documents, starts, len(v))
+            assert (ideal == ideal_order.py_func(scores, documents, starts, len(v))).all()
+            below = best_below(scores, extremes(scores, documents, starts)[1])
+            for kernel, arguments in ((slam, (starts, below, ideal, v, 1.0)),
+                                      (slam_fraction, (documents, starts, ideal, v, 1.0, 0.4))):  # fmt: skip
+                assert kernel(scores, *arguments, one) == pytest.approx(kernel.py_func(scores, *arguments, two))
                 assert one == pytest.approx(two)
             for fraction in (0.0, 0.4):
                 fast = slam_round(scores, labels, measure, k, 1.0, fraction, one)
@@ -267,13 +269,23 @@ def test_what_slam_is_not_defined_for_is_refused(arguments, words):
 
 
 @pytest.mark.parametrize("k", [0, 1, 10, 32, 33])
-@pytest.mark.parametrize("relevant", [4, 31, 32, 33, 90])
+@pytest.mark.parametrize("relevant", [4, 31, 90, 161, 400])
 def test_the_ideal_order_of_long_lists_whichever_way_it_is_found(relevant, k):
     rng = np.random.default_rng(relevant)
     labels = rng.permutation(np.concatenate((rng.integers(1, 4, relevant), np.zeros(20)))).astype(float)
     scores = rng.integers(-3, 4, len(labels)) / 2.0
-    codes, count = grades(labels)
-    candidates, above, v = slam_plan(labels, codes, count, 0, k)
+    documents, starts, values = by_grade(labels)
+    v = slam_weights(starts, values, 0, k)
     best_first = sorted(range(len(labels)), key=lambda i: (-labels[i], -scores[i], i))[: k or relevant]
     wanted = [i for i in best_first if labels[i] > 0.0]
-    assert ideal_order(scores, codes, candidates, above, len(v)).tolist() == wanted
+    assert ideal_order(scores, documents, starts, len(v)).tolist() == wanted
+
+
+@given(hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(-800.0, 0.0)))
+def test_exponentials_are_right_to_the_last_bit_but_one(values):
+    found, twin = np.empty((2, len(values)))
+    exponentials(values, 0.0, found)
+    exponentials.py_func(values, 0.0, twin)
+    expected = np.exp(values)
+    assert (abs(found - expected) <= 2.0 * np.spacing(expected) + 4e-308).all()
+    assert found == pytest.approx(twin, rel=1e-15)

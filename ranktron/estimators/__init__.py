@@ -14,13 +14,9 @@ from ranktron.estimators.online import (
     SLAMPerceptron,
     TopKRanker,
 )
-from ranktron.estimators.predtron import (
-    PredtronClassifier,
-    PredtronLabelRanker,
-    PredtronMultilabel,
-    PredtronOrdinal,
-    PredtronRanker,
-)
+from ranktron.estimators.predtron import PredtronRanker
+from ranktron.estimators.predtron_classes import PredtronClassifier, PredtronOrdinal
+from ranktron.estimators.predtron_labels import PredtronLabelRanker, PredtronMultilabel
 
 __all__ = [
     "CommitteePerceptron",

@@ -11,12 +11,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ranktron.kernels import descend, grades, is_full, kernel
+from ranktron.grading import best_below, extremes
+from ranktron.kernels import descend, ideal_order, is_full, kernel
 from ranktron.mistakes import Misordered, MisorderedBinary, misordered_grades
 from ranktron.surrogates import SLAM, ListNet, WorstPair
 from ranktron.surrogates.listnet import listnet
-from ranktron.surrogates.slam import AP, binary_grades, ideal_order, slam_at, slam_plan
-from ranktron.surrogates.worst_pair import worst_pair
+from ranktron.surrogates.slam import AP, NDCG, slam_at, slam_grades, slam_weights
+from ranktron.surrogates.worst_pair import worst_pair_at
 from ranktron.types import Floats, Integers, Matrix, Mistake, Surrogate
 
 _SLAM, _WORST_PAIR, _LISTNET = 0, 1, 2
@@ -24,16 +25,15 @@ _SLAM, _WORST_PAIR, _LISTNET = 0, 1, 2
 
 @dataclass(frozen=True)
 class Recipe:
-    """A surrogate and a rule of mistakes as numbers."""
+    """A surrogate and a rule of mistakes as numbers; `binary` takes every label above 0 for the same grade."""
 
     kind: int
-    measure: int = 0
-    k: int = 0
-    margin: float = 1.0
-    fraction: float = 0.0
-    driven: bool = False
-    rule_k: int = 0
-    rule_binary: bool = False
+    binary: bool
+    k: int
+    margin: float
+    fraction: float
+    driven: bool
+    rule_k: int
 
     @cached_property
     def numbers(self) -> Floats:
@@ -41,60 +41,62 @@ class Recipe:
 
 
 def recipe(surrogate: Surrogate, mistake: Mistake | None) -> Recipe | None:
-    """The recipe of a surrogate and a rule; None for those that are not known here."""
-    if mistake is None:
-        rule: tuple[bool, int, bool] = (False, 0, False)
-    elif type(mistake) is Misordered:
-        rule = (True, mistake.k, False)
-    elif type(mistake) is MisorderedBinary:
-        rule = (True, 0, True)
+    """The recipe of a surrogate and a rule that see the same grades; None for what is not known here."""
+    s = surrogate
+    if type(s) is SLAM and (s.binarise or s.code != AP):
+        kind, binary, k, margin, fraction = _SLAM, s.code == AP, s.k, s.margin, s.fraction
+    elif type(s) is WorstPair:
+        kind, binary, k, margin, fraction = _WORST_PAIR, False, 0, s.margin, 0.0
+    elif type(s) is ListNet:
+        kind, binary, k, margin, fraction = _LISTNET, type(mistake) is MisorderedBinary, 0, 1.0, 0.0
     else:
         return None
-    s = surrogate
-    if type(s) is SLAM and (s.binarise or s.code == 0):
-        return Recipe(_SLAM, s.code, s.k, s.margin, s.fraction, *rule)
-    if type(s) is WorstPair:
-        return Recipe(_WORST_PAIR, 0, 0, s.margin, 0.0, *rule)
-    return Recipe(_LISTNET, 0, 0, 1.0, 0.0, *rule) if type(s) is ListNet else None
+    if mistake is None:
+        return Recipe(kind, binary, k, margin, fraction, False, 0)
+    if type(mistake) is Misordered and not binary:
+        return Recipe(kind, binary, k, margin, fraction, True, mistake.k)
+    if type(mistake) is MisorderedBinary and binary:
+        return Recipe(kind, binary, k, margin, fraction, True, 0)
+    return None
 
 
 @kernel
-def plan_of(labels: Floats, recipe: Floats) -> tuple[Integers, int, Integers, int, Integers, Integers, Floats]:
-    """All that depends on the labels alone: grades for the rule of mistakes, grades and plan for SLAM."""
-    kind, measure, k, _, _, driven, _, rule_binary = recipe
-    codes, count = np.empty(0, np.int64), 0
+def plan_of(labels: Floats, recipe: Floats) -> tuple[Integers, Integers, Floats]:
+    """All that depends on the labels alone: the documents by grade, and the weights of SLAM."""
+    kind, binary, k, _, _, driven, _ = recipe
     if kind == _LISTNET and driven == 0.0:
-        return codes, count, codes, count, codes, codes, np.empty(0)
-    rule_codes, rule_count = binary_grades(labels) if rule_binary != 0.0 else grades(labels)
-    codes, count = (rule_codes, rule_count) if (measure == AP) == (rule_binary != 0.0) else binary_grades(labels)
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    documents, starts, values = slam_grades(labels, binary != 0.0)
     if kind != _SLAM:
-        return rule_codes, rule_count, codes, count, codes, codes, np.empty(0)
-    candidates, above, v = slam_plan(labels, codes, count, int(measure), int(k))
-    return rule_codes, rule_count, codes, count, candidates, above, v
+        return documents, starts, values
+    return documents, starts, slam_weights(starts, values, AP if binary != 0.0 else NDCG, int(k))
 
 
 @kernel
 def loss_planned(
-    labels: Floats, scores: Floats, recipe: Floats,
-    plan: tuple[Integers, int, Integers, int, Integers, Integers, Floats], gradient: Floats,
-) -> float:  # fmt: skip
+    labels: Floats, scores: Floats, recipe: Floats, plan: tuple[Integers, Integers, Floats], gradient: Floats
+) -> float:
     """The loss of a whole list, with its gradient; -1 where there is nothing to learn."""
-    kind, _, _, margin, fraction, driven, rule_k, _ = recipe
-    rule_codes, rule_count, codes, count, candidates, above, v = plan
-    if driven != 0.0 and not misordered_grades(scores, rule_codes, rule_count, int(rule_k)):
+    kind, _, _, margin, fraction, driven, rule_k = recipe
+    documents, starts, v = plan
+    if starts.shape[0] == 0:
+        return listnet(scores, labels, gradient)
+    lowest, highest = extremes(scores, documents, starts)
+    below = best_below(scores, highest)
+    if driven != 0.0 and not misordered_grades(scores, documents, starts, lowest, below, int(rule_k)):
         return -1.0
     if kind == _SLAM:
-        ideal = ideal_order(scores, codes, candidates, above, v.shape[0])
-        return slam_at(scores, codes, count, ideal, v, margin, fraction, gradient)
+        ideal = ideal_order(scores, documents, starts, v.shape[0])
+        return slam_at(scores, documents, starts, below, ideal, v, margin, fraction, gradient)
     if kind == _WORST_PAIR:
-        return worst_pair(scores, labels, margin, gradient)
+        return worst_pair_at(scores, lowest, below, margin, gradient)
     return listnet(scores, labels, gradient)
 
 
 @kernel
 def learn_planned(
     X: Matrix, items: Integers, labels: Floats, scores: Floats, recipe: Floats,
-    plan: tuple[Integers, int, Integers, int, Integers, Integers, Floats], eta: float, t: float,
+    plan: tuple[Integers, Integers, Floats], eta: float, t: float,
     w: Floats, lag: Floats, sums: Floats, gradient: Floats, direction: Floats,
 ) -> float:  # fmt: skip
     """Learns from the labels of a whole list: the loss, or NaN where scores or weights overflow."""

@@ -18,8 +18,9 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
+from ranktron.grading import grades
 from ranktron.interrupts import Interrupts
-from ranktron.kernels import descending, grades, kernel
+from ranktron.kernels import descending, kernel
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.metrics import Metric, evaluate
 from ranktron.rounds import Rounds

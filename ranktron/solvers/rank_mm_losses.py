@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel, rising
+from ranktron.grading import grades
+from ranktron.kernels import kernel, rising
 from ranktron.solvers.grade_tree import add, below
 from ranktron.types import Floats, Integers
 

@@ -14,7 +14,8 @@ from zlib import crc32
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel, score
+from ranktron.grading import grades
+from ranktron.kernels import kernel, score
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.rounds import Rounds
 from ranktron.solvers.rank_mm_losses import loss_code, vertex

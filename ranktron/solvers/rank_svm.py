@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel, rising
+from ranktron.grading import grades
+from ranktron.kernels import kernel, rising
 from ranktron.learners.fixed import Fixed
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.metrics import Metric, evaluate

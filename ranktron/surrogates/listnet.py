@@ -1,43 +1,52 @@
 """ListNet's cross-entropy between the top-one probabilities of labels and scores."""
 
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
 
-from ranktron.kernels import kernel
+from ranktron.kernels import dot_kernel, kernel
 from ranktron.types import Floats
 
-_FEW = 8  # whole labels below this have their exponentials in a table
+_SERIES = tuple(1.0 / factorial(k) for k in range(14))
+_LOG2_E, _LOG_2_HIGH, _LOG_2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
+_LEAST = -708.0  # below it an exponential is hardly a number any more
 
 
 @kernel
-def _exponentials(labels: Floats, best: float) -> Floats:
-    """exp(label − best) of every label; once for each grade where there are few."""
-    values = np.empty(labels.shape[0])
-    if best < _FEW:
-        table = np.array([np.exp(grade - best) for grade in range(_FEW)])
-        for i in range(labels.shape[0]):
-            grade = np.int64(labels[i])
-            if grade != labels[i] or grade < 0:
-                break
-            values[i] = table[grade]
-        else:
-            return values
-    for i in range(labels.shape[0]):
-        values[i] = np.exp(labels[i] - best)
-    return values
+def exponentials(values: Floats, highest: float, out: Floats) -> None:
+    """exp(value − highest), several at a time, which the library's exponential is not made for; right to the last bit
+    but one.
+
+    exp(x) = 2^n exp(r) with a whole n and |r| <= log(2) / 2, where few terms of the series are enough.
+    """
+    powers = np.empty(values.shape[0], np.int64)
+    for i in range(values.shape[0]):
+        x = values[i] - highest
+        x = x if x > _LEAST else _LEAST
+        n = np.floor(x * _LOG2_E + 0.5)
+        r = (x - n * _LOG_2_HIGH) - n * _LOG_2_LOW
+        series = _SERIES[13]
+        for k in range(12, -1, -1):
+            series = _SERIES[k] + r * series
+        out[i] = series
+        powers[i] = (np.int64(n) + 1023) << 52  # the bits of 2^n
+    scales = powers.view(np.float64)
+    for i in range(values.shape[0]):
+        out[i] *= scales[i]
 
 
-@kernel
+@dot_kernel
 def listnet(scores: Floats, labels: Floats, gradient: Floats) -> float:
     """Fills the gradient P(s) − P(y) and returns the cross-entropy; no score and no label is too large."""
     highest, best_label = scores[0], labels[0]
     for i in range(scores.shape[0]):
         highest, best_label = max(highest, scores[i]), max(best_label, labels[i])
-    wanted = _exponentials(labels, best_label)
+    wanted = np.empty(labels.shape[0])
+    exponentials(labels, best_label, wanted)
+    exponentials(scores, highest, gradient)
     total, label_total = 0.0, 0.0
     for i in range(scores.shape[0]):
-        gradient[i] = np.exp(scores[i] - highest)
         total += gradient[i]
         label_total += wanted[i]
     loss, level = 0.0, np.log(total) + highest

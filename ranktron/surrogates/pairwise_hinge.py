@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import grades, kernel, rising
+from ranktron.grading import grades
+from ranktron.kernels import kernel, rising
 from ranktron.types import Floats, Integers
 
 _NOTHING = np.zeros(0)

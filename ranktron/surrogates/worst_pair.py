@@ -4,9 +4,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktron.kernels import grades, kernel
+from ranktron.grading import best_below, by_grade, extremes
+from ranktron.kernels import kernel
 from ranktron.surrogates.pairwise_hinge import check_margin
-from ranktron.types import Floats
+from ranktron.types import Floats, Integers
+
+
+@kernel
+def nearest(scores: Floats, lowest: Integers, best_below: Integers) -> tuple[float, int, int]:
+    """The smallest lead of a better document over a worse one, from what is known of every grade."""
+    lead, better, worse = np.inf, -1, -1
+    for g in range(lowest.shape[0] - 2, -1, -1):
+        own = scores[lowest[g]] - scores[best_below[g]]
+        if own < lead or np.isnan(own):
+            lead, better, worse = own, lowest[g], best_below[g]
+    return lead, better, worse
 
 
 @kernel
@@ -15,35 +27,29 @@ def closest_pair(scores: Floats, labels: Floats) -> tuple[float, int, int]:
 
     Of several such pairs the one of lowest grade counts.
     """
-    codes, count = grades(labels)
-    lowest = np.full(count, -1, np.int64)
-    highest = np.full(count, -1, np.int64)
-    for i in range(scores.shape[0]):
-        g = codes[i]
-        if lowest[g] < 0 or scores[i] < scores[lowest[g]]:
-            lowest[g] = i
-        if highest[g] < 0 or scores[i] > scores[highest[g]]:
-            highest[g] = i
-    lead, better, worse = np.inf, -1, -1
-    below = highest[0]
-    for g in range(1, count):
-        if scores[lowest[g]] - scores[below] < lead:
-            lead, better, worse = scores[lowest[g]] - scores[below], lowest[g], below
-        if scores[highest[g]] > scores[below]:
-            below = highest[g]
-    return lead, better, worse
+    documents, starts, _ = by_grade(labels)
+    lowest, highest = extremes(scores, documents, starts)
+    return nearest(scores, lowest, best_below(scores, highest))
 
 
 @kernel
-def worst_pair(scores: Floats, labels: Floats, margin: float, gradient: Floats) -> float:
+def worst_pair_at(scores: Floats, lowest: Integers, best_below: Integers, margin: float, gradient: Floats) -> float:
     """Fills the subgradient and returns the loss of Eq. (27)."""
     gradient[:] = 0.0
-    lead, better, worse = closest_pair(scores, labels)
+    lead, better, worse = nearest(scores, lowest, best_below)
     if margin - lead <= 0.0:
         return 0.0
     gradient[better] = -1.0  # Eq. (29)
     gradient[worse] = 1.0
     return margin - lead
+
+
+@kernel
+def worst_pair(scores: Floats, labels: Floats, margin: float, gradient: Floats) -> float:
+    """The same from labels."""
+    documents, starts, _ = by_grade(labels)
+    lowest, highest = extremes(scores, documents, starts)
+    return worst_pair_at(scores, lowest, best_below(scores, highest), margin, gradient)
 
 
 @dataclass(frozen=True)

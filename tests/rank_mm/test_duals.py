@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from ranktron import Rounds
-from ranktron.kernels import grades
+from ranktron.grading import grades
 from ranktron.solvers.pegasos import Pegasos
 from ranktron.solvers.rank_mm import make_dual, solve_rank_mm
 from ranktron.solvers.rank_mm_exact import ExactDual, _free_place, _shift, average_in

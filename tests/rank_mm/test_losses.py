@@ -5,7 +5,7 @@ import pytest
 
 from ranktron import DataError, Rounds
 from ranktron.checks import check_surrogate
-from ranktron.kernels import grades
+from ranktron.grading import grades
 from ranktron.solvers.rank_mm_losses import (
     LOSSES,
     MarginLoss,

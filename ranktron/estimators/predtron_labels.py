@@ -1,0 +1,232 @@
+"""Predtron for several labels at once: subsets of them, and rankings of them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from ranktron.errors import DataError
+from ranktron.estimators.predtron import PredtronEstimator, codes_of
+from ranktron.predtron import (
+    ErrorSetSize,
+    Hamming,
+    Permutations,
+    PlaceLoss,
+    Places,
+    Problem,
+    Subsets,
+    SubsetZeroOne,
+)
+from ranktron.predtron.subsets import CountLoss
+from ranktron.types import Floats, Integers
+
+SUBSET_LOSSES: dict[str, CountLoss] = {"subset": SubsetZeroOne(), "hamming": Hamming(), "error-set": ErrorSetSize()}
+
+
+class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[misc]
+    """A classifier that gives every example a subset of the classes: y is a table of zeros and ones.
+
+    With a single class per example instead of a table it learns one against the rest, all at once.
+
+    Parameters
+    ----------
+    loss : "hamming", "subset" or "error-set", default "hamming"
+        The number of wrong classes; 1 for any wrong class; the number of pairs (missed class, class in vain).
+    variant, norm, eta, radius, average, fit_intercept, n_epochs, shuffle, random_state
+        As for all of Predtron's estimators: see `PredtronEstimator`.
+
+    Examples
+    --------
+    >>> X, Y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([[0, 1], [0, 1], [1, 1], [1, 1]])
+    >>> PredtronMultilabel(n_epochs=100, random_state=0).fit(X, Y).score(X, Y)
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "hamming",
+        variant: str = "standard",
+        norm: str = "l2",
+        eta: float | str = 1.0,
+        radius: float | None = None,
+        average: bool = False,
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.variant = variant
+        self.norm = norm
+        self.eta = eta
+        self.radius = radius
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    _takes_tables = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learns these examples once, in order, after all that came before; `classes` names those of a single y."""
+        return self._partial_fit(X, y, classes)
+
+    def decision_function(self, X: Any) -> Floats:
+        """One score per class; a class above 0 is predicted."""
+        scores = self._scores(X)
+        return scores if self._tabular or len(self.classes_) > 2 else scores[:, 0]
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """A table of zeros and ones; one class per example where that was learnt."""
+        scores = self._scores(X)
+        if self._tabular:
+            return (scores > 0.0).astype(np.int64)
+        codes = np.argmax(scores, axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0.0).astype(np.int64)
+        return np.asarray(self.classes_[codes])
+
+    def _labels(self, y: Any, classes: Any, *, reset: bool) -> Floats:
+        check_classification_targets(y)
+        y = np.asarray(y)
+        tabular = y.ndim == 2 and y.shape[1] > 1
+        if reset:
+            self._tabular = tabular
+        elif tabular != self._tabular:
+            raise DataError("a table of labels and a single class per example cannot follow each other")
+        if not tabular:
+            codes = codes_of(self, y.reshape(-1), classes, reset=reset)
+            table: Floats = (codes[:, None] == np.arange(len(self.classes_))).astype(float)
+            table = table if len(self.classes_) > 2 else table[:, 1:]
+        else:
+            table = _label_table(self, y, reset=reset)
+            self.classes_ = np.arange(table.shape[1])
+            if not np.isin(table, (0, 1)).all():
+                raise DataError("labels must be a table of zeros and ones, one column per class")
+        self.n_outputs_ = table.shape[1]
+        return table
+
+    def _problem(self) -> tuple[Problem, int]:
+        if self.loss not in SUBSET_LOSSES:
+            raise DataError(f"there is no loss {self.loss!r}; choose from {', '.join(SUBSET_LOSSES)}")
+        if self.loss == "error-set" and self.n_outputs_ < 2:
+            raise DataError("the error-set loss counts pairs of classes and needs at least 2")
+        return Subsets(self.n_outputs_, SUBSET_LOSSES[self.loss]), self.n_outputs_
+
+
+class PredtronLabelRanker(PredtronEstimator):
+    """Ranks the same labels anew for every example: y is a table of relevances >= 0, one column per label.
+
+    Parameters
+    ----------
+    representation : "-i", "-i^1.1", "-i^2", "1/i" or "discount", default "-i^1.1"
+        What a place i is worth in the vector of a permutation.
+    loss : "ndcg", "ndcg@k" or "p@k", default "ndcg"
+        One minus this measure is learnt.
+    variant, norm, eta, radius, average, fit_intercept, n_epochs, shuffle, random_state
+        As for all of Predtron's estimators: see `PredtronEstimator`.
+
+    Examples
+    --------
+    >>> X, Y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([[2, 1, 0], [2, 1, 0], [0, 1, 2], [0, 1, 2]])
+    >>> ranker = PredtronLabelRanker(n_epochs=50, random_state=0).fit(X, Y)
+    >>> ranker.rank(X)[0], ranker.score(X, Y)
+    (array([0, 1, 2]), 1.0)
+    """
+
+    def __init__(
+        self,
+        *,
+        representation: str = "-i^1.1",
+        loss: str = "ndcg",
+        variant: str = "standard",
+        norm: str = "l2",
+        eta: float | str = 1.0,
+        radius: float | None = None,
+        average: bool = False,
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.representation = representation
+        self.loss = loss
+        self.variant = variant
+        self.norm = norm
+        self.eta = eta
+        self.radius = radius
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    _takes_tables = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        tags.target_tags.positive_only = True
+        return tags
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learns these examples once, in order, after all that came before."""
+        return self._partial_fit(X, y)
+
+    def predict(self, X: Any) -> Floats:
+        """The scores of the labels, a row per example."""
+        return self._scores(X)
+
+    def rank(self, X: Any) -> Integers:
+        """The labels of each example from best to worst, by column."""
+        return np.argsort(-self._scores(X), axis=1, kind="stable")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The mean of the measure that is learnt, ties broken against the ranker."""
+        problem = self._measure()
+        labels = np.asarray(y, float)
+        losses = [problem.loss(problem.pred(t, label), label) for t, label in zip(self._scores(X), labels, strict=True)]
+        return 1.0 - float(np.average(losses, weights=sample_weight))
+
+    def _labels(self, y: Any, classes: Any, *, reset: bool) -> Floats:
+        table = _label_table(self, y, reset=reset)
+        if table.min() < 0.0:
+            raise DataError("relevances must be >= 0")
+        if reset:
+            self._highest = int(np.ceil(table.max()))
+        return table
+
+    def _measure(self) -> Permutations:
+        return Permutations(PlaceLoss(self.loss), Places(self.representation))
+
+    def _problem(self) -> tuple[Problem, int]:
+        if not isinstance(self.eta, str):
+            return self._measure(), self.n_outputs_
+        problem = Permutations(PlaceLoss(self.loss), Places(self.representation), self.n_outputs_, self._highest)
+        return problem, self.n_outputs_
+
+
+def _label_table(estimator: Any, y: Any, *, reset: bool) -> Floats:
+    table = np.asarray(y)
+    if table.ndim != 2 or table.dtype.kind not in "biuf":
+        raise DataError(
+            f"Unknown label type: labels must be a table of numbers (examples × labels), not {table.dtype} of shape "
+            f"{table.shape}"
+        )
+    if reset:
+        estimator.n_outputs_ = table.shape[1]
+    elif table.shape[1] != estimator.n_outputs_:
+        raise DataError(f"{estimator.n_outputs_} labels were learnt so far, the new data has {table.shape[1]}")
+    return table.astype(float)
