@@ -23,7 +23,9 @@ def random_rows(rng, m, d, density, ones):
     if not ones:
         X *= rng.normal(size=(m, d)).astype(np.float32)
     rows = Sparse.from_matrix(X)
-    return X, Sparse(rows.starts, rows.columns, ONES, d) if ones else rows
+    if not ones:
+        return X, rows
+    return X, Sparse(rows.starts, rows.columns.astype(rng.choice([np.int32, np.uint16])), ONES, d)
 
 
 SHAPES = given(
@@ -69,6 +71,17 @@ def test_descend_equals_the_dense_one(seed, m, d, density, ones):
         assert not descend_rows(rows.starts, rows.columns, rows.values, items, huge, 0.5, 0.1, 3.0, *sparse, scratch)
         assert (sparse[0] == kept).all()
         assert not scratch.any()
+
+
+def test_columns_of_two_bytes_and_of_four_go_together():
+    rng = np.random.default_rng(0)
+    X, rows = random_rows(rng, 9, 7, 0.3, ones=True)
+    small, large = (Sparse(rows.starts, rows.columns.astype(kind), ONES, 7) for kind in (np.uint16, np.int32))
+    both = Sparse.concatenate([small, large[2:]])
+    assert (both.dense() == np.concatenate([X, X[2:]])).all()
+    assert (small[[3, 1]].dense() == X[[3, 1]]).all()
+    assert (small.divided(np.full(7, 2.0)).dense() == X / 2.0).all()
+    assert (small[:, 4] == X[:, 4]).all()
 
 
 def test_rows_are_a_matrix():
