@@ -66,7 +66,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.slam:slam_perceptron",
             summary="mistake-driven steps on a large-margin bound of what NDCG, NDCG@k or AP lose (Algorithm 2)",
             paper=_SLAM,
-            sparse=True,
             parameters=(
                 Parameter("metric", "ndcg@10", "ndcg, ndcg@k or ap: what is learnt, and what counts as a mistake"),
                 _eta(0.1),
@@ -87,7 +86,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.minimax:minimax_perceptron",
             summary="mistake-driven steps on the worst pair of a list (Algorithm 3); the same ranking for every eta",
             paper=_SLAM,
-            sparse=True,
             parameters=(_eta(1.0), _AVERAGE),
         ),
         Algorithm(
@@ -96,7 +94,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.listnet:online_listnet",
             summary="online gradient descent on ListNet's cross-entropy",
             paper="Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach",
-            sparse=True,
             parameters=(_eta(0.1), _step("sqrt"), _AVERAGE),
         ),
         Algorithm(
@@ -105,7 +102,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.hinge:hinge_perceptron",
             summary="mistake-driven steps along the mean margin violation of all pairs of a list",
             paper="",
-            sparse=True,
             parameters=(
                 _eta(1.0),
                 _MARGIN,
@@ -118,7 +114,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.top_k_settings:top_k_ranker",
             summary="steps on what the labels of the first k shown documents say of a loss of the whole list",
             paper="Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top",
-            sparse=True,
             parameters=(
                 Parameter(
                     "surrogate",
@@ -156,7 +151,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.predtron:predtron_ranker",
             summary="mistake-driven steps towards the right permutation, whatever the loss, its norm and its margin",
             paper="Jain, Natarajan and Tewari, Predtron",
-            sparse=True,
             parameters=(
                 Parameter(
                     "representation",
@@ -200,7 +194,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.learners.pairwise_passes:solve_pairwise",
             summary="one small step for every misranked pair, in passes over the mixed pairs of all lists",
             paper=_COMMITTEE,
-            sparse=True,
             parameters=(
                 Parameter(
                     "output",
@@ -218,7 +211,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.learners.pairwise_passes:solve_committee",
             summary="the hypotheses of the pairwise perceptron that survived longest, weighed on held-out lists",
             paper=_COMMITTEE,
-            sparse=True,
             parameters=(
                 *_MEMBERS[:3],
                 Parameter("metric", "ndcg@10", "what weighs the members on held-out lists"),
@@ -233,7 +225,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_svm:solve",
             summary="the support vector machine on pairs, solved in the primal to a gradient of zero",
             paper="Joachims, Optimizing Search Engines using Clickthrough Data",
-            sparse=True,
             parameters=(
                 Parameter("C", 1.0, "weight of the mean loss against half the squared length of w", above=0.0),
                 Parameter("loss", "squared", "squared hinge, or plain hinge", choices=("squared", "hinge")),
@@ -249,7 +240,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_boost:solve",
             summary="a weighted sum of thresholded features, chosen one by one",
             paper="Freund et al., An Efficient Boosting Algorithm for Combining Preferences",
-            sparse=True,
             parameters=(
                 Parameter("n_rounds", 300, "most thresholds to choose; held-out lists choose how many", above=0),
                 _balance("pair"),
@@ -262,7 +252,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_mm:solve",
             summary="maximum margins between grades, solved in the dual until the duality gap is small",
             paper="Agarwal and Collins, Maximum Margin Ranking Algorithms for Information Retrieval",
-            sparse=True,
             parameters=(
                 Parameter(
                     "loss",
@@ -293,7 +282,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.kernel:kernel_perceptron",
             summary="the steps of another learner in dual form: a kernel bends the space, a budget bounds what is kept",
             paper=_SLAM,
-            sparse=True,
             parameters=(
                 Parameter("kernel", "rbf", "linear, poly, or rbf (Gaussian)", choices=("linear", "poly", "rbf")),
                 Parameter("budget", 2000, "documents remembered at most; 0: all", above=-1),
@@ -340,7 +328,6 @@ FIXED = Algorithm(
     summary="fixed weights: they score, and do not learn",
     paper="",
     parameters=(),
-    sparse=True,
 )
 
 

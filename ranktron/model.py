@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron import archive
-from ranktron.algorithms import ALGORITHMS, FIXED, stored_algorithm
+from ranktron.algorithms import FIXED, stored_algorithm
 from ranktron.errors import DataError
 from ranktron.files import atomically
 from ranktron.kernels import descending
@@ -123,13 +123,7 @@ class Model:
     def prepare(self, rounds: Rounds) -> Rounds:
         """The rounds as the learner sees them: scaled and mapped."""
         self._check_width(rounds.n_features)
-        prepared = map_rounds(scale(self._shiftable(rounds), self.scaler), self.map)
-        algorithm = stored_algorithm(self.kind)
-        if isinstance(prepared.X, Sparse) and not algorithm.sparse:
-            takers = ", ".join(each.name for each in ALGORITHMS.values() if each.sparse)
-            what = "features are sparse" if self.map is None else f"map {self.map.name} gives sparse features"
-            raise DataError(f"the {what}, and {self.kind} needs dense ones; these take sparse ones: {takers}")
-        return prepared
+        return map_rounds(scale(self._shiftable(rounds), self.scaler), self.map)
 
     def _shiftable(self, rounds: Rounds) -> Rounds:
         """Rounds that the scaling gives the right numbers for.

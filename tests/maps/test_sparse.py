@@ -192,11 +192,8 @@ def test_the_fused_sparse_pass_is_play(make):
     assert ((values >= 0.0) & (values <= 1.0)).all()
 
 
-TAKERS = [name for name, algorithm in ALGORITHMS.items() if algorithm.sparse]
-
-
-@pytest.mark.parametrize("name", TAKERS)
-def test_every_algorithm_that_takes_sparse_features_learns_the_same(name):
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_learns_the_same_from_sparse_features(name):
     from ranktron.schedule import Schedule
     from ranktron.training import train
 
@@ -204,17 +201,6 @@ def test_every_algorithm_that_takes_sparse_features_learns_the_same(name):
     one, two = (model.score_rounds(data) for model, data in zip(models, (DENSE, SPARSE), strict=True))
     assert two == pytest.approx(one, rel=1e-5, abs=1e-5)
     assert models[1].rank(SPARSE[0].X).tolist() == models[0].rank(DENSE[0].X).tolist()
-
-
-def test_the_others_say_who_does(monkeypatch):
-    from dataclasses import replace
-
-    from ranktron.schedule import Schedule
-    from ranktron.training import train
-
-    monkeypatch.setitem(ALGORITHMS, "hinge", replace(ALGORITHMS["hinge"], sparse=False))
-    with pytest.raises(DataError, match="hinge needs dense ones; these take sparse ones: slam, minimax"):
-        train("hinge", {}, SPARSE, Schedule(1))
 
 
 def test_scaling_leaves_zeros_alone():
