@@ -40,6 +40,17 @@ _PAIRS = (
     Parameter("selective", 0, "hypotheses that ranked fewer pairs well than this count for nothing", above=-1),
     Parameter("pairs_per_query", 0, "pairs of each list drawn at random for each pass; 0: all of them", above=-1),
 )
+_MEMBERS = (
+    Parameter("size", 30, "members of the committee", above=0),
+    Parameter("combine", "average", "their mean, or their vote on each list", choices=("average", "borda")),
+    Parameter(
+        "weights",
+        "metric",
+        "a member weighs its metric on held-out lists (its counter without any), its counter, or one",
+        choices=("metric", "count", "uniform"),
+    ),
+    Parameter("subcommittee", 0, "combine only that many, the best on held-out lists; 0: all", above=-1),
+)
 
 
 def _balance(default: str) -> Parameter:
@@ -107,6 +118,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.top_k_settings:top_k_ranker",
             summary="steps on what the labels of the first k shown documents say of a loss of the whole list",
             paper="Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top",
+            sparse=True,
             parameters=(
                 Parameter(
                     "surrogate",
@@ -208,16 +220,9 @@ ALGORITHMS: dict[str, Algorithm] = {
             paper=_COMMITTEE,
             sparse=True,
             parameters=(
-                Parameter("size", 30, "members of the committee", above=0),
-                Parameter("combine", "average", "their mean, or their vote on each list", choices=("average", "borda")),
-                Parameter(
-                    "weights",
-                    "metric",
-                    "a member weighs its metric on held-out lists (its counter without any), its counter, or one",
-                    choices=("metric", "count", "uniform"),
-                ),
+                *_MEMBERS[:3],
                 Parameter("metric", "ndcg@10", "what weighs the members on held-out lists"),
-                Parameter("subcommittee", 0, "combine only that many, the best on held-out lists; 0: all", above=-1),
+                _MEMBERS[3],
                 *_PAIRS,
             ),
         ),
@@ -244,6 +249,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_boost:solve",
             summary="a weighted sum of thresholded features, chosen one by one",
             paper="Freund et al., An Efficient Boosting Algorithm for Combining Preferences",
+            sparse=True,
             parameters=(
                 Parameter("n_rounds", 300, "most thresholds to choose; held-out lists choose how many", above=0),
                 _balance("pair"),
@@ -256,6 +262,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_mm:solve",
             summary="maximum margins between grades, solved in the dual until the duality gap is small",
             paper="Agarwal and Collins, Maximum Margin Ranking Algorithms for Information Retrieval",
+            sparse=True,
             parameters=(
                 Parameter(
                     "loss",
@@ -286,6 +293,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.kernel:kernel_perceptron",
             summary="the steps of another learner in dual form: a kernel bends the space, a budget bounds what is kept",
             paper=_SLAM,
+            sparse=True,
             parameters=(
                 Parameter("kernel", "rbf", "linear, poly, or rbf (Gaussian)", choices=("linear", "poly", "rbf")),
                 Parameter("budget", 2000, "documents remembered at most; 0: all", above=-1),
@@ -298,9 +306,10 @@ ALGORITHMS: dict[str, Algorithm] = {
                 ),
                 Parameter(
                     "removal",
-                    "smallest",
-                    "who goes when the budget is full: the oldest, random or smallest; or projection onto those there",
-                    choices=("oldest", "random", "smallest", "projection"),
+                    "auto",
+                    "who goes when the budget is full: the oldest, random or smallest; or projection onto those there; "
+                    "auto: smallest for output=last, projection for the others",
+                    choices=("auto", "oldest", "random", "smallest", "projection"),
                 ),
                 _eta(0.1),
                 Parameter("gamma", 0.0, "width of the kernel; 0: one over the number of features", above=-1.0),
@@ -310,6 +319,14 @@ ALGORITHMS: dict[str, Algorithm] = {
                 Parameter("fraction", 0.0, "share of the lower documents that slam compares with; 0: their maximum"),
                 Parameter("megabytes", 0.0, "budget in megabytes, beside that in documents; 0: none", above=-1.0),
                 _AVERAGE,
+                Parameter(
+                    "output",
+                    "last",
+                    "what to serve: last or average; of pairwise also pocket, voted or committee",
+                    choices=("last", "pocket", "average", "voted", "committee"),
+                ),
+                *_MEMBERS,
+                *_PAIRS[1:],
             ),
         ),
     ]

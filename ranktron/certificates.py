@@ -18,13 +18,14 @@ import numpy as np
 from ranktron import theory
 from ranktron.archive import same
 from ranktron.errors import DataError
+from ranktron.features import linear_direction
 from ranktron.learners import Linear
 from ranktron.loop import play
 from ranktron.metrics import Metric
 from ranktron.model import Model
 from ranktron.rounds import Rounds
 from ranktron.schedule import Schedule
-from ranktron.sparse import Sparse
+from ranktron.sparse import linear_scores
 from ranktron.steps import Constant
 from ranktron.surrogates import SLAM, WorstPair
 from ranktron.types import Floats, Round
@@ -94,7 +95,7 @@ class _Run:
 
     def against(self, u: Floats, rounds: Rounds, weighted: bool) -> tuple[float, Floats]:
         """Σ f_t(u), or Σ η_t f_t(u), and its gradient."""
-        scores = rounds.X.astype(np.float64) @ u
+        scores = linear_scores(rounds.X, u)
         pulled = np.zeros(len(scores))
         total = 0.0
         for query, eta, loss_at in self.steps:
@@ -103,7 +104,7 @@ class _Run:
             factor = eta if weighted else 1.0
             total += factor * loss
             pulled[a:b] += factor * gradient
-        return total, rounds.X.astype(np.float64).T @ pulled
+        return total, linear_direction(rounds.X, pulled)
 
 
 def _frozen(surrogate: Any, scores: Floats, labels: Floats) -> Frozen:
@@ -154,8 +155,6 @@ def _replayed(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
     if "epoch" not in model.record:
         raise DataError("no run recorded: certificates are for models that `ranktron train` trained")
     scaled = model.prepare(rounds)
-    if isinstance(scaled.X, Sparse):
-        raise DataError("certificates are computed from dense features: this model learnt from sparse ones")
     measure = theory.measure_of(learner.surrogate)
     run = _Run(learner, measure)
     schedule = Schedule(1, model.record["seed"], model.record["shuffle"])

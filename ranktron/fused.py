@@ -126,6 +126,31 @@ def _many(
     return -1
 
 
+@kernel
+def _sparse_many(
+    starts: Integers, columns: Columns, held: Values, labels: Floats, S: Floats, etas: Floats, first: Integers,
+    recipes: Floats, same: npt.NDArray[np.bool_],
+    W: Floats, lags: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+) -> int:  # fmt: skip
+    """The same with sparse features, which it scores itself: the learners are those played alone, to the bit."""
+    m = labels.shape[0]
+    items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
+    plan, best = plan_of(labels, recipes[0]), _best(labels, choices)
+    for j in range(S.shape[0]):
+        if not same[j]:
+            plan = plan_of(labels, recipes[j])
+        S[j] = score_rows(starts, columns, held, W[j])
+        _measure(S[j], labels, choices, best, values[j])
+        loss, t = loss_planned(labels, S[j], recipes[j], plan, gradient), first[j] + 1.0
+        losses[j] = max(loss, 0.0)
+        if loss < 0.0:
+            continue
+        step = (gradient, loss, etas[j], t, W[j], lags[j], sums[j], direction)
+        if not descend_rows(starts, columns, held, items, *step):
+            return j
+    return -1
+
+
 def numbers_of(metrics: tuple[Metric, ...]) -> Floats:
     """Metrics as rows of numbers for the kernels."""
     return np.array([each.arguments for each in metrics], float).reshape(len(metrics), 7)
@@ -166,7 +191,7 @@ def play_many(
     """Plays one stream with full feedback through many linear learners at once, with one matrix product per list.
 
     Yields after each round (the loss of every learner, its metrics as a table of learners × metrics). The learners end
-    as if each had been played alone, but for the last bit of a score: the matrix product adds in another order.
+    as if each had been played alone; on a matrix but for the last bit of a score: the product adds in another order.
 
     >>> from ranktron.learners import slam_perceptron
     >>> from ranktron.simulate import Separable
@@ -190,16 +215,16 @@ def play_many(
     # For matrices of this size a second thread costs far more than it brings.
     with threadpool_limits(1, user_api="blas"):
         for round in rounds:
-            if isinstance(round.X, Sparse):
-                raise DataError(
-                    "play_many plays lists of dense features, this one is sparse: play its learners one by one"
-                )
             losses, values = np.empty(len(learners)), np.empty((len(learners), len(metrics)))
             if not steady:
                 etas = _steps(learners)
             first = np.array([learner.rounds for learner in learners])
-            S = W @ round.X.astype(np.float64).T
-            refused = _many(round.X, round.labels, S, etas, first, table, same, W, lags, sums, choices, losses, values)
+            rest = etas, first, table, same, W, lags, sums, choices, losses, values
+            if isinstance(X := round.X, Sparse):
+                S = np.empty((len(learners), len(X)))
+                refused = _sparse_many(X.starts, X.columns, X.values, round.labels, S, *rest)
+            else:
+                refused = _many(X, round.labels, W @ X.astype(np.float64).T, *rest)
             done = refused if refused >= 0 else len(learners)
             for learner, loss in zip(learners[:done], losses[:done].tolist(), strict=True):
                 learner.rounds += 1

@@ -123,13 +123,24 @@ class Model:
     def prepare(self, rounds: Rounds) -> Rounds:
         """The rounds as the learner sees them: scaled and mapped."""
         self._check_width(rounds.n_features)
-        prepared = map_rounds(scale(rounds, self.scaler), self.map)
+        prepared = map_rounds(scale(self._shiftable(rounds), self.scaler), self.map)
         algorithm = stored_algorithm(self.kind)
         if isinstance(prepared.X, Sparse) and not algorithm.sparse:
             takers = ", ".join(each.name for each in ALGORITHMS.values() if each.sparse)
             what = "features are sparse" if self.map is None else f"map {self.map.name} gives sparse features"
             raise DataError(f"the {what}, and {self.kind} needs dense ones; these take sparse ones: {takers}")
         return prepared
+
+    def _shiftable(self, rounds: Rounds) -> Rounds:
+        """Rounds that the scaling gives the right numbers for.
+
+        It does not shift sparse rows. A linear ranker then scores all documents lower or higher by the same number; for
+        any other one the zeros are written out.
+        """
+        shifts = isinstance(self.scaler, Global) and self.scaler.shift.any()
+        if not shifts or not isinstance(rounds.X, Sparse) or hasattr(self.blank_learner(), "coef"):
+            return rounds
+        return replace(rounds, X=rounds.X.dense())
 
     @cached_property
     def _scorer(self) -> Learner:
@@ -166,10 +177,7 @@ class Model:
 
     def score_rounds(self, rounds: Rounds) -> Floats:
         """Scores documents in the order of `rounds.X`."""
-        scaled = self.prepare(rounds)
-        if not _votes(self._scorer):
-            return self._scorer.predict(scaled.X)
-        return np.concatenate([self._scorer.predict(round.X) for round in scaled])
+        return served_scores(self._scorer, self.prepare(rounds))
 
     @property
     def by_list(self) -> bool:
@@ -294,6 +302,13 @@ def load(path: str | os.PathLike[str]) -> Model:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     return Model.from_bytes(data, str(path))
+
+
+def served_scores(learner: Learner, rounds: Rounds) -> Floats:
+    """What a learner serves for many lists, in the order of `rounds.X`; one by one where its scores are votes."""
+    if not _votes(learner):
+        return learner.predict(rounds.X)
+    return np.concatenate([learner.predict(round.X) for round in rounds])
 
 
 def _votes(learner: Learner) -> bool:

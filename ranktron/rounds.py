@@ -187,7 +187,7 @@ class Rounds:
         docids = [part.docids for part in parts if part.docids is not None]
         return replace(
             first,
-            X=_stacked([part.X for part in parts]),
+            X=stacked([part.X for part in parts]),
             labels=np.concatenate([part.labels for part in parts]),
             offsets=np.concatenate([[0], *ends]).astype(np.int64),
             qids=qids,
@@ -219,7 +219,8 @@ def feature_names_of(X: Any) -> tuple[str, ...] | None:
     return None if columns is None else tuple(map(str, columns))
 
 
-def _stacked(parts: list[Features]) -> Features:
+def stacked(parts: list[Features]) -> Features:
+    """Rows below rows; sparse ones where some of them are."""
     if any(isinstance(X, Sparse) for X in parts):
         return Sparse.concatenate([X if isinstance(X, Sparse) else Sparse.from_matrix(X) for X in parts])
     return np.concatenate(parts)
@@ -228,6 +229,7 @@ def _stacked(parts: list[Features]) -> Features:
 def _as_features(X: Any) -> Features:
     if hasattr(X, "tocsr") or isinstance(X, Sparse):
         sparse = X if isinstance(X, Sparse) else Sparse.from_matrix(X)
+        sparse.check()
         if sparse.size == 0:
             raise DataError(f"there is nothing to rank: {len(sparse)} documents with {sparse.width} features")
         return sparse

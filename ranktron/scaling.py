@@ -66,8 +66,8 @@ def _moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
 
 def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
     """The same of sparse rows, with all their zeros."""
-    own = X.copy()
-    values = own.values.astype(np.float64) if len(own.values) else np.ones(len(own.columns))
+    own = X.trimmed()
+    values = own.written_values().astype(np.float64)
     mean = np.bincount(own.columns, values, X.width) / len(X)
     second = np.bincount(own.columns, values**2, X.width) / len(X)
     full = np.bincount(own.columns, minlength=X.width) == len(X)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels import descend, descending, dot_kernel, first_non_finite, kernel, move, score
+from ranktron.kernels import descend, descending, dot_kernel, first_non_finite, kernel, move, score, squared_length
 from ranktron.types import Features, Floats, Integers, Matrix
 
 Columns = npt.NDArray[np.int32] | npt.NDArray[np.uint16]
@@ -108,15 +108,6 @@ def _add_rows(
             add_row(starts, columns, values, items[i], gradient[i], direction)
 
 
-@dot_kernel
-def _squared_length(direction: Floats) -> float:
-    """The squares may be added in any order: with thousands of columns one after the other would take longest."""
-    squared = 0.0
-    for j in range(direction.shape[0]):
-        squared += direction[j] * direction[j]
-    return squared
-
-
 @kernel
 def pull_back_rows(
     starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, direction: Floats
@@ -130,7 +121,7 @@ def pull_back_rows(
     """
     direction[:] = 0.0
     _add_rows(starts, columns, values, items, gradient, direction)
-    return _squared_length(direction)
+    return squared_length(direction)
 
 
 @kernel
@@ -180,7 +171,7 @@ def descend_rows(
                 squared += _add_row_measured(starts, columns, values, items[i], gradient[i], direction)
     else:
         _add_rows(starts, columns, values, items, gradient, direction)
-        squared = _squared_length(direction)
+        squared = squared_length(direction)
     if not np.isfinite(loss + eta * squared * eta):
         direction[:] = 0.0
         return False
@@ -195,6 +186,20 @@ def descend_rows(
     sums[1] += eta * loss
     sums[2] += eta * max(squared, 0.0) * eta
     return True
+
+
+@kernel
+def _first_misplaced(starts: Integers, columns: Columns, width: int) -> int:
+    """The first row that reaches beyond the arrays or the width, or names a column twice; -1 if there is none."""
+    last = np.full(width, -1, np.int32)  # the last row that had something in a column
+    for i in range(starts.shape[0] - 1):
+        if not 0 <= starts[i] <= starts[i + 1] <= columns.shape[0]:
+            return i
+        for at in range(starts[i], starts[i + 1]):
+            if not 0 <= columns[at] < width or last[columns[at]] == i:
+                return i
+            last[columns[at]] = i
+    return -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,9 +242,7 @@ class Sparse:
             given = given.copy()
             given.sum_duplicates()
         starts, columns = given.indptr.astype(np.int64), given.indices.astype(np.int32)
-        found = cls(starts, columns, _as_values(given.data), int(given.shape[1]))
-        found.check()
-        return found
+        return cls(starts, columns, _as_values(given.data), int(given.shape[1]))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -274,10 +277,10 @@ class Sparse:
         return Sparse(starts, self.columns[places], values, self.width)
 
     def _column(self, rows: Any, column: int) -> Values:
-        entries = slice(int(self.starts[0]), int(self.starts[-1]))
-        found = np.flatnonzero(self.columns[entries] == column) + int(self.starts[0])
+        own = self.trimmed()
+        found = np.flatnonzero(own.columns == column)
         values = np.zeros(len(self), np.float32)
-        values[np.searchsorted(self.starts, found, side="right") - 1] = self.values[found] if len(self.values) else 1.0
+        values[np.searchsorted(own.starts, found, side="right") - 1] = own.values[found] if len(own.values) else 1.0
         chosen: Values = values[rows]
         return chosen
 
@@ -289,14 +292,42 @@ class Sparse:
         """The same rows in arrays of their own."""
         return self._taken(np.arange(len(self)))
 
+    def trimmed(self) -> Sparse:
+        """The same rows with no entries but theirs in the arrays, which are views of these."""
+        start, stop = int(self.starts[0]), int(self.starts[-1])
+        if start == 0 and stop == len(self.columns):
+            return self
+        values = self.values[start:stop] if len(self.values) else self.values
+        return Sparse(self.starts - start, self.columns[start:stop], values, self.width)
+
+    def padded(self, front: int, back: int) -> Sparse:
+        """The same rows with so many empty columns before and after their own."""
+        columns = self.columns + np.int32(front) if front else self.columns
+        return Sparse(self.starts, columns, self.values, front + self.width + back)
+
+    def check_places(self) -> None:
+        """Refuses arrays that do not fit together: kernels trust them."""
+        kinds = [array.dtype.name for array in (self.starts, self.columns, self.values)]
+        fits = kinds in (["int64", "int32", "float32"], ["int64", "uint16", "float32"]) and len(self.values) in (
+            0,
+            len(self.columns),
+        )
+        if not fits or len(self.starts) == 0:
+            raise DataError("the arrays of these sparse rows do not fit together; build them with Sparse.from_matrix")
+        row = _first_misplaced(self.starts, self.columns, self.width)
+        if row >= 0:
+            raise DataError(f"sparse row {row} names a column twice, or one beyond the {self.width} that there are")
+
     def check(self) -> None:
-        """Refuses values that are not finite."""
-        bad = first_non_finite(self.values)
+        """Refuses arrays that do not fit together and values that are not finite."""
+        self.check_places()
+        own = self.trimmed()
+        bad = first_non_finite(own.values)
         if bad >= 0:
-            row = int(np.searchsorted(self.starts, bad, side="right")) - 1
+            row = int(np.searchsorted(own.starts, bad, side="right")) - 1
             raise DataError(
                 "features contain NaN, infinity or a number too large for 32 bits, "
-                f"first in row {row}, column {self.columns[bad]}"
+                f"first in row {row}, column {own.columns[bad]}"
             )
 
     def dense(self) -> Matrix:
@@ -307,17 +338,19 @@ class Sparse:
                 f"({self.size * 4 / 1e9:.1f} GB)"
             )
         X = np.zeros(self.shape, np.float32)
-        rows = np.repeat(np.arange(len(self)), np.diff(self.starts))
-        entries = slice(self.starts[0], self.starts[-1])
-        X[rows, self.columns[entries]] = self.values[entries] if len(self.values) else 1.0
+        own = self.trimmed()
+        X[np.repeat(np.arange(len(self)), np.diff(self.starts)), own.columns] = own.written_values()
         return X
 
     def divided(self, divisor: Floats) -> Sparse:
         """Each column divided by a number of its own."""
-        entries = slice(int(self.starts[0]), int(self.starts[-1]))
-        columns = self.columns[entries]
-        values = self.values[entries] if len(self.values) else np.ones(len(columns), np.float32)
-        return Sparse(self.starts - self.starts[0], columns, (values / divisor[columns]).astype(np.float32), self.width)
+        own = self.trimmed()
+        values = own.written_values() / divisor[own.columns]
+        return Sparse(own.starts, own.columns, values.astype(np.float32), self.width)
+
+    def written_values(self) -> Values:
+        """The values, where all of them are 1 too."""
+        return self.values if len(self.values) else np.ones(len(self.columns), np.float32)
 
     def score(self, w: Floats) -> Floats:
         """X w."""
@@ -331,11 +364,11 @@ class Sparse:
     @staticmethod
     def concatenate(parts: list[Sparse]) -> Sparse:
         """Rows below rows, all of the same width."""
-        own = [part.copy() for part in parts]
+        own = [part.trimmed() for part in parts]
         ends = np.cumsum([0, *(len(part.columns) for part in own)])
         starts = [part.starts[1:] + end for part, end in zip(own, ends, strict=False)]
         ones = all(len(part.values) == 0 for part in own)
-        values = [part.values if len(part.values) else np.ones(len(part.columns), np.float32) for part in own]
+        values = [part.written_values() for part in own]
         return Sparse(
             np.concatenate([[0], *starts]).astype(np.int64),
             np.concatenate([part.columns for part in own]),

@@ -13,11 +13,12 @@ from ranktron.errors import DataError
 from ranktron.fused import play_many, recipe_of
 from ranktron.learners import Linear
 from ranktron.loop import play
+from ranktron.maps import FeatureMap
 from ranktron.metrics import Metric, evaluate
+from ranktron.model import served_scores
 from ranktron.rounds import Rounds
-from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Schedule
-from ranktron.sparse import Sparse
+from ranktron.training import untrained
 from ranktron.types import Learner
 
 Step = Callable[[], None]
@@ -43,10 +44,13 @@ def sweep(
     metrics: Sequence[Metric],
     *,
     scaling: str | None = None,
+    map: str | FeatureMap | None = None,
     valid: Rounds | None = None,
     watch: Step | None = None,
 ) -> list[Swept]:
     """Plays the same stream once for every value of one parameter, all at once where the learners allow it.
+
+    Scaling and map are fitted on the whole of it first, once for all values.
 
     >>> from ranktron.metrics import metric
     >>> from ranktron.simulate import Separable
@@ -57,17 +61,14 @@ def sweep(
     algo = algorithm(name)
     if algo.solver() is not None:
         raise DataError(f"{name} does not learn online: use cv to choose its parameters")
-    learners = [algo.learner(rounds.n_features, {**parameters, key: value}) for value in values]
-    scaler = fit_scaler(scaling, rounds)
-    if isinstance(rounds.X, Sparse):
-        raise DataError("a sweep plays many learners at once on dense features, and these are sparse: train one by one")
-    scaled = scale(rounds, scaler)
-    sums = _played(learners, scaled, schedule, metrics, watch)
-    held_out = None if valid is None else scale(valid, scaler)
+    model = untrained(name, parameters, rounds, scaling, map)
+    prepared, held_out = model.prepare(rounds), None if valid is None else model.prepare(valid)
+    learners = [algo.learner(prepared.n_features, {**parameters, key: value}) for value in values]
+    sums = _played(learners, prepared, schedule, metrics, watch)
     rows = []
     for value, learner, row in zip(values, learners, sums, strict=True):
         online = {str(m): float(total / learner.rounds) for m, total in zip(metrics, row, strict=True)}
-        means = {} if held_out is None else dict(evaluate(learner.predict(held_out.X), held_out, metrics).means)
+        means = {} if held_out is None else dict(evaluate(served_scores(learner, held_out), held_out, metrics).means)
         rows.append(Swept(value, online, int(getattr(learner, "mistakes", 0)), means))
     return rows
 

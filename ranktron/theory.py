@@ -16,10 +16,11 @@ from ranktron.grading import by_grade
 from ranktron.kernels import kernel
 from ranktron.metrics import Metric, metric
 from ranktron.rounds import Rounds
+from ranktron.sparse import Sparse, Values, linear_scores
 from ranktron.surrogates import SLAM
 from ranktron.surrogates.slam import AP, NDCG, slam_weights
 from ranktron.surrogates.worst_pair import closest_pair
-from ranktron.types import Floats, Integers, Matrix
+from ranktron.types import Features, Floats, Integers, Matrix
 
 
 @kernel
@@ -33,13 +34,27 @@ def _longest(X: Matrix) -> float:
     return float(np.sqrt(longest))
 
 
+@kernel
+def _longest_row(starts: Integers, values: Values) -> float:
+    longest = 0.0
+    for i in range(starts.shape[0] - 1):
+        squared = float(starts[i + 1] - starts[i])
+        if values.shape[0]:
+            squared = 0.0
+            for at in range(starts[i], starts[i + 1]):
+                squared += float(values[at]) * values[at]
+        longest = max(longest, squared)
+    return float(np.sqrt(longest))
+
+
 def radius(rounds: Rounds) -> float:
     """The length of the longest row: R_X, the 1→2 norm of Xᵀ.
 
     >>> radius(Rounds.from_arrays([[3.0, 4.0], [1.0, 0.0]], [0, 1]))
     5.0
     """
-    return float(_longest(rounds.X))
+    X = rounds.X
+    return float(_longest_row(X.starts, X.values) if isinstance(X, Sparse) else _longest(X))
 
 
 def margin(w: Floats, rounds: Rounds) -> float:
@@ -56,7 +71,7 @@ def margin(w: Floats, rounds: Rounds) -> float:
 
 def _leads(w: Floats, rounds: Rounds) -> tuple[list[float], list[Integers]]:
     """The smallest lead of each list, and the two rows of X it is between."""
-    scores = rounds.X.astype(np.float64) @ w
+    scores = linear_scores(rounds.X, w)
     leads, pairs = [], []
     for q in range(len(rounds)):
         a, b = rounds.offsets[q], rounds.offsets[q + 1]
@@ -64,6 +79,11 @@ def _leads(w: Floats, rounds: Rounds) -> tuple[list[float], list[Integers]]:
         leads.append(float(lead))
         pairs.append(np.array([a + better, a + worse]))
     return leads, pairs
+
+
+def _written(X: Features) -> Floats:
+    written: Floats = (X.dense() if isinstance(X, Sparse) else X).astype(np.float64)
+    return written
 
 
 class Separation(NamedTuple):
@@ -103,7 +123,7 @@ def best_margin(rounds: Rounds, tolerance: float = 1e-3, rows: int = 400) -> Sep
             length = float(np.linalg.norm(w))
             return Separation(min(leads) / length, w / length) if length else Separation(inf, w)
         chosen = np.array([pairs[q] for _, q in short[:rows]])
-        new = rounds.X[chosen[:, 0]].astype(float) - rounds.X[chosen[:, 1]]
+        new = _written(rounds.X[chosen[:, 0]]) - _written(rounds.X[chosen[:, 1]])
         differences = np.unique(np.vstack([differences, new]), axis=0)
         solution, _ = nnls(np.vstack([differences.T, np.ones(len(differences))]), np.append(np.zeros(d), 1.0))
         residual = 1.0 - solution.sum()

@@ -10,15 +10,14 @@ from typing import Any
 from ranktron.algorithms import algorithm, stored_algorithm
 from ranktron.fused import play_pass, recipe_of
 from ranktron.interrupts import Interrupts
-from ranktron.learners import Linear
+from ranktron.learners import KernelLearner, Linear
 from ranktron.loop import play
 from ranktron.maps import FeatureMap, as_map
 from ranktron.metrics import Metric, evaluate, metric
-from ranktron.model import Model
+from ranktron.model import Model, served_scores
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Course, Schedule, check_held_out
-from ranktron.sparse import Sparse
 from ranktron.spread import Spread, next_snapshot
 from ranktron.surrogates import SLAM, WorstPair
 from ranktron.theory import largest_weight_ratio, measure_of, radius
@@ -64,18 +63,7 @@ def train(
     (100, 'hinge')
     """
     blank = start is None
-    if start is None:
-        start = Model(
-            kind=name,
-            parameters=algorithm(name).complete(parameters),
-            state={},
-            n_features=rounds.n_features,
-            first_index=rounds.first_index,
-            feature_names=rounds.feature_names,
-            scaler=fit_scaler(scaling, rounds),
-        )
-        recipe = as_map(map)
-        start = start if recipe is None else replace(start, map=recipe.fit(scale(rounds, start.scaler)))
+    start = untrained(name, parameters, rounds, scaling, map) if start is None else start
     epoch = int(start.record.get("epoch", 0))
     course = Course(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     course.spread = Spread.of(start.record)
@@ -101,6 +89,23 @@ def train(
     if course.spread.snapshots:
         record["spread"] = course.spread.record()
     return Trained(replace(start, state=state, record=record), course)
+
+
+def untrained(
+    name: str, parameters: Mapping[str, Any], rounds: Rounds, scaling: str | None, map: str | FeatureMap | None
+) -> Model:
+    """A model that has learnt nothing, with the scaling and the feature map that the rounds ask for."""
+    model = Model(
+        kind=name,
+        parameters=algorithm(name).complete(parameters),
+        state={},
+        n_features=rounds.n_features,
+        first_index=rounds.first_index,
+        feature_names=rounds.feature_names,
+        scaler=fit_scaler(scaling, rounds),
+    )
+    recipe = as_map(map)
+    return model if recipe is None else replace(model, map=recipe.fit(scale(rounds, model.scaler)))
 
 
 def run(
@@ -180,7 +185,9 @@ def _snapshot(learner: Learner, course: Course) -> None:
 
 
 def _better(best: Best | None, learner: Learner, valid: Rounds, metrics: Sequence[Metric], course: Course) -> Best:
-    means = evaluate(learner.predict(valid.X), valid, metrics).means
+    if isinstance(learner, KernelLearner):
+        learner.weigh(valid, metrics[0])
+    means = evaluate(served_scores(learner, valid), valid, metrics).means
     course.valid.append(dict(means))
     value = means[str(metrics[0])] * (1.0 if metrics[0].higher_is_better else -1.0)
     if best is None or value > best[0]:
@@ -199,7 +206,7 @@ def _measure(learner: Learner, rounds: Rounds) -> Metric | None:
 
 def _constants(learner: Learner, rounds: Rounds, before: Mapping[str, Any]) -> dict[str, float]:
     """R_X and v_max of all that a linear learner has learnt from: what bounds of the run are made of."""
-    if not isinstance(learner, Linear) or isinstance(rounds.X, Sparse):
+    if not isinstance(learner, Linear):
         return {}
     s = learner.surrogate
     v_max = largest_weight_ratio(rounds, s) if isinstance(s, SLAM) else 1.0

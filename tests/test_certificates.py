@@ -4,11 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktron import DataError, Rounds, metric
+from ranktron import DataError, Rounds, evaluate, metric
 from ranktron.archive import same
 from ranktron.certificates import Line, certify
 from ranktron.schedule import Schedule
 from ranktron.simulate import Separable, WebSearch
+from ranktron.sparse import Sparse
 from ranktron.surrogates import SLAM
 from ranktron.theory import bound, largest_weight_ratio, radius, slam_constant
 from ranktron.training import train
@@ -166,6 +167,51 @@ def test_training_records_the_constants_of_the_bounds():
     assert (certificate.radius, certificate.v_max) == (model.record["radius"], model.record["v_max"])
     onward = train("", {}, lists[:5], Schedule(1), start=model).model
     assert onward.record["radius"] == model.record["radius"]
+
+
+def sparse_of(lists):
+    return Rounds.from_arrays(Sparse.from_matrix(lists.X), lists.labels, group=np.diff(lists.offsets))
+
+
+@pytest.mark.parametrize("name", ["slam", "minimax", "listnet", "hinge"])
+@pytest.mark.parametrize("scaling", ["none", "minmax"])
+def test_the_certificate_of_sparse_features_is_that_of_the_written_ones(name, scaling):
+    dense = certificate(name, {}, EASY, scaling="none")
+    sparse = certificate(name, {}, sparse_of(EASY), scaling=scaling)
+    assert all(line.holds is not False for line in sparse.lines)
+    assert [line.statement for line in sparse.lines]
+    if scaling == "none":
+        assert sparse.radius == pytest.approx(dense.radius, rel=1e-12)
+        assert sparse.mistakes == dense.mistakes
+        assert sparse.margin == pytest.approx(dense.margin, rel=1e-6)
+        assert sparse.surrogate_loss == pytest.approx(dense.surrogate_loss, rel=1e-9)
+        for one, two in zip(dense.lines, sparse.lines, strict=True):
+            assert (two.observed is None) == (one.observed is None)
+            assert two.observed is None or two.observed == pytest.approx(one.observed, rel=1e-9)
+
+
+@pytest.mark.parametrize("map", ["bins:4", "bins-linear:3", "products:3"])
+def test_a_run_is_replayed_through_its_map(map):
+    found = certificate("slam", {"metric": "ndcg"}, EASY, map=map)
+    assert len(found.comparator) == {"bins:4": 20, "bins-linear:3": 20, "products:3": 11}[map]
+    assert all(line.holds is not False for line in found.lines)
+    if map == "bins:4":
+        assert found.radius == pytest.approx(5**0.5)  # a one for each feature
+    with pytest.raises(DataError, match="other weights"):
+        certify(train("slam", {}, EASY[:20], Schedule(1), map=map).model, EASY[20:])
+
+
+def test_a_sweep_of_mapped_and_of_sparse_features_is_the_single_runs():
+    from ranktron.sweeping import sweep
+
+    ndcg = metric("ndcg@10")
+    for lists, options in ((EASY, {"map": "bins:4"}), (sparse_of(EASY), {}), (EASY, {"map": "products:3"})):
+        rows = sweep("slam", {}, "eta", [0.1, 3.0], lists, Schedule(2, 4), [ndcg], valid=lists, **options)
+        for row in rows:
+            trained = train("slam", {"eta": row.value}, lists, Schedule(2, 4), metrics=[ndcg], **options)
+            assert row.mistakes == trained.model.state["mistakes"]
+            means = evaluate(trained.model.score_rounds(lists), lists, [ndcg]).means
+            assert row.valid["ndcg@10"] == pytest.approx(means["ndcg@10"], rel=1e-9)
 
 
 @pytest.mark.parametrize(("name", "parameters"), [("slam", {"metric": "ndcg@3"}), ("minimax", {})])

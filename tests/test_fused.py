@@ -10,6 +10,7 @@ from ranktron.fused import play_pass, recipe_of
 from ranktron.learners import Linear, classification_perceptron, minimax_perceptron, online_listnet, slam_perceptron
 from ranktron.schedule import Course, Schedule
 from ranktron.simulate import Separable, WebSearch
+from ranktron.sparse import Sparse
 from ranktron.steps import Constant
 from ranktron.surrogates import WorstPair
 from ranktron.training import run
@@ -104,10 +105,39 @@ def test_a_round_that_overflows_is_refused_and_changes_nothing():
     with pytest.raises(DataError, match="overflow in round 1"):
         play_pass(learner, recipe_of(learner), lists, np.arange(2), ())
     assert (learner.rounds, learner.w.tolist()) == (1, [0.0])
-    others = [Linear(1, WorstPair(), Constant(eta)) for eta in (1.0, 1e300)]
-    with pytest.raises(DataError, match=r"learner 1: .*overflow"):
-        list(play_many(others, lists))
-    assert others[1].rounds == 1
+    for data in (lists, sparse_of(lists, 1.0)):
+        others = [Linear(1, WorstPair(), Constant(eta)) for eta in (1.0, 1e300)]
+        with pytest.raises(DataError, match=r"learner 1: .*overflow"):
+            list(play_many(others, data))
+        assert (others[1].rounds, others[1].w.tolist()) == (1, [0.0])
+
+
+@pytest.mark.parametrize("lists", [NOISY, EASY], ids=["noisy", "separable"])
+def test_many_learners_of_sparse_lists_are_those_played_alone_to_the_bit(lists):
+    sparse = sparse_of(lists)
+    makers = [make for make in MAKERS.values() for _ in range(2)]
+    together, alone = [make() for make in makers], [make() for make in makers]
+    rounds = list(play_many(together, sparse, METRICS))
+    for j, learner in enumerate(alone):
+        turns = list(play(learner, sparse, feedback.full, METRICS))
+        assert [losses[j] for losses, _ in rounds] == [turn.loss for turn in turns]
+        assert [tuple(values[j]) for _, values in rounds] == [turn.values for turn in turns]
+        assert same(together[j].state(), learner.state())
+
+
+def test_a_stream_may_mix_both_kinds():
+    learners = [[slam_perceptron(7, eta=eta) for eta in (0.1, 1.0)] for _ in range(2)]
+    mixed = [one if q % 2 else two for q, (one, two) in enumerate(zip(NOISY, sparse_of(NOISY, 1.0), strict=True))]
+    for own, lists in zip(learners, (NOISY, mixed), strict=True):
+        for _ in play_many(own, lists):
+            pass
+    for one, two in zip(*learners, strict=True):
+        assert two.w == pytest.approx(one.w, rel=1e-9)
+
+
+def sparse_of(lists, density=0.6):
+    X = lists.X * (np.random.default_rng(0).random(lists.X.shape) < density)
+    return Rounds.from_arrays(Sparse.from_matrix(X), lists.labels, group=np.diff(lists.offsets))
 
 
 def test_what_cannot_be_played_together():

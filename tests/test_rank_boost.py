@@ -3,6 +3,8 @@ import signal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ranktron
 from ranktron import DataError, Model, Rounds, evaluate, metric
@@ -11,6 +13,8 @@ from ranktron.schedule import Course, Schedule
 from ranktron.simulate import Separable, WebSearch
 from ranktron.solvers import rank_boost
 from ranktron.solvers.rank_boost import Boosting, Stumps, potentials
+from ranktron.solvers.thresholds import _best, _best_of_entries, add_step, step_scores, thresholds_of
+from ranktron.sparse import Sparse
 from ranktron.training import train
 
 LISTS = WebSearch(features=5, documents=9).rounds(12)
@@ -163,3 +167,53 @@ def test_scores_stay_finite_over_many_rounds():
     lists = Separable(documents=8, features=6, margin=0.1).rounds(10)
     trained = train("rankboost", {"n_rounds": 2000}, lists, Schedule())
     assert np.isfinite(trained.model.score_rounds(lists)).all()
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    m=st.integers(1, 9),
+    density=st.sampled_from([0.0, 0.3, 0.9, 1.0]),
+    kind=st.sampled_from(["ones", "positive", "negative", "mixed"]),
+    zeros=st.booleans(),
+)
+def test_sparse_thresholds_are_those_of_the_written_rows(seed, m, density, kind, zeros):
+    """Up to rounding, and where several thresholds gather as much, up to which of them is found first."""
+    rng = np.random.default_rng(seed)
+    values = {"ones": np.ones((m, 4)), "mixed": rng.integers(-3, 4, (m, 4))}.get(kind, rng.integers(1, 4, (m, 4)))
+    X = ((rng.random((m, 4)) < density) * values * (-1 if kind == "negative" else 1)).astype(np.float32)
+    rows = Sparse.from_matrix(X)
+    if zeros:  # a 0 that is written out counts as one that is not
+        every = np.tile(np.arange(4, dtype=np.int32), m)
+        rows = Sparse(np.arange(m + 1) * 4, every, X.reshape(-1), 4)
+    pi = rng.normal(size=m)
+    pi -= pi.mean()
+    dense, sparse = thresholds_of(X).best(pi), thresholds_of(rows).best(pi)
+    assert abs(sparse.gathered) == pytest.approx(abs(dense.gathered), rel=1e-9, abs=1e-12)
+    if np.isfinite(sparse.value):
+        assert pi[X[:, sparse.feature] > sparse.value].sum() == pytest.approx(sparse.gathered, abs=1e-12)
+        assert sparse.value not in X[:, sparse.feature]
+    one, two = thresholds_of(X), thresholds_of(rows)
+    for call, arrays in ((_best, (one.X, one.orders)), (_best_of_entries, (two.bounds, two.rows, two.values))):
+        assert call.py_func(*arrays, pi) == pytest.approx(call(*arrays, pi))
+    steps = rng.integers(4, size=6), rng.normal(size=6), rng.normal(size=6)
+    assert (step_scores(rows, *steps) == step_scores(X, *steps)).all()  # in the same order: to the bit
+    scores = np.zeros((2, m))
+    for features, own in zip((X, rows), scores, strict=True):
+        add_step(features, 2, 0.5, 3.0, own)
+    assert (scores[0] == scores[1]).all()
+    assert (scores[0] == 3.0 * (X[:, 2] > 0.5)).all()
+
+
+def test_boosting_sparse_lists_chooses_the_same_thresholds():
+    lists = WebSearch(features=8, documents=15).rounds(40)
+    X = lists.X * (np.random.default_rng(0).random(lists.X.shape) < 0.5)
+    group = np.diff(lists.offsets)
+    both = (Rounds.from_arrays(features, lists.labels, group=group) for features in (X, Sparse.from_matrix(X)))
+    runs = [Boosting(each) for each in both]
+    for boosting in runs:
+        for _ in range(40):
+            assert boosting.step()
+    assert runs[1].features == runs[0].features
+    assert runs[1].thresholds == pytest.approx(runs[0].thresholds, rel=1e-12)
+    assert runs[1].alphas == pytest.approx(runs[0].alphas, rel=1e-9)
+    assert runs[1].scores == pytest.approx(runs[0].scores, rel=1e-9)

@@ -13,6 +13,7 @@ from ranktron.cli.show import (
     DATA,
     as_json,
     counting,
+    map_option,
     metrics_option,
     null_option,
     print_json,
@@ -53,14 +54,15 @@ def _values(text: str) -> list[float] | None:
 @click.option("--epochs", default=1, show_default=True, type=click.IntRange(1), help="Passes over the data.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the shuffling.")
 @click.option("--scale", type=click.Choice(["auto", *SCALINGS]), default="auto", show_default=True, help="Scaling.")
+@map_option
 @click.option("--valid", type=DATA, help="Held-out data.")
 @click.option("--curve", type=click.Path(), help="Write the values as a picture (.png or .svg).")
 @metrics_option("ndcg@10")
 @null_option
 @as_json
 def sweep(
-    data: str, algo: str, settings: tuple[str, ...], epochs: int, seed: int, scale: str, valid: str | None,
-    curve: str | None, metrics: list[Metric], null: str, as_json: bool,
+    data: str, algo: str, settings: tuple[str, ...], epochs: int, seed: int, scale: str,
+    recipe: str | None, valid: str | None, curve: str | None, metrics: list[Metric], null: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Play DATA once for many values of one parameter, all at once.
 
@@ -83,7 +85,7 @@ def sweep(
     with counting(f"sweeping {key}", epochs * len(rounds)) as step:
         rows = sweep_values(
             algo, parameters, key, values, rounds, Schedule(epochs, seed), metrics,
-            scaling=scale, valid=held_out, watch=step,
+            scaling=scale, map=recipe, valid=held_out, watch=step,
         )  # fmt: skip
     first = str(metrics[0])
     best = max(rows, key=lambda row: row.online[first] * (1.0 if metrics[0].higher_is_better else -1.0))

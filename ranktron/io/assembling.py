@@ -75,8 +75,8 @@ def fitted(rounds: Rounds, n_features: int | None, first_index: int | None) -> R
 
 
 def fitted_features(
-    X: Matrix, names: tuple[str, ...] | None, first: int, n_features: int | None, first_index: int | None
-) -> Matrix:
+    X: Features, names: tuple[str, ...] | None, first: int, n_features: int | None, first_index: int | None
+) -> Features:
     """Adds the columns of zeros that `fitted` needs; features that have names are neither shifted nor added to."""
     front = 0 if first_index is None or names else first - first_index
     if front < 0:
@@ -85,4 +85,6 @@ def fitted_features(
     back = 0 if n_features is None else n_features - found
     if back < 0 or (back > 0 and names):
         raise DataError(f"expected {n_features} features, found {found}")
-    return X if front == back == 0 else np.pad(X, ((0, 0), (front, back)))
+    if front == back == 0:
+        return X
+    return X.padded(front, back) if isinstance(X, Sparse) else np.pad(X, ((0, 0), (front, back)))

@@ -40,14 +40,20 @@ def read_text(
     texts = [Text(str(path), mapped(path)) for path in paths]
     declared = frame_of(n_features, first_index)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        if sparse is None:
-            guess = declared.completed(*_extent([next(texts[0].pieces(SAMPLE))], pool))
-            sparse = is_rare(texts[0], SAMPLE, guess.width or 0)
-        if sparse and null in ("min", "mean"):
-            raise DataError(f"null={null!r} needs every value of a list, and these features are sparse: use 'zero'")
-        parse_all = _parsed_sparse if sparse else _parsed
+        parse_all = _parsed_sparse if reads_sparse(texts[0], declared, null, sparse) else _parsed
         filled = parse_all(texts, pool, placeholder(null), declared)
     return _grouped(texts, filled, null)
+
+
+def reads_sparse(first: Text, declared: Frame, null: str, sparse: bool | None) -> bool:
+    """Whether texts become sparse rows: as the caller says, or as the start of the first one looks."""
+    if sparse is None:
+        sample = next(first.pieces(SAMPLE))
+        guess = declared.completed(*grammar.extent(sample.data, sample.start, sample.end))
+        sparse = is_rare(first, SAMPLE, guess.width or 0)
+    if sparse and null in ("min", "mean"):
+        raise DataError(f"null={null!r} needs every value of a list, and these features are sparse: use 'zero'")
+    return sparse
 
 
 class Frame(NamedTuple):

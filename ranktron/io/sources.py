@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.features import held_as
 from ranktron.io.assembling import fitted
 from ranktron.io.letor import frame_of, read_text
 from ranktron.io.nulls import placeholder
@@ -55,8 +57,8 @@ def read(
     first_index : 0 or 1, optional
         The number of the first feature. Otherwise 1, unless an index 0 occurs.
     sparse : bool, optional
-        Whether text is held as `Sparse` rows. Otherwise where it has 1,000 features or more, of which a line names a
-        twentieth at most.
+        Whether features are held as `Sparse` rows. Otherwise as a store holds them; those of text where it has 1,000
+        features or more, of which a line names a twentieth at most.
 
     Examples
     --------
@@ -73,22 +75,25 @@ def read(
     placeholder(null)
     if all(kind_of(file) in TEXT for file in files):
         return read_text(files, null=null, n_features=n_features, first_index=first_index, sparse=sparse)
-    if sparse:
-        raise DataError("only text is read as sparse features: convert the data to text first")
-    each = [_read_one(file, null, n_features, first_index) for file in files]
+    each = [_read_one(file, null, n_features, first_index, sparse) for file in files]
     return each[0] if len(each) == 1 else Rounds.concat(each)
 
 
-def _read_one(file: Path, null: str, n_features: int | None, first_index: int | None) -> Rounds:
+def _read_one(file: Path, null: str, n_features: int | None, first_index: int | None, sparse: bool | None) -> Rounds:
     kind = kind_of(file)
     if kind in TEXT:
-        return read_text([file], null=null, n_features=n_features, first_index=first_index)
-    rounds = read_store(file) if kind == "store" else read_parquet(file, null)
-    return fitted(rounds, n_features, first_index)
+        return read_text([file], null=null, n_features=n_features, first_index=first_index, sparse=sparse)
+    rounds = fitted(read_store(file) if kind == "store" else read_parquet(file, null), n_features, first_index)
+    return replace(rounds, X=held_as(rounds.X, sparse))
 
 
 def stream(
-    paths: Paths, *, null: str = "error", n_features: int | None = None, first_index: int | None = None
+    paths: Paths,
+    *,
+    null: str = "error",
+    n_features: int | None = None,
+    first_index: int | None = None,
+    sparse: bool | None = None,
 ) -> Iterator[Round]:
     """Yields the rounds of files of any size one after the other, in bounded memory.
 
@@ -106,17 +111,19 @@ def stream(
     frame_of(n_features, first_index)
     placeholder(null)
     if all(kind_of(file) in TEXT for file in files):
-        return joined(text_runs(files, null, n_features, first_index), null)
-    return joined(chain.from_iterable(_runs(file, null, n_features, first_index) for file in files), null)
+        return joined(text_runs(files, null, n_features, first_index, sparse), null)
+    return joined(chain.from_iterable(_runs(file, null, n_features, first_index, sparse) for file in files), null)
 
 
-def _runs(file: Path, null: str, n_features: int | None, first_index: int | None) -> Iterator[Run]:
+def _runs(file: Path, null: str, n_features: int | None, first_index: int | None, sparse: bool | None) -> Iterator[Run]:
     kind = kind_of(file)
     if kind in TEXT:
-        return text_runs([file], null, n_features, first_index)
+        return text_runs([file], null, n_features, first_index, sparse)
     if kind == "store":
-        return store_runs(file, n_features, first_index)
-    return parquet_runs(file, null, n_features, first_index)
+        runs = store_runs(file, n_features, first_index)
+    else:
+        runs = parquet_runs(file, null, n_features, first_index)
+    return (run._replace(X=held_as(run.X, sparse)) for run in runs)
 
 
 def write(rounds: Rounds, path: str | os.PathLike[str]) -> None:
@@ -139,8 +146,11 @@ def write(rounds: Rounds, path: str | os.PathLike[str]) -> None:
         raise DataError(f"{path}: cannot tell the format; end the name in {', '.join(WRITERS)}, or .txt.gz or .txt.zst")
     if rounds.X.size == 0:
         raise DataError(f"{path}: there is nothing to write: no document or no feature")
-    if isinstance(rounds.X, Sparse) and writer is not write_text:
-        raise DataError(f"{path}: sparse features can only be written as text: end the name in .txt")
+    if isinstance(rounds.X, Sparse) and writer is write_parquet:
+        raise DataError(
+            f"{path}: Parquet has a column for every feature, and these features are sparse: end the name in .rounds "
+            "for a store, or in .txt"
+        )
     numbers = rounds.X.values if isinstance(rounds.X, Sparse) else rounds.X.reshape(-1)
     if first_non_finite(numbers) >= 0 or first_non_finite(rounds.labels) >= 0 or np.any(rounds.labels < 0):
         raise DataError("features and labels must be finite and labels >= 0; build the rounds with Rounds.from_arrays")

@@ -33,7 +33,7 @@ def count_entries(data: Bytes, start: int, end: int) -> int:
 @kernel
 def _entries(
     data: Bytes, p: int, first: int, width: int, null: float, columns: Columns, values: Values, at: int,
-    stamps: Integers, stamp: int, slow: Integers, n: int,
+    stamps: Columns, stamp: int, slow: Integers, n: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Reads `index:value ...` of one line: (what was wrong, where or the end, the next entry, slow numbers so far)."""
     while True:
@@ -69,7 +69,7 @@ def _entries(
 @kernel
 def _lines(
     data: Bytes, p: int, end: int, first: int, width: int, after_hash: bool, null: float,
-    starts: Integers, columns: Columns, values: Values, labels: Floats, spans: Integers, stamps: Integers,
+    starts: Integers, columns: Columns, values: Values, labels: Floats, spans: Integers, stamps: Columns,
     slow: Integers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Reads all lines from p to end: (what was wrong, where it stopped, rows, slow numbers)."""
@@ -112,7 +112,7 @@ def is_rare(text: Text, sample: int, width: int) -> bool:
     return bool(count_entries(piece.data, piece.start, piece.end) <= RARE * width * lines)
 
 
-def parse_sparse(text: Text, piece: Piece, look: Look) -> SparseTable:
+def parse_sparse(text: Text, piece: Piece, look: Look, lines_before: int = 0) -> SparseTable:
     """Parses one piece of a text; what cannot be read is an error that says where."""
     lines = grammar.count_lines(piece.data, piece.start, piece.end)
     entries = count_entries(piece.data, piece.start, piece.end)
@@ -121,13 +121,13 @@ def parse_sparse(text: Text, piece: Piece, look: Look) -> SparseTable:
     slow = np.empty((entries + lines, 4), np.int64)
     wrong, p, rows, n = _lines(
         piece.data, piece.start, piece.end, look.first, look.width, look.after_hash, look.null,
-        starts, columns, values, labels, spans, np.full(look.width, -1, np.int64), slow,
+        starts, columns, values, labels, spans, np.full(look.width, -1, np.int32), slow,
     )  # fmt: skip
     problem = _settle(piece.data, values, labels, slow[:n])
     if problem is None and wrong != FINE:
         problem = Problem(wrong, p)
     if problem is not None:
-        raise explain(text.name, text.data, Problem(problem.wrong, problem.at + piece.base), look)
+        raise explain(text.name, text.data, Problem(problem.wrong, problem.at + piece.base), look, lines_before)
     end = starts[rows]
     X = Sparse(starts[: rows + 1], columns[:end].copy(), values[:end].copy(), look.width)
     return SparseTable(X, labels[:rows], spans[:rows] + piece.base)

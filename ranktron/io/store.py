@@ -6,7 +6,8 @@
     arrays    each from a multiple of 64 bytes on
 
 Opening checks the header, the size of the file, and the arrays with one entry per query; a file of less than 64 MB is
-checked whole. `verify` checks every byte of a file of any size.
+checked whole. `verify` checks every byte of a file of any size. In format 2 sparse rows stand in place of X: opening
+looks through their columns too, since kernels would follow a wrong one out of the weights.
 """
 
 from __future__ import annotations
@@ -23,24 +24,29 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
+from ranktron.features import features_of, held
 from ranktron.files import atomically
 from ranktron.io.assembling import fitted_features
 from ranktron.io.opening import STORE_MAGIC, kind_of, readable
 from ranktron.io.streaming import Run
 from ranktron.rounds import Rounds
+from ranktron.sparse import ONES, Sparse
+from ranktron.types import Features
 
-VERSION = 1
+DENSE, SPARSE = 1, 2
 ALIGNMENT = 64
 WHOLE = 64 << 20
 BLOCK = 1 << 24
 PER_QUERY = ("offsets", "qids")
+ROWS = ("starts", "columns", "values")
 Array = npt.NDArray[Any]
 
 
 def write_store(rounds: Rounds, path: Path) -> None:
     """Writes a store; it appears under its name only when it is complete and on disk."""
     arrays = {name: array for name, array in _arrays(rounds).items() if array is not None}
-    head: dict[str, Any] = {"version": VERSION, "first_index": rounds.first_index, "size": 0, "arrays": {}}
+    format = {"version": SPARSE, "width": rounds.n_features} if isinstance(rounds.X, Sparse) else {"version": DENSE}
+    head: dict[str, Any] = {**format, "first_index": rounds.first_index, "size": 0, "arrays": {}}
     head["feature_names"] = rounds.feature_names
     for name, array in arrays.items():
         crc = _crc(array)
@@ -62,8 +68,10 @@ def write_store(rounds: Rounds, path: Path) -> None:
 
 
 def _arrays(rounds: Rounds) -> dict[str, Array | None]:
+    X = held(rounds.X.trimmed()) if isinstance(rounds.X, Sparse) else rounds.X
+    features = dict(zip(ROWS, X, strict=True)) if isinstance(X, tuple) else {"X": X}
     return {
-        "X": rounds.X,
+        **features,
         "labels": rounds.labels,
         "offsets": rounds.offsets,
         "qids": _plain(rounds.qids),
@@ -107,10 +115,10 @@ class Store:
         if len(header) < length or zlib.crc32(header) != crc:
             raise self.damaged("its header does not match its checksum")
         head: dict[str, Any] = json.loads(header)
-        if head["version"] != VERSION:
+        if head["version"] not in (DENSE, SPARSE):
             raise DataError(
-                f"{self.path}: written by another version (format {head['version']}, this one reads {VERSION}); "
-                "convert the original data again"
+                f"{self.path}: written by another version (format {head['version']}, this one reads {DENSE} and "
+                f"{SPARSE}); convert the original data again"
             )
         if head["size"] != len(self.raw):
             raise self.damaged(f"it has {len(self.raw)} bytes instead of {head['size']}")
@@ -145,9 +153,45 @@ class Store:
 
     def rounds(self) -> Rounds:
         names = self.head["feature_names"]
-        found = {name: self.array(name) for name in ("X", "labels", "offsets", "qids", "docids", "rows")}
+        found = {name: self.array(name) for name in ("labels", "offsets", "qids", "docids", "rows")}
         names = None if names is None else tuple(names)
-        return Rounds(**found, feature_names=names, first_index=self.head["first_index"])  # type: ignore[arg-type]
+        first = self.head["first_index"]
+        return Rounds(self.features(), **found, feature_names=names, first_index=first)  # type: ignore[arg-type]
+
+    @property
+    def sparse(self) -> bool:
+        return bool(self.head["version"] == SPARSE)
+
+    @property
+    def bytes_of_features(self) -> int:
+        return sum(len(self.bytes_of(name)) for name in (ROWS if self.sparse else ("X",)))
+
+    def features(self) -> Features:
+        """The features of all documents, mapped."""
+        if not self.sparse:
+            return self.array("X")
+        return features_of(tuple(self.array(name) for name in ROWS), self.head["width"])
+
+    def features_between(self, start: int, stop: int) -> Features:
+        """Copies the features of some documents out of the file."""
+        if not self.sparse:
+            return self.rows("X", start, stop)
+        starts = self.rows("starts", start, stop + 1)
+        a, b = int(starts[0]), int(starts[-1])
+        if not 0 <= a <= b <= self.head["arrays"]["columns"]["shape"][0]:
+            raise self.damaged("its rows reach beyond its columns")
+        values = self.rows("values", a, b) if self.head["arrays"]["values"]["shape"][0] else ONES
+        X = Sparse(starts - a, self.rows("columns", a, b), values, self.head["width"])
+        self.check_places(X)
+        return X
+
+    def check_places(self, X: Features) -> None:
+        """Refuses sparse rows that kernels cannot trust."""
+        if isinstance(X, Sparse):
+            try:
+                X.check_places()
+            except DataError as error:
+                raise self.damaged(str(error)) from None
 
 
 def open_store(path: Path) -> Store:
@@ -158,8 +202,11 @@ def open_store(path: Path) -> Store:
 
 
 def read_store(path: Path) -> Rounds:
-    """Maps a store into memory, read-only: milliseconds, whatever its size."""
-    return open_store(path).rounds()
+    """Maps a store into memory, read-only: milliseconds, whatever its size, but for a look at sparse columns."""
+    store = open_store(path)
+    rounds = store.rounds()
+    store.check_places(rounds.X)
+    return rounds
 
 
 def verify(path: str | Path) -> None:
@@ -180,13 +227,14 @@ def store_runs(path: Path, n_features: int | None, first_index: int | None) -> I
     """Reads a store some megabytes at a time, without mapping its features."""
     store = open_store(path)
     rounds = store.rounds()
-    rows = max(1, BLOCK // (4 * rounds.n_features))
+    rows = max(1, BLOCK * len(rounds.labels) // store.bytes_of_features)
     start = 0
     while start < len(rounds):
         stop = int(np.searchsorted(rounds.offsets, rounds.offsets[start] + rows, "right")) - 1
         stop = max(start + 1, stop)
         a, b = int(rounds.offsets[start]), int(rounds.offsets[stop])
-        X = fitted_features(store.rows("X", a, b), rounds.feature_names, rounds.first_index, n_features, first_index)
+        X = store.features_between(a, b)
+        X = fitted_features(X, rounds.feature_names, rounds.first_index, n_features, first_index)
         labels = store.rows("labels", a, b)
         for q in range(start, stop):
             i, j = int(rounds.offsets[q]) - a, int(rounds.offsets[q + 1]) - a

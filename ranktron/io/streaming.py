@@ -10,22 +10,28 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.io import grammar
-from ranktron.io.letor import Frame, frame_of, look_of, query_name
+from ranktron.io.letor import Frame, frame_of, look_of, query_name, reads_sparse
 from ranktron.io.nulls import fill_nulls, placeholder
 from ranktron.io.opening import blocks
 from ranktron.io.problems import Look, explain
+from ranktron.io.sparse_text import SparseTable, parse_sparse
 from ranktron.io.text import Piece, Table, Text, parse
-from ranktron.types import Floats, Matrix, Round
+from ranktron.rounds import stacked
+from ranktron.sparse import Sparse
+from ranktron.types import Features, Floats, Round
 
 BLOCK = 1 << 22
 LONGEST_LINE = 1 << 26
+
+
+Parser = Callable[[Text, Look, int], Table | SparseTable]
 
 
 class Run(NamedTuple):
     """Consecutive rows of one query, perhaps not all of them; `where` says in words where they start."""
 
     qid: Any
-    X: Matrix
+    X: Features
     labels: Floats
     path: Path
     where: Callable[[], str]
@@ -60,22 +66,26 @@ def _round(parts: list[Run], null: str) -> Round:
         qid, X, labels, *_ = parts[0]
     else:
         qid = parts[0].qid
-        X = np.concatenate([part.X for part in parts])
+        X = stacked([part.X for part in parts])
         labels = np.concatenate([part.labels for part in parts])
-    if null in ("min", "mean") and np.isnan(X).any():
+    if null in ("min", "mean") and not isinstance(X, Sparse) and np.isnan(X).any():
         fill_nulls(X, np.array([0, len(X)]), null == "mean")
     return Round(X, labels, qid)
 
 
-def text_runs(paths: Sequence[Path], null: str, n_features: int | None, first_index: int | None) -> Iterator[Run]:
+def text_runs(
+    paths: Sequence[Path], null: str, n_features: int | None, first_index: int | None, sparse: bool | None
+) -> Iterator[Run]:
     """Yields the runs of LETOR text files, a few megabytes at a time."""
     filler = placeholder(null)
     frame = frame_of(n_features, first_index)
+    start = next(_line_blocks(paths[0]), b"\n")
+    parsed = _sparse_block if reads_sparse(Text(str(paths[0]), start), frame, null, sparse) else _block
     if None in frame:
         frame = frame.completed(*_extent(paths))
     lacking = "document"
     for path in paths:
-        for run in _runs_of(path, frame, filler):
+        for run in _runs_of(path, frame, filler, parsed):
             lacking = "" if frame.width else "feature"
             if not lacking:
                 yield run
@@ -110,25 +120,33 @@ def _extent(paths: Sequence[Path]) -> tuple[int, int]:
     return low, high
 
 
-def _runs_of(path: Path, frame: Frame, filler: float) -> Iterator[Run]:
+def _runs_of(path: Path, frame: Frame, filler: float, parsed: Parser) -> Iterator[Run]:
     lines, look = 0, None
     for block in _line_blocks(path):
         text = Text(str(path), block)
         if look is None and text.ids_after_hash() is not None:
             look = look_of(text, frame, filler)
         if look is not None:
-            yield from _block_runs(text, look, lines)
+            yield from _block_runs(text, lines, parsed(text, look, lines))
         lines += block.count(b"\n")
 
 
-def _block_runs(text: Text, look: Look, lines: int) -> Iterator[Run]:
+def _block(text: Text, look: Look, lines: int) -> Table:
     table = Table.empty(grammar.count_lines(text.data, 0, text.end), look.width, look.first)
     n, problem = parse(Piece(text.data, 0, text.end, 0), 0, table, look)
     if problem is not None:
         raise explain(text.name, text.data, problem, look, lines)
-    spans = table.spans[:n]
+    return table.first(n)
+
+
+def _sparse_block(text: Text, look: Look, lines: int) -> SparseTable:
+    return parse_sparse(text, Piece(text.data, 0, text.end, 0), look, lines)
+
+
+def _block_runs(text: Text, lines: int, table: Table | SparseTable) -> Iterator[Run]:
+    spans = table.spans
     starts = grammar.heads(text.data, spans)
-    ends = np.append(starts, n)[1:].tolist()
+    ends = np.append(starts, len(spans))[1:].tolist()
     for a, b, word in zip(starts.tolist(), ends, text.words(spans[starts, :2]), strict=True):
         at = int(spans[a, 0])
 

@@ -4,9 +4,13 @@ from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
-from ranktron.types import Feedback, Floats, Learner, Matrix, Ranking
+from ranktron.sparse import Columns
+from ranktron.types import Features, Feedback, Floats, Learner, Ranking
 
 _NOTHING = np.zeros(0)
+
+EVERY: Columns = np.zeros(0, np.int32)
+"""The columns of a drift that is written out."""
 
 
 class Brief(NamedTuple):
@@ -14,22 +18,24 @@ class Brief(NamedTuple):
 
     `rows` are the features of these documents in the order shown, `shown` their scores (or what a surrogate takes from
     them), `drift` the part of the direction that no label changes and `constant` that of the loss; `size` is the length
-    of the list. Labels are given by place: 0 is the document shown first.
+    of the list. Labels are given by place: 0 is the document shown first. Of sparse rows `drift` is kept where it is
+    not 0: in `columns`.
     """
 
-    rows: Matrix
+    rows: Features
     shown: Floats
     number: int
     size: int
     drift: Floats = _NOTHING
     constant: float = 0.0
     propensities: Floats | None = None
+    columns: Columns = EVERY
 
 
 class KeepsBriefs(Protocol):
     """A learner that says itself what it needs of a round."""
 
-    def brief(self, X: Matrix, ranking: Ranking, /) -> Brief: ...
+    def brief(self, X: Features, ranking: Ranking, /) -> Brief: ...
 
     def learn_brief(self, brief: Brief, places: Feedback, /) -> float: ...
 
@@ -39,7 +45,7 @@ def keeps_briefs(learner: object) -> TypeGuard[KeepsBriefs]:
     return hasattr(learner, "learn_brief")
 
 
-def brief_of(learner: Learner, X: Matrix, ranking: Ranking, k: int) -> Brief:
+def brief_of(learner: Learner, X: Features, ranking: Ranking, k: int) -> Brief:
     """The brief of a round of which at most the first k shown documents will be heard.
 
     >>> from ranktron.learners import hinge_perceptron

@@ -7,10 +7,12 @@ from math import inf
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.features import held
 from ranktron.feedback import top
-from ranktron.kernels import descending, kernel, score
+from ranktron.kernels import descending, kernel
 from ranktron.learners.brief import Brief
 from ranktron.learners.linear import as_weights
+from ranktron.learners.top_k_descent import descended, first_scores, gathered
 from ranktron.learners.top_k_estimator import Decomposed, check_decomposed, estimate, is_outlined, weights_of
 from ranktron.learners.top_k_exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
 from ranktron.learners.top_k_refusals import (
@@ -22,7 +24,8 @@ from ranktron.learners.top_k_refusals import (
     why_never_ranked,
     why_refused,
 )
-from ranktron.types import Feedback, FeedbackModel, Floats, Integers, Matrix, Ranking, State, Step
+from ranktron.sparse import linear_scores
+from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, Ranking, State, Step
 
 _NOTHING = np.zeros(0)
 
@@ -49,73 +52,6 @@ def _located(order: Integers, k: int, items: Integers, labels: Floats, highest: 
         seen[place] = True
         places[i] = place
     return places, 0, 0
-
-
-@kernel
-def _first_scores(scores: Floats, order: Integers, n: int) -> Floats:
-    shown = np.empty(n)
-    for place in range(n):
-        shown[place] = scores[order[place]]
-    return shown
-
-
-@kernel
-def _gathered(X: Matrix, order: Integers, r: int, base: Floats) -> tuple[Matrix, Floats]:
-    """The rows of the first r documents, and the direction of a gradient that no label changes."""
-    d = X.shape[1]
-    rows = np.empty((r, d), np.float32)
-    for place in range(r):
-        rows[place] = X[order[place]]
-    drift = np.zeros(d if base.shape[0] else 0)
-    for place in range(base.shape[0]):
-        item, g = order[place], base[place]
-        for j in range(d):
-            drift[j] += g * X[item, j]
-    return rows, drift
-
-
-@kernel
-def _descended(
-    rows: Matrix,
-    gradient: Floats,
-    drift: Floats,
-    factor: float,
-    eta: float,
-    radius: float,
-    adaptive: bool,
-    weight: float,
-    w: Floats,
-    total: Floats,
-    squares: Floats,
-) -> bool:
-    """Steps against the gradient and back into the ball, in place; false, and nothing moved, on overflow."""
-    d = w.shape[0]
-    z = np.zeros(d)
-    for j in range(drift.shape[0]):
-        z[j] = factor * drift[j]
-    for place in range(gradient.shape[0]):
-        g = gradient[place]
-        if g != 0.0:
-            for j in range(d):
-                z[j] += g * rows[place, j]
-    squared = 0.0
-    for j in range(d):
-        squared += z[j] * z[j]
-    if not np.isfinite(max(eta * eta, 1.0) * squared):
-        return False
-    length = 0.0
-    for j in range(d):
-        total[j] += weight * w[j]
-        squares[j] += z[j] * z[j]
-        scale = np.sqrt(squares[j]) if adaptive else 1.0
-        if scale > 0.0:
-            w[j] -= eta * z[j] / scale  # Algorithm 1, step 10
-        length += w[j] * w[j]
-    length = np.sqrt(length)
-    if length > radius:
-        for j in range(d):
-            w[j] *= radius / length  # step 11
-    return True
 
 
 @dataclass(eq=False)
@@ -204,7 +140,7 @@ class TopK:
         check_decomposed(self.surrogate, self.k)
         check_limits(self)
         self.w, self.total, self.squares = (np.zeros(self.n_features) for _ in range(3))
-        self.lost = 0.0
+        self.lost, self._z = 0.0, np.zeros(self.n_features)
         self.hears = top(self.k)
 
     @property
@@ -223,55 +159,55 @@ class TopK:
         """
         return self.lost / self.rounds if self.rounds else 0.0
 
-    def scores(self, X: Matrix) -> Floats:
-        return score(X, self.w)
+    def scores(self, X: Features) -> Floats:
+        return linear_scores(X, self.w)
 
-    def predict(self, X: Matrix) -> Floats:
-        return score(X, self.coef)
+    def predict(self, X: Features) -> Floats:
+        return linear_scores(X, self.coef)
 
-    def rank(self, X: Matrix, number: int) -> Ranking:
+    def rank(self, X: Features, number: int) -> Ranking:
         if X.shape[1] != self.n_features:
             raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
         k, n = self._sizes(X.shape[0])
-        coordinates = self.surrogate.coordinates
+        rows, coordinates = held(X), self.surrogate.coordinates
         if coordinates == 1:
-            shown = rank_documents(X, self.w, self.seed, number, self.explore(number), k, n)
+            shown = rank_documents(rows, self.w, self.seed, number, self.explore(number), k, n)
         elif coordinates == 2:
-            shown = rank_pairs(X, self.w, self.seed, number, self.explore(number), k, n)
+            shown = rank_pairs(rows, self.w, self.seed, number, self.explore(number), k, n)
         else:
-            shown = rank_groups(X, self.w, self.seed, number, self.explore(number), k, n, coordinates)
+            shown = rank_groups(rows, self.w, self.seed, number, self.explore(number), k, n, coordinates)
         scores, order, explored, propensities = shown
         return Ranking(order, scores, number, explored, propensities)
 
-    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from the labels of some of the first k documents and returns an estimate of the surrogate's loss."""
         brief = self.brief(X, ranking)
         return self._learn(brief, self._places(ranking.order, brief.size, feedback), feedback.labels)
 
-    def brief(self, X: Matrix, ranking: Ranking) -> Brief:
+    def brief(self, X: Features, ranking: Ranking) -> Brief:
         """All that `learn_brief` needs: the rows of the first k documents, one direction, and the propensities.
 
         A surrogate of one's own that does not say what it needs (`outline`) gets the whole shortlist.
         """
         k, n = self._check_ranked(X, ranking)
-        scores = _first_scores(ranking.scores, ranking.order, n)
+        scores = first_scores(ranking.scores, ranking.order, n)
         if is_outlined(self.surrogate):
             base, shown, constant = self.surrogate.outline(scores, k)
         else:
             base, shown, constant = _NOTHING, scores, 0.0
-        rows, drift = _gathered(X, ranking.order, shown.shape[0], base)
-        return Brief(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities)
+        rows, drift, columns = gathered(X, ranking.order, shown.shape[0], base)
+        return Brief(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
 
     def learn_brief(self, brief: Brief, places: Feedback) -> float:
         """Learns from a brief what `learn` would learn from the whole list, to the bit; items are places shown."""
         order = np.arange(brief.shown.shape[0])
         return self._learn(brief, self._places(order, brief.size, places), places.labels)
 
-    def estimate(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> tuple[float, Floats]:
+    def estimate(self, X: Features, ranking: Ranking, feedback: Feedback) -> tuple[float, Floats]:
         """The estimated loss and its gradient for the first documents of the ranking, in the order shown."""
         _, n = self._check_ranked(X, ranking)
         places = self._places(ranking.order, X.shape[0], feedback)
-        scores = _first_scores(ranking.scores, ranking.order, n)
+        scores = first_scores(ranking.scores, ranking.order, n)
         weights = self._weights(ranking.propensities)
         own: Callable[..., tuple[float, Floats]] | None = getattr(self.surrogate, "estimate", None)
         if own is None:
@@ -285,8 +221,8 @@ class TopK:
         else:
             loss, gradient = estimate(self.surrogate, brief.shown, places, labels, weights)
         eta, weight = self.step(brief.number), self.rounds + 1.0 if self.late else 1.0
-        state = self.w, self.total, self.squares
-        if not _descended(brief.rows, gradient, brief.drift, factor, eta, self.radius, self.adaptive, weight, *state):
+        state = self.w, self.total, self.squares, self._z
+        if not descended(brief, gradient, factor, eta, self.radius, self.adaptive, weight, *state):
             raise DataError(
                 f"scores or weights overflow in round {brief.number}: choose a smaller step or radius, or scale the "
                 "features"
@@ -296,7 +232,7 @@ class TopK:
             self.lost += self._lost(brief.size, brief.number)
         return loss
 
-    def _check_ranked(self, X: Matrix, ranking: Ranking) -> tuple[int, int]:
+    def _check_ranked(self, X: Features, ranking: Ranking) -> tuple[int, int]:
         propensities = ranking.propensities
         if propensities is None or ranking.number < 0 or ranking.scores.shape[0] != X.shape[0]:
             raise DataError(why_never_ranked(X, ranking))

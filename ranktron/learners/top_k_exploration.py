@@ -9,8 +9,9 @@ from math import perm
 
 import numpy as np
 
-from ranktron.kernels import _radix_sorted, descending, kernel, score
-from ranktron.types import Floats, Integers, Matrix
+from ranktron.features import Held, scores_of
+from ranktron.kernels import _radix_sorted, descending, kernel
+from ranktron.types import Floats, Integers
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -145,10 +146,10 @@ def group_propensities(order: Integers, best: Integers, gamma: float, k: int, n:
 
 @kernel
 def rank_documents(
-    X: Matrix, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
+    X: Held, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
 ) -> tuple[Floats, Integers, bool, Floats]:
     """Scores, the order to show, whether it explores, and the propensities of its first k documents."""
-    scores = score(X, w)
+    scores = scores_of(X, w)
     best = descending(scores)
     order, explored = _order(best, seed, number, gamma, n)
     return scores, order, explored, document_propensities(order, best, gamma, k, n)
@@ -156,17 +157,17 @@ def rank_documents(
 
 @kernel
 def rank_pairs(
-    X: Matrix, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
+    X: Held, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
 ) -> tuple[Floats, Integers, bool, Floats]:
     """The same with the propensities of pairs."""
-    scores = score(X, w)
+    scores = scores_of(X, w)
     best = descending(scores)
     order, explored = _order(best, seed, number, gamma, n)
     return scores, order, explored, pair_propensities(order, best, gamma, k, n)
 
 
 def rank_groups(
-    X: Matrix, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, size: int
+    X: Held, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, size: int
 ) -> tuple[Floats, Integers, bool, Floats]:
     """The same with the propensities of groups."""
     scores, order, explored, _ = rank_documents(X, w, seed, number, gamma, k, n)

@@ -11,28 +11,30 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron.kernels import kernel, score
+from ranktron.features import Held, between, scores_of
+from ranktron.kernels import kernel
 from ranktron.solvers.rank_mm_exact import average_in
 from ranktron.solvers.rank_mm_losses import vertex
 from ranktron.solvers.rank_mm_problem import Problem, carry
-from ranktron.types import Floats, Integers, Matrix
+from ranktron.types import Floats, Integers
 
 
 @kernel
 def _descend(
-    loss: int, X: Matrix, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
+    loss: int, X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
     C: float, w: Floats, averaged: Floats, t: int,
 ) -> None:  # fmt: skip
     for q in order:
         t += 1
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
-            a = score(X[start:stop], w) - labels[start:stop]
+            rows = between(X, start, stop)
+            a = scores_of(rows, w) - labels[start:stop]
             g = np.empty(stop - start)
             vertex(loss, a, codes[start:stop], counts[q], g)
             for j in range(w.shape[0]):
                 w[j] *= 1.0 - 1.0 / t
-            carry(X[start:stop], labels[start:stop], g, C / t, w)
+            carry(rows, labels[start:stop], g, C / t, w)
         average_in(w, 0.0, averaged, t)
 
 

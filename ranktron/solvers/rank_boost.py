@@ -25,7 +25,8 @@ from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.metrics import Metric, evaluate
 from ranktron.rounds import Rounds
 from ranktron.schedule import Course, Schedule
-from ranktron.types import Feedback, Floats, Integers, Matrix, Ranking, State
+from ranktron.solvers.thresholds import add_step, step_scores, thresholds_of
+from ranktron.types import Features, Feedback, Floats, Integers, Ranking, State
 
 _SURE = 1.0 - 1e-9
 """A threshold that orders every pair would weigh infinitely much: r is cut off here."""
@@ -65,36 +66,6 @@ def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Float
     return total
 
 
-@kernel
-def _best_threshold(X: Matrix, orders: Integers, pi: Floats) -> tuple[int, float, float]:
-    """The feature and threshold whose step gathers the largest |Σ π|: (feature, threshold, Σ π)."""
-    feature, threshold, best = 0, np.inf, 0.0
-    for f in range(X.shape[1]):
-        gathered = 0.0
-        for at in range(X.shape[0] - 1):
-            i, below = orders[f, at], orders[f, at + 1]
-            gathered += pi[i]
-            if abs(gathered) > abs(best) and X[i, f] > X[below, f]:
-                feature, best = f, gathered
-                threshold = 0.5 * (np.float64(X[i, f]) + np.float64(X[below, f]))
-    return feature, threshold, best
-
-
-@kernel
-def _add_step(X: Matrix, feature: int, threshold: float, alpha: float, scores: Floats) -> None:
-    for i in range(X.shape[0]):
-        if X[i, feature] > threshold:
-            scores[i] += alpha
-
-
-@kernel
-def _score(X: Matrix, features: Integers, thresholds: Floats, alphas: Floats) -> Floats:
-    scores = np.zeros(X.shape[0])
-    for t in range(features.shape[0]):
-        _add_step(X, features[t], thresholds[t], alphas[t], scores)
-    return scores
-
-
 @dataclass(eq=False)
 class Stumps:
     """Scores with a sum of thresholded features, and refuses to learn from a stream.
@@ -114,17 +85,17 @@ class Stumps:
     def __post_init__(self) -> None:
         self.features, self.thresholds, self.alphas = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
 
-    def scores(self, X: Matrix) -> Floats:
-        return _score(X, self.features, self.thresholds, self.alphas)
+    def scores(self, X: Features) -> Floats:
+        return step_scores(X, self.features, self.thresholds, self.alphas)
 
     predict = scores
     hears = staticmethod(feedbacks.full)
 
-    def rank(self, X: Matrix, number: int) -> Ranking:
+    def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
         return Ranking(descending(scores), scores, number)
 
-    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         raise DataError("this model was boosted on a whole data set, and cannot go on learning from a stream")
 
     def state(self) -> State:
@@ -177,7 +148,7 @@ class Boosting:
         self.idle = int(np.count_nonzero(counts == 0))
         weights = np.where(counts > 0, 1.0 / np.maximum(counts, 1), 0.0) if self.balance == "query" else counts > 0
         self._weights = weights / max(float(weights @ counts), 1e-300)
-        self._orders = np.argsort(-self.rounds.X.T, axis=1, kind="stable")
+        self._thresholds = thresholds_of(self.rounds.X)
         self._pi = np.empty(len(self.rounds.labels))
         self.scores = np.zeros(len(self.rounds.labels))
 
@@ -185,7 +156,7 @@ class Boosting:
         """Chooses one threshold more; False where none would help."""
         rounds = self.rounds
         self.potential = potentials(self.scores, rounds.labels, rounds.offsets, self._weights, self._pi)
-        feature, threshold, gathered = _best_threshold(rounds.X, self._orders, self._pi)
+        feature, threshold, gathered = self._thresholds.best(self._pi)
         if gathered == 0.0 or self.potential < _MENDED:
             return False
         r = min(max(gathered / self.potential, -_SURE), _SURE)
@@ -197,7 +168,7 @@ class Boosting:
         self.features.append(int(feature))
         self.thresholds.append(float(threshold))
         self.alphas.append(alpha)
-        _add_step(self.rounds.X, feature, threshold, alpha, self.scores)
+        add_step(self.rounds.X, feature, threshold, alpha, self.scores)
 
     def state(self, steps: int) -> State:
         """The first so many thresholds."""
@@ -222,7 +193,7 @@ class HeldOut:
 
     def add(self, feature: int, threshold: float, alpha: float) -> None:
         """Adds a thresholded feature to the scores."""
-        _add_step(self.rounds.X, feature, threshold, alpha, self.scores)
+        add_step(self.rounds.X, feature, threshold, alpha, self.scores)
 
     def judge(self, course: Course) -> None:
         """Measures the scores and remembers the best."""

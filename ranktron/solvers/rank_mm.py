@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import score
 from ranktron.learners.fixed import Fixed
 from ranktron.metrics import Metric, evaluate
 from ranktron.rounds import Rounds
@@ -24,6 +23,7 @@ from ranktron.schedule import Course, Schedule
 from ranktron.solvers.rank_mm_exact import ExactDual
 from ranktron.solvers.rank_mm_problem import Problem, bytes_held
 from ranktron.solvers.rank_mm_steps import paper_dual
+from ranktron.sparse import linear_scores
 from ranktron.types import Floats, Integers, State
 
 STEPS = ("exact", "paper")
@@ -274,7 +274,7 @@ def solve(
         for done in run.passes(schedule, parameters["max_iter"] if exact else schedule.epochs, course.epoch):
             course.epoch, course.rounds = done.number, course.rounds + len(rounds)
             if valid is not None:
-                means = evaluate(score(valid.X, run.w), valid, [select]).means
+                means = evaluate(linear_scores(valid.X, run.w), valid, [select]).means
                 course.valid.append(dict(means))
                 value = means[str(select)] * (1.0 if select.higher_is_better else -1.0)
                 if best is None or value > best[0]:

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels import kernel, score
+from ranktron.features import Held, between, scores_of
+from ranktron.kernels import kernel
 from ranktron.solvers.rank_mm_losses import vertex
 from ranktron.solvers.rank_mm_problem import Problem, carry
-from ranktron.types import Floats, Integers, Matrix, State
+from ranktron.types import Floats, Integers, State
 
 EXCHANGES = 10
 """How often weight is shifted among the corners of a list before the next list is visited."""
@@ -89,7 +90,7 @@ def average_in(w: Floats, margin: float, averaged: Floats, t: float) -> None:
 
 @kernel
 def _visit(
-    loss: int, X: Matrix, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
+    loss: int, X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
     bound: float, corners: Floats, margins: Floats, weights: Floats, w: Floats, margin: float, averaged: Floats,
     t: int,
 ) -> tuple[float, float]:  # fmt: skip
@@ -98,7 +99,8 @@ def _visit(
     for q in order:
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
-            a = score(X[start:stop], w) - labels[start:stop]
+            rows = between(X, start, stop)
+            a = scores_of(rows, w) - labels[start:stop]
             g = np.empty(stop - start)
             promise = bound * vertex(loss, a, codes[start:stop], counts[q], g)
             for k in range(weights.shape[1]):
@@ -107,7 +109,7 @@ def _visit(
             gaps += promise
             new = _free_place(corners[q], margins[q], weights[q])
             corners[q, new] = 0.0
-            margins[q, new] = carry(X[start:stop], labels[start:stop], g, bound, corners[q, new])
+            margins[q, new] = carry(rows, labels[start:stop], g, bound, corners[q, new])
             for _ in range(EXCHANGES):
                 apart, more = _shift(corners[q], margins[q], weights[q], new, w)
                 margin += more

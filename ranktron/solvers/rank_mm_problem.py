@@ -14,12 +14,14 @@ from zlib import crc32
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.features import Held, add_row_of, between, held, scores_of
 from ranktron.grading import grades
-from ranktron.kernels import kernel, score
+from ranktron.kernels import kernel
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.rounds import Rounds
 from ranktron.solvers.rank_mm_losses import loss_code, vertex
-from ranktron.types import Floats, Integers, Matrix
+from ranktron.sparse import Sparse
+from ranktron.types import Floats, Integers
 
 
 @kernel
@@ -31,27 +33,26 @@ def _grade_lists(labels: Floats, offsets: Integers, codes: Integers, counts: Int
 
 @kernel
 def _sum_of_losses(
-    loss: int, X: Matrix, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, w: Floats
+    loss: int, X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, w: Floats
 ) -> float:
     total = 0.0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
-            a = score(X[start:stop], w) - labels[start:stop]
+            a = scores_of(between(X, start, stop), w) - labels[start:stop]
             total += vertex(loss, a, codes[start:stop], counts[q], np.empty(stop - start))
     return total
 
 
 @kernel
-def carry(X: Matrix, labels: Floats, g: Floats, factor: float, direction: Floats) -> float:
+def carry(X: Held, labels: Floats, g: Floats, factor: float, direction: Floats) -> float:
     """Adds factor · Σ g x to a direction and returns factor · Σ g y."""
     margin = 0.0
     for i in range(g.shape[0]):
         share = factor * g[i]
         if share != 0.0:
             margin += share * labels[i]
-            for j in range(direction.shape[0]):
-                direction[j] += share * X[i, j]
+            add_row_of(X, i, share, direction)
     return margin
 
 
@@ -92,9 +93,9 @@ class Problem:
         return self.C / max(self.m, 1)
 
     @property
-    def arrays(self) -> tuple[Matrix, Floats, Integers, Integers, Integers]:
+    def arrays(self) -> tuple[Held, Floats, Integers, Integers, Integers]:
         """What kernels take: features, labels, offsets, grades, and the number of grades of each list."""
-        return self.rounds.X, self.rounds.labels, self.rounds.offsets, self.codes, self.counts
+        return held(self.rounds.X), self.rounds.labels, self.rounds.offsets, self.codes, self.counts
 
     def columns(self) -> Pairs:
         """The pairs by their lower document: those preferred to it, one after the other."""
@@ -106,8 +107,11 @@ class Problem:
 
     def fingerprint(self) -> int:
         """A number by which the same lists are known again."""
-        rounds = self.rounds
-        return crc32(rounds.X.tobytes(), crc32(rounds.labels.tobytes(), crc32(rounds.offsets.tobytes())))
+        X, found = self.rounds.X, 0
+        features = held(X.trimmed()) if isinstance(X, Sparse) else (X,)
+        for array in (self.rounds.offsets, self.rounds.labels, *features):
+            found = crc32(np.ascontiguousarray(array).data, found)
+        return found
 
 
 def bytes_held(rounds: Rounds, loss: str, step: str, corners: int) -> int:

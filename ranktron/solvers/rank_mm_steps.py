@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.kernels import kernel, score
+from ranktron.features import Held, between, held, scores_of
+from ranktron.kernels import kernel
 from ranktron.solvers.projections import cap_groups
 from ranktron.solvers.rank_mm_exact import average_in
 from ranktron.solvers.rank_mm_problem import Problem, carry
-from ranktron.types import Floats, Integers, Matrix, State
+from ranktron.types import Floats, Integers, State
 
 Singles = npt.NDArray[np.float32]
 
@@ -119,7 +120,7 @@ def marginals(theta: Floats, codes: Integers, count: int, g: Floats) -> float:
 
 @kernel
 def _visit_pairs(
-    box: bool, X: Matrix, labels: Floats, offsets: Integers, counts: Integers, order: Integers,
+    box: bool, X: Held, labels: Floats, offsets: Integers, counts: Integers, order: Integers,
     ranked: Integers, before: Integers, bound: float, eta: float, alpha: Singles, w: Floats, margin: float,
     averaged: Floats, t: int,
 ) -> float:  # fmt: skip
@@ -128,7 +129,8 @@ def _visit_pairs(
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
             items = ranked[start:stop] - start
-            a = (score(X[start:stop], w) - labels[start:stop])[items]
+            rows = between(X, start, stop)
+            a = (scores_of(rows, w) - labels[start:stop])[items]
             own = alpha[before[start] : before[stop]]
             columns = before[start : stop + 1]
             change = np.zeros(stop - start)
@@ -138,33 +140,34 @@ def _visit_pairs(
                 project_pairs(own, a, columns, bound, eta / np.sqrt(t), change)
             g = np.empty(stop - start)
             g[items] = change
-            margin += carry(X[start:stop], labels[start:stop], g, 1.0, w)
+            margin += carry(rows, labels[start:stop], g, 1.0, w)
         average_in(w, margin, averaged, t)
     return margin
 
 
 @kernel
 def _visit_documents(
-    X: Matrix, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers, bound: float,
+    X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers, bound: float,
     eta: float, theta: Floats, w: Floats, margin: float, averaged: Floats, t: int,
 ) -> float:  # fmt: skip
     for q in order:
         t += 1
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
-            a = score(X[start:stop], w) - labels[start:stop]
+            rows = between(X, start, stop)
+            a = scores_of(rows, w) - labels[start:stop]
             old, new = np.empty(stop - start), np.empty(stop - start)
             marginals(theta[start:stop], codes[start:stop], counts[q], old)
             theta[start:stop] += eta * a  # section 3.2: the gradient of pair (j, k) is a_j − a_k
             marginals(theta[start:stop], codes[start:stop], counts[q], new)
-            margin += carry(X[start:stop], labels[start:stop], new - old, bound, w)
+            margin += carry(rows, labels[start:stop], new - old, bound, w)
         average_in(w, margin, averaged, t)
     return margin
 
 
 @kernel
 def _carry_pairs(
-    averages: bool, X: Matrix, labels: Floats, offsets: Integers, ranked: Integers, before: Integers, alpha: Singles,
+    averages: bool, X: Held, labels: Floats, offsets: Integers, ranked: Integers, before: Integers, alpha: Singles,
     w: Floats,
 ) -> float:  # fmt: skip
     """Adds up w and margin from the pairs, one by one."""
@@ -178,13 +181,13 @@ def _carry_pairs(
                 share = np.float64(alpha[before[at] + j]) / (preferred if averages else 1)
                 g[ranked[start + j] - start] += share
                 g[ranked[at] - start] -= share
-        margin += carry(X[start:stop], labels[start:stop], g, 1.0, w)
+        margin += carry(between(X, start, stop), labels[start:stop], g, 1.0, w)
     return margin
 
 
 @kernel
 def _carry_documents(
-    X: Matrix, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, bound: float, theta: Floats,
+    X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, bound: float, theta: Floats,
     w: Floats,
 ) -> float:  # fmt: skip
     margin = 0.0
@@ -193,7 +196,7 @@ def _carry_documents(
         if counts[q] > 1:
             g = np.empty(stop - start)
             marginals(theta[start:stop], codes[start:stop], counts[q], g)
-            margin += carry(X[start:stop], labels[start:stop], g, bound, w)
+            margin += carry(between(X, start, stop), labels[start:stop], g, bound, w)
     return margin
 
 
@@ -243,7 +246,7 @@ class PairDual:
         """The weights and the margin, from the dual variables alone."""
         w, rounds = np.zeros_like(self.w), self.problem.rounds
         averages = self.problem.loss != "average"
-        return w, _carry_pairs(averages, rounds.X, rounds.labels, rounds.offsets, *self._layout, self.alpha, w)
+        return w, _carry_pairs(averages, held(rounds.X), rounds.labels, rounds.offsets, *self._layout, self.alpha, w)
 
     def state(self) -> State:
         return {"alpha": self.alpha, "averaged": self.averaged}

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.features import linear_direction
 from ranktron.grading import grades
 from ranktron.kernels import kernel, rising
 from ranktron.learners.fixed import Fixed
@@ -24,8 +25,8 @@ from ranktron.metrics import Metric, evaluate
 from ranktron.rounds import Rounds
 from ranktron.schedule import Course, Schedule
 from ranktron.solvers.grade_tree import add, below
-from ranktron.sparse import Sparse, linear_scores, pull_back_rows
-from ranktron.types import Features, Floats, Integers, Matrix, State
+from ranktron.sparse import linear_scores
+from ranktron.types import Floats, Integers, State
 
 SMOOTHINGS = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 """How wide the rounded corner of the plain hinge is, from one solution to the next."""
@@ -99,25 +100,6 @@ def _curvature(
             product[start + i] = 2.0 * weights[q] * ((low + high) * u[start + i] - low_sum - high_sum)
 
 
-@kernel
-def _back(X: Matrix, gradient: Floats) -> Floats:
-    direction = np.zeros(X.shape[1])
-    for i in range(X.shape[0]):
-        g = gradient[i]
-        if g != 0.0:
-            for j in range(X.shape[1]):
-                direction[j] += g * X[i, j]
-    return direction
-
-
-def _pulled(X: Features, gradient: Floats) -> Floats:
-    if not isinstance(X, Sparse):
-        return _back(X, gradient)
-    direction = np.empty(X.width)
-    pull_back_rows(X.starts, X.columns, X.values, np.arange(len(X)), gradient, direction)
-    return direction
-
-
 class Solution(NamedTuple):
     """Weights, the objective there, the length of its gradient, and how far the objective may be from its minimum."""
 
@@ -186,7 +168,7 @@ class Objective:
         for margin, factor in self.parts:
             _curvature(scores, self.rounds.labels, self.rounds.offsets, self.weights, margin, u, product)
             total += factor * product
-        return v + _pulled(self.rounds.X, total)
+        return v + linear_direction(self.rounds.X, total)
 
     def _at(self, w: Floats) -> None:
         if self._last[0] is not None and np.array_equal(self._last[0], w):
@@ -197,7 +179,7 @@ class Objective:
             loss = _squared_hinge(scores, self.rounds.labels, self.rounds.offsets, self.weights, margin, gradient)
             value += factor * loss
             total += factor * gradient
-        self._last[:] = [w.copy(), value, w + _pulled(self.rounds.X, total)]
+        self._last[:] = [w.copy(), value, w + linear_direction(self.rounds.X, total)]
 
 
 def minimise(

@@ -123,12 +123,6 @@ def test_wide_text_is_read_as_sparse_rows(tmp_path):
     write(rounds, tmp_path / "again.txt")
     again = read(tmp_path / "again.txt")
     assert (again.X.dense() == dense.X).all()
-    for name in ("b.rounds", "b.parquet"):
-        with pytest.raises(DataError, match="only be written as text"):
-            write(rounds, tmp_path / name)
-    write(dense, tmp_path / "c.rounds")
-    with pytest.raises(DataError, match="only text"):
-        read(tmp_path / "c.rounds", sparse=True)
 
 
 def test_narrow_text_stays_dense(tmp_path, data):
@@ -180,4 +174,43 @@ def test_the_command_line_learns_from_wide_text(capsys, tmp_path):
     assert found["metrics"]["ndcg@10"]["mean"] > 0.95
     run(capsys, "rank", model, path, "-o", tmp_path / "scores")
     assert "dense" in run(capsys, "train", path, "--map", "bins:4", "--model", model, code=1).err
-    assert "sparse" in run(capsys, "train", path, "--algo", "rankboost", "--model", model, code=1).err
+
+
+def test_wide_text_goes_all_the_way(capsys, tmp_path):
+    rng = np.random.default_rng(1)
+    lines = []
+    for q in range(40):
+        for i in range(6):
+            words = np.unique(np.append(rng.integers(600, 2000, size=5), 3 * i if i < 3 else 1999)) + 1
+            lines.append(f"{int(i < 3)} qid:{q} " + " ".join(f"{w}:1" for w in words))
+    path, store, model = tmp_path / "wide.txt", tmp_path / "wide.rounds", tmp_path / "m"
+    path.write_text("\n".join(lines) + "\n")
+    run(capsys, "convert", path, store)
+    for algo, more in (("topk", ["k=3"]), ("rankmm", []), ("rankboost", ["n_rounds=10"])):
+        settings = [word for setting in more for word in ("--set", setting)]
+        run(capsys, "train", store, "--algo", algo, *settings, "--epochs", "3", "--model", model)
+        found = [json.loads(run(capsys, "evaluate", model, data, "--json").out)["metrics"] for data in (path, store)]
+        assert found[0] == found[1]
+        assert found[0]["ndcg@10"]["mean"] > 0.8
+    swept = json.loads(run(capsys, "sweep", store, "--algo", "slam", "--set", "eta=0.1,1", "--json").out)
+    assert len(swept["rows"]) == 2
+    run(capsys, "train", path, "--algo", "minimax", "--model", model)
+    certificate = json.loads(run(capsys, "certify", model, store, "--json").out)
+    assert certificate["separable"] is True
+    assert all(line["holds"] is not False for line in certificate["lines"])
+    refused = run(capsys, "convert", path, tmp_path / "wide.parquet", code=1).err
+    assert ".rounds" in refused
+    assert refused.count("\n") == 1
+
+
+def test_top_k_and_sweeps_learn_through_bins(capsys, tmp_path):
+    data, model = tmp_path / "lists.txt", tmp_path / "m"
+    run(capsys, "simulate", "web", data, "--queries", "40")
+    run(capsys, "train", data, "--algo", "topk", "--set", "k=10", "--map", "bins-linear:8", "--model", model)
+    run(capsys, "evaluate", model, data)
+    swept = json.loads(
+        run(capsys, "sweep", data, "--set", "eta=0.1,1", "--map", "bins:8", "--valid", data, "--json").out
+    )
+    assert all(row["valid"]["ndcg@10"] > row["online"]["ndcg@10"] for row in swept["rows"])
+    run(capsys, "train", data, "--algo", "slam", "--map", "bins:8", "--model", model)
+    assert json.loads(run(capsys, "certify", model, data, "--json").out)["radius"] == pytest.approx(136**0.5)

@@ -97,11 +97,42 @@ def test_rows_are_a_matrix():
     assert (rows[1:4][:, 2] == X[1:4, 2]).all()
     assert (Sparse.concatenate([rows[3:], rows[:2]]).dense() == np.concatenate([X[3:], X[:2]])).all()
     assert (rows[4:].divided(np.full(7, 2.0)).dense() == X[4:] / 2).all()
+    assert (rows[4:].padded(2, 1).dense() == np.pad(X[4:], ((0, 0), (2, 1)))).all()
+    assert rows.trimmed() is rows
+    assert len(rows[2:4].trimmed().columns) == np.count_nonzero(X[2:4])
     _, ones = random_rows(rng, 4, 7, 0.5, ones=True)
     mixed = Sparse.concatenate([ones, rows])
     assert (mixed.dense() == np.concatenate([ones.dense(), X])).all()
     with pytest.raises(DataError, match="too many to write out"):
         Sparse(np.zeros(10**6, np.int64), np.empty(0, np.int32), ONES, 10**6).dense()
+
+
+@pytest.mark.parametrize(
+    ("starts", "columns", "values", "words"),
+    [
+        ([0, 2], [1, 1], [1, 1], "row 0 names a column twice"),
+        ([0, 1, 2], [1, 3], [1, 1], "row 1 names a column twice, or one beyond the 3"),
+        ([0, 1], [-1], [1], "beyond"),
+        ([0, 3], [1, 2], [1, 1], "row 0"),
+        ([0, 2, 1], [1, 2], [1, 1], "row 1"),
+        ([0, 2], [1, 2], [1], "fit together"),
+        ([], [1, 2], [1, 1], "fit together"),
+        ([0, 1], [2], [np.inf], "row 0, column 2"),
+    ],
+)
+def test_rows_that_kernels_could_not_trust_are_refused(starts, columns, values, words):
+    rows = Sparse(np.array(starts, np.int64), np.array(columns, np.int32), np.array(values, np.float32), 3)
+    with pytest.raises(DataError, match=words):
+        Rounds.from_arrays(rows, np.zeros(max(len(starts) - 1, 1)))
+
+
+def test_a_slice_is_checked_for_itself():
+    _, rows = random_rows(np.random.default_rng(5), 9, 7, 0.5, ones=False)
+    rows[2:6].check()
+    rows.values[rows.starts[7]] = np.nan
+    rows[2:6].check()
+    with pytest.raises(DataError, match="row 1,"):
+        rows[6:].check()
 
 
 def test_scipy_matrices_become_rounds_in_any_format():
@@ -175,13 +206,15 @@ def test_every_algorithm_that_takes_sparse_features_learns_the_same(name):
     assert models[1].rank(SPARSE[0].X).tolist() == models[0].rank(DENSE[0].X).tolist()
 
 
-def test_the_others_say_who_does():
+def test_the_others_say_who_does(monkeypatch):
+    from dataclasses import replace
+
     from ranktron.schedule import Schedule
     from ranktron.training import train
 
-    for name in set(ALGORITHMS) - set(TAKERS):
-        with pytest.raises(DataError, match="these take sparse ones: slam, minimax"):
-            train(name, {}, SPARSE, Schedule(1))
+    monkeypatch.setitem(ALGORITHMS, "hinge", replace(ALGORITHMS["hinge"], sparse=False))
+    with pytest.raises(DataError, match="hinge needs dense ones; these take sparse ones: slam, minimax"):
+        train("hinge", {}, SPARSE, Schedule(1))
 
 
 def test_scaling_leaves_zeros_alone():
@@ -204,3 +237,29 @@ def test_explaining_a_sparse_list():
     model = train("listnet", {}, SPARSE, Schedule(1), scaling="none").model
     explanation = model.explain(SPARSE[0].X)
     assert explanation.contributions.sum(axis=1) == pytest.approx(explanation.scores)
+
+
+def test_a_model_of_dense_features_gives_sparse_ones_the_same_order():
+    from ranktron.schedule import Schedule
+    from ranktron.training import train
+
+    for name in ("slam", "rankboost"):  # the one is linear, so that the shift of its scaling moves all scores alike
+        model = train(name, {}, DENSE, Schedule(1), scaling="standard").model
+        assert model.scaler.shift.any()
+        dense, sparse = model.score_rounds(DENSE), model.score_rounds(SPARSE)
+        assert dense - sparse == pytest.approx(np.full(len(dense), dense[0] - sparse[0]), abs=1e-6)
+        assert name == "slam" or (dense == sparse).all()
+
+
+def test_the_constants_of_a_run_are_those_of_the_written_rows():
+    from ranktron.theory import best_margin, margin, radius
+
+    w = np.random.default_rng(6).normal(size=30)
+    assert radius(SPARSE) == pytest.approx(radius(DENSE), rel=1e-12)
+    assert margin(w, SPARSE) == pytest.approx(margin(w, DENSE), rel=1e-12)
+    few = slice(0, 4)
+    found = [best_margin(lists[few]) for lists in (DENSE, SPARSE)]
+    assert found[0].separable
+    assert found[1].margin == pytest.approx(found[0].margin, rel=1e-9)
+    _, ones = random_rows(np.random.default_rng(7), 20, 9, 0.5, ones=True)
+    assert radius(Rounds.from_arrays(ones, np.zeros(20))) == pytest.approx(np.diff(ones.starts).max() ** 0.5)

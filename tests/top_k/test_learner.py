@@ -8,10 +8,13 @@ import pytest
 import ranktron
 from ranktron import DataError, Feedback, feedback, play
 from ranktron.checks import check_learner, same
+from ranktron.features import held
 from ranktron.learners import TopK, top_k_ranker
-from ranktron.learners.top_k import _descended, _gathered, _located
+from ranktron.learners.top_k import _located
+from ranktron.learners.top_k_descent import _descended, _descended_rows, _gathered, _gathered_rows
 from ranktron.learners.top_k_exploration import explores, uniform_scores
 from ranktron.simulate import Separable, WebSearch
+from ranktron.sparse import Sparse
 from ranktron.steps import Constant, InversePower
 from ranktron.surrogates import KL, ListNet, PairwiseHinge, SmoothDCG, Squared
 from ranktron.types import Ranking, Round
@@ -120,10 +123,21 @@ def test_the_python_twins_agree():
         _gathered(X, np.arange(5), 3, gradient), _gathered.py_func(X, np.arange(5), 3, gradient), strict=True
     ):
         assert fast == pytest.approx(slow)
+    rows = held(Sparse.from_matrix(X * (X > 0)))
+    for call in (_gathered_rows, _gathered_rows.py_func):
+        first, kept, columns = call(*rows, np.arange(5), 2, gradient, np.zeros(4))
+        assert len(first[0]) == 3
+        assert np.bincount(columns, kept, 4) == pytest.approx(gradient @ (X * (X > 0))[:3].astype(float))
     for adaptive in (False, True):
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5)] for _ in range(2)]
         for call, state in zip((_descended, _descended.py_func), states, strict=True):
             assert call(X[:3], gradient, drift, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
+        assert np.array(states[0]) == pytest.approx(np.array(states[1]))
+        states = [[np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4)] for _ in range(2)]
+        for call, state in zip((_descended_rows, _descended_rows.py_func), states, strict=True):
+            drifting = drift[:2], np.array([3, 0], np.int32)
+            assert call(*rows, gradient, *drifting, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
+            assert not state[3].any()
         assert np.array(states[0]) == pytest.approx(np.array(states[1]))
 
 
