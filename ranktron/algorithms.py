@@ -40,6 +40,17 @@ _PAIRS = (
     Parameter("selective", 0, "hypotheses that ranked fewer pairs well than this count for nothing", above=-1),
     Parameter("pairs_per_query", 0, "pairs of each list drawn at random for each pass; 0: all of them", above=-1),
 )
+_MEMBERS = (
+    Parameter("size", 30, "members of the committee", above=0),
+    Parameter("combine", "average", "their mean, or their vote on each list", choices=("average", "borda")),
+    Parameter(
+        "weights",
+        "metric",
+        "a member weighs its metric on held-out lists (its counter without any), its counter, or one",
+        choices=("metric", "count", "uniform"),
+    ),
+    Parameter("subcommittee", 0, "combine only that many, the best on held-out lists; 0: all", above=-1),
+)
 
 
 def _balance(default: str) -> Parameter:
@@ -55,7 +66,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.slam:slam_perceptron",
             summary="mistake-driven steps on a large-margin bound of what NDCG, NDCG@k or AP lose (Algorithm 2)",
             paper=_SLAM,
-            sparse=True,
             parameters=(
                 Parameter("metric", "ndcg@10", "ndcg, ndcg@k or ap: what is learnt, and what counts as a mistake"),
                 _eta(0.1),
@@ -76,7 +86,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.minimax:minimax_perceptron",
             summary="mistake-driven steps on the worst pair of a list (Algorithm 3); the same ranking for every eta",
             paper=_SLAM,
-            sparse=True,
             parameters=(_eta(1.0), _AVERAGE),
         ),
         Algorithm(
@@ -85,7 +94,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.listnet:online_listnet",
             summary="online gradient descent on ListNet's cross-entropy",
             paper="Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach",
-            sparse=True,
             parameters=(_eta(0.1), _step("sqrt"), _AVERAGE),
         ),
         Algorithm(
@@ -94,7 +102,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.hinge:hinge_perceptron",
             summary="mistake-driven steps along the mean margin violation of all pairs of a list",
             paper="",
-            sparse=True,
             parameters=(
                 _eta(1.0),
                 _MARGIN,
@@ -107,7 +114,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.top_k_settings:top_k_ranker",
             summary="steps on what the labels of the first k shown documents say of a loss of the whole list",
             paper="Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top",
-            sparse=True,
             parameters=(
                 Parameter(
                     "surrogate",
@@ -145,7 +151,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.predtron:predtron_ranker",
             summary="mistake-driven steps towards the right permutation, whatever the loss, its norm and its margin",
             paper="Jain, Natarajan and Tewari, Predtron",
-            sparse=True,
             parameters=(
                 Parameter(
                     "representation",
@@ -189,7 +194,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.learners.pairwise_passes:solve_pairwise",
             summary="one small step for every misranked pair, in passes over the mixed pairs of all lists",
             paper=_COMMITTEE,
-            sparse=True,
             parameters=(
                 Parameter(
                     "output",
@@ -207,18 +211,10 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.learners.pairwise_passes:solve_committee",
             summary="the hypotheses of the pairwise perceptron that survived longest, weighed on held-out lists",
             paper=_COMMITTEE,
-            sparse=True,
             parameters=(
-                Parameter("size", 30, "members of the committee", above=0),
-                Parameter("combine", "average", "their mean, or their vote on each list", choices=("average", "borda")),
-                Parameter(
-                    "weights",
-                    "metric",
-                    "a member weighs its metric on held-out lists (its counter without any), its counter, or one",
-                    choices=("metric", "count", "uniform"),
-                ),
+                *_MEMBERS[:3],
                 Parameter("metric", "ndcg@10", "what weighs the members on held-out lists"),
-                Parameter("subcommittee", 0, "combine only that many, the best on held-out lists; 0: all", above=-1),
+                _MEMBERS[3],
                 *_PAIRS,
             ),
         ),
@@ -229,7 +225,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_svm:solve",
             summary="the support vector machine on pairs, solved in the primal to a gradient of zero",
             paper="Joachims, Optimizing Search Engines using Clickthrough Data",
-            sparse=True,
             parameters=(
                 Parameter("C", 1.0, "weight of the mean loss against half the squared length of w", above=0.0),
                 Parameter("loss", "squared", "squared hinge, or plain hinge", choices=("squared", "hinge")),
@@ -245,7 +240,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_boost:solve",
             summary="a weighted sum of thresholded features, chosen one by one",
             paper="Freund et al., An Efficient Boosting Algorithm for Combining Preferences",
-            sparse=True,
             parameters=(
                 Parameter("n_rounds", 300, "most thresholds to choose; held-out lists choose how many", above=0),
                 _balance("pair"),
@@ -258,7 +252,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             solution="ranktron.solvers.rank_mm:solve",
             summary="maximum margins between grades, solved in the dual until the duality gap is small",
             paper="Agarwal and Collins, Maximum Margin Ranking Algorithms for Information Retrieval",
-            sparse=True,
             parameters=(
                 Parameter(
                     "loss",
@@ -301,9 +294,10 @@ ALGORITHMS: dict[str, Algorithm] = {
                 ),
                 Parameter(
                     "removal",
-                    "smallest",
-                    "who goes when the budget is full: the oldest, random or smallest; or projection onto those there",
-                    choices=("oldest", "random", "smallest", "projection"),
+                    "auto",
+                    "who goes when the budget is full: the oldest, random or smallest; or projection onto those there; "
+                    "auto: smallest for output=last, projection for the others",
+                    choices=("auto", "oldest", "random", "smallest", "projection"),
                 ),
                 _eta(0.1),
                 Parameter("gamma", 0.0, "width of the kernel; 0: one over the number of features", above=-1.0),
@@ -313,6 +307,14 @@ ALGORITHMS: dict[str, Algorithm] = {
                 Parameter("fraction", 0.0, "share of the lower documents that slam compares with; 0: their maximum"),
                 Parameter("megabytes", 0.0, "budget in megabytes, beside that in documents; 0: none", above=-1.0),
                 _AVERAGE,
+                Parameter(
+                    "output",
+                    "last",
+                    "what to serve: last or average; of pairwise also pocket, voted or committee",
+                    choices=("last", "pocket", "average", "voted", "committee"),
+                ),
+                *_MEMBERS,
+                *_PAIRS[1:],
             ),
         ),
     ]
@@ -326,7 +328,6 @@ FIXED = Algorithm(
     summary="fixed weights: they score, and do not learn",
     paper="",
     parameters=(),
-    sparse=True,
 )
 
 

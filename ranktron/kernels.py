@@ -58,7 +58,8 @@ def score(X: Matrix, w: Floats) -> Floats:
 
 
 @dot_kernel
-def _squared_length(direction: Floats) -> float:
+def squared_length(direction: Floats) -> float:
+    """The sum of squares: added one after the other they would take longer than all the rest of a short round."""
     squared = 0.0
     for j in range(direction.shape[0]):
         squared += direction[j] * direction[j]
@@ -84,7 +85,7 @@ def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -
         if g != 0.0:
             for j in range(d):
                 direction[j] += g * X[item, j]
-    return _squared_length(direction)
+    return squared_length(direction)
 
 
 @kernel

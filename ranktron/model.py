@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron import archive
-from ranktron.algorithms import ALGORITHMS, FIXED, stored_algorithm
+from ranktron.algorithms import FIXED, stored_algorithm
 from ranktron.errors import DataError
 from ranktron.files import atomically
 from ranktron.kernels import descending
@@ -123,13 +123,7 @@ class Model:
     def prepare(self, rounds: Rounds) -> Rounds:
         """The rounds as the learner sees them: scaled and mapped."""
         self._check_width(rounds.n_features)
-        prepared = map_rounds(scale(self._shiftable(rounds), self.scaler), self.map)
-        algorithm = stored_algorithm(self.kind)
-        if isinstance(prepared.X, Sparse) and not algorithm.sparse:
-            takers = ", ".join(each.name for each in ALGORITHMS.values() if each.sparse)
-            what = "features are sparse" if self.map is None else f"map {self.map.name} gives sparse features"
-            raise DataError(f"the {what}, and {self.kind} needs dense ones; these take sparse ones: {takers}")
-        return prepared
+        return map_rounds(scale(self._shiftable(rounds), self.scaler), self.map)
 
     def _shiftable(self, rounds: Rounds) -> Rounds:
         """Rounds that the scaling gives the right numbers for.
@@ -177,10 +171,7 @@ class Model:
 
     def score_rounds(self, rounds: Rounds) -> Floats:
         """Scores documents in the order of `rounds.X`."""
-        scaled = self.prepare(rounds)
-        if not _votes(self._scorer):
-            return self._scorer.predict(scaled.X)
-        return np.concatenate([self._scorer.predict(round.X) for round in scaled])
+        return served_scores(self._scorer, self.prepare(rounds))
 
     @property
     def by_list(self) -> bool:
@@ -305,6 +296,13 @@ def load(path: str | os.PathLike[str]) -> Model:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     return Model.from_bytes(data, str(path))
+
+
+def served_scores(learner: Learner, rounds: Rounds) -> Floats:
+    """What a learner serves for many lists, in the order of `rounds.X`; one by one where its scores are votes."""
+    if not _votes(learner):
+        return learner.predict(rounds.X)
+    return np.concatenate([learner.predict(round.X) for round in rounds])
 
 
 def _votes(learner: Learner) -> bool:

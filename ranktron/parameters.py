@@ -65,8 +65,7 @@ class Algorithm:
 
     `name` is for the command line, `estimator` the class. `builder` ("module:function") makes the learner that ranks,
     scores and keeps the state. An algorithm that does not learn by playing names its `solution`, a function
-    (rounds, parameters, schedule, course, *, valid, select, start) -> state for that learner. `sparse` says whether it
-    takes features of which only those that are not 0 are held.
+    (rounds, parameters, schedule, course, *, valid, select, start) -> state for that learner.
     """
 
     name: str
@@ -76,7 +75,6 @@ class Algorithm:
     paper: str
     parameters: tuple[Parameter, ...]
     solution: str = ""
-    sparse: bool = False
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters by name: the given ones, checked, and the defaults of the others."""

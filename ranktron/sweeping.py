@@ -15,6 +15,7 @@ from ranktron.learners import Linear
 from ranktron.loop import play
 from ranktron.maps import FeatureMap
 from ranktron.metrics import Metric, evaluate
+from ranktron.model import served_scores
 from ranktron.rounds import Rounds
 from ranktron.schedule import Schedule
 from ranktron.training import untrained
@@ -67,7 +68,7 @@ def sweep(
     rows = []
     for value, learner, row in zip(values, learners, sums, strict=True):
         online = {str(m): float(total / learner.rounds) for m, total in zip(metrics, row, strict=True)}
-        means = {} if held_out is None else dict(evaluate(learner.predict(held_out.X), held_out, metrics).means)
+        means = {} if held_out is None else dict(evaluate(served_scores(learner, held_out), held_out, metrics).means)
         rows.append(Swept(value, online, int(getattr(learner, "mistakes", 0)), means))
     return rows
 

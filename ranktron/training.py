@@ -10,11 +10,11 @@ from typing import Any
 from ranktron.algorithms import algorithm, stored_algorithm
 from ranktron.fused import play_pass, recipe_of
 from ranktron.interrupts import Interrupts
-from ranktron.learners import Linear
+from ranktron.learners import KernelLearner, Linear
 from ranktron.loop import play
 from ranktron.maps import FeatureMap, as_map
 from ranktron.metrics import Metric, evaluate, metric
-from ranktron.model import Model
+from ranktron.model import Model, served_scores
 from ranktron.rounds import Rounds
 from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Course, Schedule, check_held_out
@@ -185,7 +185,9 @@ def _snapshot(learner: Learner, course: Course) -> None:
 
 
 def _better(best: Best | None, learner: Learner, valid: Rounds, metrics: Sequence[Metric], course: Course) -> Best:
-    means = evaluate(learner.predict(valid.X), valid, metrics).means
+    if isinstance(learner, KernelLearner):
+        learner.weigh(valid, metrics[0])
+    means = evaluate(served_scores(learner, valid), valid, metrics).means
     course.valid.append(dict(means))
     value = means[str(metrics[0])] * (1.0 if metrics[0].higher_is_better else -1.0)
     if best is None or value > best[0]:

@@ -26,7 +26,8 @@ from ranktron.learners import (
     Smallest,
     kernel_perceptron,
 )
-from ranktron.learners.kernel import documents_within
+from ranktron.learners.kernel_budget import Budget
+from ranktron.learners.kernel_pool import blank_pool
 from ranktron.learners.kernel_support import Support
 from ranktron.learners.predtron import predtron_ranker
 from ranktron.metrics import metric
@@ -61,7 +62,7 @@ DESCENTS = {
 @pytest.mark.parametrize("name", DESCENTS)
 def test_the_linear_kernel_without_a_budget_is_the_linear_learner(name, rounds, average):
     descent = DESCENTS[name]
-    dual = KernelLearner(5, descent, LinearKernel(), average=average)
+    dual = KernelLearner(5, descent, LinearKernel(), readout=Average() if average else Last())
     primal = Linear(5, descent.surrogate, descent.step, descent.mistake, average)
     for _ in range(2):  # the second pass meets documents that are in the support already
         assert played(dual, rounds) == pytest.approx(played(primal, rounds), rel=1e-9, abs=1e-9)
@@ -88,7 +89,7 @@ def test_predtron_in_dual_form_is_predtron(variant):
 def test_pairs_in_dual_form_are_the_pairwise_perceptron(pairs_per_query):
     steps = PairSteps(pairs_per_query)
     last = KernelLearner(5, steps, LinearKernel())
-    average = KernelLearner(5, steps, LinearKernel(), average=True)
+    average = KernelLearner(5, steps, LinearKernel(), readout=Average())
     for dual, readout in ((last, Last()), (average, Average())):
         primal = Pairwise(5, readout, pairs_per_query=pairs_per_query)
         assert played(dual, NOISY) == played(primal, NOISY)
@@ -125,8 +126,8 @@ def test_the_polynomial_kernel_is_the_explicit_polynomial_map(update):
         assert ranking.scores == pytest.approx(primal_scores, rel=1e-9, abs=1e-9)
         # what the update says at the primal's scores, on the explicit features
         explicit.support.scores = lambda _X, _a, s=primal_scores: s.copy()
-        move = update(explicit.support, Z, primal_scores, round.labels, number, 0.0)
-        w += Z.T @ move.delta
+        move = update(explicit.support, Z, primal_scores, round.labels, number, blank_pool())
+        w += Z.T @ move.steps[0]
         dual.learn(round.X, ranking, feedback.full(round, ranking))
     assert np.abs(w).max() > 0.0
 
@@ -134,8 +135,8 @@ def test_the_polynomial_kernel_is_the_explicit_polynomial_map(update):
 @pytest.mark.parametrize("removal", RULES, ids=lambda rule: type(rule).__name__)
 @pytest.mark.parametrize("update", [DESCENTS["slam"], PairSteps()], ids=["slam", "pairwise"])
 def test_every_rule_passes_the_checks_of_learners(removal, update):
-    for average in (False, True):
-        check_learner(lambda a=average: KernelLearner(5, update, Gaussian(0.2), 30, removal, a), NOISY)
+    for readout in (Last(), Average()):
+        check_learner(lambda r=readout: KernelLearner(5, update, Gaussian(0.2), 30, removal, r), NOISY)
 
 
 @pytest.mark.parametrize("removal", RULES, ids=lambda rule: type(rule).__name__)
@@ -143,7 +144,7 @@ def test_the_support_never_exceeds_the_budget_and_rooms_are_not_lost(removal):
     learner = KernelLearner(5, DESCENTS["listnet"], Gaussian(0.2), 50, removal)
     for turn in play(learner, NOISY, feedback.full):
         assert len(learner.support) <= 50
-        assert len(learner.support._alpha) <= 50
+        assert learner.support._table.shape[1] <= 50
         assert len(learner.support._slots) <= 50
         assert np.isfinite(turn.loss)
     assert len(learner.support) == 50
@@ -161,24 +162,24 @@ def test_a_list_longer_than_the_budget_leaves_its_heaviest_documents():
 
 
 def filled(count=4):
-    support = Support(1, LinearKernel(), count)
+    support = Support(1, LinearKernel(), Budget(count))
     X = np.arange(1.0, count + 1.0, dtype=np.float32)[:, None]
-    support.add(X, np.array([4.0, 0.1, -3.0, 2.0])[:count], np.zeros(count))
+    support.add(X, np.array([[4.0, 0.1, -3.0, 2.0], [0.0] * 4])[:, :count])
     return support
 
 
 def test_what_each_rule_lets_go():
-    new, one, none = np.array([[9.0], [8.0]], np.float32), np.ones(2), np.zeros(2)
+    new, steps = np.array([[9.0], [8.0]], np.float32), np.array([[1.0, 1.0], [0.0, 0.0]])
     kept = {}
     for rule in (Oldest(), Random(), Smallest(fade=0.0)):
         support = filled()
-        rule.admit(support, new, one, none, 1.0)
-        kept[type(rule)] = sorted(support.X.ravel().tolist())
+        rule.admit(support, new, steps, 1.0)
+        kept[type(rule)] = sorted(support.documents.ravel().tolist())
     assert kept[Oldest] == [3.0, 4.0, 8.0, 9.0]
     assert kept[Smallest] == [1.0, 3.0, 8.0, 9.0]
     assert {8.0, 9.0} <= set(kept[Random])
     faded = filled()
-    Smallest(fade=1.0).admit(faded, new, one, none, 1.0)
+    Smallest(fade=1.0).admit(faded, new, steps, 1.0)
     assert sorted(faded.alpha) == pytest.approx(sorted(np.exp(-0.5) * np.array([4.0, -3.0, 1.0, 1.0])))
 
 
@@ -186,12 +187,12 @@ def test_projection_loses_only_what_the_support_cannot_express():
     """A step on documents in the span of the support is kept whole, whatever the kernel."""
     rng = np.random.default_rng(0)
     basis = rng.normal(size=(6, 3)).astype(np.float32)
-    support = Support(3, LinearKernel(), 6)
-    support.add(basis, rng.normal(size=6), np.zeros(6))
+    support = Support(3, LinearKernel(), Budget(6))
+    support.add(basis, np.array([rng.normal(size=6), np.zeros(6)]))
     probe = rng.normal(size=(10, 3)).astype(np.float32)
     X, delta = rng.normal(size=(4, 3)).astype(np.float32), rng.normal(size=4)
     wanted = support.scores(probe, support.alpha) + probe.astype(float) @ (X.astype(float).T @ delta)
-    Projection(ridge=1e-9).admit(support, X, delta, delta, 1.0)
+    Projection(ridge=1e-9).admit(support, X, np.array([delta, delta]), 1.0)
     assert support.scores(probe, support.alpha) == pytest.approx(wanted, rel=1e-5)
     assert len(support) == 6
 
@@ -199,12 +200,12 @@ def test_projection_loses_only_what_the_support_cannot_express():
 def test_projection_beats_forgetting_the_same_step():
     """In the Gaussian's space the projected step is nearer to the real one than no step at all."""
     rng = np.random.default_rng(1)
-    support = Support(2, Gaussian(0.5), 40)
-    support.add(rng.normal(size=(40, 2)).astype(np.float32), np.zeros(40), np.zeros(40))
+    support = Support(2, Gaussian(0.5), Budget(40))
+    support.add(rng.normal(size=(40, 2)).astype(np.float32), np.zeros((2, 40)))
     X, delta = rng.normal(size=(5, 2)).astype(np.float32), rng.normal(size=5)
     probe = rng.normal(size=(200, 2)).astype(np.float32)
     step = Gaussian(0.5)(probe, X) @ delta
-    Projection().admit(support, X, delta, delta, 1.0)
+    Projection().admit(support, X, np.array([delta, delta]), 1.0)
     assert np.linalg.norm(support.scores(probe, support.alpha) - step) < 0.1 * np.linalg.norm(step)
 
 
@@ -233,12 +234,11 @@ def test_only_rounds_with_a_mistake_are_stored():
 
 def test_budgets_in_bytes():
     for removal in ("smallest", "projection"):
-        learner = kernel_perceptron(136, megabytes=2.0, budget=0, removal=removal)
-        n = learner.most
+        n = kernel_perceptron(136, megabytes=2.0, budget=0, removal=removal).support.budget.documents_of(136 * 4.0)
         held = n * (136 * 4 + 24) + (8 * n * n if removal == "projection" else 0)
         assert 0.4 * 2e6 < held < 2e6
-    assert documents_within(2e6, 136, Gaussian(), Projection()) < documents_within(2e6, 136, Gaussian(), Oldest())
-    assert kernel_perceptron(136, megabytes=100.0, budget=5).most == 5
+    assert Budget(bytes=2e6, square=True).documents_of(544.0) < Budget(bytes=2e6).documents_of(544.0)
+    assert kernel_perceptron(136, megabytes=100.0, budget=5).support.budget.documents_of(544.0) == 5
 
 
 def test_parameters_that_cannot_be_are_named():

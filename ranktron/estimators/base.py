@@ -82,7 +82,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = self._algorithm.sparse
+        tags.input_tags.sparse = True
         tags.target_tags.positive_only = True
         return tags
 

@@ -93,7 +93,8 @@ class TopKRanker(OnlineRanker):
 class KernelPerceptron(OnlineRanker):
     """A mistake-driven learner in dual form: it remembers documents, and a kernel bends what it learns from them.
 
-    Scale the features (`scale="standard"`). Not linear: there are no weights `coef_`.
+    Scale the features (`scale="standard"`). Not linear: there are no weights `coef_`. With `update="pairwise"` it also
+    serves that family's pocket, voted and committee outputs; votes need `qid` in `predict`.
 
     Examples
     --------

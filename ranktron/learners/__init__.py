@@ -5,8 +5,9 @@ from ranktron.learners.committee import committee_perceptron
 from ranktron.learners.hinge import hinge_perceptron
 from ranktron.learners.kernel import KernelLearner, kernel_perceptron
 from ranktron.learners.kernel_functions import Gaussian, LinearKernel, Polynomial
+from ranktron.learners.kernel_pairs import PairSteps
 from ranktron.learners.kernel_removal import Oldest, Projection, Random, Smallest
-from ranktron.learners.kernel_updates import Descent, PairSteps, PredtronLoss
+from ranktron.learners.kernel_updates import Descent, PredtronLoss
 from ranktron.learners.linear import Linear
 from ranktron.learners.listnet import online_listnet
 from ranktron.learners.minimax import minimax_perceptron

@@ -9,21 +9,25 @@ import numpy as np
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
 from ranktron.kernels import descending
+from ranktron.learners.kernel_budget import BESIDES, UNLIMITED, Budget
 from ranktron.learners.kernel_functions import Gaussian, KernelFunction, kernel_of
+from ranktron.learners.kernel_pairs import PairSteps
+from ranktron.learners.kernel_pool import Pool, blank_pool
 from ranktron.learners.kernel_removal import RULES, Projection, Removal, Smallest
-from ranktron.learners.kernel_support import Support
-from ranktron.learners.kernel_updates import Descent, Move, PairSteps, PredtronLoss, Update
+from ranktron.learners.kernel_rows import GROWTH
+from ranktron.learners.kernel_support import LAG, Support
+from ranktron.learners.kernel_updates import Descent, Move, PredtronLoss, Update
 from ranktron.learners.linear import heard_scores, overflow
+from ranktron.learners.pairwise import OUTPUTS
+from ranktron.learners.pairwise_readouts import EVERYONE, Average, Ballot, Committee, Last, Readout
+from ranktron.metrics import Metric, evaluate
 from ranktron.metrics import metric as as_metric
 from ranktron.mistakes import Misordered, mistake_of
 from ranktron.predtron import Permutations, PlaceLoss, Places, variant_of
+from ranktron.rounds import Rounds
 from ranktron.steps import Constant, InversePower
 from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair
-from ranktron.types import Feedback, Floats, Matrix, Ranking, State
-
-UNLIMITED = 1 << 40
-BESIDES = 250
-"""Bytes that a document takes beside its features, its coefficients and its place in the table of documents."""
+from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 
 @dataclass(eq=False)
@@ -32,8 +36,9 @@ class KernelLearner:
 
         score(x) = Σ_s α_s k(s, x),    on a mistake α_i += the update's coefficient of document i
 
-    Only documents that move the weights are remembered, and no more than `most` of them: `removal` says what happens
-    when there is no room.
+    Only documents that move the weights are remembered, and no more than the budget allows: `removal` says what happens
+    when there is no room. Each hypothesis that a committee keeps is one more row of coefficients over the same
+    documents, so that all members score a list in one matrix product.
 
     Parameters
     ----------
@@ -46,8 +51,12 @@ class KernelLearner:
         The budget: documents remembered at most.
     removal : Removal
         `Oldest`, `Random`, `Smallest` or `Projection`.
-    average : bool
-        Serve the mean of all weights.
+    readout : Readout
+        What to serve: `Last`, `Average`, or, with `PairSteps`, a `Committee`.
+    selective : int >= 0
+        With `PairSteps`: hypotheses that ranked fewer pairs well than this count for nothing.
+    bytes : float
+        The budget in bytes, beside that in documents.
 
     Examples
     --------
@@ -65,83 +74,115 @@ class KernelLearner:
     kernel: KernelFunction = Gaussian()  # noqa: RUF009 (it is frozen)
     most: int = UNLIMITED
     removal: Removal = Smallest()  # noqa: RUF009 (it is frozen)
-    average: bool = False
+    readout: Readout = Last()  # noqa: RUF009 (it is frozen)
+    selective: int = 0
+    bytes: float = np.inf
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
-    time: float = field(default=0.0, init=False)
+    pool: Pool = field(init=False, repr=False)
     support: Support = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise DataError(f"the budget must be at least one document, not {self.most}")
-        self.support = Support(self.n_features, self.kernel, self.most)
+        if not isinstance(self.update, PairSteps) and (self.size or self.selective):
+            raise DataError(
+                "only the pairwise perceptron has hypotheses to choose from: pocket, voted, committee and selective "
+                "go with the update pairwise (PairSteps)"
+            )
+        if self.selective < 0:
+            raise DataError(f"selective must be 0 (off) or more, not {self.selective}")
+        if self.size >= EVERYONE and self.bytes < np.inf:
+            raise DataError(
+                "a voted perceptron keeps every hypothesis, which no budget in bytes can hold: take a committee of "
+                "some size, or a budget in documents"
+            )
+        beside = BESIDES + (8.0 * GROWTH * self.size if self.bytes < np.inf else 0.0)
+        budget = Budget(self.most, self.bytes, beside, isinstance(self.removal, Projection))
+        self.support = Support(self.n_features, self.kernel, budget)
+        floor = max(self.selective, 1) if self.size >= EVERYONE else self.selective
+        self.pool = blank_pool(self.size, floor)
+        self._ballot: Ballot | None = None
 
     hears = staticmethod(feedbacks.full)
 
     @property
-    def coefficients(self) -> Floats:
-        """The coefficients to serve, one for each document of the support."""
-        support = self.support
-        return support.alpha - support.lag / self.time if self.average and self.time else support.alpha
+    def size(self) -> int:
+        """How many hypotheses are kept besides the current one."""
+        return self.readout.size if isinstance(self.readout, Committee) else 0
 
-    def scores(self, X: Matrix) -> Floats:
+    @property
+    def by_list(self) -> bool:
+        """Whether `predict` takes one list at a time, because its scores are votes."""
+        return self.readout.by_list
+
+    @property
+    def ballot(self) -> Ballot:
+        """What the learner serves as it stands: hypotheses as rows of coefficients, and what they weigh."""
+        if self._ballot is None:
+            trail = self.pool.trail(self.support)
+            self._ballot = self.readout.ballot(trail.settled(max(self.size, 1), self.pool.floor))
+        return self._ballot
+
+    def scores(self, X: Features) -> Floats:
         return self.support.scores(X, self.support.alpha)
 
-    def predict(self, X: Matrix) -> Floats:
-        return self.support.scores(X, self.coefficients)
+    def predict(self, X: Features) -> Floats:
+        return self.ballot.counted(self.support.scores(X, self.ballot.members))
 
-    def rank(self, X: Matrix, number: int) -> Ranking:
+    def rank(self, X: Features, number: int) -> Ranking:
         if X.shape[1] != self.n_features:
             raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
         scores = self.scores(X)
         return Ranking(descending(scores), scores, number)
 
-    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the update's loss (0 where nothing was wrong)."""
         scores = heard_scores(X, ranking, feedback)
         seen = X if len(feedback.items) == len(X) and scores is ranking.scores else X[feedback.items]
-        move = self.update(self.support, seen, scores, feedback.labels, ranking.number, self.time)
-        if not np.isfinite(move.loss + np.abs(move.delta).sum()) or not np.isfinite(scores).all():
+        move = self.update(self.support, seen, scores, feedback.labels, ranking.number, self.pool)
+        if not np.isfinite(move.loss + np.abs(move.steps).sum()) or not np.isfinite(scores).all():
             raise DataError(overflow(ranking.number))
-        self._remember(seen, move)
-        self.time = move.time
+        if move.steps.any():
+            self.support.widen(len(move.steps), len(seen))
+            self.support.enter(move.pool.entered_since(self.pool))
+            self._remember(seen, move)
+        self.pool, self._ballot = move.pool, None
         self.rounds += 1
-        self.mistakes += move.loss > 0.0
+        self.mistakes += move.mistakes
         return float(move.loss)
 
-    def _remember(self, X: Matrix, move: Move) -> None:
-        moved = np.flatnonzero((move.delta != 0.0) | (move.lagged != 0.0))  # steps that cancel still move the average
-        if len(moved) > self.most:  # a list that is longer than the budget: those that matter most
-            moved = np.sort(np.argpartition(-np.abs(move.delta), self.most - 1)[: self.most])
-        X, delta, lagged = X[moved], move.delta[moved], move.lagged[moved]
-        new = self.support.merge(X, delta, lagged)
-        if len(new) <= self.support.room:
-            self.support.add(X[new], delta[new], lagged[new])
+    def _remember(self, X: Features, move: Move) -> None:
+        moved = np.flatnonzero(move.steps.any(axis=0))  # steps that cancel still move the average
+        X, steps = X[moved], move.steps[:, moved]
+        if self.support.fitting(X, alone=True) < len(X):  # a list longer than the budget: those that matter most
+            heaviest = np.argsort(-np.abs(np.delete(steps, LAG, axis=0)).max(axis=0), kind="stable")
+            kept = np.sort(heaviest[: self.support.fitting(X[heaviest], alone=True)])
+            X, steps = X[kept], steps[:, kept]
+        X, steps = self.support.merge(X, steps)
+        if self.support.fitting(X) == len(X):
+            self.support.add(X, steps)
         else:
-            self.removal.admit(self.support, X[new], delta[new], lagged[new], move.time)
+            self.removal.admit(self.support, X, steps, float(move.pool.time))
+
+    def weigh(self, rounds: Rounds, metric: Metric) -> None:
+        """Lets held-out lists say what the members of a committee are worth, where it asks for that."""
+        if not self.readout.measured:
+            return
+        if not metric.higher_is_better:
+            raise DataError(f"{metric} cannot weigh a committee: choose a metric of which more is better")
+        scores = self.support.scores(rounds.X, np.vstack([self.support.alpha, self.support.members]))
+        values = np.array([evaluate(row, rounds, [metric]).means[str(metric)] for row in scores])
+        self.pool, self._ballot = self.pool._replace(value=values[:1], values=values[1:]), None
 
     def state(self) -> State:
-        return {"rounds": self.rounds, "mistakes": self.mistakes, "time": self.time, **self.support.state()}
+        return {"rounds": self.rounds, "mistakes": self.mistakes, **self.support.state(), **self.pool.state()}
 
     def restore(self, state: State) -> None:
-        rounds, mistakes, time = int(state["rounds"]), int(state["mistakes"]), float(state["time"])
-        self.support.restore(state)
-        self.rounds, self.mistakes, self.time = rounds, mistakes, time
+        rounds, mistakes, support = int(state["rounds"]), int(state["mistakes"]), self.support.restored(state)
+        pool = self.pool.restored(state, len(support.members))
+        self.rounds, self.mistakes, self.support, self.pool, self._ballot = rounds, mistakes, support, pool, None
 
 
-def documents_within(bytes: float, n_features: int, kernel: KernelFunction, removal: Removal) -> int:
-    """How many documents a budget in bytes holds; `Projection` needs a square table beside them.
-
-    >>> documents_within(1e6, 136, Gaussian(), Smallest())
-    1259
-    """
-    each = n_features * np.dtype(kernel.dtype).itemsize + BESIDES
-    if not isinstance(removal, Projection):
-        return int(bytes / each)
-    return int((np.sqrt(each**2 + 32.0 * bytes) - each) / 16.0)
-
-
-def update_of(name: str, metric: str, eta: float, margin: float, fraction: float) -> Update:
+def update_of(name: str, metric: str, eta: float, margin: float, fraction: float, pairs_per_query: int = 0) -> Update:
     """The update of that name: the step of one of the library's learners."""
     if name == "slam":
         measure = as_metric(metric)
@@ -153,12 +194,44 @@ def update_of(name: str, metric: str, eta: float, margin: float, fraction: float
     if name == "listnet":
         return Descent(ListNet(), InversePower(eta, 0.5))
     if name == "pairwise":
-        return PairSteps()
+        return PairSteps(pairs_per_query)
     if name == "predtron":
         return Descent(
             PredtronLoss(Permutations(PlaceLoss(metric), Places("-i^1.1")), variant_of("standard")), Constant(eta)
         )
     raise DataError(f"there is no update {name!r}; there are: slam, minimax, hinge, listnet, pairwise, predtron")
+
+
+def readout_of(output: str, average: bool, size: int, combine: str, weights: str, subcommittee: int) -> Readout:
+    """The output of that name.
+
+    >>> readout_of("committee", False, 10, "borda", "count", 0)
+    Committee(size=10, combine='borda', weights='count', subcommittee=0)
+    """
+    if average and output not in ("last", "average"):
+        raise DataError(f"average=true serves the mean of all hypotheses, output={output} does not: choose one")
+    if average:
+        return Average()
+    if output == "committee":
+        return Committee(size, combine, weights, subcommittee)
+    if output not in OUTPUTS:
+        raise DataError(f"there is no output {output!r}; there are: {', '.join(OUTPUTS)}, committee")
+    return OUTPUTS[output]
+
+
+def removal_of(name: str, readout: Readout) -> Removal:
+    """The rule of that name; `auto` forgets where the last hypothesis is served, and projects for all other outputs.
+
+    A mean or a committee is made of hypotheses of the past, which lose what they know when their documents go.
+
+    >>> removal_of("auto", Last()), removal_of("auto", Average())
+    (Smallest(fade=1.0), Projection(ridge=0.0001))
+    """
+    if name == "auto":
+        return RULES["smallest" if isinstance(readout, Last) else "projection"]
+    if name not in RULES:
+        raise DataError(f"there is no rule {name!r}; there are: auto, {', '.join(RULES)}")
+    return RULES[name]
 
 
 def kernel_perceptron(
@@ -167,7 +240,7 @@ def kernel_perceptron(
     budget: int = 2000,
     metric: str = "ndcg@10",
     update: str = "slam",
-    removal: str = "smallest",
+    removal: str = "auto",
     eta: float = 0.1,
     gamma: float = 0.0,
     degree: int = 2,
@@ -176,18 +249,27 @@ def kernel_perceptron(
     fraction: float = 0.0,
     megabytes: float = 0.0,
     average: bool = False,
+    output: str = "last",
+    size: int = 30,
+    combine: str = "average",
+    weights: str = "metric",
+    subcommittee: int = 0,
+    selective: int = 0,
+    pairs_per_query: int = 0,
 ) -> KernelLearner:
-    """Composes a kernel, an update and a budget with its rule.
+    """Composes a kernel, an update, a budget with its rule, and an output.
 
-    >>> kernel_perceptron(136, kernel="rbf", megabytes=1.0).most
-    1259
+    >>> kernel_perceptron(136, update="pairwise", output="committee", size=10, megabytes=1.0).size
+    10
     """
-    function = kernel_of(kernel, n_features, gamma, degree, constant)
-    if removal not in RULES:
-        raise DataError(f"there is no rule {removal!r}; there are: {', '.join(RULES)}")
-    rule = RULES[removal]
-    most = budget or UNLIMITED
-    if megabytes:
-        most = min(most, documents_within(megabytes * 1e6, n_features, function, rule))
-    step = update_of(update, metric, eta, margin, fraction)
-    return KernelLearner(n_features, step, function, max(most, 1), rule, average)
+    readout = readout_of(output, average, size, combine, weights, subcommittee)
+    return KernelLearner(
+        n_features,
+        update_of(update, metric, eta, margin, fraction, pairs_per_query),
+        kernel_of(kernel, n_features, gamma, degree, constant),
+        budget or UNLIMITED,
+        removal_of(removal, readout),
+        readout,
+        selective,
+        megabytes * 1e6 or np.inf,
+    )

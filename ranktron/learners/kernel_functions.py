@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.maps.gaussian import gaussian
+from ranktron.learners.kernel_rows import Documents, products, squares
 
 
 class KernelFunction(Protocol):
-    """k(x, s) for every row x of X and every row s of S, in the precision of `dtype`."""
+    """k(x, s) for every document x of X and every document s of S, those with all features in `dtype`'s precision."""
 
     @property
     def dtype(self) -> type[Any]: ...
 
-    def __call__(self, X: npt.NDArray[Any], S: npt.NDArray[Any], /) -> npt.NDArray[Any]: ...
+    def __call__(self, X: Documents, S: Documents, /) -> npt.NDArray[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,8 @@ class LinearKernel:
 
     dtype: type[Any] = np.float64
 
-    def __call__(self, X: npt.NDArray[Any], S: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        K: npt.NDArray[Any] = X @ S.T
-        return K
+    def __call__(self, X: Documents, S: Documents) -> npt.NDArray[Any]:
+        return products(X, S)
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,8 @@ class Polynomial:
         if self.degree < 1 or not 0.0 < self.gamma < np.inf or not 0.0 <= self.constant < np.inf:
             raise DataError("a polynomial kernel needs a degree of at least 1, gamma > 0 and a constant >= 0")
 
-    def __call__(self, X: npt.NDArray[Any], S: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        K: npt.NDArray[Any] = X @ S.T
+    def __call__(self, X: Documents, S: Documents) -> npt.NDArray[Any]:
+        K = products(X, S)
         K *= self.gamma
         K += self.constant
         return K**self.degree
@@ -75,8 +74,14 @@ class Gaussian:
         if not 0.0 < self.gamma < np.inf:
             raise DataError(f"the width gamma of a Gaussian kernel must be a positive number, not {self.gamma}")
 
-    def __call__(self, X: npt.NDArray[Any], S: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        K: npt.NDArray[Any] = gaussian(X, S, self.gamma)
+    def __call__(self, X: Documents, S: Documents) -> npt.NDArray[Any]:
+        K = products(X, S)
+        K *= 2.0
+        K -= squares(X)[:, None]
+        K -= squares(S)
+        np.minimum(K, 0.0, out=K)
+        K *= self.gamma
+        np.exp(K, out=K)
         return K
 
 

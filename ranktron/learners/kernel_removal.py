@@ -9,42 +9,33 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.learners.kernel_support import Support
-from ranktron.types import Floats, Integers, Matrix
+from ranktron.types import Features, Floats
 
 
 class Removal(Protocol):
     """Takes new documents with their steps into a support that has no room for all of them.
 
-    `delta` are their coefficients, `lagged` the same times the time of each step, `time` is the time now.
+    `steps` has a row for each row of the support's table and a column for each document, `time` is the time now.
     """
 
-    def admit(self, support: Support, X: Matrix, delta: Floats, lagged: Floats, time: float, /) -> None: ...
-
-
-def _replace(support: Support, slots: Integers, X: Matrix, delta: Floats, lagged: Floats) -> None:
-    """Fills what room there is, then the given slots."""
-    free = support.room
-    support.add(X[:free], delta[:free], lagged[:free])
-    support.replace(slots, X[free:], delta[free:], lagged[free:])
+    def admit(self, support: Support, X: Features, steps: Floats, time: float, /) -> None: ...
 
 
 @dataclass(frozen=True)
 class Oldest:
     """Lets the documents go that came in first: what remains is a window on the stream.
 
+    >>> from ranktron.learners.kernel_budget import Budget
     >>> from ranktron.learners.kernel_functions import LinearKernel
-    >>> support = Support(1, LinearKernel(), most=2)
-    >>> X, one = np.array([[1.0], [2.0]], np.float32), np.ones(1)
-    >>> support.add(X, np.array([9.0, 0.1]), np.zeros(2))
-    >>> Oldest().admit(support, np.array([[3.0]], np.float32), one, one, 1.0)
-    >>> sorted(support.X.ravel().tolist())
+    >>> support = Support(1, LinearKernel(), Budget(2))
+    >>> support.add(np.array([[1.0], [2.0]], np.float32), np.array([[9.0, 0.1], [0.0, 0.0]]))
+    >>> Oldest().admit(support, np.array([[3.0]], np.float32), np.ones((2, 1)), 1.0)
+    >>> sorted(support.documents.ravel().tolist())
     [2.0, 3.0]
     """
 
-    def admit(self, support: Support, X: Matrix, delta: Floats, lagged: Floats, time: float) -> None:
-        excess = len(X) - support.room
-        oldest = np.argpartition(support.born, excess - 1)[:excess]
-        _replace(support, oldest, X, delta, lagged)
+    def admit(self, support: Support, X: Features, steps: Floats, time: float) -> None:
+        support.exchange(support.born, X, steps)
 
 
 @dataclass(frozen=True)
@@ -57,18 +48,19 @@ class Random:
 
     seed: int = 0
 
-    def admit(self, support: Support, X: Matrix, delta: Floats, lagged: Floats, time: float) -> None:
+    def admit(self, support: Support, X: Features, steps: Floats, time: float) -> None:
         rng = np.random.default_rng((self.seed, support.stored))
-        drawn = rng.choice(len(support), len(X) - support.room, replace=False)
-        _replace(support, drawn, X, delta, lagged)
+        support.exchange(rng.permutation(len(support)), X, steps)
 
 
 @dataclass(frozen=True)
 class Smallest:
     """Lets the documents go that weigh least, and lets all coefficients fade as documents go (as the Forgetron does).
 
+    A document weighs as much as in the hypothesis where it weighs most: the current one, or a member of the committee.
     Without fading a document with a large coefficient would stay for ever. While as many documents go as the budget
-    holds, coefficients shrink by e^(−fade).
+    holds, the coefficients of all hypotheses shrink by e^(−fade); each of them ranks as before, since a positive
+    factor changes no order.
 
     Parameters
     ----------
@@ -76,11 +68,12 @@ class Smallest:
 
     Examples
     --------
+    >>> from ranktron.learners.kernel_budget import Budget
     >>> from ranktron.learners.kernel_functions import LinearKernel
-    >>> support = Support(1, LinearKernel(), most=2)
-    >>> support.add(np.array([[1.0], [2.0]], np.float32), np.array([9.0, 0.1]), np.zeros(2))
-    >>> Smallest(fade=0.0).admit(support, np.array([[3.0]], np.float32), np.ones(1), np.ones(1), 1.0)
-    >>> sorted(support.X.ravel().tolist())
+    >>> support = Support(1, LinearKernel(), Budget(2))
+    >>> support.add(np.array([[1.0], [2.0]], np.float32), np.array([[9.0, 0.1], [0.0, 0.0]]))
+    >>> Smallest(fade=0.0).admit(support, np.array([[3.0]], np.float32), np.ones((2, 1)), 1.0)
+    >>> sorted(support.documents.ravel().tolist())
     [1.0, 3.0]
     """
 
@@ -90,11 +83,9 @@ class Smallest:
         if not 0.0 <= self.fade < np.inf:
             raise DataError(f"fade must be 0 (off) or more, not {self.fade}")
 
-    def admit(self, support: Support, X: Matrix, delta: Floats, lagged: Floats, time: float) -> None:
-        excess = len(X) - support.room
-        smallest = np.argpartition(np.abs(support.alpha), excess - 1)[:excess]
-        _replace(support, smallest, X, delta, lagged)
-        support.shrink(float(np.exp(-self.fade * excess / support.most)), time)
+    def admit(self, support: Support, X: Features, steps: Floats, time: float) -> None:
+        gone = support.exchange(support.weights, X, steps)
+        support.shrink(float(np.exp(-self.fade * gone / len(support))), time)
 
 
 @dataclass(frozen=True)
@@ -113,11 +104,12 @@ class Projection:
 
     Examples
     --------
+    >>> from ranktron.learners.kernel_budget import Budget
     >>> from ranktron.learners.kernel_functions import LinearKernel
-    >>> support = Support(1, LinearKernel(), most=1)
-    >>> support.add(np.array([[1.0]], np.float32), np.ones(1), np.zeros(1))
-    >>> Projection(1e-12).admit(support, np.array([[3.0]], np.float32), np.ones(1), np.ones(1), 1.0)
-    >>> support.X.tolist(), support.alpha.round(6).tolist()  # 1·⟨1, x⟩ + 1·⟨3, x⟩ = 4·⟨1, x⟩
+    >>> support = Support(1, LinearKernel(), Budget(1))
+    >>> support.add(np.array([[1.0]], np.float32), np.array([[1.0], [0.0]]))
+    >>> Projection(1e-12).admit(support, np.array([[3.0]], np.float32), np.ones((2, 1)), 1.0)
+    >>> support.documents.tolist(), support.alpha.round(6).tolist()  # 1·⟨1, x⟩ + 1·⟨3, x⟩ = 4·⟨1, x⟩
     ([[1.0]], [4.0])
     """
 
@@ -127,17 +119,13 @@ class Projection:
         if not 0.0 < self.ridge < np.inf:
             raise DataError(f"the ridge must be a positive number, not {self.ridge}")
 
-    def admit(self, support: Support, X: Matrix, delta: Floats, lagged: Floats, time: float) -> None:
-        free = support.room
-        support.add(X[:free], delta[:free], lagged[:free])
-        rest = slice(free, None)
-        support.spread(self._onto(support, X[rest], delta[rest]), self._onto(support, X[rest], lagged[rest]))
-
-    def _onto(self, support: Support, X: Matrix, steps: Floats) -> Floats:
+    def admit(self, support: Support, X: Features, steps: Floats, time: float) -> None:
         from scipy.linalg import cho_solve
 
-        beta: Floats = cho_solve(support.factor(self.ridge), support.cross(X, steps), check_finite=False)
-        return beta
+        free = support.fitting(X)
+        support.add(X[:free], steps[:, :free])
+        rest = support.cross(X[free:], steps[:, free:])
+        support.spread(cho_solve(support.factor(self.ridge), rest, check_finite=False).T)
 
 
 RULES: dict[str, Removal] = {

@@ -47,10 +47,12 @@ def borda(X: Matrix, members: Floats, weights: Floats) -> Floats:
     return points
 
 
-def _sparse_borda(X: Sparse, members: Floats, weights: Floats) -> Floats:
-    points = np.zeros(len(X))
-    for member, weight in zip(members, weights, strict=True):
-        _vote(X.score(member), weight, points)
+@kernel
+def _counted(scores: Floats, weights: Floats) -> Floats:
+    """The same from the scores that each ranker gives, a row for each."""
+    points = np.zeros(scores.shape[1])
+    for k in range(scores.shape[0]):
+        _vote(scores[k], weights[k], points)
     return points
 
 
@@ -69,8 +71,13 @@ class Ballot:
         """The scores of one list."""
         if not self.votes:
             return linear_scores(X, self.members[0])
-        count = _sparse_borda if isinstance(X, Sparse) else borda
-        return count(X, self.members, self.weights)
+        if isinstance(X, Sparse):
+            return self.counted(np.array([X.score(member) for member in self.members]))
+        return borda(X, self.members, self.weights)
+
+    def counted(self, scores: Floats) -> Floats:
+        """What comes of the scores that each hypothesis gives to one list, a row for each hypothesis."""
+        return _counted(scores, self.weights) if self.votes else scores[0]
 
     def of_rounds(self, rounds: Rounds) -> Floats:
         """The scores of many lists, in the order of `rounds.X`."""

@@ -69,7 +69,7 @@ class Trail(NamedTuple):
 
     def with_room(self, size: int, visits: int) -> Trail:
         """The same trail with a pool that takes all hypotheses of that many visits, or `size` of them at most."""
-        room, most = min(size, max(self.kept + visits, 1)), MOST_NUMBERS // len(self.w)
+        room, most = min(size, max(self.kept + visits, 1)), MOST_NUMBERS // max(len(self.w), 1)
         if room <= len(self.counters):
             return self
         if room > most:
@@ -157,7 +157,7 @@ def _weakest(counters: Integers, born: Integers) -> int:
 
 
 @kernel
-def _to_beat(trail: Trail) -> int:
+def to_beat(trail: Trail) -> int:
     """The counter above which a hypothesis enters the pool: any while there is room, else the smallest there."""
     if trail.tally[KEPT] < trail.counters.shape[0]:
         return -1
@@ -165,7 +165,7 @@ def _to_beat(trail: Trail) -> int:
 
 
 @kernel
-def _enter(trail: Trail) -> None:
+def enter(trail: Trail) -> None:
     """The current hypothesis enters the pool, in the place of the weakest where there is no room."""
     tally, counters = trail.tally, trail.counters
     slot = tally[WEAKEST]
@@ -193,8 +193,8 @@ def _settle(trail: Trail, floor: int) -> None:
     """Closes the account of the current hypothesis; one whose counter is below `floor` counts for nothing."""
     counter = trail.tally[COUNTER]
     if counter >= floor:
-        if counter > _to_beat(trail):
-            _enter(trail)
+        if counter > to_beat(trail):
+            enter(trail)
         if counter > 0:
             add_weighted(trail.total, float(counter), trail.w)
             trail.tally[SUCCESSES] += counter
@@ -225,7 +225,7 @@ def visit_pairs(
     sparse = X.shape[0] == 0
     w, tally = trail.w, trail.tally
     counter = tally[COUNTER]
-    to_beat = max(floor - 1, _to_beat(trail))
+    bar = max(floor - 1, to_beat(trail))
     mistakes = 0
     bounded = misranked.shape[0] > 0
     for at in range(order.shape[0]):
@@ -241,10 +241,10 @@ def visit_pairs(
         if bounded:
             misranked[pair] += 1
         # what `_settle` does, without a call for the many that neither enter nor count
-        if counter > to_beat:
+        if counter > bar:
             tally[COUNTER] = counter
-            _enter(trail)
-            to_beat = max(floor - 1, _to_beat(trail))
+            enter(trail)
+            bar = max(floor - 1, to_beat(trail))
         if counter > 0 and counter >= floor:
             add_weighted(trail.total, float(counter), w)
             tally[SUCCESSES] += counter

@@ -7,8 +7,8 @@ which turns a row of (scaled) features into the row that the linear learner sees
 |---|---|---|
 | `bins:32` | `Bins(32)` | a sum of step functions, one per feature |
 | `bins-linear:32` | `LinearBins(32)` | a sum of piecewise linear functions, one per feature |
-| `rff:500` | `RandomFourier(500)` | nearly a Gaussian kernel machine |
-| `nystroem:200` | `Nystroem(200)` | a Gaussian kernel machine on so many landmarks |
+| `rff:500` | `RandomFourier(500)` | a linear function, plus nearly Gaussian kernels of two features each |
+| `nystroem:200` | `Nystroem(200)` | a linear function, plus a Gaussian kernel machine on so many landmarks |
 | `products:50` | `Products(50)` | a quadratic function of so many features |
 """
 

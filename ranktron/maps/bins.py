@@ -53,6 +53,11 @@ def _columns(X: Matrix, edges: Matrix, firsts: Integers, columns: Columns) -> No
             row[j] = np.int32(firsts[j]) + np.int32(places[j])
 
 
+def column_list(size: int, width: int) -> Columns:
+    """Room for so many columns: two bytes each where that is enough, since reading them is what a pass waits for."""
+    return np.empty(size, np.uint16) if width <= 1 << 16 else np.empty(size, np.int32)
+
+
 def cuts_of(values: Matrix, count: int) -> Matrix:
     """Where to cut a feature into at most `count` parts: equally full ones, and frequent values alone in theirs.
 
@@ -99,6 +104,9 @@ class Bins:
 
     A row of d features becomes d entries of 1, held as a list of columns. Frequent values, such as 0, have a part of
     their own. The additive model that a linear learner makes of it can be drawn, one curve per feature.
+
+    The learner is not told that neighbouring parts are alike, nor that the largest value of a part is larger than its
+    smallest: that takes thousands of lists to learn. `LinearBins` is for fewer.
 
     Parameters
     ----------
@@ -152,7 +160,7 @@ class FittedBins:
 
     def __call__(self, X: Matrix) -> Sparse:
         X = check_input(X, self.n_inputs)
-        columns = np.empty(X.size, np.int32)
+        columns = column_list(X.size, self.n_outputs)
         _columns(X, self.edges, self.firsts, columns)
         starts = np.arange(0, X.size + 1, X.shape[1], dtype=np.int64)
         return Sparse(starts, columns, ONES, self.n_outputs)

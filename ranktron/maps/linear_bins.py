@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
-from ranktron.maps.bins import MOST, SAMPLE, check_edges, cuts_of, find_places, heights, padded
+from ranktron.maps.bins import MOST, SAMPLE, check_edges, column_list, cuts_of, find_places, heights, padded
 from ranktron.maps.protocols import Shape, check_count, check_input, sample_of
 from ranktron.rounds import Rounds
 from ranktron.sparse import Columns, Sparse, Values
@@ -100,7 +100,7 @@ class FittedLinearBins:
 
     def __call__(self, X: Matrix) -> Sparse:
         X = check_input(X, self.n_inputs)
-        columns, values = np.empty(2 * X.size, np.int32), np.empty(2 * X.size, np.float32)
+        columns, values = column_list(2 * X.size, self.n_outputs), np.empty(2 * X.size, np.float32)
         _shares(X, self.edges, self.low, self.high, self.firsts, columns, values)
         starts = np.arange(0, 2 * X.size + 1, 2 * X.shape[1], dtype=np.int64)
         return Sparse(starts, columns, values, self.n_outputs)

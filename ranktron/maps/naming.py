@@ -26,7 +26,7 @@ def as_map(given: Any) -> FeatureMap | None:
     """The recipe that a text such as `bins:32` stands for; None and "none" for no map; recipes pass through.
 
     >>> as_map("rff:100")
-    RandomFourier(features=100, gamma=0.0, seed=0)
+    RandomFourier(features=100, gamma=0.0, seed=0, sees=2, weight=0.0)
     >>> as_map("bins")
     Bins(count=32)
     """

@@ -10,49 +10,29 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
-from ranktron.maps.bins import Bins
 from ranktron.maps.protocols import check_count, check_input, sample_of
+from ranktron.maps.strengths import curve_weight, strengths
 from ranktron.rounds import Rounds
 from ranktron.types import Floats, Integers, Matrix
 
 SAMPLE = 100_000
-GROUPS = 8
-
-
-def strengths(rounds: Rounds) -> Floats:
-    """How much each feature alone tells of the labels: the share of their variance within lists between its bins.
-
-    Unlike a correlation this sees a feature of which both high and low values are good.
-
-    >>> rounds = Rounds.from_arrays([[0, 5], [1, 5], [2, 5], [3, 5]], [1, 0, 0, 1])
-    >>> strengths(rounds).tolist()
-    [1.0, 0.0]
-    """
-    lengths = np.diff(rounds.offsets)
-    rest = rounds.labels - np.repeat(np.add.reduceat(rounds.labels, rounds.offsets[:-1]) / lengths, lengths)
-    total = float(rest @ rest)
-    fitted = Bins(GROUPS).fit(rounds)
-    mapped = fitted(rounds.X)
-    weight = np.repeat(rest, rounds.n_features)
-    sums = np.bincount(mapped.columns, weight, mapped.width)
-    between = sums**2 / np.maximum(np.bincount(mapped.columns, minlength=mapped.width), 1)
-    found: Floats = np.add.reduceat(between, fitted.firsts[:-1])
-    return found / total if total > 0.0 else np.zeros(rounds.n_features)
+REACH = 2.0
+"""So many deviations from the mean a feature reaches in a product: beyond, one long tail would drown all the rest."""
 
 
 @kernel
-def _products(X: Matrix, chosen: Integers, shift: Floats, divisor: Floats, mapped: Matrix) -> None:
+def _products(X: Matrix, chosen: Integers, shift: Floats, divisor: Floats, weight: float, mapped: Matrix) -> None:
     d, n = X.shape[1], chosen.shape[0]
-    z = np.empty(n)
+    z, factor = np.empty(n), weight * np.sqrt(2.0 * d / (n * (n + 1)))
     for i in range(X.shape[0]):
         for j in range(d):
             mapped[i, j] = X[i, j]
         for a in range(n):
-            z[a] = (X[i, chosen[a]] - shift[a]) / divisor[a]
+            z[a] = min(max((X[i, chosen[a]] - shift[a]) / divisor[a], -REACH), REACH)
         at = d
         for a in range(n):
             for b in range(a + 1):
-                mapped[i, at] = z[a] * z[b]
+                mapped[i, at] = factor * z[a] * z[b]
                 at += 1
 
 
@@ -60,23 +40,29 @@ def _products(X: Matrix, chosen: Integers, shift: Floats, divisor: Floats, mappe
 class Products:
     """Adds to the features the products of every two of the strongest ones, squares included.
 
+        c √(2d / (n (n + 1))) z_a z_b
+
     The strongest features are those whose bins tell most of the labels. Before they are multiplied they are shifted
-    and divided to mean 0 and deviation 1.
+    and divided to mean 0 and deviation 1, and cut off at 2 deviations. The factor lets all products together be about c
+    times as long as a standardised row.
 
     Parameters
     ----------
     features : int >= 1
         n, how many of the strongest features: n (n + 1) / 2 products.
+    weight : float >= 0
+        c, the length of the curved part beside that of a row; 0 takes it from the lists: lists / (lists + 1000).
 
     Examples
     --------
     >>> rounds = Rounds.from_arrays([[0, 5], [1, 5], [2, 5], [3, 5]], [1, 0, 0, 1])
-    >>> fitted = Products(1).fit(rounds)
+    >>> fitted = Products(1, weight=1.0).fit(rounds)
     >>> fitted.chosen.tolist(), fitted(rounds.X).astype(float).round(2).tolist()
-    ([0], [[0.0, 5.0, 1.8], [1.0, 5.0, 0.2], [2.0, 5.0, 0.2], [3.0, 5.0, 1.8]])
+    ([0], [[0.0, 5.0, 2.55], [1.0, 5.0, 0.28], [2.0, 5.0, 0.28], [3.0, 5.0, 2.55]])
     """
 
     features: int = 50
+    weight: float = 0.0
 
     def __post_init__(self) -> None:
         check_count(self.features, "the number of features to multiply", 1)
@@ -87,9 +73,8 @@ class Products:
         chosen = np.sort(order[: self.features]).astype(np.int64)
         some = sample[:, chosen].astype(np.float64)
         deviation = some.std(axis=0)
-        return FittedProducts(
-            self.features, rounds.n_features, chosen, some.mean(axis=0), np.where(deviation > 0.0, deviation, 1.0)
-        )
+        divisor, weight = np.where(deviation > 0.0, deviation, 1.0), curve_weight(self.weight, rounds)
+        return FittedProducts(self.features, rounds.n_features, chosen, some.mean(axis=0), divisor, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +86,7 @@ class FittedProducts:
     chosen: Integers
     shift: Floats
     divisor: Floats
+    weight: float
 
     @property
     def name(self) -> str:
@@ -114,12 +100,12 @@ class FittedProducts:
     def __call__(self, X: Matrix) -> Matrix:
         X = check_input(X, self.n_inputs)
         mapped = np.empty((len(X), self.n_outputs), np.float32)
-        _products(X, self.chosen, self.shift, self.divisor, mapped)
+        _products(X, self.chosen, self.shift, self.divisor, self.weight, mapped)
         return mapped
 
     def state(self) -> dict[str, Any]:
         kept = {"chosen": self.chosen, "shift": self.shift, "divisor": self.divisor}
-        return {"count": self.count, "n_inputs": self.n_inputs, **kept}
+        return {"count": self.count, "n_inputs": self.n_inputs, "weight": self.weight, **kept}
 
     @classmethod
     def from_state(cls, name: str, state: Mapping[str, Any]) -> FittedProducts:
@@ -128,4 +114,4 @@ class FittedProducts:
         n_inputs = int(state["n_inputs"])
         if not shift.shape == divisor.shape == chosen.shape or chosen.ndim != 1 or not (chosen < n_inputs).all():
             raise DataError("the model holds products that do not fit together")
-        return cls(int(state["count"]), n_inputs, chosen, shift, divisor)
+        return cls(int(state["count"]), n_inputs, chosen, shift, divisor, float(state["weight"]))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranktron import archive
-from ranktron.algorithms import algorithm, stored_algorithm
+from ranktron.algorithms import algorithm
 from ranktron.errors import DataError
 from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.learners.fixed import Fixed
@@ -74,8 +74,6 @@ def _check_map(model: Model, config: Config) -> None:
         complaint = (
             f"models with the map {name} are not served, only those with bins:N or bins-linear:N, or without one"
         )
-    elif not stored_algorithm(model.kind).sparse:
-        complaint = f"{model.kind} with a feature map is not served: train it without one, or another algorithm"
     elif width > config.max_weights:
         complaint = (
             f"the map {name} makes {width} features of {model.n_features}; at most {config.max_weights} are taken"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
 from ranktron.learners.brief import Brief
+from ranktron.sparse import Sparse
 from ranktron.types import Features, Floats, Matrix
 
 
@@ -59,9 +61,11 @@ class OpenRound(Struct, array_like=True, frozen=True):
         propensities = None
         if self.propensities is not None:
             propensities = np.frombuffer(self.propensities).reshape(self.shape).copy()
-        k = self.k
+        rows = mapped(self.features()[: self.k].copy())
+        if isinstance(rows, Sparse):  # columns as learners keep them in their briefs
+            rows = replace(rows, columns=rows.columns.astype(np.int32))
         return Brief(
-            mapped(self.features()[:k].copy()),
+            rows,
             np.frombuffer(self.shown).copy(),
             self.number,
             self.size,

@@ -1,5 +1,7 @@
 """Feature maps: what they compute, and that they are fitted once, stored, and the same everywhere."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,8 +14,8 @@ from ranktron.learners import Gaussian
 from ranktron.maps import Bins, LinearBins, Nystroem, Products, RandomFourier, as_map
 from ranktron.maps.bins import cuts_of
 from ranktron.maps.naming import MAPS, map_from_dict, map_to_dict
-from ranktron.maps.products import strengths
 from ranktron.maps.protocols import Additive, map_rounds
+from ranktron.maps.strengths import shares, strengths
 from ranktron.metrics import evaluate
 from ranktron.schedule import Schedule
 from ranktron.simulate import WebSearch
@@ -58,6 +60,16 @@ def test_bins_are_where_searchsorted_says(count):
     assert filling.max() <= 2.0 * len(LISTS.X) / count
 
 
+def test_columns_take_two_bytes_where_they_fit():
+    rng = np.random.default_rng(0)
+    for d, kind in ((63, np.uint16), (65, np.int32)):  # 1,024 bins each: up to 64,512 columns, and 66,560
+        X = rng.permuted(np.tile(np.arange(1024, dtype=np.float32), (d, 1)), axis=1).T.copy()
+        for recipe in (Bins(1024), LinearBins(1023)):
+            mapped = recipe.fit(Rounds.from_arrays(X, np.ones(1024)))(X)
+            assert mapped.columns.dtype == kind
+            assert mapped.columns.max() == mapped.width - 1 == 1024 * d - 1
+
+
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_linear_bins_interpolate(count):
     fitted = LinearBins(count).fit(LISTS)
@@ -87,13 +99,47 @@ def test_features_that_never_vary():
 
 
 def test_random_waves_come_near_the_gaussian_kernel_and_nystroem_nearer():
-    K = 5 * Gaussian(0.2)(LISTS.X[:50], LISTS.X[:50])  # 5 features: rows are as long as standardised ones
-    waves = RandomFourier(20_000, gamma=0.2).fit(LISTS)(LISTS.X[:50])
+    X = LISTS.X[:50]
+    alike = Rounds.from_arrays(X, np.ones(50))  # labels that tell nothing: every feature has the same share
+    K = X @ X.T + 5 * Gaussian(0.2)(X, X)  # 5 features: the curved part is as long as a standardised row
+    waves = RandomFourier(20_000, gamma=0.2, sees=5, weight=1.0).fit(alike)(X)
     assert waves @ waves.T == pytest.approx(K, abs=0.15)
-    few = Rounds.from_arrays(LISTS.X[:50], LISTS.labels[:50])
-    Z = Nystroem(50, gamma=0.2).fit(few)(few.X)
+    Z = Nystroem(50, gamma=0.2, weight=1.0).fit(alike)(X)
     assert pytest.approx(K, abs=0.01) == Z @ Z.T
     assert waves.dtype == Z.dtype == np.float32
+    assert (waves[:, :5] == X).all()
+    assert (Z[:, :5] == X).all()
+
+
+def test_waves_see_few_features_and_those_that_tell_most():
+    sees_two = RandomFourier(3000).fit(LISTS).directions
+    assert ((sees_two != 0.0).sum(axis=0) == 2).all()
+    sees_one = RandomFourier(3000, sees=1).fit(LISTS)
+    drawn = (sees_one.directions != 0.0).mean(axis=1)
+    assert drawn == pytest.approx(shares(LISTS), abs=0.04)
+    assert np.ptp(shares(LISTS)) > 0.1
+    for j in range(5):  # N(0, 2 / variance): 0 leaves the width to the data
+        own = sees_one.directions[j][sees_one.directions[j] != 0.0] * LISTS.X[:, j].std()
+        assert own.std() == pytest.approx(np.sqrt(2.0), rel=4.0 / np.sqrt(len(own)))
+
+
+def test_landmarks_are_near_where_the_features_that_tell_most_agree():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)).astype(np.float32)
+    rounds = Rounds.from_arrays(X, (X[:, 1] > 0.5).astype(float), group=[10] * 30)
+    fitted = Nystroem(20).fit(rounds)
+    assert fitted.factors == pytest.approx(np.sqrt(shares(rounds)) / X.std(axis=0), rel=1e-5)
+    assert fitted.factors[1] > 3.0 * fitted.factors[[0, 2]].max()
+
+
+def test_maps_that_mix_features_keep_the_linear_part():
+    for recipe in (RandomFourier(30), Nystroem(10), Products(3)):
+        fitted = recipe.fit(LISTS)
+        one, full = fitted(LISTS.X), replace(recipe, weight=1.0).fit(LISTS)(LISTS.X)
+        assert (one[:, :5] == LISTS.X).all()
+        assert one[:, 5:] == pytest.approx(60 / 1060 * full[:, 5:], rel=1e-5, abs=1e-7)  # 60 lists bear few curves
+        with pytest.raises(DataError, match="weight must be"):
+            replace(recipe, weight=-1.0).fit(LISTS)
 
 
 def test_products_are_of_the_strongest_features():
@@ -102,9 +148,10 @@ def test_products_are_of_the_strongest_features():
     labels = (np.abs(X[:, 2]) > 1.0).astype(float) + (X[:, 0] > 0.0)  # 2 matters without any correlation
     rounds = Rounds.from_arrays(X, labels, group=[20] * 20)
     assert set(np.argsort(-strengths(rounds))[:2]) == {0, 2}
-    fitted = Products(2).fit(rounds)
-    z = (X[:, [0, 2]] - X[:, [0, 2]].mean(axis=0)) / X[:, [0, 2]].std(axis=0)
-    wanted = np.column_stack([X, z[:, 0] ** 2, z[:, 0] * z[:, 1], z[:, 1] ** 2])
+    fitted = Products(2, weight=1.0).fit(rounds)
+    z = ((X[:, [0, 2]] - X[:, [0, 2]].mean(axis=0)) / X[:, [0, 2]].std(axis=0)).clip(-2.0, 2.0)
+    assert (np.abs(z) == 2.0).any()
+    wanted = np.column_stack([X, np.sqrt(4 / 3) * np.column_stack([z[:, 0] ** 2, z[:, 0] * z[:, 1], z[:, 1] ** 2])])
     assert fitted(X) == pytest.approx(wanted, rel=1e-4, abs=1e-4)
 
 
@@ -194,7 +241,7 @@ def test_curvature_is_learnt_in_one_pass():
     source = WebSearch(features=20, documents=40)
     lists, test = source.rounds(600), source.rounds(200, 600)
     values = {}
-    for text, eta in ((None, 0.3), ("bins:16", 1.0), ("bins-linear:4", 3.0), ("products:20", 0.3)):
+    for text, eta in ((None, 0.3), ("bins:16", 1.0), ("bins-linear:4", 3.0), ("products:20", 1.0)):
         model = train("listnet", {"eta": eta}, lists, Schedule(1), scaling="standard", map=text).model
         values[text] = evaluate(model.score_rounds(test), test, "ndcg@10").means["ndcg@10"]
     assert min(values[text] for text in values if text) > values[None] + 0.03

@@ -23,7 +23,9 @@ def random_rows(rng, m, d, density, ones):
     if not ones:
         X *= rng.normal(size=(m, d)).astype(np.float32)
     rows = Sparse.from_matrix(X)
-    return X, Sparse(rows.starts, rows.columns, ONES, d) if ones else rows
+    if not ones:
+        return X, rows
+    return X, Sparse(rows.starts, rows.columns.astype(rng.choice([np.int32, np.uint16])), ONES, d)
 
 
 SHAPES = given(
@@ -69,6 +71,17 @@ def test_descend_equals_the_dense_one(seed, m, d, density, ones):
         assert not descend_rows(rows.starts, rows.columns, rows.values, items, huge, 0.5, 0.1, 3.0, *sparse, scratch)
         assert (sparse[0] == kept).all()
         assert not scratch.any()
+
+
+def test_columns_of_two_bytes_and_of_four_go_together():
+    rng = np.random.default_rng(0)
+    X, rows = random_rows(rng, 9, 7, 0.3, ones=True)
+    small, large = (Sparse(rows.starts, rows.columns.astype(kind), ONES, 7) for kind in (np.uint16, np.int32))
+    both = Sparse.concatenate([small, large[2:]])
+    assert (both.dense() == np.concatenate([X, X[2:]])).all()
+    assert (small[[3, 1]].dense() == X[[3, 1]]).all()
+    assert (small.divided(np.full(7, 2.0)).dense() == X / 2.0).all()
+    assert (small[:, 4] == X[:, 4]).all()
 
 
 def test_rows_are_a_matrix():
@@ -179,11 +192,8 @@ def test_the_fused_sparse_pass_is_play(make):
     assert ((values >= 0.0) & (values <= 1.0)).all()
 
 
-TAKERS = [name for name, algorithm in ALGORITHMS.items() if algorithm.sparse]
-
-
-@pytest.mark.parametrize("name", TAKERS)
-def test_every_algorithm_that_takes_sparse_features_learns_the_same(name):
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_learns_the_same_from_sparse_features(name):
     from ranktron.schedule import Schedule
     from ranktron.training import train
 
@@ -191,17 +201,6 @@ def test_every_algorithm_that_takes_sparse_features_learns_the_same(name):
     one, two = (model.score_rounds(data) for model, data in zip(models, (DENSE, SPARSE), strict=True))
     assert two == pytest.approx(one, rel=1e-5, abs=1e-5)
     assert models[1].rank(SPARSE[0].X).tolist() == models[0].rank(DENSE[0].X).tolist()
-
-
-def test_the_others_say_who_does(monkeypatch):
-    from dataclasses import replace
-
-    from ranktron.schedule import Schedule
-    from ranktron.training import train
-
-    monkeypatch.setitem(ALGORITHMS, "hinge", replace(ALGORITHMS["hinge"], sparse=False))
-    with pytest.raises(DataError, match="hinge needs dense ones; these take sparse ones: slam, minimax"):
-        train("hinge", {}, SPARSE, Schedule(1))
 
 
 def test_scaling_leaves_zeros_alone():

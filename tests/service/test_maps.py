@@ -17,7 +17,7 @@ from ranktron.types import Feedback
 
 NAMES = ("f0", "f1", "f2")
 MAPS = ["bins:6", "bins-linear:3"]
-KINDS = [name for name, each in ALGORITHMS.items() if each.sparse and not is_fixed(each.learner(3, {}))]
+KINDS = [name for name, each in ALGORITHMS.items() if not is_fixed(each.learner(3, {}))]
 
 
 def rounds_of(lists):
@@ -163,7 +163,6 @@ def test_what_is_not_served(talk, lists, serving, tmp_path):
         return answer.content.decode()
 
     assert "the map rff:5 are not served, only those with bins:N" in refused(mapped_model(some, "slam", "rff:5"))
-    assert "kernel with a feature map is not served" in refused(mapped_model(some, "kernel"))
     model = mapped_model(some)
     with serving(tmp_path / "small", max_weights=model.map.n_outputs - 1) as small:
         small.make()
