@@ -15,7 +15,8 @@ from numba import types
 from numba.extending import overload
 
 from ranktron.kernels import pull_back, score
-from ranktron.sparse import Sparse, add_row, pull_back_rows, score_rows
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import add_row, pull_back_rows, score_rows
 from ranktron.types import Features, Floats, Integers, Matrix
 
 Code = Callable[..., Any]

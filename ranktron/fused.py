@@ -19,7 +19,8 @@ from ranktron.metrics import Metric
 from ranktron.metrics.gain import dcg, ideal_dcg
 from ranktron.metrics.passes import NDCG, first_outside, value
 from ranktron.rounds import Rounds
-from ranktron.sparse import Columns, Sparse, Values, descend_rows, score_rows
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import Columns, Values, descend_rows, score_rows
 from ranktron.steps import Constant
 from ranktron.types import Floats, Integers, Matrix, Round
 

@@ -80,11 +80,21 @@ def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -
     """
     d = direction.shape[0]
     direction[:] = 0.0
-    for i in range(items.shape[0]):
-        item, g = items[i], gradient[i]  # read once: inside the loop they would keep it from being vectorised
-        if g != 0.0:
-            for j in range(d):
-                direction[j] += g * X[item, j]
+    one = -1  # rows are added two at a time, so that the direction is read and written half as often
+    for other in range(items.shape[0]):
+        if gradient[other] == 0.0:
+            continue
+        if one < 0:
+            one = other
+            continue
+        a, b, g, h = items[one], items[other], gradient[one], gradient[other]
+        for j in range(d):
+            direction[j] = (direction[j] + g * X[a, j]) + h * X[b, j]
+        one = -1
+    if one >= 0:
+        a, g = items[one], gradient[one]
+        for j in range(d):
+            direction[j] += g * X[a, j]
     return squared_length(direction)
 
 

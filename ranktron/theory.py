@@ -16,7 +16,8 @@ from ranktron.grading import by_grade
 from ranktron.kernels import kernel
 from ranktron.metrics import Metric, metric
 from ranktron.rounds import Rounds
-from ranktron.sparse import Sparse, Values, linear_scores
+from ranktron.sparse import Sparse, linear_scores
+from ranktron.sparse_kernels import Values
 from ranktron.surrogates import SLAM
 from ranktron.surrogates.slam import AP, NDCG, slam_weights
 from ranktron.surrogates.worst_pair import closest_pair

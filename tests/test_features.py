@@ -17,7 +17,8 @@ from ranktron.features import (
     taken,
 )
 from ranktron.kernels import kernel
-from ranktron.sparse import ONES, Sparse
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import ONES
 
 
 @kernel

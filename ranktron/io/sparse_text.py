@@ -14,7 +14,8 @@ from ranktron.io.symbols import BELOW, BEYOND, COLON, FINE, HASH, INDEX, LARGEST
 from ranktron.io.text import Piece, Text
 from ranktron.io.words import ends, skip_blanks, skip_line, stops
 from ranktron.kernels import kernel
-from ranktron.sparse import Columns, Sparse, Values
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import Columns, Values
 from ranktron.types import Floats, Integers
 
 WIDE, RARE = 1000, 0.05

@@ -30,7 +30,8 @@ from ranktron.io.assembling import fitted_features
 from ranktron.io.opening import STORE_MAGIC, kind_of, readable
 from ranktron.io.streaming import Run
 from ranktron.rounds import Rounds
-from ranktron.sparse import ONES, Sparse
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import ONES
 from ranktron.types import Features
 
 DENSE, SPARSE = 1, 2

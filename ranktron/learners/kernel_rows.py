@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
-from ranktron.sparse import Columns, Sparse, Values
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import Columns, Values
 from ranktron.types import Features, Floats, Integers, State
 
 BESIDE = 32

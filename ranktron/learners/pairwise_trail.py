@@ -14,7 +14,8 @@ import numpy.typing as npt
 from ranktron.errors import DataError
 from ranktron.kernels import dot_kernel, kernel
 from ranktron.learners.linear import as_weights
-from ranktron.sparse import ONES, Columns, Sparse, Values, add_row, score_rows
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import ONES, Columns, Values, add_row, score_rows
 from ranktron.types import Features, Floats, Integers, Matrix, State
 
 Documents = npt.NDArray[np.int32]

@@ -9,7 +9,8 @@ import numpy as np
 from ranktron.features import Held, add_row_of, features_of, taken
 from ranktron.kernels import kernel, squared_length
 from ranktron.learners.brief import EVERY, Brief
-from ranktron.sparse import Columns, Sparse, Values, add_row
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import Columns, Values, add_row
 from ranktron.types import Features, Floats, Integers, Matrix
 
 

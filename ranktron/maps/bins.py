@@ -13,7 +13,8 @@ from ranktron.errors import DataError
 from ranktron.kernels import kernel
 from ranktron.maps.protocols import Shape, check_count, check_input, sample_of
 from ranktron.rounds import Rounds
-from ranktron.sparse import ONES, Columns, Sparse
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import ONES, Columns
 from ranktron.types import Floats, Integers, Matrix
 
 SAMPLE = 50_000

@@ -13,7 +13,8 @@ from ranktron.kernels import kernel
 from ranktron.maps.bins import MOST, SAMPLE, check_edges, column_list, cuts_of, find_places, heights, padded
 from ranktron.maps.protocols import Shape, check_count, check_input, sample_of
 from ranktron.rounds import Rounds
-from ranktron.sparse import Columns, Sparse, Values
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import Columns, Values
 from ranktron.types import Floats, Integers, Matrix
 
 

@@ -56,8 +56,7 @@ def dcg(labels: Floats, k: int, gain: int, discount: int, short: int) -> float:
         return 0.0
     total = 0.0
     for i in range(cut(k, m)):
-        if labels[i] > 0.0:
-            total += gain_of(labels[i], gain) * discount_at(i, discount)
+        total += gain_of(labels[i], gain) * discount_at(i, discount)
     return total
 
 
@@ -65,19 +64,23 @@ def dcg(labels: Floats, k: int, gain: int, discount: int, short: int) -> float:
 def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
     """The highest DCG@k of any order; added up from the top, as `dcg` does, so that a perfect list has exactly 1."""
     depth = cut(k, labels.shape[0])
-    counts = np.zeros(_GRADES, np.int64)
+    highest, fractions = 0, 0
     for i in range(labels.shape[0]):
-        whole = np.int64(labels[i])
-        if whole != labels[i] or whole >= _GRADES:
-            return dcg(labels[rising(labels)[::-1]], k, gain, discount, 0)
-        counts[whole] += 1
+        highest = max(highest, int(labels[i]))
+        fractions += int(labels[i]) != labels[i]
+    if fractions or highest >= _GRADES:
+        return dcg(labels[rising(labels)[::-1]], k, gain, discount, 0)
     total = 0.0
-    position = 0
-    for grade in range(_GRADES - 1, 0, -1):
+    position, grade = 0, highest
+    while position < depth and grade > 0:
+        size = 0  # counted anew for each grade: that is many comparisons at a time, a table of counts is one by one
+        for i in range(labels.shape[0]):
+            size += labels[i] == grade
         worth = gain_of(float(grade), gain)
-        for _ in range(min(counts[grade], depth - position)):
+        for _ in range(min(size, depth - position)):
             total += worth * discount_at(position, discount)
             position += 1
+        grade -= 1
     return total
 
 

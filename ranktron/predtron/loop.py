@@ -14,7 +14,8 @@ from ranktron.kernels import dot_kernel, first_non_finite, kernel
 from ranktron.predtron.links import Euclidean, Link
 from ranktron.predtron.problem import UNIT, Problem
 from ranktron.predtron.variants import Standard, Variant
-from ranktron.sparse import Sparse, linear_scores, pull_back_rows
+from ranktron.sparse import Sparse, linear_scores
+from ranktron.sparse_kernels import pull_back_rows
 from ranktron.steps import Constant
 from ranktron.types import Floats, State, Step
 

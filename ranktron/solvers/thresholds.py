@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ranktron.kernels import kernel
-from ranktron.sparse import Columns, Sparse, Values
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import Columns, Values
 from ranktron.types import Features, Floats, Integers, Matrix
 
 

@@ -16,7 +16,8 @@ from ranktron import io
 from ranktron.errors import DataError
 from ranktron.io import store
 from ranktron.rounds import Rounds
-from ranktron.sparse import ONES, Sparse
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import ONES
 
 
 def random_rounds(rng, d, ones=False, density=0.2):

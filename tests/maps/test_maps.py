@@ -214,15 +214,10 @@ def test_explaining_through_a_map(text):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_maps_compose_with_every_algorithm(name):
-    """Dense maps with all, bins with those that take sparse features; the others say so."""
     options = {"k": 2} if name == "topk" else {}
     for text in ("rff:10", "products:2", "bins:4", "bins-linear:3"):
-        if text.startswith("bins") and not ALGORITHMS[name].sparse:
-            with pytest.raises(DataError, match="these take sparse ones"):
-                train(name, options, LISTS, Schedule(1), map=text)
-        else:
-            model = train(name, options, LISTS, Schedule(1), scaling="standard", map=text).model
-            assert np.isfinite(model.score_rounds(LISTS)).all()
+        model = train(name, options, LISTS, Schedule(1), scaling="standard", map=text).model
+        assert np.isfinite(model.score_rounds(LISTS)).all()
 
 
 def test_estimators_take_names_and_objects():

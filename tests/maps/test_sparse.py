@@ -15,7 +15,8 @@ from ranktron.learners import classification_perceptron, hinge_perceptron, onlin
 from ranktron.metrics import metric
 from ranktron.scaling import extremes, fit_scaler, scale
 from ranktron.simulate import WebSearch
-from ranktron.sparse import ONES, Sparse, descend_rows, pull_back_rows, score_rows
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import ONES, descend_rows, pull_back_rows, score_rows
 
 
 def random_rows(rng, m, d, density, ones):

@@ -13,7 +13,8 @@ from ranktron.solvers.pegasos import Pegasos
 from ranktron.solvers.rank_mm import make_dual, solve_path, solve_rank_mm
 from ranktron.solvers.rank_mm_losses import LOSSES
 from ranktron.solvers.rank_mm_problem import Problem, carry
-from ranktron.sparse import ONES, Sparse
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import ONES
 from ranktron.training import train
 
 

@@ -15,7 +15,8 @@ from ranktron.checks import check_learner, same
 from ranktron.learners import TopK, top_k_ranker
 from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.simulate import WebSearch
-from ranktron.sparse import ONES, Sparse
+from ranktron.sparse import Sparse
+from ranktron.sparse_kernels import ONES
 from ranktron.steps import Constant
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 
