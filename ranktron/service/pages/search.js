@@ -158,7 +158,7 @@ function showProgress(dashboard) {
   if (document.body.dataset.state !== "live") {
     connection("live", "Live");
     token.hide();
-    if (!current) inTurn(asAddressed);
+    inTurn(arrive);
   }
   curve.show(dashboard.curve);
   weights.show(dashboard.weights, { version: dashboard.version });
@@ -201,6 +201,11 @@ async function simulate() {
   say(place("voter"), "Stop it");
   await voter.vote().finally(() => say(place("voter"), "Let it vote 30 times"));
   if (current) display(await ask(current.query), "The simulated voter is done: now it is your turn.");
+}
+
+// Whoever has searched before the page was ready need not be asked again.
+async function arrive() {
+  if (!current) await asAddressed();
 }
 
 // Searches for what the address says, on arrival and on the way back.
