@@ -212,14 +212,13 @@ def play_many(
         learner.w, learner.lag, learner.sums = W[j], lags[j], sums[j]
     same = np.array([j == 0 or recipe == recipes[j - 1] for j, recipe in enumerate(recipes)])
     steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
-    choices = numbers_of(tuple(metrics))
+    choices, first = numbers_of(tuple(metrics)), np.array([learner.rounds for learner in learners])
     # For matrices of this size a second thread costs far more than it brings.
     with threadpool_limits(1, user_api="blas"):
         for round in rounds:
             losses, values = np.empty(len(learners)), np.empty((len(learners), len(metrics)))
             if not steady:
                 etas = _steps(learners)
-            first = np.array([learner.rounds for learner in learners])
             rest = etas, first, table, same, W, lags, sums, choices, losses, values
             if isinstance(X := round.X, Sparse):
                 S = np.empty((len(learners), len(X)))
@@ -232,4 +231,5 @@ def play_many(
                 learner.mistakes += loss > 0.0
             if refused >= 0:
                 raise DataError(f"learner {refused}: {overflow(learners[refused].rounds)}")
+            first += 1
             yield losses, values

@@ -28,6 +28,11 @@ def dot_kernel(function: F) -> F:
     return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
 
 
+def rounding_kernel(function: F) -> F:
+    """Compiles a kernel that may round once, instead of twice, where it multiplies and adds."""
+    return _compiled(function, fastmath={"contract"})
+
+
 def _compiled(function: F, **options: Any) -> F:
     options |= {"nogil": True, "error_model": "numpy"}
     try:
@@ -129,17 +134,18 @@ def descend(
 @kernel
 def _compared(keys: Keys, m: int) -> Integers:
     """Sorts few keys by counting, for each, how many are smaller: m² comparisons, but many at a time and no guess."""
-    ranks = np.zeros(keys.shape[0], np.int32)
+    n = keys.shape[0]
+    ranks = np.zeros(2 * n, np.int32)  # and behind them, for each rank, how many have it already
     for j in range(0, m, 4):
         a, b, c, d = keys[j], keys[j + 1], keys[j + 2], keys[j + 3]
-        for i in range(keys.shape[0]):
+        for i in range(n):
             key = keys[i]
             ranks[i] += np.int32(a < key) + np.int32(b < key) + np.int32(c < key) + np.int32(d < key)
-    order, equal = np.empty(m, np.int64), np.zeros(m, np.int32)
+    order = np.empty(m, np.int64)
     for i in range(m):
         rank = ranks[i]
-        order[rank + equal[rank]] = i
-        equal[rank] += np.int32(1)
+        order[rank + ranks[n + rank]] = i
+        ranks[n + rank] += np.int32(1)
     return order
 
 

@@ -5,7 +5,7 @@ from math import factorial
 
 import numpy as np
 
-from ranktron.kernels import dot_kernel, kernel
+from ranktron.kernels import dot_kernel, kernel, rounding_kernel
 from ranktron.types import Floats
 
 _SERIES = tuple(1.0 / factorial(k) for k in range(14))
@@ -13,7 +13,7 @@ _LOG2_E, _LOG_2_HIGH, _LOG_2_LOW = 1.4426950408889634, 0.6931471803691238, 1.908
 _LEAST = -708.0  # below it an exponential is hardly a number any more
 
 
-@kernel
+@rounding_kernel
 def exponentials(values: Floats, highest: float, out: Floats) -> None:
     """exp(value − highest), several at a time, which the library's exponential is not made for; right to the last bit
     but one.
@@ -36,24 +36,38 @@ def exponentials(values: Floats, highest: float, out: Floats) -> None:
         out[i] *= scales[i]
 
 
+@kernel
+def _highest(values: Floats) -> float:
+    """The largest number, from eight that are looked for side by side."""
+    best = np.full(8, values[0])
+    for start in range(0, values.shape[0] - 7, 8):
+        for lane in range(8):
+            best[lane] = max(best[lane], values[start + lane])
+    highest = best[0]
+    for lane in range(8):
+        highest = max(highest, best[lane])
+    for i in range(values.shape[0] & ~7, values.shape[0]):
+        highest = max(highest, values[i])
+    return float(highest)
+
+
 @dot_kernel
 def listnet(scores: Floats, labels: Floats, gradient: Floats) -> float:
     """Fills the gradient P(s) − P(y) and returns the cross-entropy; no score and no label is too large."""
-    highest, best_label = scores[0], labels[0]
-    for i in range(scores.shape[0]):
-        highest, best_label = max(highest, scores[i]), max(best_label, labels[i])
+    highest = _highest(scores)
     wanted = np.empty(labels.shape[0])
-    exponentials(labels, best_label, wanted)
+    exponentials(labels, _highest(labels), wanted)
     exponentials(scores, highest, gradient)
     total, label_total = 0.0, 0.0
     for i in range(scores.shape[0]):
         total += gradient[i]
         label_total += wanted[i]
     loss, level = 0.0, np.log(total) + highest
+    share, label_share = 1.0 / total, 1.0 / label_total
     for i in range(scores.shape[0]):
-        wanted[i] /= label_total
-        loss += wanted[i] * (level - scores[i])
-        gradient[i] = gradient[i] / total - wanted[i]
+        probability = wanted[i] * label_share
+        loss += probability * (level - scores[i])
+        gradient[i] = gradient[i] * share - probability
     return loss
 
 
