@@ -35,7 +35,7 @@ def lists_of(seed, d=6, ones=False):
 @pytest.mark.parametrize(("step", "visits"), [("exact", 1), ("paper", 12)])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_step_is_that_of_the_written_rows(loss, step, visits, seed, ones):
-    """An exact step makes corners equally good, and the last bit of a score then chooses one: only the first is held."""
+    """An exact step makes corners equally good, and the last bit of a score chooses one: only the first is held."""
     duals = [make_dual(Problem(lists, loss, 2.0), step, eta=0.3) for lists in lists_of(seed, ones=ones)]
     order = np.random.default_rng(seed).integers(5, size=visits)
     for q in range(visits):
