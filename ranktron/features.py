@@ -14,9 +14,9 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from ranktron.kernels import pull_back, score
+from ranktron.kernels import descend, pull_back, score
 from ranktron.sparse import Sparse
-from ranktron.sparse_kernels import add_row, pull_back_rows, score_rows
+from ranktron.sparse_kernels import add_row, descend_rows, pull_back_rows, score_rows
 from ranktron.types import Features, Floats, Integers, Matrix
 
 Code = Callable[..., Any]
@@ -87,6 +87,15 @@ def add_row_of(X: Held, i: int, g: float, direction: Floats) -> None:
     (_rows_add if isinstance(X, tuple) else _matrix_add)(X, i, g, direction)
 
 
+def descend_along(
+    X: Held, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> bool:  # fmt: skip
+    """Takes the step of round t, or refuses to: `kernels.descend` for either kind."""
+    step = _rows_descend if isinstance(X, tuple) else _matrix_descend
+    return step(X, items, gradient, loss, eta, t, w, lag, sums, direction)
+
+
 def is_matrix(X: Held) -> bool:
     """Whether all zeros are written out."""
     return not isinstance(X, tuple)
@@ -139,6 +148,20 @@ def _rows_add(X: Held, i: int, g: float, direction: Floats) -> None:
     add_row(X[0], X[1], X[2], i, g, direction)
 
 
+def _matrix_descend(
+    X: Matrix, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> bool:  # fmt: skip
+    return descend(X, items, gradient, loss, eta, t, w, lag, sums, direction)
+
+
+def _rows_descend(
+    X: Held, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> bool:  # fmt: skip
+    return descend_rows(X[0], X[1], X[2], items, gradient, loss, eta, t, w, lag, sums, direction)
+
+
 def _in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:
     """Says what a verb is in a kernel: the code for an array, or for the tuple of sparse rows."""
     overload(verb, strict=False, inline="always")(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
@@ -148,4 +171,5 @@ _in_kernels(scores_of, _matrix_scores, _rows_scores)
 _in_kernels(between, _matrix_between, _rows_between)
 _in_kernels(taken, _matrix_taken, _rows_taken)
 _in_kernels(add_row_of, _matrix_add, _rows_add)
+_in_kernels(descend_along, _matrix_descend, _rows_descend)
 _in_kernels(is_matrix, lambda X: True, lambda X: False)

@@ -12,17 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels import descending, foremost, kernel, score
+from ranktron.features import Held, between, held, scores_of
+from ranktron.kernels import descending, foremost, kernel
 from ranktron.learners.linear import Linear, overflow
-from ranktron.learners.recipe import Recipe, learn_planned, loss_planned, plan_of
+from ranktron.learners.recipe import Recipe, learn_planned, plan_of
 from ranktron.metrics import Metric
 from ranktron.metrics.gain import dcg, ideal_dcg
 from ranktron.metrics.passes import NDCG, first_outside, value
 from ranktron.rounds import Rounds
 from ranktron.sparse import Sparse
-from ranktron.sparse_kernels import Columns, Values, descend_rows, score_rows
 from ranktron.steps import Constant
-from ranktron.types import Floats, Integers, Matrix, Round
+from ranktron.types import Floats, Integers, Round
 
 _FEW = 32  # so few places are filled by insertion
 
@@ -63,18 +63,19 @@ def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, valu
 
 @kernel
 def _pass(
-    X: Matrix, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, recipe: Floats,
+    X: Held, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, recipe: Floats,
     w: Floats, lag: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
     """Plays the queries one after the other; returns how many, fewer than all where a round has to be refused."""
     longest = np.max(offsets[1:] - offsets[:-1])
-    items, gradient, direction = np.arange(longest), np.empty(longest), np.empty(X.shape[1])
+    items, gradient, direction = np.arange(longest), np.empty(longest), np.zeros(w.shape[0])
     for n in range(queries.shape[0]):
         a, b = offsets[queries[n]], offsets[queries[n] + 1]
-        scores = score(X[a:b], w)
+        rows = between(X, a, b)
+        scores = scores_of(rows, w)
         _measure(scores, labels[a:b], choices, _best(labels[a:b], choices), values[n])
         losses[n] = learn_planned(
-            X[a:b], items[: b - a], labels[a:b], scores, recipe, plan_of(labels[a:b], recipe), etas[n], first + n + 1.0,
+            rows, items[: b - a], labels[a:b], scores, recipe, plan_of(labels[a:b], recipe), etas[n], first + n + 1.0,
             w, lag, sums, gradient[: b - a], direction,
         )  # fmt: skip
         if np.isnan(losses[n]):
@@ -83,36 +84,13 @@ def _pass(
 
 
 @kernel
-def _sparse_pass(
-    starts: Integers, columns: Columns, held: Values, labels: Floats, offsets: Integers, queries: Integers,
-    etas: Floats, first: int, recipe: Floats,
-    w: Floats, lag: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
-) -> int:  # fmt: skip
-    """The same with sparse features."""
-    longest = np.max(offsets[1:] - offsets[:-1])
-    items, gradient, direction = np.arange(longest), np.empty(longest), np.zeros(w.shape[0])
-    for n in range(queries.shape[0]):
-        a, b = offsets[queries[n]], offsets[queries[n] + 1]
-        rows, own, g = starts[a : b + 1], labels[a:b], gradient[: b - a]
-        scores = score_rows(rows, columns, held, w)
-        _measure(scores, own, choices, _best(own, choices), values[n])
-        loss, t = loss_planned(own, scores, recipe, plan_of(own, recipe), g), first + n + 1.0
-        losses[n] = max(loss, 0.0)
-        if loss < 0.0:
-            continue
-        if not descend_rows(rows, columns, held, items[: b - a], g, loss, etas[n], t, w, lag, sums, direction):
-            return n
-    return int(queries.shape[0])
-
-
-@kernel
 def _many(
-    X: Matrix, labels: Floats, S: Floats, etas: Floats, first: Integers, recipes: Floats, same: npt.NDArray[np.bool_],
+    X: Held, labels: Floats, S: Floats, etas: Floats, first: Integers, recipes: Floats, same: npt.NDArray[np.bool_],
     W: Floats, lags: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
     """One list for many learners, whose scores are the rows of S; returns the learner that refuses it, -1 if none."""
-    m = X.shape[0]
-    items, gradient, direction = np.arange(m), np.empty(m), np.empty(X.shape[1])
+    m = labels.shape[0]
+    items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
     plan, best = plan_of(labels, recipes[0]), _best(labels, choices)
     for j in range(S.shape[0]):
         if not same[j]:
@@ -123,31 +101,6 @@ def _many(
             W[j], lags[j], sums[j], gradient, direction,
         )  # fmt: skip
         if np.isnan(losses[j]):
-            return j
-    return -1
-
-
-@kernel
-def _sparse_many(
-    starts: Integers, columns: Columns, held: Values, labels: Floats, S: Floats, etas: Floats, first: Integers,
-    recipes: Floats, same: npt.NDArray[np.bool_],
-    W: Floats, lags: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
-) -> int:  # fmt: skip
-    """The same with sparse features, which it scores itself: the learners are those played alone, to the bit."""
-    m = labels.shape[0]
-    items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
-    plan, best = plan_of(labels, recipes[0]), _best(labels, choices)
-    for j in range(S.shape[0]):
-        if not same[j]:
-            plan = plan_of(labels, recipes[j])
-        S[j] = score_rows(starts, columns, held, W[j])
-        _measure(S[j], labels, choices, best, values[j])
-        loss, t = loss_planned(labels, S[j], recipes[j], plan, gradient), first[j] + 1.0
-        losses[j] = max(loss, 0.0)
-        if loss < 0.0:
-            continue
-        step = (gradient, loss, etas[j], t, W[j], lags[j], sums[j], direction)
-        if not descend_rows(starts, columns, held, items, *step):
             return j
     return -1
 
@@ -166,12 +119,10 @@ def play_pass(
     """
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
     etas = np.array([learner.step(number) for number in range(learner.rounds, learner.rounds + len(queries))])
-    rest = (
-        rounds.labels, rounds.offsets, queries, etas, learner.rounds, recipe.numbers,
+    done = _pass(
+        held(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, recipe.numbers,
         learner.w, learner.lag, learner.sums, numbers_of(metrics), losses, values,
     )  # fmt: skip
-    X = rounds.X
-    done = _sparse_pass(X.starts, X.columns, X.values, *rest) if isinstance(X, Sparse) else _pass(X, *rest)
     learner.rounds += done
     learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
     if done < len(queries):
@@ -219,12 +170,9 @@ def play_many(
             losses, values = np.empty(len(learners)), np.empty((len(learners), len(metrics)))
             if not steady:
                 etas = _steps(learners)
-            rest = etas, first, table, same, W, lags, sums, choices, losses, values
-            if isinstance(X := round.X, Sparse):
-                S = np.empty((len(learners), len(X)))
-                refused = _sparse_many(X.starts, X.columns, X.values, round.labels, S, *rest)
-            else:
-                refused = _many(X, round.labels, W @ X.astype(np.float64).T, *rest)
+            X = round.X
+            S = np.array([X.score(w) for w in W]) if isinstance(X, Sparse) else W @ X.astype(np.float64).T
+            refused = _many(held(X), round.labels, S, etas, first, table, same, W, lags, sums, choices, losses, values)
             done = refused if refused >= 0 else len(learners)
             for learner, loss in zip(learners[:done], losses[:done].tolist(), strict=True):
                 learner.rounds += 1

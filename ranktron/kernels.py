@@ -119,12 +119,14 @@ def descend(
 ) -> bool:  # fmt: skip
     """Takes the step of round t and adds the round to Σ f_t, Σ η_t f_t and Σ η_t² |z_t|².
 
-    False, and nothing changed, where the loss or the step is not a number any more.
+    False, and nothing changed, where the loss or the step is not a number any more. `direction` is 0 before and after.
     """
     squared = pull_back(X, items, gradient, direction)
     if not np.isfinite(loss + eta * squared * eta):
+        direction[:] = 0.0
         return False
     move(w, lag, direction, eta, t)
+    direction[:] = 0.0
     sums[0] += loss
     sums[1] += eta * loss
     sums[2] += eta * squared * eta

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels import descend, descending, first_non_finite, score
-from ranktron.sparse_kernels import ONES, Columns, Values, descend_rows, first_misplaced, score_rows
+from ranktron.kernels import descending, first_non_finite, score
+from ranktron.sparse_kernels import ONES, Columns, Values, first_misplaced, score_rows
 from ranktron.types import Features, Floats, Integers, Matrix
 
 LARGEST_DENSE = 1 << 30
@@ -207,14 +207,3 @@ def linear_scores(X: Features, w: Floats) -> Floats:
     array([6.])
     """
     return X.score(w) if isinstance(X, Sparse) else score(X, w)
-
-
-def linear_step(
-    X: Features, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
-    w: Floats, lag: Floats, sums: Floats, direction: Floats,
-) -> bool:  # fmt: skip
-    """`kernels.descend` for either kind of features."""
-    if isinstance(X, Sparse):
-        rows = X.starts, X.columns, X.values
-        return descend_rows(*rows, items, gradient, loss, eta, t, w, lag, sums, direction)
-    return descend(X, items, gradient, loss, eta, t, w, lag, sums, direction)

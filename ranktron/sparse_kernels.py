@@ -146,7 +146,7 @@ def descend_rows(
     starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, loss: float, eta: float,
     t: float, w: Floats, lag: Floats, sums: Floats, direction: Floats,
 ) -> bool:  # fmt: skip
-    """Takes the step of round t: the twin of `kernels.descend`, but for `direction`: it is 0 before and after.
+    """Takes the step of round t: the twin of `kernels.descend`.
 
     Where the list has fewer entries than there are columns, only its own columns are visited.
     """

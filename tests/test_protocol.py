@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Rounds, compare, evaluate, metric
-from ranktron.cli import main
 from ranktron.io import write
 from ranktron.learners.pairwise_passes import train_outputs
 from ranktron.learners.pairwise_readouts import Committee
@@ -171,20 +170,6 @@ def test_ctrl_c_ends_it(monkeypatch):
     monkeypatch.setattr(protocol, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         cross_validate("ranksvm", FOLDS)
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as exit:
-            main([str(a) for a in arguments])
-        out, err = capsys.readouterr()
-        return exit.value.code, out, err
-
-    return run
 
 
 def test_the_command_prints_folds_mean_and_spread(run, letor):

@@ -6,9 +6,10 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
+from ranktron.features import descend_along, held
 from ranktron.kernels import is_full, observed, shown
 from ranktron.learners.recipe import learn_full, recipe
-from ranktron.sparse import Sparse, linear_scores, linear_step
+from ranktron.sparse import Sparse, linear_scores
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
 
@@ -74,10 +75,10 @@ class Linear:
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the surrogate's loss (0 where nothing was wrong)."""
-        if self.recipe is not None and not isinstance(X, Sparse):
+        if self.recipe is not None:
             eta, t = self.step(ranking.number), self.rounds + 1.0
             loss: float = learn_full(
-                X, ranking.scores, feedback.items, feedback.labels, self.recipe.numbers, eta, t,
+                held(X), X.shape[0], ranking.scores, feedback.items, feedback.labels, self.recipe.numbers, eta, t,
                 self.w, self.lag, self.sums, self._direction,
             )  # fmt: skip
             if loss == loss:
@@ -95,7 +96,8 @@ class Linear:
         loss, gradient = self.surrogate(scores, feedback.labels)
         eta = self.step(ranking.number)
         t = self.rounds + 1.0
-        if not linear_step(X, feedback.items, gradient, loss, eta, t, self.w, self.lag, self.sums, self._direction):
+        step = gradient, loss, eta, t, self.w, self.lag, self.sums, self._direction
+        if not descend_along(held(X), feedback.items, *step):
             raise DataError(overflow(ranking.number))
         self.rounds += 1
         self.mistakes += loss > 0.0

@@ -11,14 +11,15 @@ from functools import cached_property
 
 import numpy as np
 
+from ranktron.features import Held, descend_along
 from ranktron.grading import best_below, extremes
-from ranktron.kernels import descend, ideal_order, is_full, kernel
+from ranktron.kernels import ideal_order, is_full, kernel
 from ranktron.mistakes import Misordered, MisorderedBinary, misordered_grades
 from ranktron.surrogates import SLAM, ListNet, WorstPair
 from ranktron.surrogates.listnet import listnet
 from ranktron.surrogates.slam import AP, NDCG, slam_at, slam_grades, slam_weights
 from ranktron.surrogates.worst_pair import worst_pair_at
-from ranktron.types import Floats, Integers, Matrix, Mistake, Surrogate
+from ranktron.types import Floats, Integers, Mistake, Surrogate
 
 _SLAM, _WORST_PAIR, _LISTNET = 0, 1, 2
 
@@ -95,7 +96,7 @@ def loss_planned(
 
 @kernel
 def learn_planned(
-    X: Matrix, items: Integers, labels: Floats, scores: Floats, recipe: Floats,
+    X: Held, items: Integers, labels: Floats, scores: Floats, recipe: Floats,
     plan: tuple[Integers, Integers, Floats], eta: float, t: float,
     w: Floats, lag: Floats, sums: Floats, gradient: Floats, direction: Floats,
 ) -> float:  # fmt: skip
@@ -103,16 +104,15 @@ def learn_planned(
     loss = loss_planned(labels, scores, recipe, plan, gradient)
     if loss < 0.0:
         return 0.0
-    return loss if descend(X, items, gradient, loss, eta, t, w, lag, sums, direction) else np.nan
+    return loss if descend_along(X, items, gradient, loss, eta, t, w, lag, sums, direction) else np.nan
 
 
 @kernel
 def learn_full(
-    X: Matrix, scores: Floats, items: Integers, labels: Floats, recipe: Floats, eta: float, t: float,
+    X: Held, m: int, scores: Floats, items: Integers, labels: Floats, recipe: Floats, eta: float, t: float,
     w: Floats, lag: Floats, sums: Floats, direction: Floats,
 ) -> float:  # fmt: skip
     """The same for one round as it comes; NaN, and nothing changed, where the feedback is not on the whole list."""
-    m = X.shape[0]
     if scores.shape[0] != m or not is_full(items, labels, m):
         return np.nan
     plan = plan_of(labels, recipe)

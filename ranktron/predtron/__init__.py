@@ -8,7 +8,8 @@ from ranktron.predtron.checking import check_problem
 from ranktron.predtron.classes import binary, multiclass, ordinal, with_costs, with_reject
 from ranktron.predtron.links import Euclidean, Group, Sparse, Trace, link_of
 from ranktron.predtron.loop import Mistake, Predtron, theoretical_step, walk
-from ranktron.predtron.permutations import Permutations, PlaceLoss, Places
+from ranktron.predtron.permutations import Permutations
+from ranktron.predtron.places import PlaceLoss, Places
 from ranktron.predtron.problem import Enumerated, Problem, surrogate, unit_surrogate
 from ranktron.predtron.subsets import Counted, ErrorSetSize, Hamming, Subsets, SubsetZeroOne
 from ranktron.predtron.variants import LossDriven, Standard, variant_of

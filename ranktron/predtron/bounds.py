@@ -16,7 +16,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.predtron.loop import Mistake, Predtron
-from ranktron.predtron.permutations import Places
+from ranktron.predtron.places import Places
 from ranktron.predtron.problem import Enumerated, Problem, similarity
 from ranktron.steps import Constant
 from ranktron.types import Floats

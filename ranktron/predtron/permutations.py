@@ -7,144 +7,15 @@ multilabel ranking (a weight matrix, t = W x).
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels import descending, first_non_finite, kernel, rising
+from ranktron.predtron.places import PlaceLoss, Places
 from ranktron.types import Floats, Integers
-
-_HIGHEST = 1000.0  # sums of 2^y have to stay finite
-
-
-@dataclass(frozen=True)
-class Places:
-    """A strictly decreasing f over the places i = 1, 2, …: rep(σ) = f(σ)/Z, Z² = Σ f²(i).
-
-    `-i`, `-i^1.1`, `-i^2` (any exponent), `1/i`, or `discount`: NDCG's own 1/log2(1 + i).
-
-    >>> Places("-i")(3) * np.sqrt(14)
-    array([-1., -2., -3.])
-    """
-
-    name: str = "-i^1.1"
-
-    def __post_init__(self) -> None:
-        if _power(self.name) is None and self.name not in ("1/i", "discount"):
-            raise DataError(f"there is no representation {self.name!r}; choose -i, -i^1.1, -i^2, 1/i or discount")
-
-    def __call__(self, m: int) -> Floats:
-        """f(i)/Z for the places of a list of m."""
-        return _unit_places(self.name, m)
-
-    def raw(self, m: int) -> Floats:
-        """f(i) for the places of a list of m."""
-        i = np.arange(1, m + 1, dtype=float)
-        power = _power(self.name)
-        if power is not None:
-            return -(i**power)
-        return 1.0 / i if self.name == "1/i" else 1.0 / np.log2(1.0 + i)
-
-
-def _power(name: str) -> float | None:
-    found = re.fullmatch(r"-i(?:\^(\d+(?:\.\d+)?))?", name)
-    power = float(found[1] or 1.0) if found else 0.0
-    return power if power > 0.0 else None
-
-
-@lru_cache(maxsize=256)
-def _unit_places(name: str, m: int) -> Floats:
-    f = Places(name).raw(m)
-    f /= np.linalg.norm(f)
-    f.setflags(write=False)
-    return f
-
-
-class Weights(NamedTuple):
-    """What a loss makes of a label: gains per document, discounts per place, and the best that can be had."""
-
-    gains: Floats
-    discounts: Floats
-    best: float
-
-
-@dataclass(frozen=True)
-class PlaceLoss:
-    """One minus a measure that adds up gains, discounted by place, over the best it can be.
-
-        L(σ, y) = 1 − 1/N(y) Σ_i F(y_i) D(σ(i))
-
-    `ndcg`: F = 2^y − 1, D = 1/log2(1 + place); `ndcg@k` cuts D off after place k; `p@k`: F = [y > 0],
-    D = [place <= k], so that 0 is reached as soon as the first places hold all the relevant documents they can.
-
-    >>> PlaceLoss("p@2").weights(np.array([0.0, 2.0, 1.0, 1.0])).best
-    2.0
-    """
-
-    name: str = "ndcg"
-
-    def __post_init__(self) -> None:
-        if not re.fullmatch(r"ndcg|(ndcg|p)@[1-9]\d*", self.name):
-            raise DataError(f"there is no loss {self.name!r}; choose ndcg, ndcg@k or p@k, such as ndcg@10")
-
-    @property
-    def cut(self) -> int:
-        """The last place that counts; 0 where all do."""
-        return int(self.name.partition("@")[2] or 0)
-
-    def gain(self, labels: Floats) -> Floats:
-        """F(y)."""
-        if self.name[0] == "p":
-            return (labels > 0.0).astype(float)
-        if labels.max(initial=0.0) > _HIGHEST:
-            raise DataError(f"the gain 2^y - 1 of label {labels.max():g} is too large; labels go up to {_HIGHEST:g}")
-        gains: Floats = np.exp2(labels) - 1.0
-        return gains
-
-    def discount(self, m: int) -> Floats:
-        """D(1), …, D(m)."""
-        return _discounts(self.name, m)
-
-    def weights(self, labels: Floats) -> Weights:
-        """Gains, discounts and N(y) of one label."""
-        gains, discounts = self.gain(labels), self.discount(len(labels))
-        return Weights(gains, discounts, float(np.sort(gains)[::-1] @ discounts))
-
-    def smallest(self, documents: int, highest: int) -> float:
-        """The smallest loss above 0 of any list of that length with whole grades up to `highest`.
-
-        It exchanges two neighbours of grades a > b: all documents above them have the highest grade, those below
-        them grade b.
-
-        >>> PlaceLoss("ndcg").smallest(2, 1), 1.0 - 1.0 / float(np.log2(3.0))
-        (0.36907..., 0.36907...)
-        """
-        if documents < 2 or highest < 1:
-            raise DataError("the smallest loss needs at least 2 documents and a highest grade of at least 1")
-        gains, D = self.gain(np.arange(highest + 1.0)), self.discount(documents)
-        above = np.concatenate(([0.0], np.cumsum(D)))
-        losses = [
-            (gains[a] - gains[b])
-            * (D[j] - D[j + 1])
-            / (gains[-1] * above[j] + gains[a] * D[j] + gains[b] * (above[-1] - above[j + 1]))
-            for j in range(documents - 1)
-            for a in range(1, highest + 1)
-            for b in range(a)
-        ]
-        return float(min((loss for loss in losses if loss > 0.0), default=1.0))
-
-
-@lru_cache(maxsize=256)
-def _discounts(name: str, m: int) -> Floats:
-    measure, _, cut = name.partition("@")
-    discounts = np.ones(m) if measure == "p" else 1.0 / np.log2(np.arange(2.0, m + 2.0))
-    discounts[int(cut or m) :] = 0.0
-    discounts.setflags(write=False)
-    return discounts
 
 
 @kernel
@@ -310,8 +181,8 @@ class Permutations:
     0.3691
     """
 
-    measure: PlaceLoss = PlaceLoss("ndcg")
-    representation: Places = Places("-i^1.1")
+    measure: PlaceLoss = PlaceLoss("ndcg")  # noqa: RUF009 (it is frozen)
+    representation: Places = Places("-i^1.1")  # noqa: RUF009 (it is frozen)
     documents: int = 0
     highest: int = 0
     follow_scores: bool = True

@@ -16,7 +16,8 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.predtron.links import link_of
 from ranktron.predtron.loop import Predtron
-from ranktron.predtron.permutations import Permutations, Places
+from ranktron.predtron.permutations import Permutations
+from ranktron.predtron.places import Places
 from ranktron.predtron.variants import Standard
 from ranktron.steps import Constant
 from ranktron.types import Floats

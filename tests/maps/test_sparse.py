@@ -181,6 +181,16 @@ def test_linear_learners_learn_the_same_from_both(make):
     assert two.w == pytest.approx(one.w, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("make", [slam_perceptron, online_listnet, hinge_perceptron])
+def test_lists_of_both_kinds_may_come_in_turn(make):
+    one, two = make(30), make(30)
+    for number, lists in enumerate(zip(DENSE, SPARSE, strict=True)):
+        for learner, list_ in ((one, lists[0]), (two, lists[number % 2])):
+            for _ in play(learner, [list_], feedback.full):
+                pass
+    assert two.w == pytest.approx(one.w, rel=1e-9, abs=1e-12)
+
+
 @pytest.mark.parametrize("make", [slam_perceptron, online_listnet])
 def test_the_fused_sparse_pass_is_play(make):
     one, two = make(30), make(30)
