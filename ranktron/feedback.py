@@ -15,7 +15,7 @@ def full(round: Round, ranking: Ranking) -> Feedback:
     >>> full(list_, Ranking(np.array([1, 0]), np.zeros(2), 0))
     Feedback(items=array([0, 1]), labels=array([0., 1.]))
     """
-    return Feedback(_everyone(round.labels.shape[0]), round.labels)
+    return Feedback._make((_everyone(round.labels.shape[0]), round.labels))
 
 
 @lru_cache(maxsize=256)
@@ -40,4 +40,4 @@ def top(k: int) -> FeedbackModel:
 
 def _first(k: int, round: Round, ranking: Ranking) -> Feedback:
     items = ranking.order[:k]
-    return Feedback(items, round.labels[items])
+    return Feedback._make((items, round.labels[items]))

@@ -5,7 +5,7 @@ import numpy as np
 from ranktron.kernels import kernel, rising
 from ranktron.types import Floats, Integers
 
-_SMALL = 32  # labels below this that are whole numbers are graded without sorting
+_SMALL = 32  # whole numbers from 0 to below this are graded without sorting
 
 
 @kernel
@@ -31,7 +31,7 @@ def grades(labels: Floats) -> tuple[Integers, int]:
     present = np.zeros(_SMALL, np.int64)
     for i in range(labels.shape[0]):
         whole = np.int64(labels[i])
-        if whole >= _SMALL or whole != labels[i]:
+        if not 0 <= whole < _SMALL or whole != labels[i]:
             return _sorted_grades(labels)
         codes[i] = whole
         present[whole] = 1
@@ -70,12 +70,12 @@ def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
     """
     m = labels.shape[0]
     codes = np.empty(m, np.int64)
-    highest, fractions = 0, 0
+    highest, others = 0, 0
     for i in range(m):
         codes[i] = np.int64(labels[i])
         highest = max(highest, codes[i])
-        fractions += codes[i] != labels[i]
-    if fractions or highest >= _SMALL:
+        others += (codes[i] != labels[i]) | (codes[i] < 0)
+    if others or highest >= _SMALL:
         return _sorted_by_grade(labels)
     places = np.zeros(highest + 1, np.int64)
     for i in range(m):
@@ -93,6 +93,14 @@ def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
         documents[places[codes[i]]] = i
         places[codes[i]] += 1
     return documents, starts[: count + 1], values[:count]
+
+
+@kernel
+def grades_seen(labels: Floats, binary: bool) -> tuple[Integers, Integers, Floats]:
+    """The documents by the grades that a measure sees: a binary one takes every label above 0 for the same."""
+    if binary:
+        return by_grade((labels > 0.0).astype(np.float64))
+    return by_grade(labels)
 
 
 @kernel

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.grading import best_below, by_grade, extremes
+from ranktron.grading import best_below, extremes, grades_seen
 from ranktron.kernels import kernel
 from ranktron.metrics import Metric
 from ranktron.types import Floats, Integers, Mistake
@@ -42,7 +42,7 @@ def misordered_grades(
 @kernel
 def misordered(scores: Floats, labels: Floats, k: int, binary: bool) -> bool:
     """The same from labels; `binary` is AP's rule: every label above 0 is relevant."""
-    documents, starts, _ = by_grade((labels > 0.0).astype(np.float64) if binary else labels)
+    documents, starts, _ = grades_seen(labels, binary)
     lowest, highest = extremes(scores, documents, starts)
     return misordered_grades(scores, documents, starts, lowest, best_below(scores, highest), k)
 

@@ -5,10 +5,12 @@ feedback and by the metrics, never by the learner's `rank`.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
+
+from ranktron.errors import DataError
 
 Matrix = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
@@ -47,16 +49,39 @@ class Ranking(NamedTuple):
     propensities: Floats | None = None
 
 
-class Feedback(NamedTuple):
-    """What came back: the labels of some documents of the list. A document not in `items` was not observed.
-
-    >>> heard = Feedback(items=np.array([2]), labels=np.array([1.0]))  # of three documents, one was judged
-    >>> dict(zip(heard.items.tolist(), heard.labels.tolist()))
-    {2: 1.0}
-    """
-
+class _Heard(NamedTuple):
     items: Integers
     labels: Floats
+
+
+class Feedback(_Heard):
+    """What came back: the labels of some documents of the list. A document not in `items` was not observed.
+
+    Both may be lists or arrays of any kind of number; `Feedback._make` takes arrays that are known to be right as
+    they are.
+
+    >>> Feedback(items=[2], labels=[1])  # of three documents, one was judged
+    Feedback(items=array([2]), labels=array([1.]))
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, items: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
+        return super().__new__(
+            cls,
+            _numbers(items, "iu", np.int64, "the documents of feedback are their places in the list, counted from 0"),
+            _numbers(labels, "iufb", np.float64, "the labels of feedback are one number for each of its documents"),
+        )
+
+
+def _numbers(given: npt.ArrayLike, kinds: str, wanted: type, what: str) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(given)
+    except ValueError:  # lists of several lengths
+        raise DataError(f"{what}, not {given!r}") from None
+    if array.ndim != 1 or (array.size and array.dtype.kind not in kinds):
+        raise DataError(f"{what}, not {given!r}")
+    return np.ascontiguousarray(array, wanted)
 
 
 class Turn(NamedTuple):

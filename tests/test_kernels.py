@@ -10,7 +10,9 @@ from hypothesis.extra import numpy as hnp
 from ranktron import grading, kernels
 
 SCORES = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e3, 1e3) | st.sampled_from([0.0, -0.0, 1.0]))
-LABELS = hnp.arrays(np.float64, st.integers(1, 30), elements=st.integers(0, 4) | st.sampled_from([0.5, 40.0]))
+LABELS = hnp.arrays(
+    np.float64, st.integers(1, 30), elements=st.integers(0, 4) | st.sampled_from([0.5, 40.0, -1.0, -90.0])
+)
 
 
 @given(SCORES)

@@ -29,6 +29,34 @@ def test_every_learner_passes_the_checks(name, parameters):
     check_learner(make, LISTS, make().hears)
 
 
+@pytest.mark.parametrize("name", [name for name, _ in variants()])
+@pytest.mark.parametrize("kind", [np.float32, np.int32, list, lambda labels: np.repeat(labels, 2)[::2]])
+def test_feedback_may_be_of_any_kind_of_number(name, kind):
+    learner, twin = (ALGORITHMS[name].learner(LISTS.n_features, {}) for _ in range(2))
+    for number, round in enumerate(LISTS[:3]):
+        ranking = learner.rank(round.X, number)
+        items, labels = learner.hears(round, ranking)
+        twin.learn(round.X, twin.rank(round.X, number), Feedback(items.tolist(), kind(labels)))
+        learner.learn(round.X, ranking, Feedback(items, labels))
+    assert same(learner.state(), twin.state())
+
+
+@pytest.mark.parametrize(
+    ("items", "labels", "complaint"),
+    [
+        ([0.5], [1], "places in the list"),
+        ([True], [1], "places in the list"),
+        ([[0]], [1], "places in the list"),
+        ([0], ["1"], "one number for each"),
+        ([0], [None], "one number for each"),
+        ([0, 1], [[1], [1, 2]], "one number for each"),
+    ],
+)
+def test_feedback_that_is_not_made_of_numbers_is_refused(items, labels, complaint):
+    with pytest.raises(DataError, match=complaint):
+        Feedback(items, labels)
+
+
 def test_the_checks_can_fail():
     class Restless(Linear):
         def rank(self, X, number):

@@ -11,12 +11,12 @@ from scipy.optimize import linprog
 
 from ranktron import DataError, metric
 from ranktron.checks import check_surrogate
-from ranktron.grading import best_below, by_grade, extremes
+from ranktron.grading import best_below, by_grade, extremes, grades_seen
 from ranktron.kernels import ideal_order
 from ranktron.mistakes import Misordered, MisorderedBinary, misordered
 from ranktron.surrogates import SLAM, ClassificationHinge, ListNet, WorstPair
 from ranktron.surrogates.listnet import exponentials, listnet
-from ranktron.surrogates.slam import slam, slam_fraction, slam_grades, slam_round, slam_weights
+from ranktron.surrogates.slam import slam, slam_fraction, slam_round, slam_weights
 from ranktron.surrogates.worst_pair import worst_pair
 
 claim = pytest.mark.claim
@@ -230,7 +230,7 @@ def test_kernels_equal_their_python_twins(list_):
     one, two = np.empty((2, len(scores)))
     if labels.any():
         for measure, k in ((0, 3), (0, 0), (1, 0)):
-            documents, starts, values = slam_grades(labels, measure == 1)
+            documents, starts, values = grades_seen(labels, measure == 1)
             v = slam_weights(starts, values, measure, k)
             assert v == pytest.approx(slam_weights.py_func(starts, values, measure, k))
             ideal = ideal_order(scores, documents, starts, len(v))

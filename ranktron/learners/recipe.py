@@ -12,12 +12,12 @@ from functools import cached_property
 import numpy as np
 
 from ranktron.features import Held, descend_along
-from ranktron.grading import best_below, extremes
+from ranktron.grading import best_below, extremes, grades_seen
 from ranktron.kernels import ideal_order, is_full, kernel
 from ranktron.mistakes import Misordered, MisorderedBinary, misordered_grades
 from ranktron.surrogates import SLAM, ListNet, WorstPair
 from ranktron.surrogates.listnet import listnet
-from ranktron.surrogates.slam import AP, NDCG, slam_at, slam_grades, slam_weights
+from ranktron.surrogates.slam import AP, NDCG, slam_at, slam_weights
 from ranktron.surrogates.worst_pair import worst_pair_at
 from ranktron.types import Floats, Integers, Mistake, Surrogate
 
@@ -67,7 +67,7 @@ def plan_of(labels: Floats, recipe: Floats) -> tuple[Integers, Integers, Floats]
     kind, binary, k, _, _, driven, _ = recipe
     if kind == _LISTNET and driven == 0.0:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-    documents, starts, values = slam_grades(labels, binary != 0.0)
+    documents, starts, values = grades_seen(labels, binary != 0.0)
     if kind != _SLAM:
         return documents, starts, values
     return documents, starts, slam_weights(starts, values, AP if binary != 0.0 else NDCG, int(k))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.grading import best_below, by_grade, extremes
+from ranktron.grading import best_below, extremes, grades_seen
 from ranktron.kernels import ideal_order, kernel, rising
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, discount_at, gain_of
@@ -17,12 +17,6 @@ from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
 
 NDCG, AP = 0, 1
-
-
-@kernel
-def slam_grades(labels: Floats, binary: bool) -> tuple[Integers, Integers, Floats]:
-    """The documents of a list by grade; of two grades at most for AP, which takes every label above 0 for relevant."""
-    return by_grade((labels > 0.0).astype(np.float64) if binary else labels)
 
 
 @kernel
@@ -115,7 +109,7 @@ def slam_round(
     scores: Floats, labels: Floats, measure: int, k: int, margin: float, fraction: float, gradient: Floats
 ) -> float:
     """Weights, loss and subgradient of one round."""
-    documents, starts, values = slam_grades(labels, measure == AP)
+    documents, starts, values = grades_seen(labels, measure == AP)
     v = slam_weights(starts, values, measure, k)
     below = best_below(scores, extremes(scores, documents, starts)[1])
     ideal = ideal_order(scores, documents, starts, v.shape[0])
@@ -200,4 +194,4 @@ class SLAM:
     def _grades(self, labels: Floats) -> tuple[Integers, Integers, Floats]:
         if self.code == AP and not self.binarise and ((labels > 0.0) != labels).any():
             raise DataError("AP needs labels 0 and 1; with binarise=True every label above 0 counts as relevant")
-        return slam_grades(labels, self.code == AP)
+        return grades_seen(labels, self.code == AP)
