@@ -14,9 +14,9 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from ranktron.kernels import descend, pull_back, score
+from ranktron.kernels import add_row, descend, pull_back, score
 from ranktron.sparse import Sparse
-from ranktron.sparse_kernels import add_row, descend_rows, pull_back_rows, score_rows
+from ranktron.sparse_kernels import add_sparse_row, descend_rows, pull_back_rows, score_rows
 from ranktron.types import Features, Floats, Integers, Matrix
 
 Code = Callable[..., Any]
@@ -140,12 +140,11 @@ def _rows_taken(X: Held, items: Integers) -> Held:
 
 
 def _matrix_add(X: Matrix, i: int, g: float, direction: Floats) -> None:
-    for j in range(direction.shape[0]):
-        direction[j] += g * X[i, j]
+    add_row(X, i, g, direction)
 
 
 def _rows_add(X: Held, i: int, g: float, direction: Floats) -> None:
-    add_row(X[0], X[1], X[2], i, g, direction)
+    add_sparse_row(X[0], X[1], X[2], i, g, direction)
 
 
 def _matrix_descend(

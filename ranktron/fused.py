@@ -22,7 +22,7 @@ from ranktron.metrics.passes import NDCG, first_outside, value
 from ranktron.rounds import Rounds
 from ranktron.sparse import Sparse
 from ranktron.steps import Constant
-from ranktron.types import Floats, Integers, Round
+from ranktron.types import Floats, Integers, Round, Step
 
 _FEW = 32  # so few places are filled by insertion
 
@@ -110,6 +110,13 @@ def numbers_of(metrics: tuple[Metric, ...]) -> Floats:
     return np.array([each.arguments for each in metrics], float).reshape(len(metrics), 7)
 
 
+def _etas(step: Step, first: int, count: int) -> Floats:
+    """The step sizes of so many rounds."""
+    if isinstance(step, Constant):
+        return np.full(count, step.eta)
+    return np.array([step(number) for number in range(first, first + count)])
+
+
 def play_pass(
     learner: Linear, recipe: Recipe, rounds: Rounds, queries: Integers, metrics: tuple[Metric, ...]
 ) -> tuple[Floats, Floats]:
@@ -118,7 +125,7 @@ def play_pass(
     A round that has to be refused is an error, as in `play`; the learner is then as it was before that round.
     """
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
-    etas = np.array([learner.step(number) for number in range(learner.rounds, learner.rounds + len(queries))])
+    etas = _etas(learner.step, learner.rounds, len(queries))
     done = _pass(
         held(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, recipe.numbers,
         learner.w, learner.lag, learner.sums, numbers_of(metrics), losses, values,

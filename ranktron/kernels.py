@@ -29,7 +29,11 @@ def dot_kernel(function: F) -> F:
 
 
 def rounding_kernel(function: F) -> F:
-    """Compiles a kernel that may round once, instead of twice, where it multiplies and adds."""
+    """Compiles a kernel that may round once, instead of twice, where it multiplies and adds.
+
+    Two such kernels that add the same products in the same order still agree to the bit, as long as a product is used
+    for nothing but its sum.
+    """
     return _compiled(function, fastmath={"contract"})
 
 
@@ -71,7 +75,14 @@ def squared_length(direction: Floats) -> float:
     return squared
 
 
-@kernel
+@rounding_kernel
+def add_row(X: Matrix, i: int, g: float, direction: Floats) -> None:
+    """Adds g times row i to the direction."""
+    for j in range(direction.shape[0]):
+        direction[j] += g * X[i, j]
+
+
+@rounding_kernel
 def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -> float:
     """Carries a gradient in score space back to the weights: direction = Σ_i gradient_i X[items_i].
 
@@ -97,9 +108,7 @@ def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -
             direction[j] = (direction[j] + g * X[a, j]) + h * X[b, j]
         one = -1
     if one >= 0:
-        a, g = items[one], gradient[one]
-        for j in range(d):
-            direction[j] += g * X[a, j]
+        add_row(X, items[one], gradient[one], direction)
     return squared_length(direction)
 
 
@@ -184,6 +193,14 @@ def _blank_keys(m: int) -> Keys:
 
 
 @kernel
+def _blank_from(keys: Keys, n: int) -> Keys:
+    """The first n keys, filled up in the same way."""
+    full = (n + _LANES - 1) // _LANES * _LANES
+    keys[n:full] = 0x7FFFFFFF
+    return keys[:full]
+
+
+@kernel
 def _falling_keys(scores: Floats) -> Keys:
     """Whole numbers that grow as the scores, as float32, fall."""
     keys = _blank_keys(scores.shape[0])
@@ -241,13 +258,11 @@ def foremost(scores: Floats, k: int) -> Integers:
         last = max(last, best[group])
     chosen = np.empty(m, np.int64)
     n = 0
-    for i in range(m):
-        chosen[n] = i
-        n += keys[i] <= last
-    ahead = _blank_keys(n)
-    for i in range(n):
-        ahead[i] = keys[chosen[i]]
-    return chosen[_sorted(ahead, n)[:k]]
+    for i in range(m):  # without a guess: what is not chosen is written over by the next
+        key = keys[i]
+        chosen[n], keys[n] = i, key
+        n += key <= last
+    return chosen[_sorted(_blank_from(keys, n), n)[:k]]
 
 
 @kernel
@@ -267,11 +282,11 @@ def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: i
             own = documents[starts[g] : starts[g + 1]]
             ideal[starts[g] : starts[g + 1]] = own[descending(scores[own])]
         return ideal[:wanted]
-    singles = _falling_keys(scores[documents[:n]])
-    keys = np.full(singles.shape[0], 0x7FFFFFFFFFFFFFFF, np.int64)
+    falling = _falling_keys(scores)
+    keys = np.full((n + _LANES - 1) // _LANES * _LANES, 0x7FFFFFFFFFFFFFFF, np.int64)
     for g in range(count):
         for place in range(starts[g], starts[g + 1]):
-            keys[place] = np.int64(singles[place]) + (g << 32)
+            keys[place] = np.int64(falling[documents[place]]) + (g << 32)
     return documents[_compared(keys, n)[:wanted]]
 
 

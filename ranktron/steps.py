@@ -38,7 +38,8 @@ class InversePower:
         _check_positive(self.eta)
 
     def __call__(self, number: int) -> float:
-        return float(self.eta * (number + 1.0) ** -self.power)
+        size: float = self.eta * (number + 1.0) ** -self.power
+        return size
 
 
 def step_of(name: str, eta: float) -> Step:

@@ -15,7 +15,7 @@ from ranktron.errors import DataError
 from ranktron.kernels import dot_kernel, kernel
 from ranktron.learners.linear import as_weights
 from ranktron.sparse import Sparse
-from ranktron.sparse_kernels import ONES, Columns, Values, add_row, score_rows
+from ranktron.sparse_kernels import ONES, Columns, Values, add_sparse_row, score_rows
 from ranktron.types import Features, Floats, Integers, Matrix, State
 
 Documents = npt.NDArray[np.int32]
@@ -250,8 +250,8 @@ def visit_pairs(
             add_weighted(trail.total, float(counter), w)
             tally[SUCCESSES] += counter
         if sparse:
-            add_row(starts, columns, values, i, eta[i], w)
-            add_row(starts, columns, values, j, -eta[i], w)
+            add_sparse_row(starts, columns, values, i, eta[i], w)
+            add_sparse_row(starts, columns, values, j, -eta[i], w)
         else:
             _move(w, X[i], X[j], eta[i])
         tally[HYPOTHESIS] += 1

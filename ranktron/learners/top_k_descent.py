@@ -10,7 +10,7 @@ from ranktron.features import Held, add_row_of, features_of, taken
 from ranktron.kernels import kernel, squared_length
 from ranktron.learners.brief import EVERY, Brief
 from ranktron.sparse import Sparse
-from ranktron.sparse_kernels import Columns, Values, add_row
+from ranktron.sparse_kernels import Columns, Values, add_sparse_row
 from ranktron.types import Features, Floats, Integers, Matrix
 
 
@@ -38,7 +38,7 @@ def _gathered_rows(
     """The same of sparse rows: what is not 0 of the drift, and its columns. `drift` is 0 before and after."""
     most = 0
     for place in range(base.shape[0]):
-        add_row(starts, columns, values, order[place], base[place], drift)
+        add_sparse_row(starts, columns, values, order[place], base[place], drift)
         most += starts[order[place] + 1] - starts[order[place]]
     own, kept, n = np.empty(most, np.int32), np.empty(most), 0
     for item in order[: base.shape[0]]:
@@ -106,7 +106,7 @@ def _descended_rows(
         z[drift_columns[at]] = factor * drift[at]
     for place in range(gradient.shape[0]):
         if gradient[place] != 0.0:
-            add_row(starts, columns, values, place, gradient[place], z)
+            add_sparse_row(starts, columns, values, place, gradient[place], z)
     if not np.isfinite(max(eta * eta, 1.0) * squared_length(z)):
         z[:] = 0.0
         return False
