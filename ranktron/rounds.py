@@ -115,7 +115,7 @@ class Rounds:
         X, labels, offsets = self.X, self.labels, self.offsets.tolist()
         for q, qid in enumerate(self.qids.tolist()):
             a, b = offsets[q], offsets[q + 1]
-            yield Round(X[a:b], labels[a:b], qid)
+            yield Round._make((X[a:b], labels[a:b], qid))
 
     @overload
     def __getitem__(self, which: int) -> Round: ...
@@ -126,7 +126,7 @@ class Rounds:
         if isinstance(which, int | np.integer):
             q = range(len(self))[which]
             a, b = self.offsets[q], self.offsets[q + 1]
-            return Round(self.X[a:b], self.labels[a:b], self.qids[q : q + 1].tolist()[0])
+            return Round._make((self.X[a:b], self.labels[a:b], self.qids[q : q + 1].tolist()[0]))
         if isinstance(which, slice):
             start, stop, stride = which.indices(len(self))
             if stride == 1:

@@ -19,16 +19,31 @@ Features = Any
 """A row of features for each document: a `Matrix`, or the rows of `sparse.Sparse` where most of them are 0."""
 
 
-class Round(NamedTuple):
-    """One query's list: a row of features and a label for each document.
-
-    >>> Round(np.array([[0.5, 1.0], [0.0, 3.0]], np.float32), np.array([2.0, 0.0]), "7").labels
-    array([2., 0.])
-    """
-
+class _List(NamedTuple):
     X: Features
     labels: Floats
     qid: Any
+
+
+class Round(_List):
+    """One query's list: a row of features and a label for each document.
+
+    Features and labels may be lists or arrays of any kind of number; `Round._make` takes arrays that are known to be
+    right as they are.
+
+    >>> Round([[0.5, 1.0], [0.0, 3.0]], [2, 0], "7").labels
+    array([2., 0.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, X: Features, labels: npt.ArrayLike, qid: Any) -> Self:
+        if not hasattr(X, "starts"):  # sparse rows are right already
+            X = _numbers(X, 2, "iufb", np.float32, "the features of a round are numbers, a row for each document")
+        grades = _numbers(labels, 1, "iufb", np.float64, "the labels of a round are one number for each document")
+        if X.shape[0] != grades.shape[0]:
+            raise DataError(f"query {qid!r} has {X.shape[0]} rows of features, but {grades.shape[0]} labels")
+        return super().__new__(cls, X, grades, qid)
 
 
 class Ranking(NamedTuple):
@@ -67,19 +82,18 @@ class Feedback(_Heard):
     __slots__ = ()
 
     def __new__(cls, items: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
-        return super().__new__(
-            cls,
-            _numbers(items, "iu", np.int64, "the documents of feedback are their places in the list, counted from 0"),
-            _numbers(labels, "iufb", np.float64, "the labels of feedback are one number for each of its documents"),
-        )
+        which = _numbers(items, 1, "iu", np.int64, "the documents of feedback are places in the list, counted from 0")
+        grades = _numbers(labels, 1, "iufb", np.float64, "the labels of feedback are one number for each document")
+        return super().__new__(cls, which, grades)
 
 
-def _numbers(given: npt.ArrayLike, kinds: str, wanted: type, what: str) -> npt.NDArray[Any]:
+def _numbers(given: Any, dimensions: int, kinds: str, wanted: type, what: str) -> npt.NDArray[Any]:
+    """An array of the one type that kernels know; whole numbers and others are told apart by numpy's `kinds`."""
     try:
         array = np.asarray(given)
     except ValueError:  # lists of several lengths
         raise DataError(f"{what}, not {given!r}") from None
-    if array.ndim != 1 or (array.size and array.dtype.kind not in kinds):
+    if array.ndim != dimensions or (array.size and array.dtype.kind not in kinds):
         raise DataError(f"{what}, not {given!r}")
     return np.ascontiguousarray(array, wanted)
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ranktron import DataError, Feedback, feedback, play
+from ranktron import DataError, Feedback, Round, feedback, play
 from ranktron.algorithms import ALGORITHMS
 from ranktron.checks import check_learner, same
 from ranktron.learners import Linear, hinge_perceptron
@@ -55,6 +55,52 @@ def test_feedback_may_be_of_any_kind_of_number(name, kind):
 def test_feedback_that_is_not_made_of_numbers_is_refused(items, labels, complaint):
     with pytest.raises(DataError, match=complaint):
         Feedback(items, labels)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in variants()])
+@pytest.mark.parametrize("kind", [np.float64, np.int32, np.asfortranarray, np.ndarray.tolist])
+def test_a_list_may_be_of_any_kind_of_number(name, kind):
+    learner, twin = (ALGORITHMS[name].learner(LISTS.n_features, {}) for _ in range(2))
+    lists = [Round(round.X.astype(np.int32), round.labels, round.qid) for round in LISTS[:3]]
+    others = [Round(kind(X), kind(labels), qid) for X, labels, qid in lists]
+    turns, also = (list(play(each, its, each.hears, ["ndcg"])) for each, its in ((learner, lists), (twin, others)))
+    assert [turn.values for turn in turns] == [turn.values for turn in also]
+    assert same(learner.state(), twin.state())
+
+
+@pytest.mark.parametrize(
+    ("X", "labels", "complaint"),
+    [
+        ([1.0], [1], "a row for each document"),
+        ([["a"]], [1], "a row for each document"),
+        ([[1.0], [1.0, 2.0]], [1, 0], "a row for each document"),
+        ([[1.0]], [None], "one number for each document"),
+        ([[1.0], [2.0]], [1], "2 rows of features, but 1 labels"),
+    ],
+)
+def test_a_list_that_is_not_made_of_numbers_is_refused(X, labels, complaint):
+    with pytest.raises(DataError, match=complaint):
+        Round(X, labels, "q")
+
+
+@pytest.mark.parametrize("name", [name for name, _ in variants() if name != "predtron"])
+@pytest.mark.parametrize("X", [[[1.0] * 6], np.ones(6, np.float32), None])
+def test_what_is_not_a_matrix_is_not_ranked(name, X):
+    with pytest.raises(DataError, match="a row a document, not a"):
+        ALGORITHMS[name].learner(6, {}).rank(X, 0)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in variants()])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_features_that_are_no_numbers_are_never_learnt(name, bad):
+    learner = ALGORITHMS[name].learner(LISTS.n_features, {})
+    X = LISTS[0].X.copy()
+    X[:, 2] = bad
+    before = learner.state()
+    with pytest.raises(DataError, match=r"NaN or infinity|overflow"):
+        learner.learn(X, ranking := learner.rank(X, 0), learner.hears(LISTS[0], ranking))
+    assert same(learner.state(), before)
 
 
 def test_the_checks_can_fail():

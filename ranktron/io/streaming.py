@@ -70,7 +70,7 @@ def _round(parts: list[Run], null: str) -> Round:
         labels = np.concatenate([part.labels for part in parts])
     if null in ("min", "mean") and not isinstance(X, Sparse) and np.isnan(X).any():
         fill_nulls(X, np.array([0, len(X)]), null == "mean")
-    return Round(X, labels, qid)
+    return Round._make((X, labels, qid))
 
 
 def text_runs(

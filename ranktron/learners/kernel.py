@@ -8,7 +8,8 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels import descending
+from ranktron.features import check_features
+from ranktron.kernels import descending, first_non_finite
 from ranktron.learners.kernel_budget import BESIDES, UNLIMITED, Budget
 from ranktron.learners.kernel_functions import Gaussian, KernelFunction, kernel_of
 from ranktron.learners.kernel_pairs import PairSteps
@@ -25,6 +26,7 @@ from ranktron.metrics import metric as as_metric
 from ranktron.mistakes import Misordered, mistake_of
 from ranktron.predtron import Permutations, PlaceLoss, Places, variant_of
 from ranktron.rounds import Rounds
+from ranktron.sparse import linear_scores
 from ranktron.steps import Constant, InversePower
 from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair
 from ranktron.types import Features, Feedback, Floats, Ranking, State
@@ -129,8 +131,7 @@ class KernelLearner:
         return self.ballot.counted(self.support.scores(X, self.ballot.members))
 
     def rank(self, X: Features, number: int) -> Ranking:
-        if X.shape[1] != self.n_features:
-            raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
+        check_features(X, self.n_features)
         scores = self.scores(X)
         return Ranking(descending(scores), scores, number)
 
@@ -139,7 +140,9 @@ class KernelLearner:
         scores = heard_scores(X, ranking, feedback)
         seen = X if len(feedback.items) == len(X) and scores is ranking.scores else X[feedback.items]
         move = self.update(self.support, seen, scores, feedback.labels, ranking.number, self.pool)
-        if not np.isfinite(move.loss + np.abs(move.steps).sum()) or not np.isfinite(scores).all():
+        # 0 times what is not finite is not a number; no score shows it as long as nothing is stored.
+        nothing = linear_scores(seen, np.zeros(self.n_features))
+        if not np.isfinite(move.loss + np.abs(move.steps).sum()) or first_non_finite(scores + nothing) >= 0:
             raise DataError(overflow(ranking.number))
         if move.steps.any():
             self.support.widen(len(move.steps), len(seen))

@@ -6,7 +6,7 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.features import descend_along, held
+from ranktron.features import check_features, descend_along, held
 from ranktron.kernels import is_full, observed, shown
 from ranktron.learners.recipe import learn_full, recipe
 from ranktron.sparse import Sparse, linear_scores
@@ -68,8 +68,7 @@ class Linear:
         return linear_scores(X, self.coef)
 
     def rank(self, X: Features, number: int) -> Ranking:
-        if X.shape[1] != self.n_features:
-            raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
+        check_features(X, self.n_features)
         order, scores = X.shown(self.w) if isinstance(X, Sparse) else shown(X, self.w)
         return Ranking(order, scores, number)
 
@@ -124,7 +123,10 @@ def as_weights(kept: Floats, n_features: int) -> Floats:
 
 def overflow(number: int) -> str:
     """Says that a round was refused because its numbers grew beyond all bounds."""
-    return f"numbers overflow in round {number}: choose a smaller step, scale the features, or use smaller labels"
+    return (
+        f"numbers overflow in round {number}: choose a smaller step, scale the features, or use smaller labels; "
+        "NaN or infinity among the features does it, too"
+    )
 
 
 def heard_scores(X: Features, ranking: Ranking, feedback: Feedback) -> Floats:

@@ -8,8 +8,9 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels import descending, observed
-from ranktron.learners.linear import why_refused
+from ranktron.features import check_features
+from ranktron.kernels import descending, first_non_finite, observed
+from ranktron.learners.linear import overflow, why_refused
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.learners.pairwise_readouts import EVERYONE, Average, Ballot, Committee, Last, Readout
 from ranktron.learners.pairwise_trail import HYPOTHESIS, Counts, Trail, blank_trail, stored_trail, visit
@@ -107,8 +108,7 @@ class Pairwise:
         return self.ballot.scores(X)
 
     def rank(self, X: Features, number: int) -> Ranking:
-        if X.shape[1] != self.n_features:
-            raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
+        check_features(X, self.n_features)
         scores = self.scores(X)
         return Ranking(descending(scores), scores, number)
 
@@ -117,6 +117,8 @@ class Pairwise:
         _, bad = observed(ranking.scores, feedback.items, feedback.labels)
         if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:
             raise DataError(why_refused(ranking, feedback, bad))
+        if first_non_finite(ranking.scores) >= 0:
+            raise DataError(overflow(ranking.number))
         pairs = Pairs.of(feedback.labels, np.array([0, len(feedback.labels)]))
         rng = np.random.default_rng(ranking.number)
         numbers = pairs.sample(self.pairs_per_query, rng) if self.pairs_per_query else pairs.all()

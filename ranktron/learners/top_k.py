@@ -7,11 +7,11 @@ from math import inf
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.features import held
+from ranktron.features import check_features, held
 from ranktron.feedback import top
-from ranktron.kernels import descending, kernel
+from ranktron.kernels import descending, first_non_finite, kernel
 from ranktron.learners.brief import Brief
-from ranktron.learners.linear import as_weights
+from ranktron.learners.linear import as_weights, overflow
 from ranktron.learners.top_k_descent import descended, first_scores, gathered
 from ranktron.learners.top_k_estimator import Decomposed, check_decomposed, estimate, is_outlined, weights_of
 from ranktron.learners.top_k_exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
@@ -166,8 +166,7 @@ class TopK:
         return linear_scores(X, self.coef)
 
     def rank(self, X: Features, number: int) -> Ranking:
-        if X.shape[1] != self.n_features:
-            raise DataError(f"this learner knows {self.n_features} features, the list has {X.shape[1]}")
+        check_features(X, self.n_features)
         k, n = self._sizes(X.shape[0])
         rows, coordinates = held(X), self.surrogate.coordinates
         if coordinates == 1:
@@ -190,6 +189,8 @@ class TopK:
         A surrogate of one's own that does not say what it needs (`outline`) gets the whole shortlist.
         """
         k, n = self._check_ranked(X, ranking)
+        if first_non_finite(ranking.scores) >= 0:
+            raise DataError(overflow(ranking.number))
         scores = first_scores(ranking.scores, ranking.order, n)
         if is_outlined(self.surrogate):
             base, shown, constant = self.surrogate.outline(scores, k)
@@ -223,10 +224,7 @@ class TopK:
         eta, weight = self.step(brief.number), self.rounds + 1.0 if self.late else 1.0
         state = self.w, self.total, self.squares, self._z
         if not descended(brief, gradient, factor, eta, self.radius, self.adaptive, weight, *state):
-            raise DataError(
-                f"scores or weights overflow in round {brief.number}: choose a smaller step or radius, or scale the "
-                "features"
-            )
+            raise DataError(overflow(brief.number))
         self.rounds += 1
         if self.floor > 0.0:
             self.lost += self._lost(brief.size, brief.number)

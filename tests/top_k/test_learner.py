@@ -301,7 +301,7 @@ def test_an_overflow_is_refused_and_changes_nothing():
     assert np.isfinite(learner.w).all()
     before = learner.state()
     ranking = learner.rank(LISTS[0].X, 0)._replace(scores=np.full(8, 1e3))
-    with pytest.raises(DataError, match="choose a smaller step or radius"):
+    with pytest.raises(DataError, match="choose a smaller step"):
         learner.learn(LISTS[0].X, ranking, Feedback(ranking.order[:1], np.array([0.0])))
     assert same(before, learner.state())
 
