@@ -134,6 +134,9 @@ def test_ones_of_bins_are_written_out():
     one, two = (KernelLearner(binned.n_features, HINGE, Gaussian(0.1)) for _ in range(2))
     assert played(two, binned) == pytest.approx(played(one, dense), rel=1e-6, abs=1e-6)
     assert two.support.documents.values.max() == 1.0
+    for learner, its in ((one, dense), (two, binned)):
+        played(learner, its)  # what is there already is not stored again
+    assert two.support.count == one.support.count <= len(lists.labels)
 
 
 def test_rows_close_their_gaps():

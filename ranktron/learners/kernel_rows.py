@@ -226,7 +226,7 @@ class SparseRows:
 
     def key(self, X: Features, i: int) -> bytes:
         held = slice(int(X.starts[i]), int(X.starts[i + 1]))
-        key: bytes = X.columns[held].tobytes() + X.values[held].tobytes()
+        key: bytes = X.columns[held].astype(np.int32).tobytes() + X.values[held].tobytes()
         return key
 
     def kept_key(self, slot: int) -> bytes:
