@@ -155,7 +155,7 @@ class DenseRows:
         return np.full(count, self._X.shape[1])
 
     def key(self, X: Features, i: int) -> bytes:
-        key: bytes = X[i].tobytes()
+        key: bytes = X[i].astype(np.float32).tobytes()
         return key
 
     def kept_key(self, slot: int) -> bytes:

@@ -112,6 +112,7 @@ class FittedProducts:
         chosen = np.array(state["chosen"], np.int64)
         shift, divisor = (np.array(state[key], np.float64) for key in ("shift", "divisor"))
         n_inputs = int(state["n_inputs"])
-        if not shift.shape == divisor.shape == chosen.shape or chosen.ndim != 1 or not (chosen < n_inputs).all():
+        there = ((chosen >= 0) & (chosen < n_inputs)).all()
+        if not shift.shape == divisor.shape == chosen.shape or chosen.ndim != 1 or not there:
             raise DataError("the model holds products that do not fit together")
         return cls(int(state["count"]), n_inputs, chosen, shift, divisor, float(state["weight"]))

@@ -171,6 +171,28 @@ def test_texts_stand_for_recipes_and_maps_survive_a_file(recipe, text):
         map_from_dict(map_to_dict(fitted), 6)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "damage"),
+    [
+        (Bins(4), {"edges": np.array([[2.0, 1.0, 3.0]])}),
+        (Bins(4), {"edges": np.zeros((2, 2))}),
+        (Bins(4), {"edges": np.array([[-np.inf, 1.0, 3.0]])}),
+        (LinearBins(4), {"low": np.zeros(1)}),
+        (LinearBins(4), {"high": np.array([1.0, np.nan, 1.0])}),
+        (RandomFourier(4), {"phases": np.zeros(3)}),
+        (Nystroem(4), {"factors": np.zeros(1)}),
+        (Products(2), {"chosen": np.array([0, 3])}),
+        (Products(2), {"chosen": np.array([-9, 0])}),
+        (Products(2), {"shift": np.zeros(1)}),
+    ],
+)
+def test_maps_that_kernels_could_not_trust_are_refused(recipe, damage):
+    fitted = recipe.fit(WebSearch(features=3, documents=5).rounds(4))
+    type(fitted).from_state(fitted.name, fitted.state())
+    with pytest.raises(DataError, match="do not fit together"):
+        type(fitted).from_state(fitted.name, {**fitted.state(), **damage})
+
+
 def test_what_is_no_map_is_named():
     for wrong in ("bins:", "bins:-3", "waves:3", "bins:1", "rff:0", 7, Bins):
         with pytest.raises(DataError):
