@@ -173,14 +173,14 @@ def _rows_descend(
     return descend_rows(X[0], X[1], X[2], items, gradient, loss, eta, t, w, lag, sums, direction)
 
 
-def _in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:
+def in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:
     """Says what a verb is in a kernel: the code for an array, or for the tuple of sparse rows."""
     overload(verb, strict=False, inline="always")(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
 
 
-_in_kernels(scores_of, _matrix_scores, _rows_scores)
-_in_kernels(between, _matrix_between, _rows_between)
-_in_kernels(taken, _matrix_taken, _rows_taken)
-_in_kernels(add_row_of, _matrix_add, _rows_add)
-_in_kernels(descend_along, _matrix_descend, _rows_descend)
-_in_kernels(is_matrix, lambda X: True, lambda X: False)
+in_kernels(scores_of, _matrix_scores, _rows_scores)
+in_kernels(between, _matrix_between, _rows_between)
+in_kernels(taken, _matrix_taken, _rows_taken)
+in_kernels(add_row_of, _matrix_add, _rows_add)
+in_kernels(descend_along, _matrix_descend, _rows_descend)
+in_kernels(is_matrix, lambda X: True, lambda X: False)

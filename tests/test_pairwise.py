@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 import ranktron
 from ranktron import DataError, Feedback, Model, Rounds, feedback, metric, play
 from ranktron.checks import check_learner, same
+from ranktron.features import held
 from ranktron.learners import pairwise_passes, pairwise_trail
 from ranktron.learners.pairwise import OUTPUTS, Pairwise, pairwise_perceptron
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.learners.pairwise_passes import ONE_GRADE, REMOVED, Passes, train_outputs
 from ranktron.learners.pairwise_readouts import Average, Committee, Last
-from ranktron.learners.pairwise_trail import blank_trail, visit, visit_pairs
+from ranktron.learners.pairwise_trail import blank_trail, visit
 from ranktron.schedule import Course, Schedule
 from ranktron.simulate import Separable, WebSearch
 from ranktron.sparse import Sparse
@@ -313,13 +314,11 @@ def test_the_compiled_pass_equals_its_python():
     order = np.random.default_rng(0).permutation(len(upper))
     steps = np.repeat(pairs.steps(), np.diff(NOISY.offsets))
     found = []
-    rows = Sparse.from_matrix(NOISY.X)
-    dense = NOISY.X, rows.starts[:0], rows.columns[:0], rows.values[:0]
-    sparse = NOISY.X[:0], rows.starts, rows.columns, rows.values
-    for function, features in ((visit_pairs, dense), (visit_pairs.py_func, dense), (visit_pairs.py_func, sparse)):
+    dense, sparse = NOISY.X, held(Sparse.from_matrix(NOISY.X))
+    for function, features in ((visit, dense), (visit.py_func, dense), (visit, sparse), (visit.py_func, sparse)):
         trail, misranked = blank_trail(6, 4), np.zeros(len(upper), np.int32)
         for _ in range(3):
-            function(*features, upper, lower, order, steps, misranked, 1.0, 2, trail)
+            function(features, upper, lower, order, steps, misranked, 1.0, 2, trail)
         found.append((trail, misranked))
     for other in found[1:]:
         for one, two in zip(found[0][0], other[0], strict=True):

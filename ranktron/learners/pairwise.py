@@ -8,7 +8,7 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.features import check_features
+from ranktron.features import check_features, held
 from ranktron.kernels import descending, first_non_finite, observed
 from ranktron.learners.linear import overflow, why_refused
 from ranktron.learners.pairwise_pairs import Pairs
@@ -130,7 +130,7 @@ class Pairwise:
         order = rng.permutation(len(numbers))
         self.follow(self.trail.with_room(self.readout.size, len(numbers)))
         self.rounds += 1
-        mistakes = visit(X, upper, lower, order, steps, UNBOUNDED, 0.0, self.floor, self.trail)
+        mistakes = visit(held(X), upper, lower, order, steps, UNBOUNDED, 0.0, self.floor, self.trail)
         return float(mistakes / len(numbers))
 
     def follow(self, trail: Trail) -> None:

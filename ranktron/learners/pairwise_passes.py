@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.features import held
 from ranktron.interrupts import Interrupts
 from ranktron.learners.committee import committee_perceptron
 from ranktron.learners.pairwise import UNBOUNDED, Pairwise, check_bound, pairwise_perceptron
@@ -67,7 +68,7 @@ class Passes:
             part = order[start : start + CHUNK]
             trail = trail.with_room(size, len(part))
             course.mistakes += visit(
-                self.rounds.X, upper, lower, part, self._steps, self.misranked, self.limit, floor, trail
+                held(self.rounds.X), upper, lower, part, self._steps, self.misranked, self.limit, floor, trail
             )
             course.position = start + len(part)
             if interrupts is not None and interrupts.asked:

@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
+from ranktron.features import Held, add_row_of, between, in_kernels, scores_of
 from ranktron.kernels import dot_kernel, kernel
 from ranktron.learners.linear import as_weights
-from ranktron.sparse import Sparse
-from ranktron.sparse_kernels import ONES, Columns, Values, add_sparse_row, score_rows
-from ranktron.types import Features, Floats, Integers, Matrix, State
+from ranktron.types import Floats, Integers, Matrix, State
 
 Documents = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int32]
-Row = npt.NDArray[np.float32]
 
 HYPOTHESIS, COUNTER, KEPT, WEAKEST, SUCCESSES = range(5)
 """The places of `Trail.tally`: number and counter of the current hypothesis, hypotheses kept and the weakest of them,
@@ -134,17 +132,44 @@ def stored_trail(state: State, n_features: int) -> Trail:
 
 
 @dot_kernel
-def _lead(upper: Row, lower: Row, w: Floats) -> float:
+def _matrix_lead(X: Matrix, i: int, j: int, w: Floats) -> float:
     lead = 0.0
-    for j in range(w.shape[0]):
-        lead += w[j] * (np.float64(upper[j]) - np.float64(lower[j]))
+    for k in range(w.shape[0]):
+        lead += w[k] * (np.float64(X[i, k]) - np.float64(X[j, k]))
     return lead
 
 
 @kernel
-def _move(w: Floats, upper: Row, lower: Row, eta: float) -> None:
-    for j in range(w.shape[0]):
-        w[j] += eta * (np.float64(upper[j]) - np.float64(lower[j]))
+def _rows_lead(X: Held, i: int, j: int, w: Floats) -> float:
+    return float(scores_of(between(X, i, i + 1), w)[0] - scores_of(between(X, j, j + 1), w)[0])
+
+
+@kernel
+def _matrix_move(X: Matrix, i: int, j: int, eta: float, w: Floats) -> None:
+    for k in range(w.shape[0]):
+        w[k] += eta * (np.float64(X[i, k]) - np.float64(X[j, k]))
+
+
+@kernel
+def _rows_move(X: Held, i: int, j: int, eta: float, w: Floats) -> None:
+    add_row_of(X, i, eta, w)
+    add_row_of(X, j, -eta, w)
+
+
+def _lead(X: Held, i: int, j: int, w: Floats) -> float:
+    """By how much document i scores above document j."""
+    return (_rows_lead if isinstance(X, tuple) else _matrix_lead)(X, i, j, w)
+
+
+def _move(X: Held, i: int, j: int, eta: float, w: Floats) -> None:
+    """Steps towards document i and away from document j."""
+    (_rows_move if isinstance(X, tuple) else _matrix_move)(X, i, j, eta, w)
+
+
+in_kernels(_lead, lambda X, i, j, w: _matrix_lead(X, i, j, w), lambda X, i, j, w: _rows_lead(X, i, j, w))
+in_kernels(
+    _move, lambda X, i, j, eta, w: _matrix_move(X, i, j, eta, w), lambda X, i, j, eta, w: _rows_move(X, i, j, eta, w)
+)
 
 
 @kernel
@@ -202,28 +227,15 @@ def _settle(trail: Trail, floor: int) -> None:
 
 
 @kernel
-def _sparse_lead(starts: Integers, columns: Columns, values: Values, i: int, j: int, w: Floats) -> float:
-    upper = score_rows(starts[i : i + 2], columns, values, w)[0]
-    return float(upper - score_rows(starts[j : j + 2], columns, values, w)[0])
+def visit(
+    X: Held, upper: Documents, lower: Documents, order: Integers, eta: Floats, misranked: Counts, limit: float,
+    floor: int, trail: Trail,
+) -> int:  # fmt: skip
+    """Visits pairs in the given order and returns how many were misranked (COMMITTEE, Tables 1 and 2).
 
-
-@kernel
-def visit_pairs(
-    X: Matrix,
-    starts: Integers,
-    columns: Columns,
-    values: Values,
-    upper: Documents,
-    lower: Documents,
-    order: Integers,
-    eta: Floats,
-    misranked: Counts,
-    limit: float,
-    floor: int,
-    trail: Trail,
-) -> int:
-    """The kernel of `visit`: the features stand in X, or, where that is empty, in sparse rows."""
-    sparse = X.shape[0] == 0
+    `eta` is the step of each document's list. Where `misranked` has room for the pairs, it counts, and a pair
+    misranked more often than `limit` is passed over.
+    """
     w, tally = trail.w, trail.tally
     counter = tally[COUNTER]
     bar = max(floor - 1, to_beat(trail))
@@ -234,8 +246,7 @@ def visit_pairs(
         if bounded and misranked[pair] > limit:
             continue
         i, j = upper[pair], lower[pair]
-        lead = _sparse_lead(starts, columns, values, i, j, w) if sparse else _lead(X[i], X[j], w)
-        if lead > 0.0:
+        if _lead(X, i, j, w) > 0.0:
             counter += 1
             continue
         mistakes += 1
@@ -249,41 +260,9 @@ def visit_pairs(
         if counter > 0 and counter >= floor:
             add_weighted(trail.total, float(counter), w)
             tally[SUCCESSES] += counter
-        if sparse:
-            add_sparse_row(starts, columns, values, i, eta[i], w)
-            add_sparse_row(starts, columns, values, j, -eta[i], w)
-        else:
-            _move(w, X[i], X[j], eta[i])
+        _move(X, i, j, eta[i], w)
         tally[HYPOTHESIS] += 1
         trail.value[0] = np.nan
         counter = 0
     tally[COUNTER] = counter
     return mistakes
-
-
-_NOTHING: tuple[Matrix, Integers, Columns] = np.empty((0, 0), np.float32), np.empty(0, np.int64), np.empty(0, np.int32)
-
-
-def visit(
-    X: Features,
-    upper: Documents,
-    lower: Documents,
-    order: Integers,
-    eta: Floats,
-    misranked: Counts,
-    limit: float,
-    floor: int,
-    trail: Trail,
-) -> int:
-    """Visits pairs in the given order and returns how many were misranked (COMMITTEE, Tables 1 and 2).
-
-    `eta` is the step of each document's list. Where `misranked` has room for the pairs, it counts, and a pair
-    misranked more often than `limit` is passed over.
-    """
-    matrix, starts, columns = _NOTHING
-    values = ONES
-    if isinstance(X, Sparse):
-        starts, columns, values = X.starts, X.columns, X.values
-    else:
-        matrix = X
-    return visit_pairs(matrix, starts, columns, values, upper, lower, order, eta, misranked, limit, floor, trail)
