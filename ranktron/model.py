@@ -110,10 +110,24 @@ class Model:
     map: FittedMap | None = None
 
     def learner(self) -> Learner:
-        """A learner that goes on exactly where this one stopped."""
+        """A learner that goes on exactly where this one stopped, from lists as `prepare` gives them."""
         learner = self.blank_learner()
         learner.restore(self.state)
         return learner
+
+    def after(self, learner: Learner) -> Model:
+        """The same model with what its learner has learnt since.
+
+        >>> import ranktron
+        >>> lists = ranktron.simulate.Separable(features=5).rounds(50)
+        >>> model = Model("hinge", {}, ranktron.learners.hinge_perceptron(5).state(), 5)
+        >>> learner = model.learner()
+        >>> for turn in ranktron.play(learner, model.prepare(lists), learner.hears):
+        ...     pass
+        >>> model.after(learner).learner().rounds
+        50
+        """
+        return replace(self, state=learner.state(), record={})
 
     def blank_learner(self) -> Learner:
         """A learner of the same kind, on the same mapped features, that has learnt nothing."""
@@ -121,9 +135,15 @@ class Model:
         return stored_algorithm(self.kind).learner(width, self.parameters)
 
     def prepare(self, rounds: Rounds) -> Rounds:
-        """The rounds as the learner sees them: scaled and mapped."""
-        self._check_width(rounds.n_features)
-        return map_rounds(scale(self._shiftable(rounds), self.scaler), self.map)
+        """The rounds as the learner sees them: their features in the model's order, scaled and mapped."""
+        return map_rounds(scale(self._shiftable(self._in_order(rounds)), self.scaler), self.map)
+
+    def _in_order(self, rounds: Rounds) -> Rounds:
+        """Rounds with the model's features: by their names where both sides have names, else by their places."""
+        rounds = rounds.ordered_by(self.feature_names)
+        if rounds.n_features != self.n_features:
+            raise DataError(f"the model was trained on {self.n_features} features, the data has {rounds.n_features}")
+        return rounds
 
     def _shiftable(self, rounds: Rounds) -> Rounds:
         """Rounds that the scaling gives the right numbers for.
@@ -184,7 +204,7 @@ class Model:
 
     def explain(self, X: Any) -> Explanation:
         """What each feature contributes to each score of one list: w_j x_j, or f_j(x_j) where a map bends it."""
-        rounds = self._lists(X, None)
+        rounds = self._in_order(self._lists(X, None))
         scores = self._scorer.predict(self.prepare(rounds).X)
         return Explanation(descending(scores), scores, self._contributions(rounds), self.names)
 
@@ -275,10 +295,6 @@ class Model:
 
     def _lists(self, X: Any, qid: Any) -> Rounds:
         return Rounds.from_arrays(X, np.zeros(X.shape[0] if hasattr(X, "shape") else len(X)), qid)
-
-    def _check_width(self, n_features: int) -> None:
-        if n_features != self.n_features:
-            raise DataError(f"the model was trained on {self.n_features} features, the data has {n_features}")
 
 
 def load(path: str | os.PathLike[str]) -> Model:

@@ -90,8 +90,10 @@ class Rounds:
 
         Query ids may come in any order and be of any type; queries keep the order in which they first appear and
         documents their order within the query. `group` gives the sizes of consecutive lists instead. Without either
-        all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse.
+        all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse. The columns of a data
+        frame give their names to the features.
         """
+        names = feature_names_of(X) if feature_names is None else tuple(map(str, feature_names))
         X = _as_features(X)
         labels = _as_labels(y, len(X))
         docids = None if docids is None else np.asarray(docids)
@@ -101,7 +103,6 @@ class Rounds:
         if rows is not None:
             X, labels = X[rows], labels[rows]
             docids = None if docids is None else docids[rows]
-        names = None if feature_names is None else tuple(map(str, feature_names))
         return cls(X, labels, offsets, qids, docids, rows, names, first_index)
 
     @property
@@ -175,6 +176,7 @@ class Rounds:
         if not parts:
             raise DataError("nothing to concatenate")
         first = parts[0]
+        parts = [part.ordered_by(first.feature_names) for part in parts]
         for part in parts:
             if part.n_features != first.n_features:
                 raise DataError(f"cannot join lists of {first.n_features} and of {part.n_features} features")
@@ -195,6 +197,24 @@ class Rounds:
             rows=None,
         )
 
+    def ordered_by(self, names: tuple[str, ...] | None) -> Rounds:
+        """The same lists with the features that have these names, in this order; as they are where names are missing.
+
+        >>> rounds = Rounds.from_arrays([[1.0, 5.0]], [0], feature_names=("price", "age"))
+        >>> rounds.ordered_by(("age", "price")).X.tolist()
+        [[5.0, 1.0]]
+        """
+        found = self.feature_names
+        if names is None or found is None or names == found:
+            return self
+        missing, new = sorted(set(names) - set(found)), sorted(set(found) - set(names))
+        if missing or new or len(names) != len(found):
+            wrong = [f"{', '.join(some)} {what}" for some, what in ((missing, "missing"), (new, "not known")) if some]
+            raise DataError(f"the data has other features than expected: {'; '.join(wrong) or 'a name stands twice'}")
+        places = np.array([found.index(name) for name in names])
+        X = self.X.rearranged(places) if isinstance(self.X, Sparse) else np.ascontiguousarray(self.X[:, places])
+        return replace(self, X=X, feature_names=names)
+
     def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Puts one value per document, given in the order of `X`, back into the order of the input."""
         if self.rows is None:
@@ -214,9 +234,9 @@ def take_qid_column(X: Any) -> tuple[Any, Any]:
 
 
 def feature_names_of(X: Any) -> tuple[str, ...] | None:
-    """The column names of a data frame, None for an array."""
-    columns = getattr(X, "columns", None)
-    return None if columns is None else tuple(map(str, columns))
+    """The column names of a data frame; None for an array, and where not all are names."""
+    columns = list(getattr(X, "columns", ()))
+    return tuple(columns) if columns and all(isinstance(name, str) for name in columns) else None
 
 
 def stacked(parts: list[Features]) -> Features:

@@ -1,6 +1,7 @@
 import json
 import struct
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ranktron import DataError, Model, feedback, load, play
+from ranktron import DataError, HingePerceptron, Model, Rounds, feedback, load, play
 from ranktron.archive import pack, unpack
 from ranktron.checks import same
 from ranktron.learners import hinge_perceptron
 from ranktron.scaling import fit_scaler, scale
-from ranktron.simulate import Separable
+from ranktron.schedule import Schedule
+from ranktron.simulate import Separable, WebSearch
+from ranktron.sparse import Sparse
+from ranktron.training import train
 
 LISTS = Separable(documents=6, features=4).rounds(30)
 
@@ -131,3 +135,32 @@ def test_files_that_cannot_be_read_or_written(tmp_path):
         trained().predict(LISTS.X[:, :3])
     with pytest.raises(DataError, match="cannot store"):
         pack({"a": np.array(["text"])})
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_are_found_by_their_names(sparse):
+    names = ("price", "age", "clicks")
+    lists = WebSearch(features=3, documents=6).rounds(20)
+    lists = replace(lists, feature_names=names, X=Sparse.from_matrix(lists.X) if sparse else lists.X)
+    model = train("hinge", {}, lists, Schedule(1)).model
+    mixed = lists.ordered_by(("clicks", "price", "age"))
+    assert mixed.feature_names == ("clicks", "price", "age")
+    assert (model.score_rounds(mixed) == model.score_rounds(lists)).all()
+    assert same(train("hinge", {}, mixed, Schedule(1), start=model).model.state,
+                train("hinge", {}, lists, Schedule(1), start=model).model.state)  # fmt: skip
+    assert Rounds.concat([lists[:10], mixed[10:]]).ordered_by(names).labels.tolist() == lists.labels.tolist()
+    for wrong in (("price", "age", "klicks"), ("price", "age", "age")):
+        with pytest.raises(DataError, match="clicks missing"):
+            model.score_rounds(replace(lists, feature_names=wrong))
+
+
+def test_a_data_frame_says_which_feature_is_which():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"price": [1.0, 2.0], "age": [5.0, 3.0]})
+    ranker = HingePerceptron().fit(frame, [1, 0])
+    model, other = ranker.model_, frame[["age", "price"]]
+    assert model.predict(other).tolist() == model.predict(frame).tolist()
+    assert (model.explain(other).contributions == model.explain(frame).contributions).all()
+    assert model.predict(frame.to_numpy()).tolist() == model.predict(frame).tolist()
+    with pytest.raises(DataError, match="age missing; size not known"):
+        model.rank(frame.rename(columns={"age": "size"}))
