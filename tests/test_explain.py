@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -159,6 +160,51 @@ class TestCommand:
         assert files("explain", "m.model", "--out", "w.html", "--json")[0] == 0
         assert 'class="document"' not in Path("w.html").read_text()
         assert Path("w.html").read_text().count("<tr><th>") == 1 + 8
+
+    @pytest.mark.parametrize("width", [72, 80, 120, 200])
+    def test_a_table_breaks_between_terms_only(self, files, monkeypatch, width):
+        write(replace(LISTS, docids=np.array([f"GX{i:03}-48-{i:07}" for i in range(len(LISTS.labels))])), "d.txt")
+        monkeypatch.setenv("COLUMNS", str(width))
+        qid = str(LISTS.qids[3])
+        table = files("explain", "m.model", "d.txt", "--qid", qid)[1]
+        for document in json.loads(files("explain", "m.model", "d.txt", "--qid", qid, "--json")[1])["documents"]:
+            terms = [*document["contributions"].items(), *document["lead"].items()]
+            for words in (document["id"], *(f"{name}: {value:+.3f}" for name, value in terms)):
+                assert words in table
+        assert max(map(len, table.splitlines())) <= width
+
+    def test_lists_without_labels(self, files):
+        columns = {str(j): LISTS[3].X[:, j - 1] for j in range(1, 9)}
+        pandas = pytest.importorskip("pandas")
+        pandas.DataFrame({"qid": 3, **columns}).to_parquet("new.parquet")
+        assert files("rank", "m.model", "new.parquet", "-o", "scores.txt")[0] == 0
+        assert np.loadtxt("scores.txt").tolist() == load("m.model").predict(LISTS[3].X).tolist()
+        code, out, _ = files("explain", "m.model", "new.parquet", "--qid", 3, "--out", "page.html")
+        assert code == 0
+        assert "label" not in out
+        assert 'class="label"' not in Path("page.html").read_text()
+        content = json.loads(files("explain", "m.model", "new.parquet", "--qid", 3, "--json")[1])
+        assert {document["label"] for document in content["documents"]} == {None}
+        for command in (("train", "new.parquet", "--model", "n"), ("evaluate", "m.model", "new.parquet")):
+            code, _, err = files(*command)
+            assert code == 1
+            assert "found no 'label'" in err
+
+    def test_features_are_explained_under_their_own_names(self, files):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame({"label": [0, 1] * 4, "qid": [1, 1, 2, 2] * 2, "loud": [0.0, 9.0] * 4, "idle": 1.0})
+        frame.to_parquet("train.parquet")
+        frame[["idle", "loud", "qid", "label"]].to_parquet("test.parquet")
+        assert files("train", "train.parquet", "--model", "n.model")[0] == 0
+        for data in ("train.parquet", "test.parquet"):
+            content = json.loads(files("explain", "n.model", data, "--qid", 1, "--json")[1])
+            assert list(content["documents"][0]["contributions"]) == ["loud"]
+            best = json.loads(files("evaluate", "n.model", data, "--json")[1])["baselines"]["best feature"]
+            assert best["feature"] == "loud"
+        frame.drop(columns="idle").to_parquet("test.parquet")
+        code, _, err = files("evaluate", "n.model", "test.parquet")
+        assert (code, err.count("\n")) == (1, 1)
+        assert "test.parquet: the data has other features than expected: idle missing" in err
 
     @pytest.mark.parametrize(
         ("arguments", "code", "words"),

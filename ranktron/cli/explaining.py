@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.show import DATA, as_json, keep_inputs, null_option, print_json, print_table, read
+from ranktron.cli.show import (
+    DATA,
+    as_json,
+    keep_inputs,
+    null_option,
+    print_json,
+    print_table,
+    print_widest,
+    read_documents,
+    table,
+)
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
@@ -62,7 +72,7 @@ def explain(
 def _explained(model: Model, data: str, qid: str, null: str) -> ExplainedList:
     from ranktron.report.explanation import ExplainedList
 
-    rounds = read(data, null, model)
+    rounds = read_documents(data, null, model)
     queries = [str(q) for q in rounds.qids]
     if qid not in queries:
         raise DataError(f"{data} has no query {qid!r}; its first ones are {', '.join(queries[:5])}")
@@ -92,13 +102,21 @@ def _show_list(explained: ExplainedList, top: int, features: int, out: str | Non
     if as_json:
         print_json({"qid": explained.qid, "documents": documents, "out": out})
         return
+    title = f"query {explained.qid}: {len(names)} documents"
+    print_widest([_table(title, documents, terms) for terms in range(features, 0, -1)])
+    _say(out)
+
+
+def _table(title: str, documents: list[dict[str, Any]], terms: int) -> Any:
+    """The table with so many terms a line; where nothing is labelled, without labels."""
+    labelled = any(d["label"] is not None for d in documents)
+    columns = ["#", "document", *["label"] * labelled, "score", "strongest\ncontributions", "lead over\nthe next"]
     rows = [
-        (d["position"], d["id"], f"{d['label']:g}", d["score"], _terms(d["contributions"]), _terms(d["lead"]))
+        [d["position"], d["id"], *([f"{d['label']:g}"] if labelled else []), d["score"]]
+        + [_terms(d[key], terms) for key in ("contributions", "lead")]
         for d in documents
     ]
-    columns = ["#", "document", "label", "score", "strongest contributions", "lead over the next, by feature"]
-    print_table(f"query {explained.qid}: {len(names)} documents", columns, rows)
-    _say(out)
+    return table(title, columns, rows)
 
 
 def _document(explained: ExplainedList, position: int, features: int) -> dict[str, Any]:
@@ -109,7 +127,7 @@ def _document(explained: ExplainedList, position: int, features: int) -> dict[st
     return {
         "position": position + 1,
         "id": explained.documents[document],
-        "label": float(explained.labels[document]),
+        "label": explained.label(document),
         "score": float(explanation.scores[document]),
         "contributions": _strongest(explanation.contributions[document], names, features),
         "lead": {} if last else _strongest(explanation.lead(position), names, features),
@@ -183,5 +201,6 @@ def _strongest(contributions: Any, names: tuple[str, ...], count: int) -> dict[s
     return {names[j]: float(contributions[j]) for j in chosen if contributions[j] != 0.0}
 
 
-def _terms(contributions: dict[str, float]) -> str:
-    return "  ".join(f"{name}: {value:+.3f}" for name, value in contributions.items())
+def _terms(contributions: dict[str, float], a_line: int) -> str:
+    terms = [f"{name}: {value:+.3f}" for name, value in contributions.items()]
+    return "\n".join("  ".join(terms[i : i + a_line]) for i in range(0, len(terms), a_line))

@@ -80,13 +80,25 @@ null_option = click.option(
 
 
 def read(path: str, null: str = "error", like: Model | Rounds | None = None) -> Rounds:
-    """Reads data; with a model or other data, as wide as those."""
+    """Reads data; with a model or other data, as wide as those and with the same features."""
     from ranktron.io import read as read_rounds
 
     with working(f"reading {path}"):
-        if like is None:
-            return read_rounds(path, null=null)
-        return read_rounds(path, null=null, n_features=like.n_features, first_index=like.first_index)
+        return read_rounds(path, null=null, **_features_of(like))
+
+
+def read_documents(path: str, null: str, model: Model) -> Rounds:
+    """Reads data to be scored, which need not have labels."""
+    from ranktron.io import read_documents as read_rounds
+
+    with working(f"reading {path}"):
+        return read_rounds(path, null=null, **_features_of(model))
+
+
+def _features_of(like: Model | Rounds | None) -> dict[str, Any]:
+    if like is None:
+        return {}
+    return {"n_features": like.n_features, "first_index": like.first_index, "feature_names": like.feature_names}
 
 
 def keep_inputs(out: str, *inputs: str | None) -> None:
@@ -106,6 +118,16 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     from rich.console import Console
 
     Console(highlight=False).print(table(title, columns, rows))
+
+
+def print_widest(tables: Sequence[Any]) -> None:
+    """Prints the first of several forms of a table, wide to narrow, that fits; the last one where none does."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    free = console.options.update(width=1000)
+    fitting = (each for each in tables if console.measure(each, options=free).maximum <= console.width)
+    console.print(next(fitting, tables[-1]))
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Any:

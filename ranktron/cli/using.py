@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ranktron.cli.show import DATA, as_json, keep_inputs, null_option, print_json, read
+from ranktron.cli.show import DATA, as_json, keep_inputs, null_option, print_json, read_documents
 from ranktron.errors import DataError
 
 
@@ -34,7 +34,7 @@ def rank(model: str, data: str, out: str, style: str, null: str, as_json: bool) 
 
     keep_inputs(out, model, data)
     loaded = load(model)
-    rounds = read(data, null, loaded)
+    rounds = read_documents(data, null, loaded)
     scores = loaded.score_rounds(rounds)
     if style == "scores":
         lines = "".join(f"{score!r}\n" for score in rounds.restore(scores).tolist())

@@ -7,14 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ranktron.io.sources import read, stream, write
+    from ranktron.io.sources import read, read_documents, stream, write
     from ranktron.io.store import verify
     from ranktron.io.trec import read_qrels, read_run, write_qrels, write_run
 
-__all__ = ["read", "read_qrels", "read_run", "stream", "verify", "write", "write_qrels", "write_run"]
+__all__ = ["read", "read_documents", "read_qrels", "read_run", "stream", "verify", "write", "write_qrels", "write_run"]
 
 _HOMES = {
     "read": "sources",
+    "read_documents": "sources",
     "stream": "sources",
     "write": "sources",
     "verify": "store",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +69,15 @@ def assemble(X: Features, labels: Floats, ids: npt.NDArray[Any], docids: npt.NDA
     return Rounds(X, labels, offsets, qids, docids, rows)
 
 
+@contextmanager
+def in_file(path: Path) -> Iterator[None]:
+    """Says in which file something is wrong."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
 def fitted(rounds: Rounds, n_features: int | None, first_index: int | None) -> Rounds:
     """Makes rounds whose features are already in columns look as the caller says: zeros for features they lack."""
     X = fitted_features(rounds.X, rounds.feature_names, rounds.first_index, n_features, first_index)
@@ -84,7 +96,12 @@ def fitted_features(
     found = X.shape[1] + front
     back = 0 if n_features is None else n_features - found
     if back < 0 or (back > 0 and names):
-        raise DataError(f"expected {n_features} features, found {found}")
+        raise DataError(f"expected {n_features} features, found {found}{_listed(names)}")
     if front == back == 0:
         return X
     return X.padded(front, back) if isinstance(X, Sparse) else np.pad(X, ((0, 0), (front, back)))
+
+
+def _listed(names: tuple[str, ...] | None, most: int = 10) -> str:
+    shown = "" if names is None else f": {', '.join(names[:most])}"
+    return f"{shown}, ..." if names is not None and len(names) > most else shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError, MissingExtra
 from ranktron.files import atomically
-from ranktron.io.assembling import assemble, fitted_features, room_for
+from ranktron.io.assembling import assemble, fitted_features, in_file, room_for
 from ranktron.io.nulls import placeholder
 from ranktron.io.streaming import Run
 from ranktron.rounds import Rounds
@@ -23,6 +24,7 @@ from ranktron.types import Matrix
 
 BATCH = 1 << 16
 RESERVED = ("label", "qid", "docid")
+LABELLED = ("label", "qid")
 
 
 def _pyarrow() -> Any:
@@ -71,18 +73,20 @@ def _sound(path: Path) -> Iterator[None]:
 class Columns:
     """An open Parquet file, checked for the columns it has to have."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, needed: tuple[str, ...] = LABELLED) -> None:
         arrow = _pyarrow()
         self.path = path
         self.file = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
         schema = self.file.schema_arrow
-        for name in ("label", "qid"):
+        for name in needed:
             if name not in schema.names:
-                raise self.wrong(f"expected columns 'label' and 'qid', found no {name!r}")
+                raise self.wrong(f"expected columns {' and '.join(map(repr, needed))}, found no {name!r}")
         kinds = arrow.types
         numeric = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
-        self.names = [name for name in schema.names if name not in RESERVED]
-        for name in ["label", *self.names]:
+        others = {*RESERVED, *_index_columns(schema)}
+        self.names = [name for name in schema.names if name not in others]
+        self.has_labels = "label" in schema.names
+        for name in ["label"] * self.has_labels + self.names:
             kind = schema.field(name).type
             if not any(is_kind(kind) for is_kind in numeric):
                 raise self.wrong(f"expected numbers in column {name!r}, found {kind}")
@@ -142,6 +146,9 @@ class Columns:
         return values if values.dtype.kind in "iu" else np.array([str(v) for v in values.tolist()])
 
     def labels(self, batch: Any, row: int) -> npt.NDArray[np.float64]:
+        """The labels; NaN where the file has none and need not have any."""
+        if not self.has_labels:
+            return np.full(len(batch), np.nan)
         values = self.numbers(batch, "label", row, -1.0)
         if (values < 0).any():
             at = int((values < 0).argmax())
@@ -149,12 +156,19 @@ class Columns:
         return values
 
 
-def read_parquet(path: Path, null: str) -> Rounds:
+def _index_columns(schema: Any) -> list[str]:
+    """The columns that pandas wrote for the index of a data frame: they number rows and say nothing of documents."""
+    noted = (schema.metadata or {}).get(b"pandas")
+    index = json.loads(noted).get("index_columns", []) if noted else []
+    return [name for name in index if isinstance(name, str)]
+
+
+def read_parquet(path: Path, null: str, needed: tuple[str, ...] = LABELLED) -> Rounds:
     """Reads one Parquet file; queries are put together where they are not."""
     filler = placeholder(null)
     qids, docids = [], []
     with _sound(path):
-        columns = Columns(path)
+        columns = Columns(path, needed)
         X, labels = room_for(columns.n, len(columns.names)), np.empty(columns.n)
         for row, batch in columns.batches():
             rows = slice(row, row + len(batch))
@@ -177,7 +191,8 @@ def parquet_runs(path: Path, null: str, n_features: int | None, first_index: int
             X = np.empty((len(batch), len(columns.names)), np.float32)
             columns.features(batch, row, filler, X)
             ids, labels = columns.words(batch, "qid", row), columns.labels(batch, row)
-            X = fitted_features(X, names, first, n_features, first_index)
+            with in_file(path):
+                X = fitted_features(X, names, first, n_features, first_index)
             starts = np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1, [len(ids)])).tolist()
             for a, b in pairwise(starts):
                 yield Run(ids[a].item(), X[a:b], labels[a:b], path, partial("{}, row {}".format, path, row + a))

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.features import held_as
-from ranktron.io.assembling import fitted
+from ranktron.io.assembling import fitted, in_file
 from ranktron.io.letor import frame_of, read_text
 from ranktron.io.nulls import placeholder
 from ranktron.io.opening import Paths, kind_of, parts
-from ranktron.io.parquet import parquet_runs, read_parquet, write_parquet
+from ranktron.io.parquet import LABELLED, parquet_runs, read_parquet, write_parquet
 from ranktron.io.store import read_store, store_runs, write_store
 from ranktron.io.streaming import Run, joined, text_runs
 from ranktron.io.writing import write_text
@@ -41,6 +42,7 @@ def read(
     null: str = "error",
     n_features: int | None = None,
     first_index: int | None = None,
+    feature_names: tuple[str, ...] | None = None,
     sparse: bool | None = None,
 ) -> Rounds:
     """Reads lists of documents from LETOR text, Parquet or a store, whichever the files hold.
@@ -56,6 +58,8 @@ def read(
         A feature beyond it is an error, features that no line mentions are 0. Otherwise the largest index decides.
     first_index : 0 or 1, optional
         The number of the first feature. Otherwise 1, unless an index 0 occurs.
+    feature_names : tuple of str, optional
+        The features of files that have names: they are put in this order; one too few or too many is an error.
     sparse : bool, optional
         Whether features are held as `Sparse` rows. Otherwise as a store holds them; those of text where it has 1,000
         features or more, of which a line names a twentieth at most.
@@ -70,21 +74,61 @@ def read(
     >>> rounds.qids.tolist(), rounds.docids.tolist()
     (['7', '8'], ['A', 'B', ''])
     """
-    files = parts(paths)
-    frame_of(n_features, first_index)
-    placeholder(null)
+    frame = _Frame(null, n_features, first_index, feature_names, sparse)
+    return _read(parts(paths), frame, LABELLED)
+
+
+def read_documents(
+    paths: Paths,
+    *,
+    null: str = "error",
+    n_features: int | None = None,
+    first_index: int | None = None,
+    feature_names: tuple[str, ...] | None = None,
+) -> Rounds:
+    """Reads lists to be scored: takes what `read` takes, and Parquet without a column `label`; labels are NaN then.
+
+    >>> import pandas
+    >>> path = getfixture("tmp_path") / "new.parquet"
+    >>> pandas.DataFrame({"qid": [7, 7], "price": [3.0, 4.0]}).to_parquet(path)
+    >>> read_documents(path).labels
+    array([nan, nan])
+    """
+    return _read(parts(paths), _Frame(null, n_features, first_index, feature_names, None), ("qid",))
+
+
+class _Frame(NamedTuple):
+    """What the caller says about the features of all files."""
+
+    null: str
+    n_features: int | None
+    first_index: int | None
+    feature_names: tuple[str, ...] | None
+    sparse: bool | None
+
+
+def _read(files: list[Path], frame: _Frame, needed: tuple[str, ...]) -> Rounds:
+    frame_of(frame.n_features, frame.first_index)
+    placeholder(frame.null)
     if all(kind_of(file) in TEXT for file in files):
-        return read_text(files, null=null, n_features=n_features, first_index=first_index, sparse=sparse)
-    each = [_read_one(file, null, n_features, first_index, sparse) for file in files]
+        return _read_text(files, frame)
+    each = [_read_one(file, frame, needed) for file in files]
     return each[0] if len(each) == 1 else Rounds.concat(each)
 
 
-def _read_one(file: Path, null: str, n_features: int | None, first_index: int | None, sparse: bool | None) -> Rounds:
+def _read_text(files: list[Path], frame: _Frame) -> Rounds:
+    null, n_features, first_index, _, sparse = frame
+    return read_text(files, null=null, n_features=n_features, first_index=first_index, sparse=sparse)
+
+
+def _read_one(file: Path, frame: _Frame, needed: tuple[str, ...]) -> Rounds:
     kind = kind_of(file)
     if kind in TEXT:
-        return read_text([file], null=null, n_features=n_features, first_index=first_index, sparse=sparse)
-    rounds = fitted(read_store(file) if kind == "store" else read_parquet(file, null), n_features, first_index)
-    return replace(rounds, X=held_as(rounds.X, sparse))
+        return _read_text([file], frame)
+    rounds = read_store(file) if kind == "store" else read_parquet(file, frame.null, needed)
+    with in_file(file):
+        rounds = fitted(rounds.ordered_by(frame.feature_names), frame.n_features, frame.first_index)
+    return replace(rounds, X=held_as(rounds.X, frame.sparse))
 
 
 def stream(

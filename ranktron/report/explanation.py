@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import isnan
 
 import numpy as np
 
@@ -28,6 +29,11 @@ class ExplainedList:
     documents: Sequence[str]
     labels: Floats
     explanation: Explanation
+
+    def label(self, document: int) -> float | None:
+        """The label of a document, None where it has none."""
+        label = float(self.labels[document])
+        return None if isnan(label) else label
 
 
 def page(
@@ -116,12 +122,13 @@ def _document(explained: ExplainedList, position: int, coloured: dict[int, int],
     explanation = explained.explanation
     document = int(explanation.order[position])
     parts = explanation.contributions[document]
-    score, label = float(explanation.scores[document]), float(explained.labels[document])
+    score, label = float(explanation.scores[document]), explained.label(document)
+    labelled = "" if label is None else f'<span class="label">label {label:g}</span> '
     strongest = [int(j) for j in np.argsort(-np.abs(parts), kind="stable")[:4] if parts[j] != 0.0]
     chips = _chips(explanation.feature_names, parts, strongest, coloured)
     return (
         f'<li class="document"><div class="head"><b>{position + 1}</b> <span class="name">'
-        f'{escape(explained.documents[document])}</span> <span class="label">label {label:g}</span> '
+        f"{escape(explained.documents[document])}</span> {labelled}"
         f'<span class="score">{score:+.4g}</span></div>{_stack(parts, coloured, reach)}'
         f'<div class="chips">{chips}</div></li>\n'
     )

@@ -32,6 +32,39 @@ def test_named_columns_are_features_and_queries_are_put_together(written):
         list(io.stream(path))
 
 
+def test_the_index_of_a_data_frame_is_no_feature(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"label": [0, 1, 2], "qid": [7, 7, 8], "bm25": [0.1, 0.2, 0.3], "age": [1, 2, 3]})
+    kept = frame[[True, False, True]]
+    for saved in (kept, kept.rename_axis("row"), frame.set_index("qid"), frame.set_index(["qid", "label"])):
+        saved.to_parquet(tmp_path / "a.parquet")
+        rounds = io.read(tmp_path / "a.parquet")
+        assert rounds.feature_names == ("bm25", "age")
+        assert rounds.qids.tolist() == [7, 8]
+        assert rounds.labels.tolist() == saved.reset_index()["label"].tolist()
+        assert [round.X.shape[1] for round in io.stream(tmp_path / "a.parquet")] == [2, 2]
+
+
+def test_features_are_found_by_the_names_that_are_expected(written):
+    path = written(label=[0], qid=[1], bm25=[2.0], clicks=[3.0])
+    assert io.read(path, feature_names=("clicks", "bm25")).X.tolist() == [[3.0, 2.0]]
+    with pytest.raises(DataError, match=r"a\.parquet: the data has other features.*: age missing; clicks not known"):
+        io.read(path, n_features=3, feature_names=("age", "bm25"))
+    for how in (io.read, io.stream):
+        with pytest.raises(DataError, match=r"a\.parquet: expected 3 features, found 2: bm25, clicks"):
+            list(how(path, n_features=3))
+
+
+def test_lists_to_be_scored_need_no_labels(written):
+    path = written(qid=[7, 8, 7], f1=[1.0, 2.0, 3.0])
+    rounds = io.read_documents(path)
+    assert rounds.X[:, 0].tolist() == [1.0, 3.0, 2.0]
+    assert np.isnan(rounds.labels).all()
+    assert io.read_documents(written(qid=[7], f1=[1.0], label=[2])).labels.tolist() == [2.0]
+    with pytest.raises(DataError, match="expected columns 'qid', found no 'qid'"):
+        io.read_documents(written(f1=[1.0]))
+
+
 @pytest.mark.parametrize(("null", "expected"), [("zero", 0), ("min", 2), ("mean", 3)])
 def test_nulls(written, null, expected):
     path = written(label=[0, 1, 2], qid=["a", "a", "a"], f1=[2.0, None, 4.0])
