@@ -29,6 +29,9 @@ class ServiceError(RanktronError):
 class Client:
     """Talks to a running service over one connection that is kept open. Not for several threads at a time.
 
+    A request that finds this connection closed, as after a restart of the service, is sent once more over a new one;
+    `full` only if it cannot have arrived, since it would be learnt twice.
+
     Parameters
     ----------
     url : str
@@ -102,7 +105,8 @@ class Client:
 
     def full(self, name: str, documents: Documents, labels: Mapping[str, float]) -> dict[str, Any]:
         """A list of which all labels are known."""
-        return self._ask("POST", self._path(name, "full"), {"documents": _listed(documents), "labels": dict(labels)})
+        content = {"documents": _listed(documents), "labels": dict(labels)}
+        return self._ask("POST", self._path(name, "full"), content, repeatable=False)
 
     def explain(self, name: str, round: int) -> dict[str, Any]:
         """Why a round was ordered as it was."""
@@ -138,21 +142,27 @@ class Client:
     def _path(self, name: str, what: str = "") -> str:
         return f"/v1/rankers/{quote(name, safe='')}{'/' if what else ''}{what}"
 
-    def _ask(self, method: str, path: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def _ask(
+        self, method: str, path: str, content: Mapping[str, Any] | None = None, repeatable: bool = True
+    ) -> dict[str, Any]:
         body = b"" if content is None else json.dumps(content, allow_nan=False).encode()
-        answer: dict[str, Any] = json.loads(self._send(method, path, body, "application/json"))
+        answer: dict[str, Any] = json.loads(self._send(method, path, body, "application/json", repeatable))
         return answer
 
-    def _send(self, method: str, path: str, body: bytes, kind: str) -> bytes:
+    def _send(self, method: str, path: str, body: bytes, kind: str, repeatable: bool = True) -> bytes:
         headers = {"Content-Type": kind} if body else {}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
+        kept_open, arrived = self._connection.sock is not None, False
         try:
             self._connection.request(method, self._base + path, body or None, headers)
+            arrived = True  # it may have: what is not sent to its end is nothing to the service
             response = self._connection.getresponse()
             data: bytes = response.read()
         except (OSError, HTTPException) as error:
             self.close()
+            if kept_open and isinstance(error, ConnectionError) and (repeatable or not arrived):
+                return self._send(method, path, body, kind, repeatable)
             raise ServiceError(0, "no_answer", f"no answer from the service: {error or type(error).__name__}") from None
         if response.status != 200:
             raise _refused(response.status, data)

@@ -45,7 +45,9 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
         listening.close()
         raise
     where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-    click.echo(f"{len(office.desks)} rankers of {folder} at {where}, {len(tokens) or 'no'} tokens; Ctrl-C ends it")
+    click.echo(
+        f"{_count(len(office.desks), 'ranker')} of {folder} at {where}, {_count(len(tokens), 'token')}; Ctrl-C ends it"
+    )
     server = uvicorn.Server(
         uvicorn.Config(
             application(office, tokens, also),
@@ -60,6 +62,11 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
     for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again when it has ended in good order
         signal.signal(each, lambda _number, _frame: None)
     server.run(sockets=[listening])
+    click.echo(f"ended; all that was acknowledged is in {folder}, and the next start goes on from there")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
 
 
 def _compile() -> None:

@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import time
+from itertools import takewhile
+from threading import Thread
 
 import pytest
 
@@ -20,7 +22,8 @@ class Program:
     """A running `ranktron serve`."""
 
     def __init__(self, folder, *options, **environment):
-        command = [sys.executable, "-m", "ranktron", "serve", "--dir", str(folder), "--port", "0", *options]
+        command = [sys.executable, "-m", "ranktron", "serve", "--dir", str(folder), *options]
+        command += [] if "--port" in options else ["--port", "0"]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
         )
@@ -112,6 +115,58 @@ def test_a_client_without_a_service():
             Client(f"http://127.0.0.1:{unused.getsockname()[1]}").rankers()
 
 
+def test_a_client_goes_on_after_a_restart(tmp_path):
+    with Program(tmp_path) as program:
+        clients = [Client(program.url) for _ in range(4)]
+        clients[0].create("shop", ["x"])
+        shown = clients[0].rank("shop", {"a": [1.0], "b": [3.0]})
+        for client in clients:
+            client.rankers()
+        program.stop()
+    with Program(tmp_path, "--port", str(program.port)):
+        rankers, rank, feedback, create = clients
+        assert len(rankers.rankers()) == 1
+        assert rank.rank("shop", {"a": [1.0], "b": [3.0]})["round"] > shown["round"]
+        assert feedback.feedback("shop", shown["round"], {"a": 1})["version"] == 1
+        assert create.create("shop", ["x"])["features"] == ["x"]
+        for client in clients:
+            client.close()
+
+
+def test_what_would_be_learnt_twice_is_sent_once():
+    """A service that answers each connection's first request, and hangs up when it has read the second."""
+    heard = []
+
+    def serve(listening):
+        while True:
+            connection, _ = listening.accept()
+            with connection, connection.makefile("rb") as stream:
+                for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", b""):
+                    head = b"".join(takewhile(bytes.strip, stream))
+                    if not head:
+                        break
+                    stream.read(int(re.search(rb"Content-Length: (\d+)|$", head)[1] or 0))
+                    heard.append(head.split()[1].decode())
+                    connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        Thread(target=serve, args=[listening], daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        for repeated, ask in {
+            2: lambda client: client.rank("shop", {"a": [1.0]}),
+            1: lambda client: client.full("shop", {"a": [1.0]}, {"a": 1}),
+        }.items():
+            with Client(url) as client:
+                client.keep("shop")
+                heard.clear()
+                if repeated == 1:
+                    with pytest.raises(ServiceError, match="no answer from the service"):
+                        ask(client)
+                else:
+                    assert ask(client) == {}
+            assert len(heard) == repeated
+
+
 def test_a_body_that_is_too_large(program):
     assert code(program.raw(HEAD + b"Content-Length: 100001\r\n\r\n")) == "too_large"
     assert code(program.raw(HEAD + b"Content-Length: 99999999999999\r\n\r\n")) == "too_large"
@@ -166,7 +221,7 @@ def test_nonsense_through_a_socket_is_never_an_internal_error(program, content):
 
 def test_it_runs_from_one_command_and_ends_in_order(tmp_path):
     with Program(tmp_path / "new" / "folder") as program:
-        assert "0 rankers" in program.line
+        assert "no rankers" in program.line
         with Client(program.url) as client:
             client.create("shop", ["a"])
             shown = client.rank("shop", {"x": [1.0], "y": [0.0]})
@@ -179,9 +234,10 @@ def test_it_runs_from_one_command_and_ends_in_order(tmp_path):
         assert "in use by another server" in second.stderr
         out, err = program.stop()
         assert program.process.returncode == 0, err
-        assert (out, err) == ("", "")
+        assert (out.count("\n"), err) == (1, "")
+        assert "all that was acknowledged is in" in out
     with Program(tmp_path / "new" / "folder") as program, Client(program.url) as client:
-        assert "1 rankers" in program.line
+        assert "1 ranker of" in program.line
         assert client.versions("shop") == {"version": 1, "kept": [1]}
         assert client.feedback("shop", waiting["round"], {"y": 0})["version"] == 2
 
