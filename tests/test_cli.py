@@ -130,8 +130,22 @@ def test_trec_runs_and_compare(data):
     for style in ("markdown", "latex"):
         assert data("compare", "good.txt", "poor.txt", "--data", "test.txt", "--format", style)[0] == 0
     assert data("compare", "good.txt")[0] == 2
-    code, _, err = data("compare", "good.run", "--data", "test.txt")
-    assert (code, err.count("\n")) == (1, 1)
+    assert as_json(data("compare", "good", "poor.txt", "--data", "test.txt", "--json"))["systems"] == {
+        "good": direct["systems"]["good.txt"],
+        "poor.txt": direct["systems"]["poor.txt"],
+    }
+    data("convert", "test.txt", "test.rounds")
+    for arguments, words in {
+        ("good.run", "--data", "test.txt"): "good.run is a TREC run, which is measured with --qrels",
+        ("test.txt", "--data", "test.txt"): "test.txt begins with",
+        ("test.rounds", "--data", "test.txt"): "test.rounds is a store file",
+        ("good.run", "--qrels", "test.rounds"): "test.rounds is a store file: with --qrels",
+        ("good", "--qrels", "qrels"): "good is a model file: with --qrels",
+        ("good.txt", "--data", "good"): "good: expected lists of documents, found a model",
+    }.items():
+        code, _, err = data("compare", *arguments)
+        assert (code, err.count("\n")) == (1, 1)
+        assert words in err
 
 
 def test_inputs_are_never_written_over(data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -85,7 +86,7 @@ def _draw(path: str, model: str, rounds: Any, scores: Any, feature_scores: Any, 
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=DATA)
-@click.option("--data", type=DATA, help="The data that the runs scored: each RUN is a file of scores, one a line.")
+@click.option("--data", type=DATA, help="The data to rank: each RUN is a file of scores, one a line, or a model.")
 @click.option("--qrels", type=DATA, help="TREC judgements: each RUN is a TREC run file.")
 @click.option(
     "--test",
@@ -121,10 +122,7 @@ def compare(
         raise click.UsageError("the same run is named twice")
     if (data is None) == (qrels is None):
         raise click.UsageError("say what the runs are measured against: either --data or --qrels")
-    if data is not None:
-        evaluations = _on_data(runs, read(data, null), metrics)
-    else:
-        evaluations = _on_qrels(runs, str(qrels), metrics)
+    evaluations = _on_data(runs, data, null, metrics) if data is not None else _on_qrels(runs, str(qrels), metrics)
     comparison = compare_evaluations(evaluations, test=test)
     if as_json:
         p_values = {name: matrix.tolist() for name, matrix in comparison.p_values.items()}
@@ -133,27 +131,59 @@ def compare(
         click.echo(getattr(comparison, style)())
 
 
-def _on_data(runs: tuple[str, ...], rounds: Any, metrics: list[Metric]) -> dict[str, Evaluation]:
-    import numpy as np
-
+def _on_data(runs: tuple[str, ...], data: str, null: str, metrics: list[Metric]) -> dict[str, Evaluation]:
     from ranktron.metrics import evaluate as measure
+    from ranktron.model import load
 
+    plain = read(data, null)
     evaluations = {}
     for run in runs:
-        try:
-            scores = np.loadtxt(run, dtype=float, ndmin=1)
-        except ValueError as error:
-            raise DataError(f"{run} is not a file of scores, one number a line: {error}") from None
-        if scores.shape != rounds.labels.shape:
-            raise DataError(f"{run} holds {scores.size:,} scores, but the data has {len(rounds.labels):,} documents")
-        evaluations[run] = measure(scores if rounds.rows is None else scores[rounds.rows], rounds, metrics)
+        if _holds(run) == "model":
+            model = load(run)
+            rounds = read(data, null, model)
+            evaluations[run] = measure(model.score_rounds(rounds), rounds, metrics)
+            continue
+        scores = _scores(run)
+        if scores.shape != plain.labels.shape:
+            raise DataError(f"{run} holds {scores.size:,} scores, but the data has {len(plain.labels):,} documents")
+        evaluations[run] = measure(scores if plain.rows is None else scores[plain.rows], plain, metrics)
     return evaluations
+
+
+def _scores(run: str) -> Any:
+    import numpy as np
+
+    wanted = "with --data a run is a model, or a file of scores, one a line, as `ranktron rank` writes it"
+    if _holds(run) != "lines":
+        raise DataError(f"{run} is a {_holds(run)} file: {wanted}")
+    try:
+        return np.loadtxt(run, dtype=float, ndmin=1)
+    except ValueError:
+        with open(run, errors="replace") as file:
+            line = file.readline().strip()
+    if len(line.split()) == 6:
+        raise DataError(f"{run} is a TREC run, which is measured with --qrels; {wanted}")
+    raise DataError(f"{run} begins with {line[:40]!r}: {wanted}")
+
+
+def _holds(path: str) -> str:
+    """What stands in a file: a model, parquet, store, or (compressed) lines."""
+    from ranktron.io.opening import kind_of
+
+    kind = kind_of(Path(path))
+    return "lines" if kind in ("text", "gzip", "zstd") else kind
 
 
 def _on_qrels(runs: tuple[str, ...], qrels: str, metrics: list[Metric]) -> dict[str, Evaluation]:
     from ranktron.io import read_qrels, read_run
     from ranktron.metrics import evaluate as measure
 
+    for path in (qrels, *runs):
+        if _holds(path) != "lines":
+            raise DataError(
+                f"{path} is a {_holds(path)} file: with --qrels judgements and runs are TREC's; models, and data with "
+                "labels, are compared with --data"
+            )
     judged = read_qrels(qrels)
     evaluations = {}
     for run in runs:

@@ -23,6 +23,7 @@ def serve(folder: str, config: str | None, host: str, port: int) -> None:
     except ModuleNotFoundError:
         raise MissingExtra("serving", "serve") from None
     run(folder, config, host, port)
+    click.echo(f"ended; all that was acknowledged is in {folder}, and the next start goes on from there")
 
 
 @click.command()

@@ -18,7 +18,13 @@ from ranktron.files import atomically
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 STORE_MAGIC = b"RANKTRON"
-MAGICS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PAR1": "parquet", STORE_MAGIC: "store"}
+MAGICS = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PAR1": "parquet",
+    STORE_MAGIC: "store",
+    b"ranktron\n": "model",
+}
 BLOCK = 1 << 24
 
 
@@ -45,9 +51,9 @@ def _parts_of(path: Path) -> list[Path]:
 
 
 def kind_of(path: Path) -> str:
-    """Tells what a file holds by its first bytes: text, gzip, zstd, parquet or store."""
+    """Tells what a file holds by its first bytes: text, gzip, zstd, parquet, store or model."""
     with readable(path), open(path, "rb") as file:
-        first = file.read(8)
+        first = file.read(max(map(len, MAGICS)))
     if not first:
         raise DataError(f"{path}: the file is empty")
     return next((kind for magic, kind in MAGICS.items() if first.startswith(magic)), "text")

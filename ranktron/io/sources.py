@@ -110,7 +110,7 @@ class _Frame(NamedTuple):
 def _read(files: list[Path], frame: _Frame, needed: tuple[str, ...]) -> Rounds:
     frame_of(frame.n_features, frame.first_index)
     placeholder(frame.null)
-    if all(kind_of(file) in TEXT for file in files):
+    if all(_kind(file) in TEXT for file in files):
         return _read_text(files, frame)
     each = [_read_one(file, frame, needed) for file in files]
     return each[0] if len(each) == 1 else Rounds.concat(each)
@@ -122,13 +122,20 @@ def _read_text(files: list[Path], frame: _Frame) -> Rounds:
 
 
 def _read_one(file: Path, frame: _Frame, needed: tuple[str, ...]) -> Rounds:
-    kind = kind_of(file)
+    kind = _kind(file)
     if kind in TEXT:
         return _read_text([file], frame)
     rounds = read_store(file) if kind == "store" else read_parquet(file, frame.null, needed)
     with in_file(file):
         rounds = fitted(rounds.ordered_by(frame.feature_names), frame.n_features, frame.first_index)
     return replace(rounds, X=held_as(rounds.X, frame.sparse))
+
+
+def _kind(file: Path) -> str:
+    kind = kind_of(file)
+    if kind == "model":
+        raise DataError(f"{file}: expected lists of documents, found a model")
+    return kind
 
 
 def stream(
@@ -154,13 +161,13 @@ def stream(
     files = parts(paths)
     frame_of(n_features, first_index)
     placeholder(null)
-    if all(kind_of(file) in TEXT for file in files):
+    if all(_kind(file) in TEXT for file in files):
         return joined(text_runs(files, null, n_features, first_index, sparse), null)
     return joined(chain.from_iterable(_runs(file, null, n_features, first_index, sparse) for file in files), null)
 
 
 def _runs(file: Path, null: str, n_features: int | None, first_index: int | None, sparse: bool | None) -> Iterator[Run]:
-    kind = kind_of(file)
+    kind = _kind(file)
     if kind in TEXT:
         return text_runs([file], null, n_features, first_index, sparse)
     if kind == "store":

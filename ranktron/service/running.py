@@ -62,7 +62,6 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
     for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again when it has ended in good order
         signal.signal(each, lambda _number, _frame: None)
     server.run(sockets=[listening])
-    click.echo(f"ended; all that was acknowledged is in {folder}, and the next start goes on from there")
 
 
 def _count(number: int, what: str) -> str:

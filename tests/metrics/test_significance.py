@@ -138,6 +138,15 @@ class TestCompare:
             assert "40 queries, 0 of them without relevant documents" in form
         assert all(line.startswith("%") for line in table.latex().split("\\end{tabular}\n")[1].splitlines())
 
+    def test_two_systems_have_a_p_value_and_one_has_no_letters(self, systems):
+        a, b, c = systems
+        both = compare({"a": a, "b": b})
+        assert f"\np = {both.p_values['map'][0, 1]:.2g} (map).\n" in both.text()
+        assert "\np = " not in compare({"a": a, "b": b, "c": c}).text()
+        alone = compare({"only": a})
+        assert alone.note == "40 queries, 0 of them without relevant documents."
+        assert alone.text().splitlines()[1].split() == ["only", f"{a.means['map']:.4f}"]
+
     def test_many_systems_get_numbers(self, systems):
         a, b, _ = systems
         many = {f"s{i}": b for i in range(28)} | {"best": a}
