@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -260,6 +261,35 @@ def test_ctrl_c_saves_what_was_learnt(data, monkeypatch):
     assert data("train", "train.txt", "--from", "cut", "--model", "more", "--epochs", 1)[0] == 0
     assert data("train", "train.txt", "--algo", "slam", "--epochs", 4, "--model", "whole")[0] == 0
     assert load("more").to_bytes() == load("whole").to_bytes()
+
+
+def test_ctrl_c_while_it_gets_ready(data, monkeypatch):
+    import ranktron.training as training
+
+    passed = training.play_pass
+
+    def interrupted(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        return passed(*arguments)
+
+    monkeypatch.setattr(training, "play_pass", interrupted)
+    assert data("train", "train.txt", "--algo", "slam", "--model", "cut")[0] == 1
+    assert not Path("cut").exists()
+
+
+def test_what_is_compiled_does_not_count_as_training(data, monkeypatch):
+    import ranktron.training as training
+
+    passed, slow = training.play_pass, [1.0]
+
+    def compiled(*arguments):
+        time.sleep(slow.pop() if slow else 0.0)
+        return passed(*arguments)
+
+    monkeypatch.setattr(training, "play_pass", compiled)
+    summary = as_json(data("train", "train.txt", "--algo", "slam", "--model", "m", "--json"))
+    assert not slow
+    assert summary["seconds"] < 1.0
 
 
 def test_a_reader_that_goes_away_is_no_traceback(data):

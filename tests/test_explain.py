@@ -95,7 +95,9 @@ class TestWeights:
         model = train("slam", {}, LISTS, Schedule(3)).model
         weights = weights_of(model)
         assert weights.spread.tolist() == np.sqrt(model.record["spread"]["variance"]).tolist()
-        assert "last half of 120 rounds" in weights.note
+        assert weights.note.endswith("(about the last half of 120 rounds)")
+        between = weights_of(train("slam", {}, LISTS[:30], Schedule(5)).model).note
+        assert between.endswith("last half of 150 rounds; the last snapshot of the weights was taken after 144)")
 
     def test_rounds_that_came_later_are_told(self):
         from dataclasses import replace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,16 +22,19 @@ from ranktron.cli.show import (
     print_table,
     read,
     statements,
+    working,
 )
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
     from ranktron.metrics import Metric
     from ranktron.model import Model
+    from ranktron.rounds import Rounds
     from ranktron.schedule import Course
     from ranktron.training import Trained
 
 _EPOCHS, _SHUFFLE = TRAINING
+_FEW = 8
 
 
 def _algorithms_help() -> str:
@@ -91,12 +96,11 @@ def train(
     rounds = read(data, null, before)
     held_out = read(valid, null, rounds) if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
+    asked: dict[str, Any] = {"scaling": scale or "auto", "map": recipe, "select": select, "metrics": metrics}
+    _compile(name, parameters if before is None else before.parameters, rounds, held_out, asked)
     with counting(f"training {name}", epochs * len(rounds)) as step, statements():
-        trained = train_model(
-            name, parameters, rounds, schedule,
-            scaling=scale or "auto", map=recipe, start=before, valid=held_out, select=select, metrics=metrics,
-            watch=None if step is None else lambda _turn: step(),
-        )  # fmt: skip
+        watch = None if step is None else lambda _turn: step()
+        trained = train_model(name, parameters, rounds, schedule, start=before, valid=held_out, watch=watch, **asked)
     trained.model.save(out)
     if curve:
         _draw(curve, name, metrics, trained.course)
@@ -107,6 +111,23 @@ def train(
         _print(summary, trained, select, out)
     if trained.course.interrupted:
         raise DataError(f"interrupted after {trained.course.rounds:,} rounds; saved in {out}: go on with --from {out}")
+
+
+def _compile(
+    name: str, parameters: Mapping[str, Any], rounds: Rounds, held_out: Rounds | None, asked: dict[str, Any]
+) -> None:
+    """Learns from the first few lists and forgets it, so that neither bar nor speed counts what is compiled once."""
+    from rich.console import Console
+
+    from ranktron.schedule import Schedule
+    from ranktron.training import train as train_model
+
+    watch = (lambda _turn: None) if Console(stderr=True).is_terminal else None
+    few, valid = rounds[:_FEW], None if held_out is None else held_out[:_FEW]
+    with working("getting ready (the first time, this compiles)"), suppress(DataError):
+        tried = train_model(name, parameters, few, Schedule(1), valid=valid, watch=watch, **asked)
+        if tried.course.interrupted:
+            raise KeyboardInterrupt
 
 
 def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") -> dict[str, Any]:

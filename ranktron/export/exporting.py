@@ -212,6 +212,8 @@ def _unreachable(names: Sequence[str], sample: Sample) -> list[str]:
 
 
 def _swapped(check: Check, as_trained: bool) -> list[str]:
+    if not check.pairs:
+        return [f"the model gives all documents of a list the same score (checked on {check.sample}): it ranks nothing"]
     if not check.swapped:
         return []
     cure = "" if as_trained else "; native normalizers round less"

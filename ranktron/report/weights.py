@@ -54,7 +54,9 @@ def _note(model: Model, kept: Spread, spread: Floats | None) -> str:
             return f"a {model.kind} model is solved or fixed, not streamed: its weights have no spread over training"
         return "no spread over training: it is kept by ranktron train and fit, from the 36th round on"
     rounds = int(getattr(model.learner(), "rounds", 0))
-    words = f"spread of each weight over the last part of training (about the last half of {kept.rounds:,} rounds)"
-    if rounds > kept.rounds * 1.125:
-        words += f"; it has learnt from {rounds - kept.rounds:,} more rounds since"
-    return words
+    late = rounds > kept.rounds * 1.125  # more than until the next snapshot
+    words = f"about the last half of {kept.rounds if late else rounds:,} rounds"
+    if rounds > kept.rounds:
+        words += f"; the last snapshot of the weights was taken after {kept.rounds:,}"
+    words = f"spread of each weight over the last part of training ({words})"
+    return f"{words}; it has learnt from {rounds - kept.rounds:,} more rounds since" if late else words

@@ -29,6 +29,13 @@ def trained(name, parameters=None, scaling="standard"):
     return train(name, parameters or {}, LISTS, Schedule(2), scaling=scaling).model
 
 
+@pytest.mark.parametrize("to", TARGETS)
+def test_a_model_that_has_learnt_nothing_is_warned_of(to):
+    model = Model("linear", {}, {"coef": np.zeros(8), "constant": 0.0}, 8)
+    for data in (None, LISTS):
+        assert "the same score" in export(model, to, data=data).warnings[-1]
+
+
 @pytest.mark.parametrize("name", [*LINEAR, *OTHERS])
 def test_every_linear_learner_reaches_every_engine(name):
     model = trained(*OTHERS.get(name, (name, {})))
