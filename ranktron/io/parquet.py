@@ -80,7 +80,8 @@ class Columns:
         schema = self.file.schema_arrow
         for name in needed:
             if name not in schema.names:
-                raise self.wrong(f"expected columns {' and '.join(map(repr, needed))}, found no {name!r}")
+                wanted = f"column{'s' * (len(needed) > 1)} {' and '.join(map(repr, needed))}"
+                raise self.wrong(f"expected {wanted}, found no {name!r}")
         kinds = arrow.types
         numeric = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
         others = {*RESERVED, *_index_columns(schema)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,15 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.io.opening import compressing
+from ranktron.io.spelling import WIDTH, lay, spell
+from ranktron.io.symbols import Bytes
 from ranktron.rounds import Rounds
 from ranktron.sparse import Sparse
+from ranktron.types import Integers, Matrix
 
-ROWS = 4096
+NUMBERS = 1 << 19  # written at a time
 MOST_WORDS = 1_000_000
+Packed = tuple[Bytes, Integers]
 
 
 class Digits(dict[int, str]):
@@ -31,20 +36,40 @@ def write_text(rounds: Rounds, path: Path) -> None:
     if isinstance(rounds.X, Sparse):
         _write_sparse(rounds, rounds.X, path)
         return
-    form = " ".join(f"{j + rounds.first_index}:%s" for j in range(rounds.n_features))
+    names = _packed([f" {j + rounds.first_index}:".encode() for j in range(rounds.n_features)])
     qids = [_word(qid, path) for qid in rounds.qids.tolist()]
     owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
     ends = _endings(rounds, path)
     digits = Digits()
+    at_once = max(1, NUMBERS // rounds.n_features)
     with compressing(path) as file:
-        for a in range(0, len(rounds.X), ROWS):
-            rows = np.ascontiguousarray(rounds.X[a : a + ROWS]).view(np.int32).tolist()
-            labels = rounds.labels[a : a + ROWS].tolist()
-            lines = [
-                f"{_label(label)} qid:{qids[owners[i]]} {form % tuple([digits[bits] for bits in row])}{ends[i]}"
-                for i, (label, row) in enumerate(zip(labels, rows, strict=True), start=a)
-            ]
-            file.write(("\n".join(lines) + "\n").encode())
+        for a in range(0, len(rounds.X), at_once):
+            labels = rounds.labels[a : a + at_once].tolist()
+            heads = [f"{_label(label)} qid:{qids[owners[i]]}".encode() for i, label in enumerate(labels, start=a)]
+            tails = [f"{end}\n".encode() for end in ends[a : a + at_once]]
+            file.write(_lines(_packed(heads), names, rounds.X[a : a + at_once], digits, _packed(tails)))
+
+
+def _lines(heads: Packed, names: Packed, X: Matrix, digits: Digits, tails: Packed) -> bytes:
+    """Lines of a head, every feature with its name, and a tail."""
+    values = X.flatten()  # a copy: of a store that is mapped, the kernel would have to be compiled once more
+    text, lengths = np.zeros((values.size, WIDTH), np.uint8), np.zeros(values.size, np.int64)
+    spell(values, text, lengths)
+    unsure = np.flatnonzero(lengths == 0)
+    if len(unsure):
+        bits, which = np.unique(values[unsure].view(np.int32), return_inverse=True)
+        words = [digits[each].encode() for each in bits.tolist()]
+        text[unsure] = np.array(words, f"S{WIDTH}").view(np.uint8).reshape(-1, WIDTH)[which]
+        lengths[unsure] = np.array([len(word) for word in words])[which]
+    room = len(heads[0]) + len(X) * len(names[0]) + int(lengths.sum()) + len(tails[0])
+    out = np.empty(room, np.uint8)
+    return out[: lay(*heads, *names, text, lengths, *tails, out)].tobytes()
+
+
+def _packed(words: Sequence[bytes]) -> Packed:
+    """Words end to end, and where each begins."""
+    starts = np.concatenate(([0], np.cumsum([len(word) for word in words])))
+    return np.frombuffer(bytearray(b"".join(words)), np.uint8), starts
 
 
 def _write_sparse(rounds: Rounds, X: Sparse, path: Path) -> None:

@@ -61,7 +61,7 @@ def test_lists_to_be_scored_need_no_labels(written):
     assert rounds.X[:, 0].tolist() == [1.0, 3.0, 2.0]
     assert np.isnan(rounds.labels).all()
     assert io.read_documents(written(qid=[7], f1=[1.0], label=[2])).labels.tolist() == [2.0]
-    with pytest.raises(DataError, match="expected columns 'qid', found no 'qid'"):
+    with pytest.raises(DataError, match="expected column 'qid', found no 'qid'"):
         io.read_documents(written(f1=[1.0]))
 
 

@@ -55,6 +55,32 @@ def test_text_has_the_shortest_digits(tmp_path):
     assert (tmp_path / "a.txt").read_text() == expected
 
 
+RNG = np.random.default_rng(0)
+NUMBERS = {
+    "uniform": RNG.random(5000),
+    "of any size": 10.0 ** RNG.uniform(-14, 9, 5000),
+    "any bits": RNG.integers(-(2**31), 2**31, 5000).astype(np.int32).view(np.float32),
+    "short": np.round(RNG.random(5000) * 1000, 2),
+    "whole": RNG.integers(0, 2**25, 5000),
+    "powers of two": 2.0 ** np.arange(-140, 100),
+    "next to powers of two": np.nextafter(2.0 ** np.arange(-45, 25, dtype=np.float32), np.float32(0.0)),
+    "halfway": (RNG.integers(0, 10**6, 5000) + 0.5) / 10.0 ** RNG.integers(0, 9, 5000),
+    "few bits": RNG.integers(1, 2**12, 5000) * 2.0 ** -RNG.integers(0, 30, 5000),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_numbers_are_spelt_as_numpy_spells_them(tmp_path, monkeypatch, kind):
+    values = NUMBERS[kind].astype(np.float32)
+    values = values[np.isfinite(values)]
+    values[::3] *= -1
+    monkeypatch.setattr("ranktron.io.writing.NUMBERS", 1000)
+    X = values[: len(values) // 5 * 5].reshape(-1, 5)
+    io.write(Rounds.from_arrays(X, np.zeros(len(X))), tmp_path / "a.txt")
+    lines = [" ".join(f"{j}:{str(x).removesuffix('.0')}" for j, x in enumerate(row, start=1)) for row in X]
+    assert [line.split(" ", 2)[2] for line in (tmp_path / "a.txt").read_text().splitlines()] == lines
+
+
 def test_the_same_rounds_give_the_same_bytes(tmp_path):
     rounds = Rounds.from_arrays([[0.5], [1.5]], [0, 1], qid=["a", "b"])
     for ending in [".txt", ".txt.gz", ".rounds"]:
