@@ -328,7 +328,7 @@ def rising(values: npt.NDArray[Any]) -> Integers:
 @kernel
 def is_full(items: Integers, labels: Floats, m: int) -> bool:
     """Whether feedback is on every document of the list in its order, with labels that can be."""
-    if items.shape[0] != m:
+    if items.shape[0] != m or labels.shape[0] != m:
         return False
     full = True
     for i in range(m):
@@ -341,9 +341,11 @@ def observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Floats, i
     """Gathers the scores of the observed documents.
 
     The second number is -1, or the position of the first observation that cannot be: a document that is not in the
-    list, the same document twice, a label that is negative or not a number.
+    list, the same document twice, a label that is negative, missing or not a number.
     """
     gathered = np.empty(items.shape[0])
+    if items.shape[0] != labels.shape[0]:
+        return gathered, 0
     seen = np.zeros(scores.shape[0], np.bool_)
     for i in range(items.shape[0]):
         item = items[i]

@@ -7,6 +7,7 @@ from ranktron.errors import DataError
 from ranktron.kernels import descending, observed
 from ranktron.learners.linear import why_refused
 from ranktron.predtron import Permutations, PlaceLoss, Places, Predtron, link_of, theoretical_step, variant_of
+from ranktron.sparse import check_features
 from ranktron.steps import Constant
 from ranktron.types import Feedback, Floats, Matrix, Ranking, State
 
@@ -54,6 +55,7 @@ class PredtronLearner:
 
     def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the loss of the list, ties broken against the ranker."""
+        check_features(X, self.core.W.shape[0])
         items, labels = feedback
         scores, bad = observed(ranking.scores, items, labels)
         if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:

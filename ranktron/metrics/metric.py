@@ -24,7 +24,7 @@ from ranktron.metrics.conventions import (
     SHORT,
     Convention,
 )
-from ranktron.types import Floats, Integers
+from ranktron.types import Floats, Integers, as_numbers
 
 
 class Measure(NamedTuple):
@@ -180,8 +180,16 @@ class Metric:
         >>> Metric("ndcg", 1).shown(np.array([0.0, 2.0]), np.array([1, 0]))
         1.0
         """
+        if not (type(labels) is np.ndarray and labels.dtype is _FLOAT64):
+            labels = _as_labels(labels)
+        if not (type(order) is np.ndarray and order.dtype.kind == "i" and order.ndim == 1):
+            order = as_numbers(order, 1, "iu", np.int64, "an order is the places of documents in the list, from 0")
         value: float = self._kernels[1](labels, order, *self.arguments)
-        return value if value == value else self(labels[order])
+        if value != value:
+            if ((order < 0) | (order >= len(labels))).any():
+                raise DataError(f"an order of {len(labels)} documents names them from 0 to {len(labels) - 1}")
+            return self(labels[order])
+        return value
 
 
 def out_of_range(metric: Metric, labels: Floats) -> str:
