@@ -3,9 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+from ranktron import arrays
 from ranktron.errors import DataError
 from ranktron.kernels import first_non_finite, kernel, rising
-from ranktron.types import Floats, Integers, as_numbers
+from ranktron.types import Floats, Integers
 
 
 def scored(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -14,8 +15,8 @@ def scored(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats
     >>> scored([1, 2], [0, 1])
     (array([1., 2.]), array([0., 1.]))
     """
-    s = as_numbers(scores, 1, "iufb", np.float64, "scores are one number for each document")
-    y = as_numbers(labels, 1, "iufb", np.float64, "labels are one number for each document")
+    s = arrays.floats(scores, "scores are one number for each document")
+    y = arrays.floats(labels, "labels are one number for each document")
     if s.shape != y.shape:
         raise DataError(f"{len(s)} scores, but {len(y)} labels: there must be one of each for every document")
     if first_non_finite(y) >= 0:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from ranktron import arrays
 from ranktron.errors import DataError
 
 Matrix = npt.NDArray[np.float32]
@@ -42,10 +43,10 @@ class Round(_List):
             X.check()
         else:
             what = "the features of a round are finite numbers, a row for each document (or Sparse.from_matrix(X))"
-            X = as_numbers(X, 2, "iufb", np.float32, what)
+            X = arrays.matrix(X, what)
             if not np.isfinite(X).all():
                 raise DataError(f"{what}; those of query {qid!r} hold NaN, infinity or what is too large for 32 bits")
-        grades = as_numbers(labels, 1, "iufb", np.float64, "the labels of a round are one number for each document")
+        grades = arrays.floats(labels, "the labels of a round are one number for each document")
         if X.shape[0] != grades.shape[0]:
             raise DataError(f"query {qid!r} has {X.shape[0]} rows of features, but {grades.shape[0]} labels")
         return super().__new__(cls, X, grades, qid)
@@ -87,27 +88,11 @@ class Feedback(_Heard):
     __slots__ = ()
 
     def __new__(cls, items: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
-        which = as_numbers(items, 1, "iu", np.int64, "the documents of feedback are places in the list, counted from 0")
-        grades = as_numbers(labels, 1, "iufb", np.float64, "the labels of feedback are one number for each document")
+        which = arrays.integers(items, "the documents of feedback are places in the list, counted from 0")
+        grades = arrays.floats(labels, "the labels of feedback are one number for each document")
         if which.shape != grades.shape:
             raise DataError(f"feedback on {len(which)} documents with {len(grades)} labels")
         return super().__new__(cls, which, grades)
-
-
-def as_numbers(given: Any, dimensions: int, kinds: str, wanted: type, what: str) -> npt.NDArray[Any]:
-    """An array of the one type that kernels know; `kinds` are numpy's letters for what is taken, `what` says it.
-
-    >>> as_numbers([1, 0], 1, "iufb", np.float64, "labels are numbers")
-    array([1., 0.])
-    """
-    try:
-        array = np.asarray(given)
-    except ValueError:  # lists of several lengths
-        raise DataError(f"{what}, not {given!r}") from None
-    if array.ndim != dimensions or (array.size and array.dtype.kind not in kinds):
-        raise DataError(f"{what}, not {given!r}")
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, wanted)
 
 
 class Turn(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ranktron import arrays
 from ranktron.errors import DataError
 from ranktron.metrics.conventions import (
     ALIASES,
@@ -24,7 +25,7 @@ from ranktron.metrics.conventions import (
     SHORT,
     Convention,
 )
-from ranktron.types import Floats, Integers, as_numbers
+from ranktron.types import Floats, Integers
 
 
 class Measure(NamedTuple):
@@ -183,7 +184,7 @@ class Metric:
         if not (type(labels) is np.ndarray and labels.dtype is _FLOAT64):
             labels = _as_labels(labels)
         if not (type(order) is np.ndarray and order.dtype.kind == "i" and order.ndim == 1):
-            order = as_numbers(order, 1, "iu", np.int64, "an order is the places of documents in the list, from 0")
+            order = arrays.integers(order, "an order is the places of documents in the list, from 0")
         value: float = self._kernels[1](labels, order, *self.arguments)
         if value != value:
             if ((order < 0) | (order >= len(labels))).any():
