@@ -205,9 +205,12 @@ def _as_values(values: npt.NDArray[Any]) -> Values:
         return values.astype(np.float32)
 
 
+_KINDS = np.ndarray, Sparse
+
+
 def check_features(X: Features, width: int) -> None:
     """Says what is wrong with a list that a learner of so many features cannot rank."""
-    if not isinstance(X, np.ndarray | Sparse) or X.ndim != 2:
+    if not isinstance(X, _KINDS) or X.ndim != 2:
         what = f"an array of the shape {X.shape}" if isinstance(X, np.ndarray) else f"a {type(X).__name__}"
         raise DataError(
             f"features are np.asarray(X, np.float32) or Sparse.from_matrix(X), a row a document, not {what}"

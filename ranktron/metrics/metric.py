@@ -58,7 +58,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
 NAMES: Mapping[str, str] = MappingProxyType({"ap": "map", "rr": "mrr", "precision": "p", "q": "inversions"})
 """Other names that parse."""
 
-_FLOAT64 = np.dtype(np.float64)
+_FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -181,9 +181,12 @@ class Metric:
         >>> Metric("ndcg", 1).shown(np.array([0.0, 2.0]), np.array([1, 0]))
         1.0
         """
-        if not (type(labels) is np.ndarray and labels.dtype is _FLOAT64):
+        if (
+            getattr(labels, "dtype", None) is not _FLOAT64
+            or getattr(order, "dtype", None) is not _INT64
+            or order.ndim != 1
+        ):
             labels = _as_labels(labels)
-        if not (type(order) is np.ndarray and order.dtype.kind == "i" and order.ndim == 1):
             order = arrays.integers(order, "an order is the places of documents in the list, from 0")
         value: float = self._kernels[1](labels, order, *self.arguments)
         if value != value:
