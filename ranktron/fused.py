@@ -183,9 +183,9 @@ def play_many(
             X = round.X
             check_features(X, W.shape[1])
             if not is_full(np.arange(len(X)), round.labels, len(X)):
-                raise DataError(
-                    f"query {round.qid!r} needs a finite label of at least 0 for each of {len(X)} documents"
-                )
+                raise DataError(f"query {round.qid!r} needs a finite label of 0 or more for each of {len(X)} documents")
+            for each in measures:
+                each(round.labels)  # says which label the metric is not defined for
             S = np.array([X.score(w) for w in W]) if isinstance(X, Sparse) else W @ X.astype(np.float64).T
             refused = _many(held(X), round.labels, S, etas, first, table, same, W, lags, sums, choices, losses, values)
             done = refused if refused >= 0 else len(learners)
@@ -194,8 +194,5 @@ def play_many(
                 learner.mistakes += loss > 0.0
             if refused >= 0:
                 raise DataError(f"learner {refused}: {overflow(learners[refused].rounds)}")
-            for each, column in zip(measures, values.T, strict=True):
-                if np.isnan(column[0]):
-                    each(round.labels)  # says which label the metric is not defined for
             first += 1
             yield losses, values

@@ -140,6 +140,7 @@ def test_many_learners_refuse_what_one_refuses(X, labels, metrics, complaint):
     learners = [slam_perceptron(2), minimax_perceptron(2)]
     with pytest.raises(DataError, match=complaint):
         list(play_many(learners, [Round(X, labels, "q")], metrics))
+    assert [(learner.rounds, learner.w.tolist()) for learner in learners] == [(0, [0.0, 0.0])] * 2
     with pytest.raises(DataError, match="stands there twice"):
         list(play_many(learners[:1] * 2, EASY))
 
