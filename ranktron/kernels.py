@@ -29,11 +29,7 @@ def dot_kernel(function: F) -> F:
 
 
 def rounding_kernel(function: F) -> F:
-    """Compiles a kernel that may round once, instead of twice, where it multiplies and adds.
-
-    Two such kernels that add the same products in the same order still agree to the bit, as long as a product is used
-    for nothing but its sum.
-    """
+    """Compiles a kernel that may round once, instead of twice, where it multiplies and adds."""
     return _compiled(function, fastmath={"contract"})
 
 
@@ -75,14 +71,14 @@ def squared_length(direction: Floats) -> float:
     return squared
 
 
-@rounding_kernel
+@kernel
 def add_row(X: Matrix, i: int, g: float, direction: Floats) -> None:
     """Adds g times row i to the direction."""
     for j in range(direction.shape[0]):
         direction[j] += g * X[i, j]
 
 
-@rounding_kernel
+@kernel
 def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -> float:
     """Carries a gradient in score space back to the weights: direction = Σ_i gradient_i X[items_i].
 
