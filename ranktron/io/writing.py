@@ -10,14 +10,16 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.io.opening import compressing
-from ranktron.io.spelling import WIDTH, lay, spell
 from ranktron.io.symbols import Bytes
+from ranktron.kernels import kernel
 from ranktron.rounds import Rounds
 from ranktron.sparse import Sparse
 from ranktron.types import Integers, Matrix
 
 NUMBERS = 1 << 19  # written at a time
 MOST_WORDS = 1_000_000
+WIDTH = 16  # as many letters the shortest decimal of a 32-bit number may take
+SCIENTIFIC = 1e6
 Packed = tuple[Bytes, Integers]
 
 
@@ -52,18 +54,47 @@ def write_text(rounds: Rounds, path: Path) -> None:
 
 def _lines(heads: Packed, names: Packed, X: Matrix, digits: Digits, tails: Packed) -> bytes:
     """Lines of a head, every feature with its name, and a tail."""
-    values = X.flatten()  # a copy: of a store that is mapped, the kernel would have to be compiled once more
-    text, lengths = np.zeros((values.size, WIDTH), np.uint8), np.zeros(values.size, np.int64)
-    spell(values, text, lengths)
-    unsure = np.flatnonzero(lengths == 0)
-    if len(unsure):
-        bits, which = np.unique(values[unsure].view(np.int32), return_inverse=True)
-        words = [digits[each].encode() for each in bits.tolist()]
-        text[unsure] = np.array(words, f"S{WIDTH}").view(np.uint8).reshape(-1, WIDTH)[which]
-        lengths[unsure] = np.array([len(word) for word in words])[which]
+    values = X.flatten()
+    words = values.astype(f"S{WIDTH}")
+    others = np.flatnonzero(~(np.abs(values) < SCIENTIFIC))  # of these an array is spelt otherwise than each alone
+    words[others] = [digits[bits].encode() for bits in values[others].view(np.int32).tolist()]
+    lengths = np.char.str_len(words) - 2 * np.char.endswith(words, b".0")
+    text = words.view(np.uint8).reshape(-1, WIDTH)
     room = len(heads[0]) + len(X) * len(names[0]) + int(lengths.sum()) + len(tails[0])
     out = np.empty(room, np.uint8)
     return out[: lay(*heads, *names, text, lengths, *tails, out)].tobytes()
+
+
+@kernel
+def lay(
+    heads: Bytes,
+    head_starts: Integers,
+    names: Bytes,
+    name_starts: Integers,
+    text: Bytes,
+    lengths: Integers,
+    tails: Bytes,
+    tail_starts: Integers,
+    out: Bytes,
+) -> int:
+    """Writes lines: a head, then a name and a number for each feature, then a tail; returns how many bytes."""
+    p, width = 0, name_starts.shape[0] - 1
+    for i in range(head_starts.shape[0] - 1):
+        p = copied(heads, head_starts[i], head_starts[i + 1], out, p)
+        for j in range(width):
+            p = copied(names, name_starts[j], name_starts[j + 1], out, p)
+            p = copied(text[i * width + j], 0, lengths[i * width + j], out, p)
+        p = copied(tails, tail_starts[i], tail_starts[i + 1], out, p)
+    return p
+
+
+@kernel
+def copied(source: Bytes, a: int, b: int, out: Bytes, p: int) -> int:
+    """Copies the bytes from a to b to place p; returns the place after them."""
+    for k in range(a, b):
+        out[p] = source[k]
+        p += 1
+    return p
 
 
 def _packed(words: Sequence[bytes]) -> Packed:

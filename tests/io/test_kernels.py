@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranktron.io import assembling, decimals, grammar, nulls, quick, spelling, words
+from ranktron.io import assembling, decimals, grammar, nulls, quick, words, writing
 
 TEXT = (
     b"1 qid:a 1:0.5 2:-12.25 3:7 4:1e3 5:NULL # docid = D\r\n\n 0 qid:b 3:0.30000000000000004 1:2\t# \n2 qid:b 2:7 \n"
@@ -148,13 +148,12 @@ def test_rearranging_in_place(rows):
     assert compiled.tolist() == plain.tolist() == X[rows].tolist()
 
 
-def test_spell():
-    values = np.array([0.0, -0.0, 0.1, -12.25, 835, 999999, 1e6, 1.5e-7, 2.0**-20, 0.0001, 3e-13, 1 / 3], np.float32)
-    written = []
-    for spell in (spelling.spell, spelling.spell.py_func):
-        text, lengths = np.zeros((len(values), spelling.WIDTH), np.uint8), np.zeros(len(values), np.int64)
-        spell(values, text, lengths)
-        written.append([row[:n].tobytes().decode() for row, n in zip(text, lengths, strict=True)])
-    assert written[0] == written[1]
-    sure = ["0", "-0", "0.1", "-12.25", "835", "999999", "", "1.5e-07", "", "1e-04", "", "0.33333334"]
-    assert written[0] == sure
+def test_lines_are_laid_out():
+    rounds = writing._packed([b"0 qid:a", b"1 qid:bb"]), writing._packed([b" 1:", b" 2:"])
+    tails = writing._packed([b" # x\n", b"\n"])
+    text = np.array([b"0.5", b"1", b"", b"-2.25"], "S8").view(np.uint8).reshape(4, 8)
+    lengths = np.array([3, 1, 0, 5])
+    for lay in (writing.lay, writing.lay.py_func):
+        out = np.zeros(60, np.uint8)
+        end = lay(*rounds[0], *rounds[1], text, lengths, *tails, out)
+        assert out[:end].tobytes() == b"0 qid:a 1:0.5 2:1 # x\n1 qid:bb 1: 2:-2.25\n"
