@@ -35,7 +35,9 @@ def each(rounds: Rounds, queries: Integers) -> Iterator[Round]:
 
 
 def repeat(rounds: Iterable[Round], times: int) -> Iterator[Round]:
-    """Yields a finite stream several times over; an iterator, which is at its end after one pass, is refused.
+    """Yields a finite stream several times over.
+
+    An iterator, which is at its end after one pass, is refused.
 
     >>> rounds = Rounds.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", "b"])
     >>> [str(round.qid) for round in repeat(rounds, 2)]
