@@ -14,7 +14,6 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from ranktron.errors import DataError
 from ranktron.kernels import add_row, descend, pull_back, score
 from ranktron.sparse import Sparse
 from ranktron.sparse_kernels import add_sparse_row, descend_rows, pull_back_rows, score_rows
@@ -32,17 +31,6 @@ def held(X: Features) -> Held:
     (array([0, 1]), array([1], dtype=int32), array([2.], dtype=float32))
     """
     return (X.starts, X.columns, X.values) if isinstance(X, Sparse) else X
-
-
-def check_features(X: Features, width: int) -> None:
-    """Says what is wrong with a list that a learner of so many features cannot rank."""
-    if not isinstance(X, np.ndarray | Sparse) or X.ndim != 2:
-        what = f"an array of the shape {X.shape}" if isinstance(X, np.ndarray) else f"a {type(X).__name__}"
-        raise DataError(
-            f"a list is np.asarray(X, np.float32) or Sparse.from_matrix(X) with a row a document, not {what}"
-        )
-    if X.shape[1] != width:
-        raise DataError(f"this learner knows {width} features, the list has {X.shape[1]}")
 
 
 def features_of(X: Held, width: int) -> Features:

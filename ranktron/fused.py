@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.features import Held, between, held, scores_of
-from ranktron.kernels import descending, foremost, kernel
+from ranktron.kernels import descending, foremost, is_full, kernel
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.recipe import Recipe, learn_planned, plan_of
-from ranktron.metrics import Metric
+from ranktron.metrics import Metric, metric
 from ranktron.metrics.gain import dcg, ideal_dcg
 from ranktron.metrics.passes import NDCG, first_outside, value
 from ranktron.rounds import Rounds
-from ranktron.sparse import Sparse
+from ranktron.sparse import Sparse, check_features
 from ranktron.steps import Constant
 from ranktron.types import Floats, Integers, Round, Step
 
@@ -145,7 +145,7 @@ def _steps(learners: Sequence[Linear]) -> Floats:
 
 
 def play_many(
-    learners: Sequence[Linear], rounds: Iterable[Round], metrics: Sequence[Metric] = ()
+    learners: Sequence[Linear], rounds: Iterable[Round], metrics: Iterable[Metric | str] = ()
 ) -> Iterator[tuple[Floats, Floats]]:
     """Plays one stream with full feedback through many linear learners at once, with one matrix product per list.
 
@@ -164,20 +164,28 @@ def play_many(
     recipes = [recipe_of(learner) for learner in learners]
     if not learners or None in recipes or len({learner.n_features for learner in learners}) > 1:
         raise DataError("play_many plays SLAM, minimax and ListNet learners of the same number of features")
+    if len(set(map(id, learners))) < len(learners):
+        raise DataError("play_many plays each learner once: the same one stands there twice")
+    measures = tuple(metric(each) for each in metrics)
     table = np.array([recipe.numbers for recipe in recipes if recipe is not None])
     W, lags, sums = (np.array([getattr(learner, name) for learner in learners]) for name in ("w", "lag", "sums"))
     for j, learner in enumerate(learners):  # from now on the learners look into these tables
         learner.w, learner.lag, learner.sums = W[j], lags[j], sums[j]
     same = np.array([j == 0 or recipe == recipes[j - 1] for j, recipe in enumerate(recipes)])
     steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
-    choices, first = numbers_of(tuple(metrics)), np.array([learner.rounds for learner in learners])
+    choices, first = numbers_of(measures), np.array([learner.rounds for learner in learners])
     # For matrices of this size a second thread costs far more than it brings.
     with threadpool_limits(1, user_api="blas"):
         for round in rounds:
-            losses, values = np.empty(len(learners)), np.empty((len(learners), len(metrics)))
+            losses, values = np.empty(len(learners)), np.empty((len(learners), len(measures)))
             if not steady:
                 etas = _steps(learners)
             X = round.X
+            check_features(X, W.shape[1])
+            if not is_full(np.arange(len(X)), round.labels, len(X)):
+                raise DataError(f"query {round.qid!r} needs a finite label of 0 or more for each of {len(X)} documents")
+            for each in measures:
+                each(round.labels)  # says which label the metric is not defined for
             S = np.array([X.score(w) for w in W]) if isinstance(X, Sparse) else W @ X.astype(np.float64).T
             refused = _many(held(X), round.labels, S, etas, first, table, same, W, lags, sums, choices, losses, values)
             done = refused if refused >= 0 else len(learners)

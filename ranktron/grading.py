@@ -1,9 +1,28 @@
 """What the labels of a list say before its scores do: which documents have which grade, and who leads in each."""
 
 import numpy as np
+import numpy.typing as npt
 
-from ranktron.kernels import kernel, rising
+from ranktron import arrays
+from ranktron.errors import DataError
+from ranktron.kernels import first_non_finite, kernel, rising
 from ranktron.types import Floats, Integers
+
+
+def scored(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """The scores and labels of one list as kernels take them; what does not fit together is refused.
+
+    >>> scored([1, 2], [0, 1])
+    (array([1., 2.]), array([0., 1.]))
+    """
+    s = arrays.floats(scores, "scores are one number for each document")
+    y = arrays.floats(labels, "labels are one number for each document")
+    if s.shape != y.shape:
+        raise DataError(f"{len(s)} scores, but {len(y)} labels: there must be one of each for every document")
+    if first_non_finite(y) >= 0:
+        raise DataError(f"labels must be finite; document {first_non_finite(y)} has {y[first_non_finite(y)]}")
+    return s, y
+
 
 _SMALL = 32  # whole numbers from 0 to below this are graded without sorting
 

@@ -29,11 +29,7 @@ def dot_kernel(function: F) -> F:
 
 
 def rounding_kernel(function: F) -> F:
-    """Compiles a kernel that may round once, instead of twice, where it multiplies and adds.
-
-    Two such kernels that add the same products in the same order still agree to the bit, as long as a product is used
-    for nothing but its sum.
-    """
+    """Compiles a kernel that may round once, instead of twice, where it multiplies and adds."""
     return _compiled(function, fastmath={"contract"})
 
 
@@ -75,14 +71,14 @@ def squared_length(direction: Floats) -> float:
     return squared
 
 
-@rounding_kernel
+@kernel
 def add_row(X: Matrix, i: int, g: float, direction: Floats) -> None:
     """Adds g times row i to the direction."""
     for j in range(direction.shape[0]):
         direction[j] += g * X[i, j]
 
 
-@rounding_kernel
+@kernel
 def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -> float:
     """Carries a gradient in score space back to the weights: direction = Σ_i gradient_i X[items_i].
 
@@ -328,7 +324,7 @@ def rising(values: npt.NDArray[Any]) -> Integers:
 @kernel
 def is_full(items: Integers, labels: Floats, m: int) -> bool:
     """Whether feedback is on every document of the list in its order, with labels that can be."""
-    if items.shape[0] != m:
+    if items.shape[0] != m or labels.shape[0] != m:
         return False
     full = True
     for i in range(m):
@@ -341,9 +337,11 @@ def observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Floats, i
     """Gathers the scores of the observed documents.
 
     The second number is -1, or the position of the first observation that cannot be: a document that is not in the
-    list, the same document twice, a label that is negative or not a number.
+    list, the same document twice, a label that is negative, missing or not a number.
     """
     gathered = np.empty(items.shape[0])
+    if items.shape[0] != labels.shape[0]:
+        return gathered, 0
     seen = np.zeros(scores.shape[0], np.bool_)
     for i in range(items.shape[0]):
         item = items[i]

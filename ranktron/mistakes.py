@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.grading import best_below, extremes, grades_seen
+from ranktron.grading import best_below, extremes, grades_seen, scored
 from ranktron.kernels import kernel
 from ranktron.metrics import Metric
 from ranktron.types import Floats, Integers, Mistake
@@ -61,8 +61,12 @@ class Misordered:
 
     k: int = 0
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.k, int | np.integer) or self.k < 0:
+            raise DataError(f"k must be a whole number, 0 for the whole list or more, not {self.k!r}")
+
     def __call__(self, scores: Floats, labels: Floats) -> bool:
-        return bool(misordered(scores, labels, self.k, False))
+        return bool(misordered(*scored(scores, labels), self.k, False))
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class MisorderedBinary:
     """
 
     def __call__(self, scores: Floats, labels: Floats) -> bool:
-        return bool(misordered(scores, labels, 0, True))
+        return bool(misordered(*scored(scores, labels), 0, True))
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ class Misclassified:
     """
 
     def __call__(self, scores: Floats, labels: Floats) -> bool:
+        scores, labels = scored(scores, labels)
         return bool((np.where(labels > 0.0, scores, -scores) <= 0.0).any())
 
 

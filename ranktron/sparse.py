@@ -205,10 +205,25 @@ def _as_values(values: npt.NDArray[Any]) -> Values:
         return values.astype(np.float32)
 
 
+_KINDS = np.ndarray, Sparse
+
+
+def check_features(X: Features, width: int) -> None:
+    """Says what is wrong with a list that a learner of so many features cannot rank."""
+    if not isinstance(X, _KINDS) or X.ndim != 2:
+        what = f"an array of the shape {X.shape}" if isinstance(X, np.ndarray) else f"a {type(X).__name__}"
+        raise DataError(
+            f"features are np.asarray(X, np.float32) or Sparse.from_matrix(X), a row a document, not {what}"
+        )
+    if X.shape[1] != width:
+        raise DataError(f"this learner knows {width} features, the list has {X.shape[1]}")
+
+
 def linear_scores(X: Features, w: Floats) -> Floats:
     """X w for either kind of features.
 
     >>> linear_scores(Sparse.from_matrix(np.array([[0.0, 2.0]], np.float32)), np.array([1.0, 3.0]))
     array([6.])
     """
+    check_features(X, w.shape[0])
     return X.score(w) if isinstance(X, Sparse) else score(X, w)

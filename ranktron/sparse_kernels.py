@@ -7,7 +7,7 @@ what its dense twin gives for the same numbers.
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.kernels import dot_kernel, kernel, move, rounding_kernel, squared_length
+from ranktron.kernels import dot_kernel, kernel, move, squared_length
 from ranktron.types import Floats, Integers
 
 Columns = npt.NDArray[np.int32] | npt.NDArray[np.uint16]
@@ -57,7 +57,7 @@ def score_rows(starts: Integers, columns: Columns, values: Values, w: Floats) ->
     return scores
 
 
-@rounding_kernel
+@kernel
 def add_sparse_row(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> None:
     """Adds g times a row to the direction: the twin of `kernels.add_row`."""
     row = columns[starts[i] : starts[i + 1]]
@@ -115,16 +115,16 @@ def pull_back_rows(
     return squared_length(direction)
 
 
-@rounding_kernel
+@kernel
 def _add_row_measured(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> float:
     """Adds a row, and says by how much the squared length of the direction grows."""
     grown = 0.0
     for at in range(starts[i], starts[i + 1]):
         column = np.uint32(columns[at])
+        step = g if values.shape[0] == 0 else g * values[at]
         before = direction[column]
-        after = before + g if values.shape[0] == 0 else before + g * values[at]
-        direction[column] = after
-        grown += (after - before) * (after + before)
+        direction[column] = before + step
+        grown += step * (before + direction[column])
     return grown
 
 

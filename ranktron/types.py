@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from ranktron import arrays
 from ranktron.errors import DataError
 
 Matrix = npt.NDArray[np.float32]
@@ -38,9 +39,14 @@ class Round(_List):
     __slots__ = ()
 
     def __new__(cls, X: Features, labels: npt.ArrayLike, qid: Any) -> Self:
-        if not hasattr(X, "starts"):  # sparse rows are right already
-            X = _numbers(X, 2, "iufb", np.float32, "the features of a round are numbers, a row for each document")
-        grades = _numbers(labels, 1, "iufb", np.float64, "the labels of a round are one number for each document")
+        if hasattr(X, "starts"):  # sparse rows know themselves what they may be
+            X.check()
+        else:
+            what = "the features of a round are finite numbers, a row for each document (or Sparse.from_matrix(X))"
+            X = arrays.matrix(X, what)
+            if not np.isfinite(X).all():
+                raise DataError(f"{what}; those of query {qid!r} hold NaN, infinity or what is too large for 32 bits")
+        grades = arrays.floats(labels, "the labels of a round are one number for each document")
         if X.shape[0] != grades.shape[0]:
             raise DataError(f"query {qid!r} has {X.shape[0]} rows of features, but {grades.shape[0]} labels")
         return super().__new__(cls, X, grades, qid)
@@ -82,20 +88,11 @@ class Feedback(_Heard):
     __slots__ = ()
 
     def __new__(cls, items: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
-        which = _numbers(items, 1, "iu", np.int64, "the documents of feedback are places in the list, counted from 0")
-        grades = _numbers(labels, 1, "iufb", np.float64, "the labels of feedback are one number for each document")
+        which = arrays.integers(items, "the documents of feedback are places in the list, counted from 0")
+        grades = arrays.floats(labels, "the labels of feedback are one number for each document")
+        if which.shape != grades.shape:
+            raise DataError(f"feedback on {len(which)} documents with {len(grades)} labels")
         return super().__new__(cls, which, grades)
-
-
-def _numbers(given: Any, dimensions: int, kinds: str, wanted: type, what: str) -> npt.NDArray[Any]:
-    """An array of the one type that kernels know; whole numbers and others are told apart by numpy's `kinds`."""
-    try:
-        array = np.asarray(given)
-    except ValueError:  # lists of several lengths
-        raise DataError(f"{what}, not {given!r}") from None
-    if array.ndim != dimensions or (array.size and array.dtype.kind not in kinds):
-        raise DataError(f"{what}, not {given!r}")
-    return np.ascontiguousarray(array, wanted)
 
 
 class Turn(NamedTuple):

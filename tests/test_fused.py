@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranktron import DataError, Rounds, feedback, metric, play, play_many
+from ranktron import DataError, Round, Rounds, feedback, metric, play, play_many
 from ranktron.algorithms import ALGORITHMS
 from ranktron.checks import same
 from ranktron.fused import play_pass, recipe_of
@@ -123,6 +123,26 @@ def test_many_learners_of_sparse_lists_are_those_played_alone_to_the_bit(lists):
         assert [losses[j] for losses, _ in rounds] == [turn.loss for turn in turns]
         assert [tuple(values[j]) for _, values in rounds] == [turn.values for turn in turns]
         assert same(together[j].state(), learner.state())
+
+
+@pytest.mark.parametrize(
+    ("X", "labels", "metrics", "complaint"),
+    [
+        ([[1, 0], [0, 1]], [np.nan, 0], [], "finite label"),
+        ([[1, 0], [0, 1]], [-3, -1], [], "finite label"),
+        ([[1, 0], [0, 1]], [9, 1], ["err"], "err is defined for labels from 0 to 4"),
+        ([[1, 0, 5], [0, 1, 5]], [1, 0], [], "knows 2 features, the list has 3"),
+        (Sparse.from_matrix(np.eye(2, 100_000, dtype=np.float32)), [1, 0], [], "knows 2 features"),
+        ([[1, 0], [0, 1]], [1, 0], ["ndgc"], "no metric 'ndgc'"),
+    ],
+)
+def test_many_learners_refuse_what_one_refuses(X, labels, metrics, complaint):
+    learners = [slam_perceptron(2), minimax_perceptron(2)]
+    with pytest.raises(DataError, match=complaint):
+        list(play_many(learners, [Round(X, labels, "q")], metrics))
+    assert [(learner.rounds, learner.w.tolist()) for learner in learners] == [(0, [0.0, 0.0])] * 2
+    with pytest.raises(DataError, match="stands there twice"):
+        list(play_many(learners[:1] * 2, EASY))
 
 
 def test_a_stream_may_mix_both_kinds():

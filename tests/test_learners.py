@@ -7,6 +7,7 @@ from ranktron.checks import check_learner, same
 from ranktron.learners import Linear, hinge_perceptron
 from ranktron.mistakes import Misordered
 from ranktron.simulate import Separable
+from ranktron.sparse import Sparse
 from ranktron.steps import Constant, InversePower
 from ranktron.surrogates import PairwiseHinge
 
@@ -83,7 +84,7 @@ def test_a_list_that_is_not_made_of_numbers_is_refused(X, labels, complaint):
         Round(X, labels, "q")
 
 
-@pytest.mark.parametrize("name", [name for name, _ in variants() if name != "predtron"])
+@pytest.mark.parametrize("name", [name for name, _ in variants()])
 @pytest.mark.parametrize("X", [[[1.0] * 6], np.ones(6, np.float32), None])
 def test_what_is_not_a_matrix_is_not_ranked(name, X):
     with pytest.raises(DataError, match="a row a document, not a"):
@@ -101,6 +102,45 @@ def test_features_that_are_no_numbers_are_never_learnt(name, bad):
     with pytest.raises(DataError, match=r"NaN or infinity|overflow"):
         learner.learn(X, ranking := learner.rank(X, 0), learner.hears(LISTS[0], ranking))
     assert same(learner.state(), before)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in variants()])
+@pytest.mark.parametrize("width", [4, 9])
+@pytest.mark.parametrize("kind", [np.asarray, Sparse.from_matrix])
+def test_lists_of_another_width_are_neither_learnt_nor_scored(name, width, kind):
+    learner = ALGORITHMS[name].learner(LISTS.n_features, {})
+    ranking = learner.rank(LISTS[0].X, 0)
+    before, other = learner.state(), kind(np.ones((8, width), np.float32))
+    for call in (
+        lambda: learner.learn(other, ranking, learner.hears(LISTS[0], ranking)),
+        lambda: learner.rank(other, 1),
+        lambda: learner.scores(other),
+        lambda: learner.predict(other),
+    ):
+        with pytest.raises(DataError, match=r"6 features"):
+            call()
+    assert same(learner.state(), before)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in variants()])
+@pytest.mark.parametrize("count", [1, 7])
+def test_feedback_has_a_label_for_each_document(name, count):
+    with pytest.raises(DataError, match="feedback on 8 documents with"):
+        Feedback(range(8), [1.0] * count)
+    learner = ALGORITHMS[name].learner(LISTS.n_features, {})
+    before, ranking = learner.state(), learner.rank(LISTS[0].X, 0)
+    heard = learner.hears(LISTS[0], ranking)
+    with pytest.raises(DataError, match="feedback on"):
+        learner.learn(LISTS[0].X, ranking, heard._replace(labels=heard.labels[: count % len(heard.items)]))
+    assert same(learner.state(), before)
+
+
+def test_top_k_learns_from_no_document_that_is_not_in_the_list():
+    learner = ALGORITHMS["topk"].learner(LISTS.n_features, {})
+    ranking = learner.rank(LISTS[0].X, 0)
+    for order in (ranking.order + 4_000_000, ranking.order - 9, ranking.order[:3]):
+        with pytest.raises(DataError):
+            learner.learn(LISTS[0].X, ranking._replace(order=order), Feedback(order[:1], [1.0]))
 
 
 def test_the_checks_can_fail():

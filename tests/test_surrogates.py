@@ -5,7 +5,19 @@ from hypothesis import strategies as st
 
 from ranktron import DataError
 from ranktron.checks import check_surrogate
-from ranktron.surrogates import MeanPairwiseHinge, PairwiseHinge
+from ranktron.mistakes import Misclassified, Misordered, MisorderedBinary
+from ranktron.surrogates import (
+    KL,
+    SLAM,
+    CalibratedSquared,
+    ClassificationHinge,
+    ListNet,
+    MeanPairwiseHinge,
+    PairwiseHinge,
+    SmoothDCG,
+    Squared,
+    WorstPair,
+)
 from ranktron.surrogates.pairwise_hinge import _pairwise_hinge
 
 
@@ -63,3 +75,30 @@ def test_a_margin_is_positive(margin):
     for surrogate in (PairwiseHinge, MeanPairwiseHinge):
         with pytest.raises(DataError, match="margin"):
             surrogate(margin)
+
+
+EVERY_RULE = [
+    *(S() for S in (CalibratedSquared, ClassificationHinge, KL, ListNet, MeanPairwiseHinge, PairwiseHinge)),
+    *(SLAM(), SLAM("ap"), SmoothDCG(), Squared(), WorstPair(), Misclassified(), Misordered(), MisorderedBinary()),
+]
+
+
+@pytest.mark.parametrize("rule", EVERY_RULE, ids=repr)
+def test_scores_and_labels_come_in_pairs_of_any_kind_of_number(rule):
+    scores, labels = np.array([1.0, 2.0, 0.5]), np.array([1.0, 0.0, 1.0])
+    wanted = rule(scores, labels)
+    for kind in (np.float32, list, lambda numbers: np.repeat(numbers, 2)[::2]):
+        assert repr(rule(kind(scores), kind(labels))) == repr(wanted)
+    for short, wrong in (((2, 5), "2 scores, but 5 labels"), ((5, 2), "5 scores, but 2 labels")):
+        with pytest.raises(DataError, match=wrong):
+            rule(np.zeros(short[0]), np.ones(short[1]))
+    with pytest.raises(DataError, match="document 1 has nan"):
+        rule(scores, np.array([1.0, np.nan, 0.0]))
+    with pytest.raises(DataError, match="scores are one number"):
+        rule([["a"]], labels)
+
+
+@pytest.mark.parametrize("k", [-1, "a", None, 1.5])
+def test_a_cut_off_is_a_whole_number(k):
+    with pytest.raises(DataError, match="whole number"):
+        Misordered(k)

@@ -8,7 +8,6 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.features import check_features
 from ranktron.kernels import descending, first_non_finite
 from ranktron.learners.kernel_budget import BESIDES, UNLIMITED, Budget
 from ranktron.learners.kernel_functions import Gaussian, KernelFunction, kernel_of
@@ -26,7 +25,7 @@ from ranktron.metrics import metric as as_metric
 from ranktron.mistakes import Misordered, mistake_of
 from ranktron.predtron import Permutations, PlaceLoss, Places, variant_of
 from ranktron.rounds import Rounds
-from ranktron.sparse import linear_scores
+from ranktron.sparse import check_features, linear_scores
 from ranktron.steps import Constant, InversePower
 from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair
 from ranktron.types import Features, Feedback, Floats, Ranking, State
@@ -125,18 +124,20 @@ class KernelLearner:
         return self._ballot
 
     def scores(self, X: Features) -> Floats:
+        check_features(X, self.n_features)
         return self.support.scores(X, self.support.alpha)
 
     def predict(self, X: Features) -> Floats:
+        check_features(X, self.n_features)
         return self.ballot.counted(self.support.scores(X, self.ballot.members))
 
     def rank(self, X: Features, number: int) -> Ranking:
-        check_features(X, self.n_features)
         scores = self.scores(X)
         return Ranking(descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the update's loss (0 where nothing was wrong)."""
+        check_features(X, self.n_features)
         scores = heard_scores(X, ranking, feedback)
         seen = X if len(feedback.items) == len(X) and scores is ranking.scores else X[feedback.items]
         move = self.update(self.support, seen, scores, feedback.labels, ranking.number, self.pool)

@@ -6,10 +6,10 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.features import check_features, descend_along, held
+from ranktron.features import descend_along, held
 from ranktron.kernels import is_full, observed, shown
 from ranktron.learners.recipe import learn_full, recipe
-from ranktron.sparse import Sparse, linear_scores
+from ranktron.sparse import Sparse, check_features, linear_scores
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
 
@@ -74,6 +74,7 @@ class Linear:
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the surrogate's loss (0 where nothing was wrong)."""
+        check_features(X, self.n_features)
         if self.recipe is not None:
             eta, t = self.step(ranking.number), self.rounds + 1.0
             loss: float = learn_full(
@@ -147,6 +148,8 @@ def why_refused(ranking: Ranking, feedback: Feedback, bad: int) -> str:
     m = ranking.scores.shape[0]
     if bad < 0:
         return f"the ranking was made for a list of {m} documents, this list has another length"
+    if len(feedback.items) != len(feedback.labels):
+        return f"feedback on {len(feedback.items)} documents with {len(feedback.labels)} labels"
     item, label = feedback.items[bad], feedback.labels[bad]
     if not 0 <= item < m:
         return f"feedback for document {item}, but the list has documents 0 to {m - 1}"

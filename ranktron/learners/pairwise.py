@@ -8,13 +8,13 @@ import numpy as np
 
 from ranktron import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.features import check_features, held
+from ranktron.features import held
 from ranktron.kernels import descending, first_non_finite, observed
 from ranktron.learners.linear import overflow, why_refused
 from ranktron.learners.pairwise_pairs import Pairs
 from ranktron.learners.pairwise_readouts import EVERYONE, Average, Ballot, Committee, Last, Readout
 from ranktron.learners.pairwise_trail import HYPOTHESIS, Counts, Trail, blank_trail, stored_trail, visit
-from ranktron.sparse import linear_scores
+from ranktron.sparse import check_features, linear_scores
 from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 UNBOUNDED: Counts = np.zeros(0, np.int32)
@@ -108,12 +108,12 @@ class Pairwise:
         return self.ballot.scores(X)
 
     def rank(self, X: Features, number: int) -> Ranking:
-        check_features(X, self.n_features)
         scores = self.scores(X)
         return Ranking(descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Visits the pairs of what was observed and returns the share of them that were misranked."""
+        check_features(X, self.n_features)
         _, bad = observed(ranking.scores, feedback.items, feedback.labels)
         if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:
             raise DataError(why_refused(ranking, feedback, bad))

@@ -11,7 +11,7 @@ from ranktron.errors import DataError
 from ranktron.kernels import descending, kernel, score
 from ranktron.learners.pairwise_trail import SUCCESSES, Trail, add_weighted
 from ranktron.rounds import Rounds
-from ranktron.sparse import Sparse, linear_scores
+from ranktron.sparse import Sparse, check_features, linear_scores
 from ranktron.types import Features, Floats, Integers, Matrix
 
 EVERYONE = 1 << 62
@@ -69,6 +69,7 @@ class Ballot:
 
     def scores(self, X: Features) -> Floats:
         """The scores of one list."""
+        check_features(X, self.members.shape[1])
         if not self.votes:
             return linear_scores(X, self.members[0])
         if isinstance(X, Sparse):

@@ -7,8 +7,9 @@ from ranktron.errors import DataError
 from ranktron.kernels import descending, observed
 from ranktron.learners.linear import why_refused
 from ranktron.predtron import Permutations, PlaceLoss, Places, Predtron, link_of, theoretical_step, variant_of
+from ranktron.sparse import check_features
 from ranktron.steps import Constant
-from ranktron.types import Feedback, Floats, Matrix, Ranking, State
+from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 
 @dataclass(eq=False)
@@ -42,18 +43,21 @@ class PredtronLearner:
 
     hears = staticmethod(feedbacks.full)
 
-    def scores(self, X: Matrix) -> Floats:
+    def scores(self, X: Features) -> Floats:
+        check_features(X, self.core.W.shape[0])
         return self.core.scores(X)
 
-    def predict(self, X: Matrix) -> Floats:
+    def predict(self, X: Features) -> Floats:
+        check_features(X, self.core.W.shape[0])
         return self.core.predict(X)
 
-    def rank(self, X: Matrix, number: int) -> Ranking:
-        scores = self.core.scores(X)
+    def rank(self, X: Features, number: int) -> Ranking:
+        scores = self.scores(X)
         return Ranking(descending(scores), scores, number)
 
-    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback) -> float:
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the loss of the list, ties broken against the ranker."""
+        check_features(X, self.core.W.shape[0])
         items, labels = feedback
         scores, bad = observed(ranking.scores, items, labels)
         if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:

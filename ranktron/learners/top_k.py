@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.features import check_features, held
+from ranktron.features import held
 from ranktron.feedback import top
 from ranktron.kernels import descending, first_non_finite, kernel
 from ranktron.learners.brief import Brief
@@ -24,7 +24,7 @@ from ranktron.learners.top_k_refusals import (
     why_never_ranked,
     why_refused,
 )
-from ranktron.sparse import linear_scores
+from ranktron.sparse import check_features, linear_scores
 from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, Ranking, State, Step
 
 _NOTHING = np.zeros(0)
@@ -189,9 +189,9 @@ class TopK:
         A surrogate of one's own that does not say what it needs (`outline`) gets the whole shortlist.
         """
         k, n = self._check_ranked(X, ranking)
-        if first_non_finite(ranking.scores) >= 0:
-            raise DataError(overflow(ranking.number))
         scores = first_scores(ranking.scores, ranking.order, n)
+        if first_non_finite(scores) >= 0:
+            raise DataError(overflow(ranking.number))
         if is_outlined(self.surrogate):
             base, shown, constant = self.surrogate.outline(scores, k)
         else:
@@ -231,8 +231,10 @@ class TopK:
         return loss
 
     def _check_ranked(self, X: Features, ranking: Ranking) -> tuple[int, int]:
+        check_features(X, self.n_features)
         propensities = ranking.propensities
-        if propensities is None or ranking.number < 0 or ranking.scores.shape[0] != X.shape[0]:
+        lengths = {X.shape[0], ranking.scores.shape[0], ranking.order.shape[0]}
+        if propensities is None or ranking.number < 0 or len(lengths) > 1:
             raise DataError(why_never_ranked(X, ranking))
         k, n = self._sizes(X.shape[0])
         if propensities.shape != (k,) * self.surrogate.coordinates:
@@ -241,6 +243,8 @@ class TopK:
 
     def _places(self, order: Integers, m: int, feedback: Feedback) -> Integers:
         k, _ = self._sizes(m)
+        if len(feedback.items) != len(feedback.labels):
+            raise DataError(f"feedback on {len(feedback.items)} documents with {len(feedback.labels)} labels")
         places, wrong, where = _located(order, k, feedback.items, feedback.labels, self.highest)
         if wrong:
             raise DataError(why_refused(order, feedback, wrong, where, k, self.highest))

@@ -16,10 +16,11 @@ from ranktron.types import Features, Floats, Integers, Matrix
 
 @kernel
 def first_scores(scores: Floats, order: Integers, n: int) -> Floats:
-    """The scores of the first n documents shown."""
+    """The scores of the first n documents shown; not a number for one that is not in the list."""
     shown = np.empty(n)
     for place in range(n):
-        shown[place] = scores[order[place]]
+        there = 0 <= order[place] < scores.shape[0]
+        shown[place] = scores[order[place]] if there else np.nan
     return shown
 
 

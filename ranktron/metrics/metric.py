@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ranktron import arrays
 from ranktron.errors import DataError
 from ranktron.metrics.conventions import (
     ALIASES,
@@ -57,7 +58,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
 NAMES: Mapping[str, str] = MappingProxyType({"ap": "map", "rr": "mrr", "precision": "p", "q": "inversions"})
 """Other names that parse."""
 
-_FLOAT64 = np.dtype(np.float64)
+_FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,19 @@ class Metric:
         >>> Metric("ndcg", 1).shown(np.array([0.0, 2.0]), np.array([1, 0]))
         1.0
         """
+        if (
+            getattr(labels, "dtype", None) is not _FLOAT64
+            or getattr(order, "dtype", None) is not _INT64
+            or order.ndim != 1
+        ):
+            labels = _as_labels(labels)
+            order = arrays.integers(order, "an order is the places of documents in the list, from 0")
         value: float = self._kernels[1](labels, order, *self.arguments)
-        return value if value == value else self(labels[order])
+        if value != value:
+            if ((order < 0) | (order >= len(labels))).any():
+                raise DataError(f"an order of {len(labels)} documents names them from 0 to {len(labels) - 1}")
+            return self(labels[order])
+        return value
 
 
 def out_of_range(metric: Metric, labels: Floats) -> str:

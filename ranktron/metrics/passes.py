@@ -95,7 +95,11 @@ def shown_value(
     labels: Floats, order: Integers, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
 ) -> float:
     """The same for labels in the order of the input, of which `order` says how they are shown."""
-    return checked_value(labels[order], code, k, gain, discount, empty, short, limit)
+    ranked = np.empty(order.shape[0])
+    for place in range(order.shape[0]):
+        there = 0 <= order[place] < labels.shape[0]
+        ranked[place] = labels[order[place]] if there else np.nan
+    return checked_value(ranked, code, k, gain, discount, empty, short, limit)
 
 
 @kernel

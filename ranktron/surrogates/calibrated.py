@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ranktron.grading import scored
 from ranktron.kernels import descending, kernel
 from ranktron.types import Floats
 
@@ -45,5 +46,6 @@ class CalibratedSquared:
     """
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        scores, labels = scored(scores, labels)
         gradient = np.empty(scores.shape[0])
         return _calibrated(scores, labels, gradient), gradient

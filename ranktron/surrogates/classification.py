@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ranktron.grading import scored
 from ranktron.types import Floats
 
 
@@ -24,6 +25,7 @@ class ClassificationHinge:
     """
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        scores, labels = scored(scores, labels)
         y = np.where(labels > 0.0, 1.0, -1.0)
         slack = 1.0 - y * scores
         return float(slack[slack > 0.0].sum()), np.where(slack > 0.0, -y, 0.0)

@@ -5,6 +5,7 @@ from math import factorial
 
 import numpy as np
 
+from ranktron.grading import scored
 from ranktron.kernels import dot_kernel, kernel, rounding_kernel
 from ranktron.types import Floats
 
@@ -89,5 +90,6 @@ class ListNet:
     """
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        scores, labels = scored(scores, labels)
         gradient = np.empty(scores.shape[0])
         return listnet(scores, labels, gradient), gradient

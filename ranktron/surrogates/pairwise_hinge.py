@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.grading import grades
+from ranktron.grading import grades, scored
 from ranktron.kernels import kernel, rising
 from ranktron.types import Floats, Integers
 
@@ -125,6 +125,7 @@ class PairwiseHinge:
         check_margin(self.margin)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        scores, labels = scored(scores, labels)
         gradient = np.empty(scores.shape[0])
         loss, _ = _pairwise_hinge(scores, labels, self.margin, gradient)
         return loss, gradient
@@ -179,6 +180,7 @@ class MeanPairwiseHinge:
         check_margin(self.margin)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        scores, labels = scored(scores, labels)
         gradient = np.empty(scores.shape[0])
         loss, pairs = _pairwise_hinge(scores, labels, self.margin, gradient)
         if pairs == 0.0:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.grading import best_below, extremes, grades_seen
+from ranktron.grading import best_below, extremes, grades_seen, scored
 from ranktron.kernels import ideal_order, kernel, rising
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, discount_at, gain_of
@@ -186,6 +186,7 @@ class SLAM:
         return loss, gradient
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        scores, labels = scored(scores, labels)
         if not self.binarise and self.code == AP:
             self._grades(labels)
         gradient = np.empty(scores.shape[0])

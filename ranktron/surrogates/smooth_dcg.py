@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.grading import scored
 from ranktron.kernels import kernel
 from ranktron.types import Floats, Integers
 
@@ -90,6 +91,7 @@ class SmoothDCG:
             raise DataError(f"the smoothing epsilon must be a positive number, not {self.epsilon}")
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        scores, labels = scored(scores, labels)
         m = scores.shape[0]
         return self.estimate(scores, np.arange(m), labels, np.ones(m))
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ranktron.grading import scored
 from ranktron.kernels import kernel
 from ranktron.types import Floats, Integers
 
@@ -78,6 +79,7 @@ class Squared:
     coordinates: ClassVar[int] = 1
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        scores, labels = scored(scores, labels)
         gradient = np.empty(scores.shape[0])
         return _squared(scores, labels, gradient), gradient
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktron.grading import best_below, by_grade, extremes
+from ranktron.grading import best_below, by_grade, extremes, scored
 from ranktron.kernels import kernel
 from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
@@ -74,5 +74,6 @@ class WorstPair:
         check_margin(self.margin)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        scores, labels = scored(scores, labels)
         gradient = np.empty(scores.shape[0])
         return worst_pair(scores, labels, self.margin, gradient), gradient

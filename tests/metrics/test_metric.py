@@ -284,3 +284,14 @@ def test_choices_are_known():
         assert choices.discount in DISCOUNTS
         assert choices.short in SHORT
         assert set(choices.measured) <= set(MEASURES)
+
+
+@pytest.mark.parametrize("order", [[1, 900_000], [1, -1], [0.5, 1.0], [[1, 0]], ["a", "b"]])
+def test_an_order_names_documents_of_the_list(order):
+    assert (
+        Metric("ndcg").shown([0, 2], [1, 0])
+        == Metric("ndcg").shown(np.array([0, 2]), np.array([1, 0], np.int32))
+        == 1.0
+    )
+    with pytest.raises(DataError, match="order"):
+        Metric("ndcg").shown(np.array([0.0, 2.0]), np.array(order))
