@@ -59,7 +59,7 @@ def unpack(data: bytes, name: str = "the file") -> dict[str, Any]:
             )
         arrays = _read_arrays(header["arrays"], data[start + length : -4])
         content: dict[str, Any] = _with_arrays(header["content"], arrays)
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, OverflowError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{name} is not a Ranktron model: {error}") from None

@@ -4,7 +4,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from ranktron.errors import DataError
+from ranktron.parameters import check_count
 from ranktron.types import Feedback, FeedbackModel, Integers, Ranking, Round
 
 
@@ -33,9 +33,7 @@ def top(k: int) -> FeedbackModel:
     >>> top(2)(list_, Ranking(np.array([2, 0, 1]), np.zeros(3), 0))
     Feedback(items=array([2, 0]), labels=array([2., 0.]))
     """
-    if k < 1:
-        raise DataError(f"at least the first document must be revealed: k must be 1 or more, not {k}")
-    return partial(_first, k)
+    return partial(_first, check_count(k, "k", 1))
 
 
 def _first(k: int, round: Round, ranking: Ranking) -> Feedback:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -24,10 +24,13 @@ def atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     ...     Path(folder, "a").read_bytes()
     b'all of it'
     """
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(os.path.realpath(path))
+        special = target.exists() and not target.is_file()
+    except (OSError, ValueError) as error:  # a name too long, or one with a zero byte
+        raise DataError(f"{os.fspath(path)!r}: cannot be written: {getattr(error, 'strerror', error)}") from None
     if not os.fspath(path) or target.is_dir():
         raise DataError(f"{os.fspath(path) or 'an empty name'}: cannot be written: it does not name a file")
-    special = target.exists() and not target.is_file()
     draft = target if special else target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with open(draft, "wb") as file:
@@ -41,4 +44,5 @@ def atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise DataError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from None
     finally:
         if not special:
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):  # there is none where its name was too long
+                draft.unlink()

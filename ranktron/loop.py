@@ -5,21 +5,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ranktron.errors import DataError
 from ranktron.metrics import Metric, metric
-from ranktron.types import FeedbackModel, Floats, Integers, Learner, Ranking, Round, Turn
+from ranktron.parameters import check_count
+from ranktron.types import Feedback, FeedbackModel, Floats, Integers, Learner, Ranking, Round, Turn
 
 
 def play(
     learner: Learner,
     rounds: Iterable[Round],
     feedback: FeedbackModel,
-    metrics: Sequence[Callable[[Floats], float] | str] = (),
+    metrics: Sequence[Callable[[Floats], float] | str] | Callable[[Floats], float] | str = (),
     delay: int = 0,
 ) -> Iterator[Turn]:
     """Plays a stream through a learner and yields one `Turn` per round, once its feedback has been learnt.
 
     Rounds are numbered on from `learner.rounds`, so that a second pass continues schedules and chance instead of
-    repeating them. Metrics (or their names) measure the ranking that was shown. With `delay`, the feedback of a round
-    arrives only after that many later rounds have been ranked; what is still under way at the end arrives then.
+    repeating them. Metrics (or their names), one or several, measure the ranking that was shown. With `delay`, the
+    feedback of a round arrives only after that many later rounds have been ranked; what is still under way at the end
+    arrives then.
 
     Examples
     --------
@@ -30,9 +32,8 @@ def play(
     >>> [turn.loss for turn in play(learner, rounds, ranktron.feedback.full)]
     [1.0, 0.0]
     """
-    if not isinstance(delay, int) or delay < 0:
-        raise DataError(f"the delay must be a whole number of rounds, 0 or more, not {delay!r}")
-    measures = [_measure(each) for each in metrics]
+    check_count(delay, "the delay, in rounds,", 0)
+    measures = [_measure(each) for each in ([metrics] if isinstance(metrics, str) or callable(metrics) else metrics)]
     under_way: deque[tuple[Round, Ranking, tuple[float, ...]]] = deque()
     for number, round in enumerate(rounds, start=learner.rounds):
         ranking = learner.rank(round.X, number)
@@ -57,5 +58,7 @@ def _settle(
     learner: Learner, feedback: FeedbackModel, round: Round, ranking: Ranking, values: tuple[float, ...]
 ) -> Turn:
     heard = feedback(round, ranking)
+    if not isinstance(heard, Feedback):
+        raise DataError(f"a feedback model answers with Feedback(items, labels), not with {heard!r}")
     loss = learner.learn(round.X, ranking, heard)
     return Turn(ranking.number, ranking, heard, loss, values)

@@ -109,6 +109,10 @@ class Model:
     record: Mapping[str, Any] = field(default_factory=dict)
     map: FittedMap | None = None
 
+    def __post_init__(self) -> None:
+        if self.feature_names is not None and len(self.feature_names) != self.n_features:
+            raise DataError(f"{len(self.feature_names)} feature names for {self.n_features} features")
+
     def learner(self) -> Learner:
         """A learner that goes on exactly where this one stopped, from lists as `prepare` gives them."""
         learner = self.blank_learner()
@@ -282,7 +286,7 @@ class Model:
             content["feature_names"] = None if names is None else tuple(names)
             model = cls(**content)
             _ = model._scorer  # a state that its learner cannot take is found here, not at the first query
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, MemoryError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(f"{name} is not a model that this version of Ranktron knows: {error}") from None
@@ -294,7 +298,8 @@ class Model:
             file.write(self.to_bytes())
 
     def _lists(self, X: Any, qid: Any) -> Rounds:
-        return Rounds.from_arrays(X, np.zeros(X.shape[0] if hasattr(X, "shape") else len(X)), qid)
+        rows = X.shape[:1] if hasattr(X, "shape") else (len(X),) if hasattr(X, "__len__") else ()
+        return Rounds.from_arrays(X, np.zeros(rows), qid)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -309,8 +314,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     """
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        raise DataError(f"cannot read {str(path)!r}: {getattr(error, 'strerror', error)}") from None
     return Model.from_bytes(data, str(path))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from math import isfinite
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ranktron.errors import DataError
@@ -34,7 +35,7 @@ class Parameter:
             wanted = "true or false"
         elif isinstance(self.default, int | float):
             kind = type(self.default)
-            fits = _is_number(value) and isfinite(value) and kind(value) == value
+            fits = _is_number(value) and kind(value) == value
             wanted = "a whole number" if kind is int else "a number"
             if self.above is not None:
                 fits = fits and self.above < value
@@ -86,7 +87,8 @@ class Algorithm:
 
     def learner(self, n_features: int, parameters: Mapping[str, Any]) -> Learner:
         """A new learner that has learnt nothing yet."""
-        learner: Learner = _found(self.builder)(n_features, **self.complete(parameters))
+        width = check_count(n_features, "the number of features", 0)
+        learner: Learner = _found(self.builder)(width, **self.complete(parameters))
         return learner
 
     def solver(self) -> Callable[..., State] | None:
@@ -100,9 +102,22 @@ def _found(place: str) -> Callable[..., Any]:
     return found
 
 
+def check_count(value: Any, what: str, least: int) -> int:
+    """A whole number of at least so many; anything else is refused."""
+    if not isinstance(value, Integral) or _is_truth(value) or value < least:
+        raise DataError(f"{what} must be a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
 def _is_number(value: Any) -> bool:
-    # numpy's numbers count; truth values do not
-    return hasattr(value, "__float__") and not isinstance(value, str) and not _is_truth(value)
+    # numpy's numbers count, those in an array without dimensions too; truth values do not
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    if not hasattr(value, "__float__") or isinstance(value, str) or _is_truth(value):
+        return False
+    try:
+        return kind in "iuf" and getattr(value, "shape", ()) == () and isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def _is_truth(value: Any) -> bool:

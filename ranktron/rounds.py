@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
@@ -11,8 +12,9 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels import first_non_finite
+from ranktron.parameters import check_count
 from ranktron.sparse import Sparse
-from ranktron.types import Features, Floats, Integers, Round
+from ranktron.types import Features, Floats, Integers, Matrix, Round
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +59,17 @@ class Rounds:
     first_index: int = 1
 
     def __post_init__(self) -> None:
-        n = self.X.shape[0]
-        fits = (
-            (isinstance(self.X, Sparse) or (self.X.dtype == np.float32 and self.X.flags.c_contiguous))
+        arrays = [a for a in (self.labels, self.offsets, self.qids, self.docids, self.rows) if a is not None]
+        sparse = isinstance(self.X, Sparse)
+        if not all(isinstance(a, np.ndarray) for a in (arrays if sparse else [self.X, *arrays])) or not (
+            (sparse or (self.X.dtype == np.float32 and self.X.flags.c_contiguous))
             and [a.dtype.name for a in (self.labels, self.offsets)] == ["float64", "int64"]
-            and self.X.ndim == 2
-            and self.labels.shape == (n,)
-            and self.offsets.shape == (len(self.qids) + 1,)
-            and self.offsets[0] == 0
-            and self.offsets[-1] == n
-            and (self.docids is None or len(self.docids) == n)
-            and (self.rows is None or len(self.rows) == n)
-        )
-        if not fits:
+            and (self.X.ndim, self.offsets.ndim) == (2, 1)
+            and self.qids.shape == (len(self.offsets) - 1,)
+            and (self.offsets[0], self.offsets[-1]) == (0, self.X.shape[0])
+            and (self.offsets[1:] >= self.offsets[:-1]).all()
+            and all(a.shape == (self.offsets[-1],) for a in (self.labels, self.docids, self.rows) if a is not None)
+        ):
             raise DataError("the arrays of Rounds do not fit together; build them with Rounds.from_arrays")
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
             raise DataError(f"{len(self.feature_names)} feature names for {self.n_features} features")
@@ -96,9 +96,7 @@ class Rounds:
         names = feature_names_of(X) if feature_names is None else tuple(map(str, feature_names))
         X = _as_features(X)
         labels = _as_labels(y, len(X))
-        docids = None if docids is None else np.asarray(docids)
-        if docids is not None and len(docids) != len(X):
-            raise DataError(f"{len(docids)} document ids for {len(X)} rows")
+        docids = None if docids is None else _as_ids(docids, len(X), "docids must hold one document id")
         qids, offsets, rows = _grouping(len(X), qid, group)
         if rows is not None:
             X, labels = X[rows], labels[rows]
@@ -136,29 +134,18 @@ class Rounds:
 
     def _between(self, start: int, stop: int) -> Rounds:
         a, b = self.offsets[start], self.offsets[stop]
-        return replace(
-            self,
-            X=self.X[a:b],
-            labels=self.labels[a:b],
-            offsets=self.offsets[start : stop + 1] - a,
-            qids=self.qids[start:stop],
-            docids=None if self.docids is None else self.docids[a:b],
-            rows=None,
-        )
+        return self._of(slice(a, b), self.offsets[start : stop + 1] - a, self.qids[start:stop])
 
     def _chosen(self, queries: Integers) -> Rounds:
         lengths = np.diff(self.offsets)[queries]
         offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
         taken = np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], lengths)
-        return replace(
-            self,
-            X=self.X[taken],
-            labels=self.labels[taken],
-            offsets=offsets,
-            qids=self.qids[queries],
-            docids=None if self.docids is None else self.docids[taken],
-            rows=None,
-        )
+        return self._of(taken, offsets, self.qids[queries])
+
+    def _of(self, taken: slice | Integers, offsets: Integers, qids: npt.NDArray[Any]) -> Rounds:
+        docids = None if self.docids is None else self.docids[taken]
+        X, labels = self.X[taken], self.labels[taken]
+        return replace(self, X=X, labels=labels, offsets=offsets, qids=qids, docids=docids, rows=None)
 
     def split(self, fraction: float, seed: int | None = None) -> tuple[Rounds, Rounds]:
         """Divides the queries in two, never a query: the first `fraction` of them (of a shuffle, given a seed)."""
@@ -167,7 +154,7 @@ class Rounds:
         cut = round(fraction * len(self))
         if seed is None:
             return self[:cut], self[cut:]
-        shuffled = np.random.default_rng(seed).permutation(len(self))
+        shuffled = np.random.default_rng(check_count(seed, "the seed", 0)).permutation(len(self))
         return self[np.sort(shuffled[:cut])], self[np.sort(shuffled[cut:])]
 
     @classmethod
@@ -180,18 +167,18 @@ class Rounds:
         for part in parts:
             if part.n_features != first.n_features:
                 raise DataError(f"cannot join lists of {first.n_features} and of {part.n_features} features")
-        qids = np.concatenate([part.qids for part in parts])
-        if len(set(qids.tolist())) < len(qids):
-            twice = next(q for q in qids.tolist() if np.count_nonzero(qids == q) > 1)
-            raise DataError(f"query {twice!r} is split over several parts; put its rows together first")
-        starts = np.cumsum([0] + [len(part.X) for part in parts])
-        ends = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
+        alike = len({part.qids.dtype.kind for part in parts}) == 1  # else numpy would make texts of numbers
+        qids = np.concatenate([part.qids if alike else part.qids.astype(object) for part in parts])
+        twice = [q for q, count in Counter(qids.tolist()).items() if count > 1]
+        if twice:
+            raise DataError(f"query {twice[0]!r} is split over several parts; put its rows together first")
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         docids = [part.docids for part in parts if part.docids is not None]
         return replace(
             first,
             X=stacked([part.X for part in parts]),
             labels=np.concatenate([part.labels for part in parts]),
-            offsets=np.concatenate([[0], *ends]).astype(np.int64),
+            offsets=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
             qids=qids,
             docids=np.concatenate(docids) if len(docids) == len(parts) else None,
             rows=None,
@@ -248,36 +235,44 @@ def stacked(parts: list[Features]) -> Features:
 
 def _as_features(X: Any) -> Features:
     if hasattr(X, "tocsr") or isinstance(X, Sparse):
-        sparse = X if isinstance(X, Sparse) else Sparse.from_matrix(X)
-        sparse.check()
-        if sparse.size == 0:
-            raise DataError(f"there is nothing to rank: {len(sparse)} documents with {sparse.width} features")
-        return sparse
-    given = np.asarray(X)
+        X = X if isinstance(X, Sparse) else Sparse.from_matrix(X)
+        X.check()
+    else:
+        X = as_matrix(X)
+    if X.size == 0:
+        raise DataError(f"there is nothing to rank: {X.shape[0]} documents with {X.shape[1]} features")
+    return X
+
+
+def as_matrix(X: Any) -> Matrix:
+    """A table of any kind of real numbers as kernels take it; it is not copied where it is that already."""
+    try:
+        given = np.asarray(X)
+        with np.errstate(over="ignore"):
+            features = np.require(_real(given), np.float32, ["C"])
+    except (TypeError, ValueError) as error:
+        raise DataError(f"features must be numbers, as many in each row: {error}") from None
     if given.ndim != 2:
         raise DataError(f"features must form a table (documents × features), not {given.ndim} dimensions")
-    if given.shape[0] == 0 or given.shape[1] == 0:
-        raise DataError(f"there is nothing to rank: {given.shape[0]} documents with {given.shape[1]} features")
-    try:
-        with np.errstate(over="ignore"):
-            features = np.require(given, np.float32, ["C"])
-    except (TypeError, ValueError) as error:
-        raise DataError(f"features must be numbers: {error}") from None
     bad = first_non_finite(features.reshape(-1))
     if bad >= 0:
         row, column = divmod(bad, features.shape[1])
-        raise DataError(
-            f"features contain NaN, infinity or a number too large for 32 bits ({given[row, column]}), "
-            f"first in row {row}, column {column}"
-        )
+        place = f"({given[row, column]}), first in row {row}, column {column}"
+        raise DataError(f"features contain NaN, infinity or a number too large for 32 bits {place}")
     return features
+
+
+def _real(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if given.dtype.kind in "cmM":  # numpy would take the real part of complex numbers, and count the days of dates
+        raise TypeError(f"these are {given.dtype}")
+    return given
 
 
 def _as_labels(y: Any, n: int) -> Floats:
     if y is None:
         raise DataError("labels are missing: y is None")
     try:
-        labels: Floats = np.require(np.asarray(y), np.float64, ["C"])
+        labels: Floats = np.require(_real(np.asarray(y)), np.float64, ["C"])
     except (TypeError, ValueError) as error:
         raise DataError(f"labels must be numbers: {error}") from None
     if labels.shape != (n,):
@@ -295,10 +290,20 @@ def _grouping(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers,
         return *_from_sizes(n, group), None
     if qid is None:
         return np.zeros(1, np.int64), np.array([0, n], np.int64), None
-    qid = np.asarray(qid)
-    if qid.shape != (n,):
-        raise DataError(f"qid must hold one query id per document: {n} documents, qid of shape {qid.shape}")
-    return group_by(qid)
+    return group_by(_as_ids(qid, n, "qid must hold one query id"))
+
+
+def _as_ids(given: Any, n: int, what: str) -> npt.NDArray[Any]:
+    """One id per document. A list whose ids numpy would change, such as 1 and "1", stays a list of objects."""
+    try:
+        ids = np.asarray(given)
+    except ValueError:  # lists of several lengths
+        ids = np.empty(0)
+    if isinstance(given, list | tuple) and (ids.ndim != 1 or (ids.dtype.kind != "O" and ids.tolist() != list(given))):
+        ids = np.fromiter(given, object, len(given))
+    if ids.shape != (n,):
+        raise DataError(f"{what} per document: {n} documents, ids of shape {ids.shape}")
+    return ids
 
 
 def _from_sizes(n: int, group: Any) -> tuple[npt.NDArray[Any], Integers]:
@@ -312,9 +317,15 @@ def _from_sizes(n: int, group: Any) -> tuple[npt.NDArray[Any], Integers]:
 
 def group_by(qid: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Integers, Integers | None]:
     """Groups rows by query id: (ids in order of appearance, offsets, the input row of each grouped row or None)."""
-    missing = [row for row, q in enumerate(qid) if q is None or q != q] if qid.dtype.kind in "fcO" else []
+    ids = qid.tolist() if qid.dtype.kind in "fcmMO" else []
+    try:
+        hash(tuple(ids))
+    except TypeError as error:
+        raise DataError(f"query ids must be texts, numbers or tuples: {error}") from None
+    # NaN is not equal to itself, and whether pandas' NA is cannot even be asked
+    missing = [row for row, q in enumerate(ids) if q is None or type(q).__name__ == "NAType" or q != q]
     if missing:
-        raise DataError(f"query id missing (None or NaN) in row {missing[0]}")
+        raise DataError(f"query id missing (None, NaN, NA or NaT) in row {missing[0]}")
     starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
     heads = qid[starts].tolist()
     lengths = np.diff(np.append(starts, len(qid)))

@@ -10,6 +10,7 @@ import numpy as np
 from ranktron import streams
 from ranktron.errors import DataError
 from ranktron.metrics import Metric
+from ranktron.parameters import check_count
 from ranktron.rounds import Rounds
 from ranktron.spread import Spread
 from ranktron.types import Floats, Integers, Round, Turn
@@ -24,8 +25,8 @@ class Schedule:
     shuffle: bool = True
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise DataError(f"the number of epochs must be 1 or more, not {self.epochs}")
+        check_count(self.epochs, "the number of epochs", 1)
+        check_count(self.seed, "the seed", 0)
 
     def queries(self, count: int, number: int, start: int = 0) -> Integers:
         """The order of `count` queries in epoch `number`, from position `start` on."""

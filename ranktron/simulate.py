@@ -9,8 +9,13 @@ from itertools import count, islice
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.parameters import check_count
 from ranktron.rounds import Rounds
 from ranktron.types import Floats, Learner, Matrix, Round
+
+_LARGEST = float(np.finfo(np.float32).max) / 4.0
+_LARGEST_RATIO = 1e5
+"""The adversary's lists have as many features as the square of this; with more they fit in no memory."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +42,11 @@ class Separable:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.documents < 2 or self.features < 2 or self.grades < 2:
-            raise DataError("separable lists need at least 2 documents, 2 features and 2 grades")
-        if not 0.0 < self.margin < float("inf"):
-            raise DataError(f"the margin must be a positive number, not {self.margin}")
+        for name in ("documents", "features", "grades"):
+            check_count(getattr(self, name), f"the number of {name}", 2)
+        check_count(self.seed, "the seed", 0)
+        if not 0.0 < self.margin < _LARGEST / self.grades:
+            raise DataError(f"the margin must be a positive number that 32 bits hold, not {self.margin}")
 
     @property
     def ranker(self) -> Floats:
@@ -75,8 +81,8 @@ class Separable:
 
     def rounds(self, queries: int, skip: int = 0) -> Rounds:
         """Some lists of the stream, the first ones or those after `skip` others; their margin is verified."""
-        lists = list(islice(self, skip, skip + queries))
-        if min(map(self.margin_of, lists), default=np.inf) < self.margin:
+        lists = _some(self, queries, skip)
+        if not min(map(self.margin_of, lists)) >= self.margin:
             raise DataError("rounding to 32 bits has eaten the margin; choose a larger one")
         return _collect(lists)
 
@@ -99,6 +105,11 @@ class WebSearch:
     documents: int = 120
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        check_count(self.features, "the number of features", 1)
+        check_count(self.documents, "the number of documents", 1)
+        check_count(self.seed, "the seed", 0)
+
     def __iter__(self) -> Iterator[Round]:
         rng = np.random.default_rng((self.seed, 0))
         linear = rng.normal(size=self.features) / np.sqrt(self.features)
@@ -115,12 +126,15 @@ class WebSearch:
 
     def rounds(self, queries: int, skip: int = 0) -> Rounds:
         """Some lists of the stream, the first ones or those after `skip` others."""
-        return _collect(list(islice(self, skip, skip + queries)))
+        return _collect(_some(self, queries, skip))
+
+
+def _some(stream: Iterable[Round], queries: int, skip: int) -> list[Round]:
+    skip, queries = check_count(skip, "the number of lists to skip", 0), check_count(queries, "the number of lists", 1)
+    return list(islice(stream, skip, skip + queries))
 
 
 def _collect(lists: list[Round]) -> Rounds:
-    if not lists:
-        raise DataError("at least one list has to be simulated")
     return Rounds(
         np.concatenate([r.X for r in lists]),
         np.concatenate([r.labels for r in lists]),
@@ -148,12 +162,16 @@ class Adversary:
     documents: int = 5
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.margin < self.radius < float("inf") or self.documents < 2:
-            raise DataError("the adversary needs 0 < margin < radius and at least 2 documents")
+        check_count(self.documents, "the number of documents", 2)
+        if not 0.0 < self.margin < self.radius < _LARGEST or not self.radius / self.margin < _LARGEST_RATIO:
+            raise DataError(
+                f"the adversary needs 0 < margin < radius < {_LARGEST_RATIO:g} times the margin, which 32 bits hold, "
+                f"not a margin of {self.margin} and a radius of {self.radius}"
+            )
 
     @property
     def rounds_to_come(self) -> int:
-        return int(self.radius**2 / self.margin**2 + 1e-9) - 1
+        return int((self.radius / self.margin) ** 2 + 1e-9) - 1
 
     @property
     def features(self) -> int:

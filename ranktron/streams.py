@@ -5,6 +5,8 @@ from itertools import islice
 
 import numpy as np
 
+from ranktron.errors import DataError
+from ranktron.parameters import check_count
 from ranktron.rounds import Rounds
 from ranktron.types import Integers, Round
 
@@ -16,6 +18,8 @@ def shuffled(rounds: Rounds, seed: int, epoch: int = 0, start: int = 0) -> Itera
     >>> [str(round.qid) for round in shuffled(rounds, seed=0)]
     ['c', 'a', 'b']
     """
+    check_count(seed, "the seed", 0)
+    check_count(epoch, "the epoch", 0)
     return each(rounds, np.random.default_rng((seed, epoch)).permutation(len(rounds))[start:])
 
 
@@ -26,19 +30,22 @@ def each(rounds: Rounds, queries: Integers) -> Iterator[Round]:
     >>> [str(round.qid) for round in each(rounds, np.array([2, 0]))]
     ['c', 'a']
     """
-    for query in queries.tolist():
+    for query in np.asarray(queries).tolist():
         yield rounds[query]
 
 
 def repeat(rounds: Iterable[Round], times: int) -> Iterator[Round]:
     """Yields a finite stream several times over.
 
+    An iterator, which is at its end after one pass, is refused.
+
     >>> rounds = Rounds.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", "b"])
     >>> [str(round.qid) for round in repeat(rounds, 2)]
     ['a', 'b', 'a', 'b']
     """
-    for _ in range(times):
-        yield from rounds
+    if iter(rounds) is rounds:
+        raise DataError("an iterator cannot be repeated, it ends after one pass: give Rounds, or a list of its rounds")
+    return (round for _ in range(check_count(times, "the number of passes", 0)) for round in rounds)
 
 
 def take(rounds: Iterable[Round], count: int) -> Iterator[Round]:
@@ -48,4 +55,4 @@ def take(rounds: Iterable[Round], count: int) -> Iterator[Round]:
     >>> [str(round.qid) for round in take(rounds, 2)]
     ['a', 'b']
     """
-    return islice(rounds, count)
+    return islice(rounds, check_count(count, "the number of rounds to take", 0))

@@ -15,6 +15,7 @@ from ranktron.errors import DataError
 from ranktron.grading import by_grade
 from ranktron.kernels import kernel
 from ranktron.metrics import Metric, metric
+from ranktron.parameters import check_count
 from ranktron.rounds import Rounds
 from ranktron.sparse import Sparse, linear_scores
 from ranktron.sparse_kernels import Values
@@ -30,7 +31,7 @@ def _longest(X: Matrix) -> float:
     for i in range(X.shape[0]):
         squared = 0.0
         for j in range(X.shape[1]):
-            squared += float(X[i, j]) * X[i, j]
+            squared += np.float64(X[i, j]) * np.float64(X[i, j])  # a 32-bit square may overflow, or vanish
         longest = max(longest, squared)
     return float(np.sqrt(longest))
 
@@ -43,7 +44,7 @@ def _longest_row(starts: Integers, values: Values) -> float:
         if values.shape[0]:
             squared = 0.0
             for at in range(starts[i], starts[i + 1]):
-                squared += float(values[at]) * values[at]
+                squared += np.float64(values[at]) * np.float64(values[at])
         longest = max(longest, squared)
     return float(np.sqrt(longest))
 
@@ -64,10 +65,13 @@ def margin(w: Floats, rounds: Rounds) -> float:
     >>> margin(np.array([2.0]), Rounds.from_arrays([[3.0], [1.0]], [1, 0]))
     2.0
     """
+    w = np.asarray(w, np.float64)
+    if w.shape != (rounds.n_features,):
+        raise DataError(f"a margin on {rounds.n_features} features is of as many weights, not of shape {w.shape}")
     length = float(np.linalg.norm(w))
-    if length == 0.0:
-        raise DataError("the zero vector has no direction and so no margin")
-    return min(_leads(w / length, rounds)[0])
+    if not 0.0 < length < inf:
+        raise DataError("weights that are all 0, or not finite, have no direction and so no margin")
+    return min(_leads(w / length, rounds)[0], default=inf)
 
 
 def _leads(w: Floats, rounds: Rounds) -> tuple[list[float], list[Integers]]:
@@ -106,31 +110,52 @@ def best_margin(rounds: Rounds, tolerance: float = 1e-3, rows: int = 400) -> Sep
     """Solves the hard-margin problem: min |w| such that every better document leads every worse one by 1.
 
     Cutting planes: the closest pair of each list joins the working set, on which the problem is solved exactly as a
-    least-distance problem by non-negative least squares, until no pair falls short by more than `tolerance`.
+    least-distance problem by non-negative least squares, until no pair falls short by more than `tolerance`. Lengths
+    are measured in radii, so that multiples of the features have multiples of the margin.
 
     >>> found = best_margin(Rounds.from_arrays([[3.0, 0.0], [1.0, 0.0]], [1, 0]))
     >>> found.separable, round(found.margin, 6)
     (True, 2.0)
     """
-    from scipy.optimize import nnls
-
-    d = rounds.n_features
-    differences = np.zeros((0, d))
+    if not 0.0 < tolerance < 1.0:
+        raise DataError(f"the tolerance must lie between 0 and 1, not {tolerance}")
+    check_count(rows, "the number of pairs that join at a time", 1)
+    R, d = radius(rounds) or 1.0, rounds.n_features
+    differences, known = np.zeros((0, d)), -1
     w = np.zeros(d)
     while True:
-        leads, pairs = _leads(w, rounds)
+        leads, pairs = _leads(w / R, rounds)
         short = sorted((lead, q) for q, lead in enumerate(leads) if lead < 1.0 - tolerance)
-        if not short:
+        if not short or known == len(differences):  # all pairs lead by enough, or by as much as numbers can tell
             length = float(np.linalg.norm(w))
-            return Separation(min(leads) / length, w / length) if length else Separation(inf, w)
-        chosen = np.array([pairs[q] for _, q in short[:rows]])
-        new = _written(rounds.X[chosen[:, 0]]) - _written(rounds.X[chosen[:, 1]])
+            worst = min(leads, default=inf)
+            if worst <= 0.0:
+                return Separation(0.0, np.zeros(d))
+            return Separation(R * worst / length, w / length) if length else Separation(inf, w)
+        chosen, known = np.array([pairs[q] for _, q in short[:rows]]), len(differences)
+        new = (_written(rounds.X[chosen[:, 0]]) - _written(rounds.X[chosen[:, 1]])) / R
         differences = np.unique(np.vstack([differences, new]), axis=0)
-        solution, _ = nnls(np.vstack([differences.T, np.ones(len(differences))]), np.append(np.zeros(d), 1.0))
-        residual = 1.0 - solution.sum()
-        if residual <= 1e-9:
+        shortest = _shortest(differences)
+        if shortest is None:
             return Separation(0.0, np.zeros(d))
-        w = differences.T @ solution / residual
+        w = shortest
+
+
+def _shortest(differences: Floats) -> Floats | None:
+    """The shortest vector that gives every difference at least 1; None where there is none.
+
+    Margins far below the unit of length cannot be told from 0: then a smaller unit is tried.
+    """
+    from scipy.optimize import nnls
+
+    n, d = differences.shape
+    for unit in (1.0, 1e-3, 1e-6):
+        solution, _ = nnls(np.vstack([differences.T / unit, np.ones(n)]), np.append(np.zeros(d), 1.0))
+        residual = 1.0 - solution.sum()
+        if residual > 1e-9:
+            found: Floats = differences.T @ solution / (residual * unit * unit)
+            return found
+    return None
 
 
 def measure_of(surrogate: object) -> Metric:
@@ -175,6 +200,7 @@ def weight_ratio_limit(grade: float, positions: int) -> float:
     >>> weight_ratio_limit(1, 3)
     2.0
     """
+    _check_numbers(grade=grade, positions=positions)
     return float((2.0**grade - 1.0) * log2(positions + 1.0))
 
 
@@ -193,6 +219,7 @@ def square_root_trick(b: float, c: float) -> float:
     >>> square_root_trick(2.0, 9.0)
     19.0
     """
+    _check_numbers(b=b, c=c)
     return b * b + c + b * sqrt(c)
 
 
@@ -205,6 +232,7 @@ def bound(L: float, norm: float, K: float) -> float:
     >>> bound(0.0, 2.0, 9.0)
     36.0
     """
+    _check_numbers(L=L, norm=norm, K=K)
     return L + norm * sqrt(K * L) + K * norm * norm
 
 
@@ -216,7 +244,9 @@ def bound_at(eta: float, L: float, norm: float, K: float) -> float:
     >>> bound_at(0.25, 0.0, 3.0, 4.0) == bound(0.0, 3.0, 4.0)
     True
     """
-    if not eta < 2.0 / K:
+    _check_numbers(L=L, norm=norm, K=K)
+    _check_eta(eta)
+    if not eta * K < 2.0:
         return inf
     return (L + norm * norm / (2.0 * eta)) / (1.0 - eta * K / 2.0)
 
@@ -229,7 +259,19 @@ def bound_for_any_eta(eta: float, L: float, norm: float, R: float) -> float:
     >>> bound_for_any_eta(2.0, 0.0, 1.0, 1.0)
     5.0
     """
+    _check_eta(eta)
     return bound(L, norm, 4.0 * R * R + 2.0 / eta)
+
+
+def _check_eta(eta: float) -> None:
+    if not 0.0 < eta < inf:
+        raise DataError(f"eta must be a number above 0, not {eta}")
+
+
+def _check_numbers(**given: float) -> None:
+    for name, value in given.items():
+        if not value >= 0.0:
+            raise DataError(f"{name} must be a number of at least 0, not {value}")
 
 
 def lower_bound(R: float, gamma: float, measure: str = "ndcg") -> float:
@@ -238,5 +280,9 @@ def lower_bound(R: float, gamma: float, measure: str = "ndcg") -> float:
     >>> lower_bound(R=1.0, gamma=0.5, measure="ap")
     1.5
     """
-    least = 1.0 - 1.0 / log2(3.0) if measure == "ndcg" else 0.5
-    return max(0, int(R * R / (gamma * gamma) + 1e-9) - 1) * least
+    least = {"ndcg": 1.0 - 1.0 / log2(3.0), "ap": 0.5}.get(measure)
+    if least is None:
+        raise DataError(f"the theorem is of ndcg and of ap, not of {measure!r}")
+    if not (R >= 0.0 and gamma > 0.0 and R / gamma < 1e150):
+        raise DataError(f"a margin above 0 and a radius that is not beyond all bounds are needed, not {gamma} and {R}")
+    return max(0, int((R / gamma) ** 2 + 1e-9) - 1) * least

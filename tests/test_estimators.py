@@ -198,3 +198,49 @@ def test_bad_parameters_are_named(Ranker):
     for name, value in {"n_epochs": 0, "shuffle": "perhaps", "scale": "robust"}.items():
         with pytest.raises(DataError, match=name.removeprefix("n_").replace("scale", "scaling")):
             Ranker(**{name: value}).fit(X, Y, qid=QID)
+
+
+def test_a_refused_fit_changes_nothing(Ranker):
+    ranker = Ranker(random_state=0).fit(X, Y, qid=QID)
+    before, model = ranker.predict(X, qid=QID), ranker.model_.to_bytes()
+    with pytest.raises(DataError, match="row 0 has -1"):
+        ranker.fit(X[:, :2], Y * 0.0 - 1.0, qid=QID)
+    with pytest.raises(DataError, match="pass eval_qid"):
+        ranker.fit(pd.DataFrame(X[:, :2], columns=["a", "b"]), Y, qid=QID, eval_set=(X[:, :2], Y))
+    assert np.array_equal(ranker.predict(X, qid=QID), before)
+    assert ranker.model_.to_bytes() == model
+    assert not hasattr(ranker, "feature_names_in_")
+
+
+def test_a_first_part_that_is_refused_changes_nothing():
+    ranker = ranktron.HingePerceptron(random_state=0)
+    with pytest.raises(DataError, match="row 0 has -1"):
+        ranker.partial_fit(X[:, :2], Y * 0.0 - 1.0)
+    assert not hasattr(ranker, "n_features_in_")
+    assert ranker.partial_fit(X, Y, qid=QID).n_features_in_ == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"eval_set": []}, "eval_set must be a pair"),
+        ({"eval_set": [(X, Y)], "eval_qid": []}, "pass eval_qid"),
+    ],
+)
+def test_held_out_lists_that_are_missing_are_named(arguments, words):
+    with pytest.raises(DataError, match=words):
+        ranktron.HingePerceptron().fit(X, Y, qid=QID, **arguments)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf, "a"])
+def test_weights_that_weigh_nothing_are_refused(weight):
+    ranker = ranktron.HingePerceptron(random_state=0).fit(X, Y, qid=QID)
+    with pytest.raises(DataError, match="sample_weight must hold"):
+        ranker.score(X, Y, qid=QID, sample_weight=[weight] * len(Y))
+
+
+@pytest.mark.parametrize("state", [-1, "a", np.random.default_rng(0)])
+def test_a_random_state_that_is_none_is_refused(state):
+    for Ranker in (ranktron.HingePerceptron, ranktron.PredtronClassifier):
+        with pytest.raises(DataError, match=r"the seed must be|random_state must be"):
+            Ranker(random_state=state).fit(X, Y)

@@ -37,7 +37,7 @@ def test_a_pipe_is_written_to(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
-@pytest.mark.parametrize("name", [".", "..", "", "folder", "no/such/folder"])
+@pytest.mark.parametrize("name", [".", "..", "", "folder", "no/such/folder", "a" * 250, "a" * 300, "a\0b"])
 def test_what_is_no_file_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()

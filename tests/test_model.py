@@ -118,6 +118,11 @@ def forged(**changes):
         ({"content__n_features": 7}, "7 features"),
         ({"content__parameters": {"alien": 1}}, "no parameter 'alien'"),
         ({"content__extra": 1}, "extra"),
+        ({"content__n_features": 10**15, "content__feature_names": None}, "knows"),
+        ({"content__n_features": 10**30, "content__feature_names": None}, "knows"),
+        ({"content__feature_names": ["a", "b"]}, "2 feature names for 4 features"),
+        ({"arrays": [{"dtype": "<f8", "shape": [10**30]}]}, "not a Ranktron model"),
+        ({"arrays": [{"dtype": "<f8", "shape": [10**10, 10**10]}]}, "not a Ranktron model"),
         ({"arrays": []}, "more than its header"),
     ],
 )
@@ -126,9 +131,24 @@ def test_what_a_model_does_not_know_it_refuses(changes, words):
         Model.from_bytes(forged(**changes))
 
 
+def test_a_header_deeper_than_any_model_is_refused():
+    text = b'{"version": 1, "arrays": [], "content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    body = b"ranktron\n" + struct.pack("<Q", len(text)) + text
+    with pytest.raises(DataError, match="not a Ranktron model"):
+        unpack(body + struct.pack("<I", zlib.crc32(body)))
+
+
+@pytest.mark.parametrize("X", [3, None, np.float64(1.0), "text", (row for row in LISTS.X)])
+def test_what_is_no_table_is_not_scored(X):
+    with pytest.raises(DataError, match="features must"):
+        trained().predict(X)
+
+
 def test_files_that_cannot_be_read_or_written(tmp_path):
     with pytest.raises(DataError, match="cannot read"):
         load(tmp_path / "nothing")
+    with pytest.raises(DataError, match="cannot read"):
+        load("a\0b")
     with pytest.raises(DataError, match="cannot be written"):
         trained().save(tmp_path / "no" / "folder")
     with pytest.raises(DataError, match=r"4 features.*has 3"):

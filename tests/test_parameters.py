@@ -13,6 +13,7 @@ STEP = Parameter("step", "sqrt", "rule", choices=("sqrt", "constant"))
 
 def test_values_become_the_parameters_own_type():
     assert (ETA.check(2), type(ETA.check(2))) == (2.0, float)
+    assert ETA.check(np.array(0.5)) == 0.5
     assert (SIZE.check(np.int64(4)), type(SIZE.check(np.float32(4.0)))) == (4, int)
     assert SHUFFLE.check(np.bool_(False)) is False
     assert Parameter("metric", "map", "measure").check(metric("ndcg@10")) == "ndcg@10"
@@ -27,7 +28,7 @@ def test_values_become_the_parameters_own_type():
 @pytest.mark.parametrize(
     ("parameter", "values"),
     [
-        (ETA, [0.0, -1.0, np.nan, np.inf, "fast", None, True, [1.0]]),
+        (ETA, [0.0, -1.0, np.nan, np.inf, "fast", None, True, [1.0], np.array([0.1]), 10**400, np.complex128(1)]),
         (SIZE, [0, 1.5, np.nan, np.inf, "3", False]),
         (SHUFFLE, [1, "perhaps", None]),
         (STEP, ["fast", 1, None]),
@@ -47,5 +48,8 @@ def test_algorithms_are_found_by_name_and_know_their_parameters():
         assert each.complete({}) == {p.name: p.default for p in each.parameters}
     with pytest.raises(DataError, match="no algorithm 'alien'"):
         algorithm("alien")
+    for width in (-1, 2.5, None):
+        with pytest.raises(DataError, match="number of features"):
+            algorithm("slam").learner(width, {})
     with pytest.raises(DataError, match="no parameter 'speed'"):
         algorithm("slam").complete({"speed": 1})

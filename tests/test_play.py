@@ -20,6 +20,8 @@ def test_the_shown_ranking_is_measured_before_it_is_learnt():
     ndcg = metric("ndcg@3")
     for round, turn in zip(LISTS, play(learner, LISTS, feedback.full, [ndcg]), strict=True):
         assert turn.values == (ndcg(round.labels[turn.ranking.order]),)
+    for single in ("ndcg@3", ndcg, lambda labels: ndcg(labels)):
+        assert next(play(hinge_perceptron(4), LISTS, feedback.full, single)).values == (ndcg(LISTS[0].labels),)
     named = next(play(hinge_perceptron(4), LISTS, feedback.full, ["ndcg@3"]))
     assert named.values == (ndcg(LISTS[0].labels),)
     first = next(play(hinge_perceptron(4), LISTS, feedback.full, [ndcg]))
@@ -35,9 +37,29 @@ def test_delay_means_that_a_round_is_ranked_without_the_last_few():
     turns = list(play(learner, LISTS, feedback.full, delay=delay))
     assert [t.number for t in turns] == list(range(20))
     assert shown == [(number, max(0, number - delay)) for number in range(20)]
-    for wrong in (-1, 1.5):
+    assert len(list(play(learner, LISTS, feedback.full, delay=np.int64(2)))) == 20
+    for wrong in (-1, 1.5, True):
         with pytest.raises(DataError, match="delay"):
             next(play(learner, LISTS, feedback.full, delay=wrong))
+
+
+def test_an_answer_that_is_no_feedback_is_refused():
+    learner = hinge_perceptron(4)
+    with pytest.raises(DataError, match="answers with Feedback"):
+        next(play(learner, LISTS, lambda round, ranking: ([0], [1.0])))
+    assert learner.rounds == 0
+    for k in (0, 2.5):
+        with pytest.raises(DataError, match="must be a whole number of at least 1"):
+            feedback.top(k)
+
+
+def test_streams_that_cannot_be_had_are_refused():
+    for wrong in (lambda: repeat(iter(LISTS), 2), lambda: repeat((round for round in LISTS), 2)):
+        with pytest.raises(DataError, match="an iterator cannot be repeated"):
+            wrong()
+    for wrong in (lambda: repeat(LISTS, -1), lambda: take(LISTS, 1.5), lambda: shuffled(LISTS, seed=-1)):
+        with pytest.raises(DataError, match="must be a whole number of at least 0"):
+            wrong()
 
 
 def test_streams():

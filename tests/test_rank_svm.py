@@ -170,3 +170,11 @@ def test_bad_parameters_are_named():
             ranktron.RankSVM(**{name: value}).fit(LISTS.X, LISTS.labels, group=np.diff(LISTS.offsets))
     with pytest.raises(DataError, match="loss"):
         minimise(LISTS, loss="log")
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_numbers_that_overflow_are_no_solution(loss):
+    assert minimise(LISTS, C=1e50, loss=loss).w.any()
+    for C in (1e160, 1e300):
+        with pytest.raises(DataError, match="smaller C"):
+            minimise(LISTS, C=C, loss=loss)

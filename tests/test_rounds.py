@@ -89,13 +89,84 @@ def test_a_query_in_two_parts_is_refused():
         ({"qid": [1, 2], "group": [2]}, "not both"),
         ({"group": [1]}, "add up to 1"),
         ({"group": [2, 0]}, "positive"),
-        ({"docids": ["a"]}, "1 document ids"),
+        ({"X": [[1.0], [1.0, 2.0]]}, "as many in each row"),
+        ({"X": np.ones((2, 2)) * 1j}, "complex128"),
+        ({"X": np.zeros((2, 2), "M8[s]")}, "must be numbers"),
+        ({"y": [0, 1j]}, "complex128"),
+        ({"qid": pd.Series(["1", None], dtype="string")}, "missing.* in row 1"),
+        ({"qid": pd.Series([1, None], dtype="Int64")}, "missing.* in row 1"),
+        ({"qid": np.array(["2026-01-01", "NaT"], "M8[D]")}, "missing.* in row 1"),
+        ({"qid": ["a", float("nan")]}, "missing.* in row 1"),
+        ({"qid": [1, {}]}, "texts, numbers or tuples.*dict"),
+        ({"qid": [[1], [1, 2]]}, "texts, numbers or tuples.*list"),
+        ({"qid": [[1], [1]]}, "texts, numbers or tuples.*list"),
+        ({"qid": 5}, "one query id per document"),
+        ({"docids": ["a"]}, "one document id per document"),
+        ({"docids": 3}, "one document id per document"),
         ({"feature_names": ["a"]}, "1 feature names for 2"),
     ],
 )
 def test_bad_input_is_one_clear_error(change, words):
     with pytest.raises(DataError, match=words):
         Rounds.from_arrays(**({"X": np.ones((2, 2)), "y": [0, 1]} | change))
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [1, "1"],
+        [2**63, 2**63 + 1, -1],
+        [2**53 + 1, 2.0**53],
+        ["a", "a\0"],
+        [("a", 1), ("a", 2)],
+        [("a", 1), ("a",)],
+        ["nan", 0.5],
+    ],
+)
+def test_query_ids_in_a_list_are_told_apart_as_python_does(ids):
+    rounds = Rounds.from_arrays(np.ones((2 * len(ids), 1)), np.zeros(2 * len(ids)), qid=ids + ids)
+    assert rounds.qids.tolist() == ids
+    assert [round.qid for round in rounds] == ids
+
+
+def test_parts_whose_query_ids_are_of_two_kinds_are_joined_as_they_are():
+    parts = [Rounds.from_arrays([[1.0]] * 2, [0, 1], qid=ids) for ids in ([1, 2], ["1", "2"], [("a", 1), ("a", 2)])]
+    joined = Rounds.concat(parts)
+    assert joined.qids.tolist() == [1, 2, "1", "2", ("a", 1), ("a", 2)]
+    assert joined.offsets.tolist() == list(range(7))
+    with pytest.raises(DataError, match=r"query \('a', 1\) is split"):
+        Rounds.concat([*parts, parts[2]])
+    with pytest.raises(DataError, match="the seed"):
+        joined.split(0.5, seed=-1)
+
+
+def test_query_ids_of_one_kind_stay_an_array_of_it():
+    for ids, kind in (([3, 1], "int64"), (["a", "bc"], "<U2"), ([0.5, 1.0], "float64")):
+        assert Rounds.from_arrays([[1.0], [2.0]], [0, 1], qid=ids).qids.dtype == kind
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"offsets": np.array([0, 3, 1, 4])},
+        {"offsets": np.array([0, -1, 1, 4])},
+        {"offsets": np.array([0, 1, 2, 3])},
+        {"offsets": [0, 1, 2, 4]},
+        {"X": [[1.0]] * 4},
+        {"labels": [0.0] * 4},
+        {"labels": np.zeros((4, 1))},
+        {"qids": ["a", "b", "c"]},
+        {"qids": np.array("a")},
+        {"docids": ["a", "b", "c", "d"]},
+        {"rows": np.arange(3)},
+    ],
+)
+def test_arrays_that_kernels_could_not_trust_are_refused(change):
+    good = {"X": np.ones((4, 1), np.float32), "labels": np.zeros(4), "offsets": np.array([0, 1, 2, 4])}
+    good["qids"] = np.array(["a", "b", "c"])
+    assert len(Rounds(**good)) == 3
+    with pytest.raises(DataError, match="do not fit together"):
+        Rounds(**(good | change))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
-from ranktron.simulate import Separable, WebSearch
+from ranktron.simulate import Adversary, Separable, WebSearch
 
 
 @pytest.mark.parametrize("margin", [0.01, 0.3, 2.0])
@@ -39,11 +39,38 @@ def test_web_search_has_its_shape():
     assert shares == pytest.approx([0.52, 0.32, 0.13, 0.02, 0.01], abs=0.04)
 
 
-def test_what_cannot_be_simulated_is_refused():
-    for wrong in ({"margin": 0.0}, {"documents": 1}, {"grades": 1}):
-        with pytest.raises(DataError):
-            Separable(**wrong)
-    with pytest.raises(DataError):
-        Separable().rounds(0)
-    with pytest.raises(DataError, match="rounding"):
-        Separable(margin=1e-7).rounds(20)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Separable(documents=2.5),
+        lambda: Separable(features=1),
+        lambda: Separable(seed=-1),
+        lambda: Separable(margin=1e300),
+        lambda: Separable(margin=np.nan),
+        lambda: Separable(margin=0.0),
+        lambda: Separable(grades=1),
+        lambda: Separable(margin=1e-7).rounds(20),
+        lambda: Separable().rounds(-1),
+        lambda: Separable().rounds(0),
+        lambda: Separable().rounds(1, skip=-1),
+        lambda: WebSearch(features=-1),
+        lambda: WebSearch(features=0),
+        lambda: WebSearch(documents=1.5),
+        lambda: WebSearch(seed=-1),
+        lambda: WebSearch().rounds(2.5),
+        lambda: Adversary(radius=1e200, margin=1e199),
+        lambda: Adversary(radius=1.0, margin=1e-200),
+        lambda: Adversary(documents=1),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(call):
+    with pytest.raises(DataError, match=r"must be|needs|rounding"):
+        call()
+
+
+def test_a_margin_as_long_as_32_bits_hold_is_verified():
+    data = Separable(margin=1e37, documents=4, features=3)
+    lists = data.rounds(3)
+    assert np.isfinite(lists.X).all()
+    assert min(map(data.margin_of, lists)) >= 1e37
+    assert Adversary(radius=1e-20, margin=1e-21).rounds_to_come == 99

@@ -1,5 +1,6 @@
 """The theorems of Chaudhuri and Tewari on actual runs."""
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -11,6 +12,7 @@ from ranktron import DataError, Rounds, feedback, metric, play
 from ranktron.learners import classification_perceptron, minimax_perceptron, online_listnet, slam_perceptron
 from ranktron.predtron.bounds import corollary_5
 from ranktron.simulate import Adversary, Separable, WebSearch
+from ranktron.sparse import Sparse
 from ranktron.streams import repeat
 from ranktron.surrogates import SLAM, WorstPair
 from ranktron.theory import (
@@ -325,7 +327,7 @@ def test_data_that_no_vector_separates():
     assert not best_margin(NOISY).separable
     assert not best_margin(Rounds.from_arrays([[1.0], [1.0]], [1, 0])).separable
     assert best_margin(Rounds.from_arrays([[1.0], [2.0]], [1, 1])).margin == np.inf
-    with pytest.raises(DataError, match="zero vector"):
+    with pytest.raises(DataError, match="no direction"):
         margin(np.zeros(6), NOISY)
 
 
@@ -386,3 +388,53 @@ def test_the_bound_of_predtron_grows_with_the_fifth_power_of_the_list_where_ours
         slopes = np.diff(np.log(bounds)) / np.diff(np.log(lengths))
         assert (power <= slopes).all()
         assert (slopes <= power + 0.6).all()  # logarithms on top
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1e-6, 1e-3, 1.0, 1e6, 1e20, 1e30])
+def test_the_best_margin_of_multiples_is_a_multiple(factor):
+    found = best_margin(replace(EASY, X=(EASY.X * np.float32(factor))))
+    assert found.margin / factor == pytest.approx(best_margin(EASY).margin, rel=1e-4)
+    assert np.linalg.norm(found.ranker) == pytest.approx(1.0)
+    assert margin(found.ranker, EASY) == pytest.approx(best_margin(EASY).margin, rel=1e-3)
+    for X in (EASY.X * np.float32(factor), Sparse.from_matrix(EASY.X * np.float32(factor))):
+        assert radius(replace(EASY, X=X)) / factor == pytest.approx(radius(EASY))
+    noisy = best_margin(replace(NOISY, X=(NOISY.X * np.float32(factor))))
+    assert (noisy.separable, noisy.margin) == (False, 0.0)
+
+
+def test_the_best_margin_is_found_beside_a_feature_that_is_far_longer():
+    far = Rounds.from_arrays([[1e6, 2.0], [1e6, 1.0], [1e6, 1.0], [1e6, 0.5]], [1, 0, 1, 0], group=[2, 2])
+    assert best_margin(far).margin == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1.0, 2.0, np.nan])
+def test_a_tolerance_that_tolerates_everything_is_refused(tolerance):
+    with pytest.raises(DataError, match="tolerance"):
+        best_margin(EASY, tolerance=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: bound_at(0.0, 0.0, 1.0, 1.0), "eta must be"),
+        (lambda: bound_at(-1.0, 0.0, 1.0, 1.0), "eta must be"),
+        (lambda: bound_for_any_eta(0.0, 0.0, 1.0, 1.0), "eta must be"),
+        (lambda: bound(-1.0, 1.0, 1.0), "L must be"),
+        (lambda: square_root_trick(1.0, -1.0), "c must be"),
+        (lambda: weight_ratio_limit(1, -5), "positions must be"),
+        (lambda: bound_at(1.0, np.nan, 1.0, 1.0), "L must be"),
+        (lambda: lower_bound(1.0, 0.0), "margin above 0"),
+        (lambda: lower_bound(1e300, 1e-300), "margin above 0"),
+        (lambda: lower_bound(1.0, 0.5, "foo"), "not of 'foo'"),
+        (lambda: margin(np.full(EASY.n_features, np.nan), EASY), "no direction"),
+        (lambda: margin(np.ones(2), EASY), "of shape"),
+    ],
+)
+def test_numbers_that_the_theorems_do_not_know_are_refused(call, words):
+    with pytest.raises(DataError, match=words):
+        call()
+
+
+def test_no_lists_have_an_infinite_margin_and_no_curvature_a_finite_bound():
+    assert margin(np.ones(EASY.n_features), EASY[:0]) == np.inf
+    assert bound_at(0.5, 1.0, 1.0, 0.0) == 2.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -16,14 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ranktron.algorithms import ALGORITHMS, MAP, TRAINING
 from ranktron.errors import DataError
 from ranktron.loop import play
-from ranktron.maps import as_map
 from ranktron.metrics import evaluate, metric
 from ranktron.model import Model
 from ranktron.parameters import Algorithm, Parameter
 from ranktron.rounds import Rounds, take_qid_column
-from ranktron.scaling import fit_scaler, scale
 from ranktron.schedule import Schedule
-from ranktron.training import train
+from ranktron.training import train, untrained
 from ranktron.types import Floats, Integers, Learner
 
 _COMMON = (
@@ -60,6 +59,26 @@ def from_table(name: str) -> Callable[[R], R]:
         return cls
 
     return decorate
+
+
+@contextmanager
+def unchanged_if_refused(estimator: object) -> Iterator[None]:
+    """Gives an estimator back the attributes that it had, should fitting it not succeed."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed drawn from what scikit-learn takes for a random state."""
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError as error:
+        raise DataError(f"random_state must be None, a whole number of at least 0 or a RandomState: {error}") from None
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
@@ -102,20 +121,21 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_group: Any = None,
     ) -> Self:
         """Learns from scratch in `n_epochs` passes; held-out lists, where given, choose the best of them."""
-        rounds = self._rounds(X, y, qid, group, reset=True)
-        trained = train(
-            self._algorithm.name,
-            self._own_parameters(),
-            rounds,
-            self._schedule(),
-            scaling=self.scale,
-            map=self.map,
-            valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
-        )
-        if trained.course.interrupted:
-            raise KeyboardInterrupt
-        self._adopt(trained.model, with_queries=len(rounds) > 1)
-        self.course_ = trained.course
+        with unchanged_if_refused(self):
+            rounds = self._rounds(X, y, qid, group, reset=True)
+            trained = train(
+                self._algorithm.name,
+                self._own_parameters(),
+                rounds,
+                self._schedule(),
+                scaling=self.scale,
+                map=self.map,
+                valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
+            )
+            if trained.course.interrupted:
+                raise KeyboardInterrupt
+            self._adopt(trained.model, with_queries=len(rounds) > 1)
+            self.course_ = trained.course
         return self
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
@@ -171,7 +191,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         n_epochs, shuffle = (p.check(getattr(self, p.name)) for p in TRAINING)
         if isinstance(self.random_state, int | np.integer):
             return Schedule(n_epochs, int(self.random_state), shuffle)
-        return Schedule(n_epochs, int(check_random_state(self.random_state).randint(2**31)), shuffle)
+        return Schedule(n_epochs, seed_of(self.random_state), shuffle)
 
     def _rounds(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> Rounds:
         X, own_qid = take_qid_column(X)
@@ -184,7 +204,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return None
         # LightGBM and PyTerrier give lists of parts, others a single pair: the first part is the one that counts
         if isinstance(eval_set, list):
-            eval_set, eval_qid, eval_group = (p if p is None else p[0] for p in (eval_set, eval_qid, eval_group))
+            parts = (eval_set, eval_qid, eval_group)
+            eval_set, eval_qid, eval_group = (p[0] if p is not None and len(p) else None for p in parts)
         if not isinstance(eval_set, tuple) or len(eval_set) != 2:
             raise DataError("eval_set must be a pair (X, y), or a list of them; query ids go into eval_qid")
         X, y = eval_set
@@ -209,26 +230,33 @@ class OnlineRanker(Ranker):
     def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None) -> Self:
         """Plays these lists once, in order, after all that came before. The first call fits scaling and map."""
         blank = not hasattr(self, "learner_")
-        rounds = self._rounds(X, y, qid, group, reset=blank)
-        if blank:
-            parameters = self._algorithm.complete(self._own_parameters())
-            scaler, names, recipe = fit_scaler(self.scale, rounds), rounds.feature_names, as_map(self.map)
-            fitted = None if recipe is None else recipe.fit(scale(rounds, scaler))
-            model = Model(
-                self._algorithm.name, parameters, {}, rounds.n_features, feature_names=names, scaler=scaler, map=fitted
-            )
-            self._adopt(model, with_queries=len(rounds) > 1)
-        for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.hears):
-            pass
+        with unchanged_if_refused(self):
+            rounds = self._rounds(X, y, qid, group, reset=blank)
+            if blank:
+                model = untrained(self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map)
+                self._adopt(model, with_queries=len(rounds) > 1)
+            for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.hears):
+                pass
         return self
+
+
+def as_weights(sample_weight: Any, n: int) -> Floats:
+    """One weight for each of n rows."""
+    try:
+        weights = np.asarray(sample_weight, float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must hold numbers: {error}") from None
+    if weights.shape != (n,):
+        raise DataError(f"sample_weight must hold one number per row: {n} rows, not {weights.shape}")
+    if not (np.isfinite(weights).all() and weights.min() >= 0.0 and weights.max() > 0.0):
+        raise DataError("sample_weight must hold finite numbers of at least 0, and some above 0")
+    return weights
 
 
 def _query_weights(rounds: Rounds, sample_weight: Any) -> Floats | None:
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, float)
-    if weights.shape != rounds.labels.shape:
-        raise DataError(f"sample_weight must hold one number per document: {len(rounds.labels)}, not {weights.shape}")
+    weights = as_weights(sample_weight, len(rounds.labels))
     grouped = weights if rounds.rows is None else weights[rounds.rows]
     means: Floats = np.add.reduceat(grouped, rounds.offsets[:-1]) / np.diff(rounds.offsets)
     return means

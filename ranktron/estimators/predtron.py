@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktron.algorithms import TRAINING
 from ranktron.errors import DataError
-from ranktron.estimators.base import OnlineRanker, from_table
+from ranktron.estimators.base import OnlineRanker, from_table, seed_of, unchanged_if_refused
+from ranktron.parameters import Parameter
 from ranktron.predtron import (
     Predtron,
     Problem,
@@ -26,6 +26,8 @@ from ranktron.predtron import (
 from ranktron.schedule import Schedule
 from ranktron.steps import Constant
 from ranktron.types import Floats, Integers
+
+_RADIUS = Parameter("radius", 1.0, "of the inputs", above=0.0)
 
 
 @from_table("predtron")
@@ -70,20 +72,21 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Learns from scratch in `n_epochs` passes."""
         n_epochs, shuffle = (p.check(getattr(self, p.name)) for p in TRAINING)
-        X, labels = self._examples(X, y, None, reset=True)
-        schedule = Schedule(n_epochs, int(check_random_state(self.random_state).randint(2**31)), shuffle)
-        self._begin(X)
-        for epoch in range(schedule.epochs):
-            rng = np.random.default_rng((schedule.seed, epoch))
-            self._pass(X, labels, rng.permutation(len(X)) if schedule.shuffle else np.arange(len(X)))
+        with unchanged_if_refused(self):
+            X, labels = self._examples(X, y, None, reset=True)
+            schedule = Schedule(n_epochs, seed_of(self.random_state), shuffle)
+            self._begin(X)
+            for epoch in range(schedule.epochs):
+                self._pass(X, labels, schedule.queries(len(X), epoch))
         return self
 
     def _partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         blank = not hasattr(self, "learner_")
-        X, labels = self._examples(X, y, classes, reset=blank)
-        if blank:
-            self._begin(X)
-        self._pass(X, labels, np.arange(len(X)))
+        with unchanged_if_refused(self):
+            X, labels = self._examples(X, y, classes, reset=blank)
+            if blank:
+                self._begin(X)
+            self._pass(X, labels, np.arange(len(X)))
         return self
 
     @property
@@ -119,6 +122,8 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
         problem, dimension = self._problem()
         shape = (dimension, X.shape[1])
         variant, link = variant_of(self.variant), link_of(self.norm, shape)
+        if self.radius is not None:
+            _RADIUS.check(self.radius)
         if isinstance(self.eta, str):
             if self.eta != "theory":
                 raise DataError(f"eta must be a number above 0 or 'theory', not {self.eta!r}")
@@ -145,12 +150,15 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
 
 def codes_of(estimator: Any, y: Any, classes: Any, *, reset: bool) -> Integers:
     """Each label as the number of its class; the first time the classes are learnt too."""
-    check_classification_targets(y)
-    if reset:
-        estimator.classes_ = np.unique(y if classes is None else classes)
-        if len(estimator.classes_) < 2:
-            raise DataError(f"at least 2 classes are needed; there is only one class, {estimator.classes_.tolist()}")
+    try:
+        check_classification_targets(y)
+        if reset:
+            estimator.classes_ = np.unique(y if classes is None else classes)
+    except TypeError:
+        raise DataError("the classes must be of one kind: all of them numbers, or all of them texts") from None
     known = estimator.classes_
+    if len(known) < 2:
+        raise DataError(f"at least 2 classes are needed; there is only one class, {known.tolist()}")
     codes: Integers = np.minimum(np.searchsorted(known, y), len(known) - 1)
     if not (known[codes] == y).all():
         raise DataError(f"{y[known[codes] != y].tolist()[0]!r} is not one of the classes {known.tolist()}")

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from ranktron.errors import DataError
+from ranktron.estimators.base import as_weights
 from ranktron.estimators.predtron import PredtronEstimator, codes_of
 from ranktron.predtron import (
     ErrorSetSize,
@@ -97,7 +99,6 @@ class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[mi
         return np.asarray(self.classes_[codes])
 
     def _labels(self, y: Any, classes: Any, *, reset: bool) -> Floats:
-        check_classification_targets(y)
         y = np.asarray(y)
         tabular = y.ndim == 2 and y.shape[1] > 1
         if reset:
@@ -109,6 +110,7 @@ class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[mi
             table: Floats = (codes[:, None] == np.arange(len(self.classes_))).astype(float)
             table = table if len(self.classes_) > 2 else table[:, 1:]
         else:
+            check_classification_targets(y)
             table = _label_table(self, y, reset=reset)
             self.classes_ = np.arange(table.shape[1])
             if not np.isin(table, (0, 1)).all():
@@ -195,10 +197,12 @@ class PredtronLabelRanker(PredtronEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The mean of the measure that is learnt, ties broken against the ranker."""
-        problem = self._measure()
-        labels = np.asarray(y, float)
-        losses = [problem.loss(problem.pred(t, label), label) for t, label in zip(self._scores(X), labels, strict=True)]
-        return 1.0 - float(np.average(losses, weights=sample_weight))
+        check_is_fitted(self, "learner_")
+        problem, (rows, labels) = self._measure(), self._examples(X, y, None, reset=False)
+        scores = rows @ self.learner_.coef.T
+        losses = [problem.loss(problem.pred(t, label), label) for t, label in zip(scores, labels, strict=True)]
+        weights = None if sample_weight is None else as_weights(sample_weight, len(losses))
+        return 1.0 - float(np.average(losses, weights=weights))
 
     def _labels(self, y: Any, classes: Any, *, reset: bool) -> Floats:
         table = _label_table(self, y, reset=reset)

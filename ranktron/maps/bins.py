@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
-from ranktron.maps.protocols import Shape, check_count, check_input, sample_of
+from ranktron.maps.protocols import Shape, check_input, sample_of
+from ranktron.parameters import check_count
 from ranktron.rounds import Rounds
 from ranktron.sparse import Sparse
 from ranktron.sparse_kernels import ONES, Columns

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.maps.protocols import check_count, check_input, sample_of
+from ranktron.maps.protocols import check_input, sample_of
 from ranktron.maps.strengths import curve_weight, shares
+from ranktron.parameters import check_count
 from ranktron.rounds import Rounds
 from ranktron.types import Floats, Matrix
 
@@ -115,8 +116,9 @@ class FittedFourier:
         return self.n_inputs + len(self.phases)
 
     def __call__(self, X: Matrix) -> Matrix:
+        X = check_input(X, self.n_inputs)
         mapped = np.empty((len(X), self.n_outputs), np.float32)
-        mapped[:, : self.n_inputs] = check_input(X, self.n_inputs)
+        mapped[:, : self.n_inputs] = X
         height = np.float32(self.weight * np.sqrt(2.0 * self.n_inputs / len(self.phases)))
         for start in range(0, len(X), PART):
             part = slice(start, start + PART)
@@ -221,8 +223,9 @@ class FittedNystroem:
         return self.n_inputs + int(self.root.shape[1])
 
     def __call__(self, X: Matrix) -> Matrix:
+        X = check_input(X, self.n_inputs)
         mapped = np.empty((len(X), self.n_outputs), np.float32)
-        mapped[:, : self.n_inputs] = check_input(X, self.n_inputs)
+        mapped[:, : self.n_inputs] = X
         for start in range(0, len(X), PART):
             part = slice(start, start + PART)
             mapped[part, self.n_inputs :] = gaussian(X[part] * self.factors, self.landmarks, 1.0) @ self.root

@@ -11,7 +11,8 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
 from ranktron.maps.bins import MOST, SAMPLE, check_edges, column_list, cuts_of, find_places, heights, padded
-from ranktron.maps.protocols import Shape, check_count, check_input, sample_of
+from ranktron.maps.protocols import Shape, check_input, sample_of
+from ranktron.parameters import check_count
 from ranktron.rounds import Rounds
 from ranktron.sparse import Sparse
 from ranktron.sparse_kernels import Columns, Values

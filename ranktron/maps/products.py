@@ -10,8 +10,9 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels import kernel
-from ranktron.maps.protocols import check_count, check_input, sample_of
+from ranktron.maps.protocols import check_input, sample_of
 from ranktron.maps.strengths import curve_weight, strengths
+from ranktron.parameters import check_count
 from ranktron.rounds import Rounds
 from ranktron.types import Floats, Integers, Matrix
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.rounds import Rounds
+from ranktron.rounds import Rounds, as_matrix
 from ranktron.sparse import Sparse
 from ranktron.types import Features, Floats, Matrix
 
@@ -78,22 +78,18 @@ def map_rounds(rounds: Rounds, fitted: FittedMap | None) -> Rounds:
 
 
 def check_input(X: Features, n_inputs: int) -> Matrix:
-    """The features that a map was fitted for; anything else is refused."""
-    if isinstance(X, Sparse):
+    """The features that a map was fitted for, of a table of any kind; anything else is refused."""
+    if isinstance(X, Sparse) or hasattr(X, "tocsr"):
         raise DataError("feature maps need dense features, these are sparse: train without a map")
-    if X.shape[1] != n_inputs:
-        raise DataError(f"the map was fitted on {n_inputs} features, the data has {X.shape[1]}")
-    matrix: Matrix = X
+    matrix = as_matrix(X)
+    if matrix.shape[1] != n_inputs:
+        raise DataError(f"the map was fitted on {n_inputs} features, the data has {matrix.shape[1]}")
     return matrix
 
 
 def sample_of(rounds: Rounds, most: int) -> Matrix:
     """At most so many documents, evenly from all lists."""
+    if not isinstance(rounds, Rounds):
+        raise DataError("a map is fitted on lists: make them with Rounds.from_arrays(X, y, qid)")
     X = check_input(rounds.X, rounds.n_features)
     return X if len(X) <= most else X[np.linspace(0, len(X) - 1, most).astype(np.int64)]
-
-
-def check_count(count: Any, what: str, least: int) -> None:
-    """Refuses what is not a whole number of at least so many."""
-    if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < least:
-        raise DataError(f"{what} must be a whole number of at least {least}, not {count!r}")

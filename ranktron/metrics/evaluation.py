@@ -15,6 +15,7 @@ from ranktron.metrics.ordering import Ordering, as_scores
 from ranktron.metrics.passes import first_outside, values
 from ranktron.metrics.tied import CODES as TIED_CODES
 from ranktron.metrics.tied import tied_values
+from ranktron.parameters import check_count
 from ranktron.rounds import Rounds
 from ranktron.types import Floats, Integers
 
@@ -60,7 +61,8 @@ class Evaluation:
         sample = self.values(which)
         if not 0.0 < level < 1.0:
             raise DataError(f"the level of an interval lies between 0 and 1, not {level}")
-        rng = np.random.default_rng(seed)
+        check_count(resamples, "the number of resamples", 1)
+        rng = np.random.default_rng(check_count(seed, "the seed", 0))
         n = len(sample)
         rows = max(1, _CHUNK // n)
         drawn = [
@@ -98,6 +100,8 @@ def evaluate(scores: Any, rounds: Rounds, which: str | Metric | Iterable[str | M
     (array([0.5, 0.5]), 0.5)
     """
     chosen = metrics(which)
+    if not isinstance(rounds, Rounds):
+        raise DataError(f"scores are measured on Rounds, not on a {type(rounds).__name__}: see Rounds.from_arrays")
     if len(rounds) == 0:
         raise DataError("there are no queries to evaluate")
     scores = as_scores(scores, len(rounds.labels))

@@ -114,9 +114,16 @@ def arrange(scores: Any, labels: Any, ties: str = "worst", docids: Any = None) -
     """
     if ties not in TIES:
         raise DataError(f"there is no rule of ties {ties!r}; there are: {', '.join(TIES)}")
-    labels = np.array(labels, np.float64)
+    try:
+        labels = np.array(labels, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"labels must be numbers: {error}") from None
+    if labels.ndim != 1:
+        raise DataError(f"labels must be one number per document, not of shape {labels.shape}")
     scores = as_scores(scores, len(labels))
     ids = None if docids is None else np.asarray(docids)
+    if ids is not None and ids.shape != labels.shape:
+        raise DataError(f"docids must be one name per document: {len(labels)} documents, names of shape {ids.shape}")
     ordering = Ordering(scores, np.array([0, len(scores)]), ids)
     ranked = ordering.labels(labels, ties)
     if ties == "average":

@@ -20,6 +20,7 @@ from ranktron.features import Held, between, scores_of
 from ranktron.kernels import kernel
 from ranktron.solvers.rank_mm_losses import vertex
 from ranktron.solvers.rank_mm_problem import Problem, carry
+from ranktron.theory import radius
 from ranktron.types import Floats, Integers, State
 
 EXCHANGES = 10
@@ -145,6 +146,10 @@ class ExactDual:
     def __post_init__(self) -> None:
         if self.kept < 1:
             raise DataError(f"a list has to remember at least 1 corner, not {self.kept}")
+        if not self.problem.bound * radius(self.problem.rounds) < 1e150:  # squares of corners would overflow
+            raise DataError(
+                f"the dual variables overflow with C = {self.problem.C:g}: choose a smaller C, or scale the features"
+            )
         lists, d = len(self.problem.rounds), self.problem.rounds.n_features
         self.w, self.averaged = np.zeros(d), np.zeros(d + 1)
         self.corners = np.zeros((lists, self.kept + 1, d))

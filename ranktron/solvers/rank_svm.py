@@ -213,6 +213,16 @@ def minimise(
 
 
 def _descend(objective: Objective, w: Floats, tol: float, max_iter: int) -> Solution:
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            return _minimised(objective, w, tol, max_iter)
+    except FloatingPointError:
+        raise DataError(
+            f"the objective overflows with C = {objective.C:g}: choose a smaller C, or scale the features"
+        ) from None
+
+
+def _minimised(objective: Objective, w: Floats, tol: float, max_iter: int) -> Solution:
     from scipy.optimize import minimize
 
     goal = tol * float(np.linalg.norm(objective.gradient(np.zeros_like(w))))

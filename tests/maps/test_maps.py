@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from ranktron import DataError, OnlineListNet, Rounds, load
 from ranktron.algorithms import ALGORITHMS
@@ -19,6 +21,7 @@ from ranktron.maps.strengths import shares, strengths
 from ranktron.metrics import evaluate
 from ranktron.schedule import Schedule
 from ranktron.simulate import WebSearch
+from ranktron.sparse import Sparse
 from ranktron.training import train
 
 LISTS = WebSearch(features=5, documents=12).rounds(60)
@@ -269,3 +272,19 @@ def test_mapping_keeps_the_rest_of_the_rounds():
     assert mapped.labels is LISTS.labels
     assert mapped.n_features == Bins(4).fit(LISTS).n_outputs
     assert map_rounds(LISTS, None) is LISTS
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_fitted_maps_take_tables_of_any_kind_and_refuse_the_rest(name):
+    lists = WebSearch(features=4, documents=10).rounds(5)
+    fitted = as_map(f"{name}:3").fit(lists)
+    mapped, X = fitted(lists.X), lists.X
+    mapped = mapped.dense() if isinstance(mapped, Sparse) else mapped
+    for same in (pd.DataFrame(X), X.tolist(), X.astype(np.float64), np.asfortranarray(X)):
+        found = fitted(same)
+        assert np.array_equal(found.dense() if isinstance(found, Sparse) else found, mapped)
+    for wrong, words in ((csr_matrix(X), "sparse"), (X[0], "table"), (X[:, :2], "4 features"), (X * np.nan, "NaN")):
+        with pytest.raises(DataError, match=words):
+            fitted(wrong)
+    with pytest.raises(DataError, match="fitted on lists"):
+        as_map(f"{name}:3").fit(X)

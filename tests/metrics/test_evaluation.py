@@ -75,6 +75,11 @@ def test_errors(tied_lists):
         evaluate(np.empty(0), rounds[:0], "map")
     with pytest.raises(DataError, match="was not evaluated; there are: map"):
         evaluate(scores, rounds, "map").interval("ndcg")
+    for wrong in ({"resamples": 0}, {"resamples": 2.5}, {"seed": -1}):
+        with pytest.raises(DataError, match="must be a whole number"):
+            evaluate(scores, rounds, "map").interval("map", **wrong)
+    with pytest.raises(DataError, match="measured on Rounds, not on a list"):
+        evaluate(scores, list(rounds), "map")
 
 
 def test_labels_out_of_range_name_the_query():

@@ -119,3 +119,18 @@ def test_ties_never_cross_lists():
     expected = {"mrr": [0.5, 0.5], "mrr:letor": [1, 1], "mrr:trec": [0.5, 0.5]}
     measured = evaluate(np.array(scores), rounds, list(expected)).per_query
     assert {name: row.tolist() for name, row in measured.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "docids", "words"),
+    [
+        ([0, 1, 2], ["a"], "one name per document"),
+        ([0, 1, 2], 3, "one name per document"),
+        (["a", "b", "c"], None, "labels must be numbers"),
+        (1.0, None, "one number per document"),
+        ([0, 1], None, "one number per document"),
+    ],
+)
+def test_lists_that_do_not_fit_are_not_arranged(labels, docids, words):
+    with pytest.raises(DataError, match=words):
+        arrange([1, 1, 1], labels, "docid", docids)

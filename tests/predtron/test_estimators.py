@@ -248,3 +248,46 @@ def test_the_ranker_of_long_sparse_data():
         ranker = PredtronRanker(norm=norm, eta=1.0, n_epochs=1, shuffle=False).fit(Xs, ys, group=[10] * 200)
         scores[norm] = ranker.score(held_X, held_y, qid=np.repeat(np.arange(100), 10))
     assert scores["l1"] > scores["l2"]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y", "wrong"),
+    [
+        (PredtronClassifier(loss=1.0 - np.eye(4)), CLASSES, CLASSES % 3),
+        (PredtronOrdinal(), GRADES, np.zeros(120, int)),
+        (PredtronMultilabel(), TABLE, TABLE[:, :3] + 1),
+        (PredtronLabelRanker(), TABLE, -TABLE[:, :3]),
+    ],
+    ids=lambda case: type(case).__name__,
+)
+def test_a_refused_fit_changes_nothing(estimator, y, wrong):
+    fitted = clone(estimator).fit(X, y)
+    before = fitted.predict(X)
+    with pytest.raises(DataError):
+        fitted.fit(X[:, :5], wrong)
+    assert np.array_equal(fitted.predict(X), before)
+    assert (fitted.n_features_in_, len(getattr(fitted, "classes_", range(4)))) == (9, 4)
+
+
+def test_the_label_ranker_is_scored_on_tables_like_those_it_learnt():
+    ranker = PredtronLabelRanker(random_state=0).fit(X, TABLE)
+    assert ranker.score(X, TABLE, sample_weight=np.ones(120)) == ranker.score(X, TABLE)
+    for wrong, words in (
+        ({"y": TABLE[:, :3]}, "4 labels were learnt"),
+        ({"y": TABLE * np.nan}, "NaN"),
+        ({"y": TABLE[:50]}, "inconsistent numbers"),
+        ({"y": -TABLE}, "must be >= 0"),
+        ({"sample_weight": np.zeros(120)}, "sample_weight must hold"),
+        ({"sample_weight": np.ones(3)}, "sample_weight must hold"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            ranker.score(X, **({"y": TABLE} | wrong))
+
+
+def test_classes_of_two_kinds_and_radii_below_nothing_are_refused():
+    for estimator in (PredtronClassifier(), PredtronMultilabel()):
+        with pytest.raises(DataError, match="of one kind"):
+            estimator.fit(X, np.array(["a", 1] * 60, object))
+    for radius in (-1, 0.0, np.nan, "long"):
+        with pytest.raises(DataError, match="radius must be a number above 0"):
+            PredtronClassifier(radius=radius).fit(X, CLASSES)

@@ -198,6 +198,13 @@ def test_an_absurd_step_overflows_with_words():
         solve_rank_mm(LISTS, loss="max", step="paper", eta=1e308, max_iter=3)
 
 
+def test_an_absurd_weight_of_the_loss_overflows_with_words():
+    assert solve_rank_mm(LISTS, C=1e100, max_iter=3).w.any()
+    for C in (1e160, 1e300):
+        with pytest.raises(DataError, match="smaller C"):
+            solve_rank_mm(LISTS, C=C, max_iter=3)
+
+
 def test_the_estimator_shows_its_gap():
     qid = np.repeat(LISTS.qids, np.diff(LISTS.offsets))
     ranker = RankMM(C=10.0).fit(LISTS.X, LISTS.labels, qid=qid)

@@ -282,7 +282,7 @@ def test_gamma_is_below_one_half_where_the_theory_needs_it(gamma):
         "answered share": lambda: learner_of(answered=0.0),
         "highest label": lambda: learner_of(highest=0.0),
         "seed must be 0 or more": lambda: learner_of(seed=-1),
-        "k must be 1 or more": lambda: feedback.top(0),
+        "k must be a whole number of at least 1": lambda: feedback.top(0),
         "explore must be above 0 and at most 1": lambda: top_k_ranker(6, explore=2.0),
         "no surrogate 'listnet'": lambda: top_k_ranker(6, surrogate="listnet"),
         "whatever the k": lambda: learner_of(ListNet()),
