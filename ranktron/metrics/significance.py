@@ -277,6 +277,8 @@ def compare(
     for kind, given, known in (("test", test, TESTS), ("correction", correction, CORRECTIONS)):
         if given not in known:
             raise DataError(f"there is no {kind} {given!r}; there are: {', '.join(known)}")
+    if not 0.0 < level < 1.0:
+        raise DataError(f"the level of significance must lie between 0 and 1, not {level}")
     first = evaluations[systems[0]]
     chosen = metrics(first.per_query if which is None else which)
     means = {s: {str(m): float(evaluations[s].values(m).mean()) for m in chosen} for s in systems}

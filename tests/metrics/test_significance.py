@@ -160,6 +160,9 @@ class TestCompare:
             compare({})
         with pytest.raises(DataError, match="there is no test 'z'; there are: t, permutation"):
             compare({"a": a}, test="z")
+        for level in (5.0, float("nan")):
+            with pytest.raises(DataError, match="level of significance"):
+                compare({"a": a}, level=level)
         with pytest.raises(DataError, match="there is no correction 'x'; there are: none, bonferroni, holm"):
             compare({"a": a}, correction="x")
         with pytest.raises(DataError, match="mrr was not evaluated"):
