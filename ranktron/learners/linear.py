@@ -74,11 +74,13 @@ class Linear:
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the surrogate's loss (0 where nothing was wrong)."""
-        check_features(X, self.n_features)
+        m, width = X.shape
+        if width != self.n_features:
+            check_features(X, self.n_features)
         if self.recipe is not None:
             eta, t = self.step(ranking.number), self.rounds + 1.0
             loss: float = learn_full(
-                held(X), X.shape[0], ranking.scores, feedback.items, feedback.labels, self.recipe.numbers, eta, t,
+                held(X), m, ranking.scores, feedback.items, feedback.labels, self.recipe.numbers, eta, t,
                 self.w, self.lag, self.sums, self._direction,
             )  # fmt: skip
             if loss == loss:

@@ -181,11 +181,7 @@ class Metric:
         >>> Metric("ndcg", 1).shown(np.array([0.0, 2.0]), np.array([1, 0]))
         1.0
         """
-        if (
-            getattr(labels, "dtype", None) is not _FLOAT64
-            or getattr(order, "dtype", None) is not _INT64
-            or order.ndim != 1
-        ):
+        if type(labels) is not np.ndarray or type(order) is not np.ndarray or order.dtype != _INT64 or order.ndim != 1:
             labels = _as_labels(labels)
             order = arrays.integers(order, "an order is the places of documents in the list, from 0")
         value: float = self._kernels[1](labels, order, *self.arguments)
