@@ -144,8 +144,9 @@ def test_ctrl_c_keeps_what_is_done_and_ends_at_once(store, tmp_path):
     program.write_text(INTERRUPTED.format(here=str(HERE), folder=str(store.folder)))
     environment = {**os.environ, "PYTHONPATH": str(HERE)}
     process = subprocess.Popen(
-        [sys.executable, program], env=environment, stderr=subprocess.PIPE, start_new_session=True
-    )
+        [sys.executable, program], env=environment, stderr=subprocess.PIPE, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in a shell's background ignore it
+    )  # fmt: skip
     deadline = time.monotonic() + 60
     while len(list(store.folder.glob("*.json"))) < 5 and time.monotonic() < deadline:
         time.sleep(0.02)
