@@ -165,6 +165,8 @@ def test_features_are_found_by_their_names(sparse):
     model = train("hinge", {}, lists, Schedule(1)).model
     mixed = lists.ordered_by(("clicks", "price", "age"))
     assert mixed.feature_names == ("clicks", "price", "age")
+    written, wanted = (each.X.dense() if sparse else each.X for each in (mixed, lists))
+    assert (written == wanted[:, [2, 0, 1]]).all()
     assert (model.score_rounds(mixed) == model.score_rounds(lists)).all()
     assert same(train("hinge", {}, mixed, Schedule(1), start=model).model.state,
                 train("hinge", {}, lists, Schedule(1), start=model).model.state)  # fmt: skip
