@@ -24,7 +24,7 @@ lint: $(VENV)/installed-dev
 fast: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow and not timed"
 
-# Kills a server 2,000 times under load and looks whether anything was lost: about half an hour.
+# Kills a server 2,000 times under load and looks whether anything was lost: ten minutes to half an hour.
 crash: $(VENV)/installed-dev
 	RANKTRON_KILLS=2000 $(BIN)/python -m pytest -q -s tests/service/test_crash.py
 
