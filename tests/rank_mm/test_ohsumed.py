@@ -151,13 +151,9 @@ def test_rank_mm_2_is_behind_and_1_is_best(results, published):
 @pytest.mark.slow
 @claim("RANKMM", "29 fn2", verdict="differs")
 def test_the_retrained_rank_svm_is_matched_not_beaten(results, published):
-    """Footnote 2 claims an improvement. MAP is a little above, NDCG@10 a little below, NDCG@1 within two queries.
-
-    One of the 106 queries with another document first moves NDCG@1 by up to 0.0094, and the last bit of a sum can do
-    that.
-    """
+    """Footnote 2 claims an improvement. MAP and NDCG@1 are a little above, NDCG@10 a little below."""
     retrained = published["RankSVM-Primal"]
     assert results["solved"][MAP] > retrained[MAP]
-    assert results["solved"]["ndcg@1:letor"] > retrained["ndcg@1:letor"] - 2 / 106
+    assert results["solved"]["ndcg@1:letor"] > retrained["ndcg@1:letor"] - 0.01
     assert abs(results["solved"]["ndcg@10:letor"] - retrained["ndcg@10:letor"]) < 0.01
     assert results["solved"]["ndcg@10:letor"] < retrained["ndcg@10:letor"]
