@@ -75,7 +75,7 @@ class Model:
     kind : str
         The algorithm's name.
     parameters : dict
-        The algorithm's parameters.
+        The algorithm's parameters; those left out take their defaults now, and all of them are stored.
     state : dict
         What the learner has learnt.
     n_features, first_index : int
@@ -112,6 +112,8 @@ class Model:
     def __post_init__(self) -> None:
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
             raise DataError(f"{len(self.feature_names)} feature names for {self.n_features} features")
+        complete = stored_algorithm(self.kind).complete(self.parameters)
+        object.__setattr__(self, "parameters", complete)  # so that no later default can change what is stored
 
     def learner(self) -> Learner:
         """A learner that goes on exactly where this one stopped, from lists as `prepare` gives them."""
@@ -280,6 +282,7 @@ class Model:
         """The model that `to_bytes` wrote."""
         content = archive.unpack(data, name)
         try:
+            content["parameters"] = stored_algorithm(content["kind"]).complete_stored(content["parameters"])
             content["scaler"] = scaler_from_dict(content["scaler"], content["n_features"])
             content["map"] = map_from_dict(content.get("map"), content["n_features"])
             names = content["feature_names"]

@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ranktron.errors import DataError
+from ranktron.stored_defaults import STORED_DEFAULTS
 
 if TYPE_CHECKING:
     from ranktron.types import Learner, State
@@ -84,6 +85,10 @@ class Algorithm:
             if name not in known:
                 raise DataError(f"{self.name} has no parameter {name!r}; it has {', '.join(known)}")
         return {name: p.check(given.get(name, p.default)) for name, p in known.items()}
+
+    def complete_stored(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """All parameters of a stored definition or model: what it leaves out never follows a newer default."""
+        return self.complete({**STORED_DEFAULTS[self.name], **stored})
 
     def learner(self, n_features: int, parameters: Mapping[str, Any]) -> Learner:
         """A new learner that has learnt nothing yet."""

@@ -141,7 +141,6 @@ def _table(done: int, total: int, sums: dict[str, float], learners: Any, levels:
 
 
 def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[str, float]) -> None:
-    from ranktron.algorithms import algorithm
     from ranktron.errors import DataError, MissingExtra
     from ranktron.model import Model
     from ranktron.report.figures import curves
@@ -152,7 +151,7 @@ def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[st
         raise DataError(f"cannot make the folder {picture.parent}: {error.strerror}") from None
     kind, given = PLAYERS[KEPT]
     kept = learners[KEPT]
-    Model(kind, algorithm(kind).complete(given), kept.state(), kept.n_features).save(model)
+    Model(kind, given, kept.state(), kept.n_features).save(model)
     try:
         title = "A simulated separable stream: time-averaged NDCG@10"
         curves(picture, lines, levels, title=title, x="rounds", y="NDCG@10, time average", log=True)

@@ -43,9 +43,17 @@ class Desk:
     """A learner with the rounds that wait for their feedback."""
 
     def __init__(
-        self, id: int, name: str, definition: Definition, config: Config, snapshots: Snapshots, first: int = 0
+        self,
+        id: int,
+        name: str,
+        definition: Definition,
+        asked: Definition,
+        config: Config,
+        snapshots: Snapshots,
+        first: int = 0,
     ) -> None:
-        self.id, self.name, self.definition, self.config, self.snapshots = id, name, definition, config, snapshots
+        self.id, self.name, self.config, self.snapshots = id, name, config, snapshots
+        self.definition, self.asked = definition, asked  # with every parameter, and as the client sent it
         self.version = 0
         self.next = self.reserved = first
         self.reserving = False

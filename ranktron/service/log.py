@@ -28,7 +28,7 @@ from ranktron.service.writes import SHIFT, Do, insert, row
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rankers (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, definition BLOB NOT NULL, next INTEGER NOT NULL,
-    deleted INTEGER NOT NULL DEFAULT 0);
+    deleted INTEGER NOT NULL DEFAULT 0, asked BLOB);
 CREATE UNIQUE INDEX IF NOT EXISTS names ON rankers (name) WHERE NOT deleted;
 CREATE TABLE IF NOT EXISTS entries (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER, round INTEGER);
 CREATE TABLE IF NOT EXISTS rounds (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER);
@@ -70,12 +70,13 @@ class Append(NamedTuple):
 
 
 class StoredRanker(NamedTuple):
-    """A ranker as the log knows it."""
+    """A ranker as the log knows it: `asked` is the definition as its client sent it, `definition` the complete one."""
 
     id: int
     name: str
     definition: bytes
     next: int
+    asked: bytes
 
 
 class Log:
@@ -101,7 +102,9 @@ class Log:
     # Reading, before it starts
 
     def rankers(self) -> list[StoredRanker]:
-        rows = self._connection.execute("SELECT id, name, definition, next FROM rankers WHERE NOT deleted ORDER BY id")
+        # 0.1.0 kept definitions as they were sent, and nothing beside them
+        columns = "id, name, definition, next, coalesce(asked, definition)"
+        rows = self._connection.execute(f"SELECT {columns} FROM rankers WHERE NOT deleted ORDER BY id")
         return [StoredRanker(*row) for row in rows]
 
     def entries(self, ranker: int) -> Iterator[tuple[int, bytes | None]]:
@@ -260,7 +263,7 @@ class Log:
 
     # What can be written
 
-    def add_ranker(self, name: str, definition: bytes, reserve: int) -> Do:
+    def add_ranker(self, name: str, definition: bytes, asked: bytes, reserve: int) -> Do:
         """A ranker; gives its number and that of its first round. Rounds of a deleted one of that name count on."""
 
         def do(connection: sqlite3.Connection) -> StoredRanker:
@@ -268,11 +271,12 @@ class Log:
                 "SELECT coalesce(max(next), 0) FROM rankers WHERE name = ?", (name,)
             ).fetchone()
             added = connection.execute(
-                "INSERT INTO rankers (name, definition, next) VALUES (?, ?, ?)", (name, definition, first + reserve)
+                "INSERT INTO rankers (name, definition, next, asked) VALUES (?, ?, ?, ?)",
+                (name, definition, first + reserve, asked),
             )
             assert added.lastrowid is not None
             self._versions[added.lastrowid] = 0
-            return StoredRanker(added.lastrowid, name, definition, first)
+            return StoredRanker(added.lastrowid, name, definition, first, asked)
 
         return do
 
@@ -316,6 +320,8 @@ def _connected(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.executescript(_SCHEMA)
+            if "asked" not in {column[1] for column in connection.execute("PRAGMA table_info(rankers)")}:
+                connection.execute("ALTER TABLE rankers ADD COLUMN asked BLOB")  # a log of 0.1.0, which still opens it
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("UPDATE rankers SET next = next WHERE id = 0")
             connection.execute("COMMIT")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 
 from ranktron import archive
 from ranktron.algorithms import algorithm
@@ -23,8 +24,23 @@ from ranktron.types import Feedback, Floats, Learner
 MOST_ROUNDS = SHIFT // 2  # of a model that is taken over; there must be room for those to come
 
 
+def complete(definition: Definition) -> Definition:
+    """A client's definition with today's defaults for the parameters that it leaves out."""
+    try:
+        parameters = algorithm(definition.algorithm).complete(definition.parameters)
+    except DataError as error:
+        raise Refused(422, "bad_parameters", str(error)) from None
+    return structs.replace(definition, parameters=parameters)
+
+
+def complete_stored(definition: Definition) -> Definition:
+    """A stored definition with the defaults that were in force when it was stored."""
+    parameters = algorithm(definition.algorithm).complete_stored(definition.parameters)
+    return structs.replace(definition, parameters=parameters)
+
+
 def blank_model(definition: Definition, config: Config) -> Model:
-    """The model of a ranker that has learnt nothing yet; a definition that makes no sense is refused."""
+    """The model of a ranker that has learnt nothing yet; a complete definition that makes no sense is refused."""
     names = definition.features
     if len(names) > config.max_features:
         raise Refused(413, "too_many_features", f"{len(names)} features; at most {config.max_features} are taken")
@@ -33,15 +49,14 @@ def blank_model(definition: Definition, config: Config) -> Model:
     if not definition.labels[0] < definition.labels[1]:
         raise Refused(422, "bad_labels", "labels must be [lowest, highest], the highest above the lowest")
     try:
-        parameters = algorithm(definition.algorithm).complete(definition.parameters)
-        learner = algorithm(definition.algorithm).learner(len(names), parameters)
+        learner = algorithm(definition.algorithm).learner(len(names), definition.parameters)
     except DataError as error:
         raise Refused(422, "bad_parameters", str(error)) from None
     if is_fixed(learner):
         raise Refused(
             422, "not_online", f"{definition.algorithm} does not learn round by round; train it, then POST its model"
         )
-    model = Model(definition.algorithm, parameters, learner.state(), len(names), feature_names=tuple(names))
+    model = Model(definition.algorithm, definition.parameters, learner.state(), len(names), feature_names=tuple(names))
     _check_usable(model, config, "bad_parameters")
     return model
 

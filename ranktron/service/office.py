@@ -25,7 +25,7 @@ from ranktron.service.config import Config
 from ranktron.service.desk import Desk
 from ranktron.service.entries import Entry, Result, encode
 from ranktron.service.log import Append, Job, KeepRound, Log
-from ranktron.service.models import blank_model, checked_model
+from ranktron.service.models import blank_model, checked_model, complete
 from ranktron.service.refusals import Refused, unknown_ranker, unwritten
 from ranktron.service.restoring import restored, snapshot_of
 from ranktron.service.snapshots import Snapshots
@@ -127,7 +127,7 @@ class Office:
                 422, "bad_name", "a ranker's name has 1 to 64 letters, digits, points, dashes and underscores"
             )
         desk = await asyncio.shield(asyncio.ensure_future(self._made(name, definition)))
-        if desk.definition != definition:
+        if definition != desk.asked and complete(definition) != desk.definition:
             raise Refused(409, "exists", f"there is another ranker {name!r}: delete it first, or choose a new name")
         return views.ranker(desk)
 
@@ -137,9 +137,11 @@ class Office:
                 return self.desks[name]
             if len(self.desks) >= self.config.max_rankers:
                 raise Refused(409, "too_many_rankers", f"there are {len(self.desks)} rankers already: delete one first")
-            blank_model(definition, self.config)
-            stored = await self._written(self.log.add_ranker(name, msgspec.json.encode(definition), RESERVE))
-            desk = Desk(stored.id, name, definition, self.config, self._snapshots(stored.id), stored.next)
+            made = complete(definition)
+            blank_model(made, self.config)
+            bodies = msgspec.json.encode(made), msgspec.json.encode(definition)
+            stored = await self._written(self.log.add_ranker(name, *bodies, RESERVE))
+            desk = Desk(stored.id, name, made, definition, self.config, self._snapshots(stored.id), stored.next)
             desk.reserved = stored.next + RESERVE
             self.desks[name] = desk
             return desk

@@ -13,11 +13,12 @@ import numpy as np
 from ranktron import archive
 from ranktron.errors import DataError
 from ranktron.model import Model
+from ranktron.service import writes
 from ranktron.service.config import Config
 from ranktron.service.desk import Desk
 from ranktron.service.entries import Entry, Result
 from ranktron.service.log import Log, StoredRanker
-from ranktron.service.models import warm
+from ranktron.service.models import complete_stored, warm
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.types import Definition
 
@@ -39,8 +40,9 @@ def snapshot_of(desk: Desk) -> bytes:
 
 def restored(log: Log, stored: StoredRanker, snapshots: Snapshots, config: Config) -> Desk:
     """The desk as it was when its last entry was on disk: the same weights, to the bit."""
-    definition = msgspec.json.decode(stored.definition, type=Definition)
-    desk = Desk(stored.id, stored.name, definition, config, snapshots, stored.next)
+    definition = _defined(log, stored)
+    asked = msgspec.json.decode(stored.asked, type=Definition)
+    desk = Desk(stored.id, stored.name, definition, asked, config, snapshots, stored.next)
     kept = snapshots.newest()
     if kept is not None:
         _take(desk, kept)
@@ -60,6 +62,15 @@ def restored(log: Log, stored: StoredRanker, snapshots: Snapshots, config: Confi
     with suppress(DataError):
         warm(desk.model, desk.k)
     return desk
+
+
+def _defined(log: Log, stored: StoredRanker) -> Definition:
+    """The definition with every parameter; one that an older version left incomplete is completed on disk, too."""
+    definition = msgspec.json.decode(stored.definition, type=Definition)
+    made = complete_stored(definition)
+    if made != definition:
+        log.write_now(writes.define(stored.id, msgspec.json.encode(made), stored.asked))
+    return made
 
 
 def _take(desk: Desk, kept: Any) -> None:

@@ -24,6 +24,12 @@ def reserve(ranker: int, next: int) -> Do:
     return lambda connection: connection.execute(statement, (next, ranker)) and None
 
 
+def define(ranker: int, definition: bytes, asked: bytes) -> Do:
+    """The complete definition of a ranker beside the one that its client sent."""
+    statement = "UPDATE rankers SET definition = ?, asked = ? WHERE id = ?"
+    return lambda connection: connection.execute(statement, (definition, asked, ranker)) and None
+
+
 def settle(ranker: int, next: int) -> Do:
     """The number that the next round will have: there will be no other before."""
     return lambda connection: connection.execute("UPDATE rankers SET next = ? WHERE id = ?", (next, ranker)) and None

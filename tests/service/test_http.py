@@ -1,5 +1,7 @@
 """The routes: what they take and give, how they refuse, and that feedback may come late, in part, and twice."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -329,3 +331,23 @@ def test_the_page(talk):
     assert "unsafe" not in policy
     for path in ("/static/nothing.js", "/static/..%2f..%2ftypes.py", "/static/%2e%2e", "/static/index.py"):
         assert talk.request("GET", path).status == 404
+
+
+def test_the_same_definition_is_the_same_with_and_without_its_defaults(talk):
+    talk.make(algorithm="hinge")
+    assert talk.make(algorithm="hinge", parameters={"eta": 1.0})["parameters"]["eta"] == 1.0
+    names = ["f0", "f1", "f2"]
+    other = {"features": names, "algorithm": "hinge", "parameters": {"eta": 2.0}}
+    assert talk.ask("PUT", "/v1/rankers/shop", other, status=409) == "exists"
+
+
+def test_the_same_request_finds_its_ranker_after_a_default_has_changed(tmp_path, serving, monkeypatch):
+    with serving(tmp_path / "state") as talk:
+        talk.make(algorithm="hinge")
+        before = talk.ask("GET", "/v1/rankers/shop")
+    hinge = ALGORITHMS["hinge"]
+    later = tuple(replace(p, default=0.25) if p.name == "eta" else p for p in hinge.parameters)
+    monkeypatch.setitem(ALGORITHMS, "hinge", replace(hinge, parameters=later))
+    with serving(tmp_path / "state") as talk:
+        assert talk.make(algorithm="hinge") == before
+        assert talk.make(name="new", algorithm="hinge")["parameters"]["eta"] == 0.25
