@@ -7,20 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktron.experiments.committee_tables import TABLE_4
-from ranktron.experiments.walks import ALPHA_BOUND, METRICS, READOUTS, SELECT
-from ranktron.feedback import full
-from ranktron.learners.pairwise import Pairwise
-from ranktron.learners.pairwise_pairs import Pairs
-from ranktron.learners.pairwise_passes import HeldOut, train_outputs
-from ranktron.learners.pairwise_readouts import Committee
-from ranktron.loop import play
+from ranktron.papers.committee_tables import TABLE_4
+from ranktron.papers.harness.pairwise_cells import ALPHA_BOUND, METRICS, READOUTS, SELECT
+from ranktron.learners.feedback import full
+from ranktron.learners.pairwise.learner import Pairwise
+from ranktron.learners.pairwise.pairs import Pairs
+from ranktron.learners.pairwise.passes import HeldOut, train_outputs
+from ranktron.learners.pairwise.readouts import Committee
+from ranktron.learners.loop import play
 from ranktron.metrics import evaluate, metric
-from ranktron.protocol import Fold, read_folds
-from ranktron.scaling import fit_scaler, scale
-from ranktron.schedule import Schedule
-from ranktron.simulate import WebSearch
-from ranktron.solvers.rank_svm import minimise
+from ranktron.training.cross_validation import Fold, read_folds
+from ranktron.data.scaling import fit_scaler, scale
+from ranktron.learners.schedule import Schedule
+from ranktron.data.synthetic import WebSearch
+from ranktron.learners.batch.rank_svm import minimise
 
 EPOCHS, SEEDS = 50, 10
 PAPER_SECONDS = {"committee": 453.76, "RankSVM": 21238.05}

@@ -4,11 +4,11 @@ import json
 import sys
 from pathlib import Path
 
-from ranktron.experiments import comparison
-from ranktron.experiments.experiment import Plan
-from ranktron.experiments.keeping import Store, libraries
-from ranktron.experiments.reproducing import lay_out, prepare
-from ranktron.experiments.running import run
+from ranktron.papers import comparison
+from ranktron.papers.harness.experiment import Plan
+from ranktron.papers.harness.cache import Store, libraries
+from ranktron.papers.harness.reproduce import lay_out, prepare
+from ranktron.papers.harness.runner import run
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "comparison.json"
 

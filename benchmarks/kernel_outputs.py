@@ -3,24 +3,14 @@
 `python -m benchmarks.kernel_outputs` prints it.
 """
 
-from ranktron import evaluate, feedback, play
-from ranktron.learners import (
-    Average,
-    Committee,
-    Gaussian,
-    KernelLearner,
-    Last,
-    Oldest,
-    PairSteps,
-    Projection,
-    Random,
-    Smallest,
-)
-from ranktron.learners.kernel_budget import UNLIMITED
-from ranktron.learners.pairwise import OUTPUTS
-from ranktron.model import served_scores
-from ranktron.schedule import Schedule
-from ranktron.simulate import WebSearch
+from ranktron import evaluate, play
+from ranktron.learners import feedback
+from ranktron.learners import (Average, Committee, Gaussian, KernelLearner, Last, Oldest, PairSteps, Projection, Random, Smallest)
+from ranktron.learners.kernelized.budget import UNLIMITED
+from ranktron.learners.pairwise.learner import OUTPUTS
+from ranktron.training.model import served_scores
+from ranktron.learners.schedule import Schedule
+from ranktron.data.synthetic import WebSearch
 
 READOUTS = {
     "last": Last(),

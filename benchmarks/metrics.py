@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 
 from ranktron.metrics import evaluate, metric
-from ranktron.rounds import Rounds
+from ranktron.data.rounds import Rounds
 
 QUERIES, DOCUMENTS, REPEATS = 6_000, 120, 7
 

@@ -36,7 +36,7 @@ def one_list(m):
 def row(m, places, limit):
     from scipy.optimize import linear_sum_assignment
 
-    from ranktron.predtron import Permutations, Places
+    from ranktron.learners.predtron import Permutations, Places
 
     problem = Permutations(representation=Places(places))
     scores, labels = one_list(m)

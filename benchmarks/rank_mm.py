@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktron.experiments.margins import METRICS, SELECT
-from ranktron.kernels import score
+from ranktron.papers.harness.rank_mm_cells import METRICS, SELECT
+from ranktron.kernels.dense import score
 from ranktron.metrics import evaluate
-from ranktron.protocol import read_folds
-from ranktron.schedule import Schedule
-from ranktron.simulate import WebSearch
-from ranktron.solvers.pegasos import Pegasos
-from ranktron.solvers.rank_mm import Run, make_dual, solve_path, solve_rank_mm
-from ranktron.solvers.rank_mm_losses import LOSSES
-from ranktron.solvers.rank_mm_problem import Problem, bytes_held
-from ranktron.solvers.rank_svm import Objective, _descend, minimise
+from ranktron.training.cross_validation import read_folds
+from ranktron.learners.schedule import Schedule
+from ranktron.data.synthetic import WebSearch
+from ranktron.papers.theory.pegasos import Pegasos
+from ranktron.learners.batch.rank_mm import Run, make_dual, solve_path, solve_rank_mm
+from ranktron.learners.batch.rank_mm_losses import LOSSES
+from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
+from ranktron.learners.batch.rank_svm import Objective, _descend, minimise
 
 CS, ETAS, TS = (0.1, 1.0, 10.0, 100.0, 1000.0), (1e-2, 1e-3, 1e-4, 1e-5, 1e-6), (100, 250, 500, 750, 1000)
 NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))
@@ -189,7 +189,7 @@ def paper_path(lists, loss):
 
 def gap(picture):
     """Prints when each way reaches a gap, for several C, and draws those of C = 100."""
-    from ranktron.report.rank_mm import draw_gaps
+    from ranktron.papers.report.rank_mm import draw_gaps
 
     fold = next(iter(read_folds(folder())))
     drawn = {}

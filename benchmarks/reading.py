@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktron import io
+from ranktron.data import io
 
 DOCUMENTS, QUERIES, FEATURES, DISTINCT = 718_727, 6_000, 136, 4_000
 RUNS = 3

@@ -59,7 +59,7 @@ def serve_ours(port, folder):
 
     from ranktron.service.app import application
     from ranktron.service.config import Config
-    from ranktron.service.office import Office
+    from ranktron.service.service import Office
 
     office = Office(folder, Config(max_open=200_000))
     uvicorn.run(application(office), port=port, log_level="error", access_log=False)

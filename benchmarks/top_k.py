@@ -8,14 +8,11 @@ import numpy as np
 
 from ranktron import read
 from ranktron.learners import TopK, online_listnet, top_k_ranker
-from ranktron.loop import play
-from ranktron.rounds import Rounds
-from ranktron.steps import Constant, InversePower
+from ranktron.learners.loop import play
+from ranktron.data.rounds import Rounds
+from ranktron.learners.steps import Constant, InversePower
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
-from ranktron.top_k_simulations import (
-    random_ndcg,
-    trial,
-)
+from ranktron.papers.theory.top_k_games import random_ndcg, trial
 
 FEATURES, REPEATS = 50, 5
 SURROGATES = {

@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 import ranktron
-from ranktron.algorithms import ALGORITHMS
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.cli.main import cli
 
 DOCS = Path(__file__).parent

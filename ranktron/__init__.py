@@ -8,31 +8,31 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from ranktron.algorithms import ALGORITHMS
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.errors import DataError, MissingExtra, RanktronError
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Rounds": "ranktron.rounds",
+    "Rounds": "ranktron.data.rounds",
     "Round": "ranktron.types",
     "Ranking": "ranktron.types",
     "Feedback": "ranktron.types",
     "Turn": "ranktron.types",
-    "read": "ranktron.io",
-    "stream": "ranktron.io",
+    "read": "ranktron.data.io",
+    "stream": "ranktron.data.io",
     "metric": "ranktron.metrics",
     "Metric": "ranktron.metrics",
     "evaluate": "ranktron.metrics",
     "compare": "ranktron.metrics",
     "Evaluation": "ranktron.metrics",
-    "play": "ranktron.loop",
-    "play_many": "ranktron.fused",
-    "Model": "ranktron.model",
-    "load": "ranktron.model",
-    "Client": "ranktron.client",
-    "ServiceError": "ranktron.client",
-    "Sparse": "ranktron.sparse",
+    "play": "ranktron.learners.loop",
+    "play_many": "ranktron.learners.fused",
+    "Model": "ranktron.training.model",
+    "load": "ranktron.training.model",
+    "Client": "ranktron.service.client",
+    "ServiceError": "ranktron.service.client",
+    "Sparse": "ranktron.kernels.csr_rows",
     **{algorithm.estimator: "ranktron.estimators" for algorithm in ALGORITHMS.values()},
     "PredtronClassifier": "ranktron.estimators",
     "PredtronOrdinal": "ranktron.estimators",

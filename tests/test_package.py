@@ -84,7 +84,7 @@ def test_every_public_name_exists_and_is_documented():
 
 
 def test_a_missing_extra_says_what_to_install(monkeypatch, tmp_path):
-    from ranktron.report.figures import curves
+    from ranktron.training.figures.curves import curves
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ranktron.MissingExtra, match=r"pip install 'ranktron\[plot\]'"):
@@ -126,7 +126,7 @@ def test_the_tree_does_not_name_this_machine():
 
 def test_public_functions_are_not_shadowed_by_modules():
     python(
-        "import ranktron.loop, ranktron.training, ranktron; assert callable(ranktron.play) and ranktron.play.__doc__"
+        "import ranktron.learners.loop, ranktron.training.fit, ranktron; assert callable(ranktron.play) and ranktron.play.__doc__"
     )
     for name, home in ranktron._HOMES.items():
         assert name != home.rpartition(".")[2], f"{name} would be hidden by the module of the same name"

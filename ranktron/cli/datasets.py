@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.show import as_json, print_json, print_table, working
+from ranktron.cli.output import as_json, print_json, print_table, working
 
 if TYPE_CHECKING:
-    from ranktron.datasets import Dataset
+    from ranktron.papers.datasets import Dataset
 
 
 @click.command()
@@ -24,7 +24,7 @@ def datasets(name: str | None, data: str | None, check: bool, as_json: bool) -> 
 
     Example: ranktron datasets --data DIR
     """
-    from ranktron.datasets import DATASETS, dataset
+    from ranktron.papers.datasets import DATASETS, dataset
 
     chosen = [dataset(name)] if name else list(DATASETS.values())
     folder = _folder(data)
@@ -38,7 +38,7 @@ def datasets(name: str | None, data: str | None, check: bool, as_json: bool) -> 
 
 
 def _folder(data: str | None) -> str | None:
-    from ranktron.datasets import data_folder
+    from ranktron.papers.datasets import data_folder
     from ranktron.errors import DataError
 
     try:
@@ -48,7 +48,7 @@ def _folder(data: str | None) -> str | None:
 
 
 def _row(one: Dataset, folder: str | None, check: bool) -> dict[str, Any]:
-    from ranktron.datasets import absent, known
+    from ranktron.papers.datasets import absent, known
 
     missing = absent(one.name, folder) if folder else list(one.places)
     sums = {place: file._asdict() for place, file in known(one.name).items()}
@@ -76,7 +76,7 @@ def _row(one: Dataset, folder: str | None, check: bool) -> dict[str, Any]:
 
 
 def _check(one: Dataset, folder: str | None) -> str:
-    from ranktron.datasets import verify
+    from ranktron.papers.datasets import verify
     from ranktron.errors import DataError
 
     try:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from ranktron.cli.show import as_json, print_json, table
+from ranktron.cli.output import as_json, print_json, table
 
 if TYPE_CHECKING:
     from ranktron.metrics import Metric
-    from ranktron.rounds import Rounds
+    from ranktron.data.rounds import Rounds
 
 PLAYERS = {
     "hinge, eta=0.01": ("hinge", {"eta": 0.01}),
@@ -81,9 +81,9 @@ def _check_mode(ctx: click.Context, web: bool) -> None:
 
 
 def _stream(out: str, queries: int, seed: int, as_json: bool) -> None:
-    from ranktron.baselines import best_feature, random_means
+    from ranktron.training.baselines import best_feature, random_means
     from ranktron.metrics import metric
-    from ranktron.simulate import Separable
+    from ranktron.data.synthetic import Separable
 
     ndcg = metric("ndcg@10")
     rounds = Separable(seed=seed, margin=0.1).rounds(queries)
@@ -108,9 +108,9 @@ def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool
     from rich.console import Console
     from rich.live import Live
 
-    from ranktron import feedback
-    from ranktron.algorithms import algorithm
-    from ranktron.loop import play
+    from ranktron.learners import feedback
+    from ranktron.training.algorithms import algorithm
+    from ranktron.learners.loop import play
 
     learners = {name: algorithm(kind).learner(rounds.n_features, given) for name, (kind, given) in PLAYERS.items()}
     turns = {name: play(learner, rounds, feedback.full, [ndcg]) for name, learner in learners.items()}
@@ -142,8 +142,8 @@ def _table(done: int, total: int, sums: dict[str, float], learners: Any, levels:
 
 def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[str, float]) -> None:
     from ranktron.errors import DataError, MissingExtra
-    from ranktron.model import Model
-    from ranktron.report.figures import curves
+    from ranktron.training.model import Model
+    from ranktron.training.figures.curves import curves
 
     try:
         picture.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ import click
 from ranktron.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from ranktron.service.search import Index
+    from ranktron.service.demo.search import Index
 
 PORT = 8080
 
@@ -22,8 +22,8 @@ PORT = 8080
 def serve_search(folder: str | None, host: str, port: int | None) -> None:
     """Reads the standard library, then serves the search page and the ranker behind it until it is told to stop."""
     try:
-        from ranktron.service.demonstration import search_routes, warm_up
-        from ranktron.service.running import run
+        from ranktron.service.demo.routes import search_routes, warm_up
+        from ranktron.service.server import run
         from ranktron.service.tokens import read_tokens
     except ModuleNotFoundError:
         raise MissingExtra("the search page", "serve") from None
@@ -43,8 +43,8 @@ def _prepared(warm_up: Callable[[], None]) -> Index:
     from rich.console import Console
     from rich.progress import Progress
 
-    from ranktron.service.search import Index
-    from ranktron.service.standard_library import standard_library
+    from ranktron.service.demo.search import Index
+    from ranktron.service.demo.standard_library import standard_library
 
     warming = Thread(target=warm_up, daemon=True)
     warming.start()

@@ -13,7 +13,7 @@ class PairwisePerceptron(OnlineRanker):
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(100)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = PairwisePerceptron(random_state=0).fit(lists.X, lists.labels, qid=qid)
@@ -33,7 +33,7 @@ class CommitteePerceptron(OnlineRanker):
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(100)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = CommitteePerceptron(size=10, random_state=0).fit(lists.X, lists.labels, qid=qid)
@@ -51,7 +51,7 @@ class RankSVM(Ranker):
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(100)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> RankSVM(C=100.0).fit(lists.X, lists.labels, qid=qid).score(lists.X, lists.labels, qid=qid) > 0.99
@@ -68,7 +68,7 @@ class RankBoost(Ranker):
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable(features=4).rounds(100)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> RankBoost().fit(lists.X, lists.labels, qid=qid).score(lists.X, lists.labels, qid=qid) > 0.9

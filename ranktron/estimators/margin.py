@@ -17,7 +17,7 @@ class RankMM(Ranker):
 
     Examples
     --------
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(100)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = RankMM(C=100.0).fit(lists.X, lists.labels, qid=qid)

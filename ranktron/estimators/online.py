@@ -10,7 +10,7 @@ class HingePerceptron(OnlineRanker):
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = HingePerceptron(random_state=0).fit(lists.X, lists.labels, qid=qid)
@@ -28,7 +28,7 @@ class SLAMPerceptron(OnlineRanker):
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = SLAMPerceptron(random_state=0).fit(lists.X, lists.labels, qid=qid)
@@ -44,7 +44,7 @@ class MinimaxPerceptron(OnlineRanker):
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = MinimaxPerceptron(random_state=0).fit(lists.X, lists.labels, qid=qid)
@@ -60,7 +60,7 @@ class OnlineListNet(OnlineRanker):
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = OnlineListNet(random_state=0).fit(lists.X, lists.labels, qid=qid)
@@ -80,7 +80,7 @@ class TopKRanker(OnlineRanker):
     --------
     >>> import numpy as np
     >>> import numpy as np
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = TopKRanker(random_state=0).fit(lists.X, lists.labels, qid=qid)
@@ -99,7 +99,7 @@ class KernelPerceptron(OnlineRanker):
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(100)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = KernelPerceptron(kernel="rbf", n_epochs=3, random_state=0).fit(lists.X, lists.labels, qid=qid)

@@ -12,19 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ranktron.algorithms import TRAINING
+from ranktron.training.algorithms import TRAINING
 from ranktron.errors import DataError
 from ranktron.estimators.base import OnlineRanker, from_table, seed_of, unchanged_if_refused
-from ranktron.parameters import Parameter
-from ranktron.predtron import (
-    Predtron,
-    Problem,
-    link_of,
-    theoretical_step,
-    variant_of,
-)
-from ranktron.schedule import Schedule
-from ranktron.steps import Constant
+from ranktron.training.parameters import Parameter
+from ranktron.learners.predtron import Predtron, Problem, link_of, theoretical_step, variant_of
+from ranktron.learners.schedule import Schedule
+from ranktron.learners.steps import Constant
 from ranktron.types import Floats, Integers
 
 _RADIUS = Parameter("radius", 1.0, "of the inputs", above=0.0)
@@ -36,7 +30,7 @@ class PredtronRanker(OnlineRanker):
 
     Examples
     --------
-    >>> from ranktron.simulate import Separable
+    >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = PredtronRanker(random_state=0).fit(lists.X, lists.labels, qid=qid)

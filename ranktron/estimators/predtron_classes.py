@@ -10,14 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from ranktron.errors import DataError
 from ranktron.estimators.predtron import PredtronEstimator, codes_of
-from ranktron.predtron import (
-    Enumerated,
-    binary,
-    multiclass,
-    ordinal,
-    with_costs,
-    with_reject,
-)
+from ranktron.learners.predtron import Enumerated, binary, multiclass, ordinal, with_costs, with_reject
 from ranktron.types import Floats, Integers
 
 

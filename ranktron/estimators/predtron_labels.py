@@ -13,17 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ranktron.errors import DataError
 from ranktron.estimators.base import as_weights
 from ranktron.estimators.predtron import PredtronEstimator, codes_of
-from ranktron.predtron import (
-    ErrorSetSize,
-    Hamming,
-    Permutations,
-    PlaceLoss,
-    Places,
-    Problem,
-    Subsets,
-    SubsetZeroOne,
-)
-from ranktron.predtron.subsets import CountLoss
+from ranktron.learners.predtron import (ErrorSetSize, Hamming, Permutations, PlaceLoss, Places, Problem, Subsets, SubsetZeroOne)
+from ranktron.learners.predtron.subsets import CountLoss
 from ranktron.types import Floats, Integers
 
 SUBSET_LOSSES: dict[str, CountLoss] = {"subset": SubsetZeroOne(), "hamming": Hamming(), "error-set": ErrorSetSize()}

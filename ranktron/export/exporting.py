@@ -16,9 +16,9 @@ from ranktron.export.engine import Engine
 from ranktron.export.ranker import LinearEngine, LinearRanker, averaged, check_plain, linear_ranker, renamed
 from ranktron.export.stumps import StumpRanker, stump_ranker
 from ranktron.export.verifying import Check, Sample, sample_of, verify
-from ranktron.files import atomically
-from ranktron.model import Model
-from ranktron.rounds import Rounds
+from ranktron.data.files import atomically
+from ranktron.training.model import Model
+from ranktron.data.rounds import Rounds
 
 TARGETS = {
     "solr": "ranktron.export.solr:Solr",
@@ -96,7 +96,7 @@ def export(
 
     Examples
     --------
-    >>> from ranktron.model import Model
+    >>> from ranktron.training.model import Model
     >>> state = {"coef": np.array([0.3, -0.1]), "constant": 0.0}
     >>> model = Model("linear", {}, state, 2, feature_names=("bm25", "age"))
     >>> exported = export(model, "solr", name="mine")

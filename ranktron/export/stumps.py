@@ -14,9 +14,9 @@ from ranktron.export.engine import as_json, single
 from ranktron.export.onnx import onnx_file, onnx_scores
 from ranktron.export.vespa import features_of, number, profile_text, rank_features, remarks_on
 from ranktron.export.vespa_profile import Profile
-from ranktron.model import Model
-from ranktron.scaling import Global, PerQuery
-from ranktron.solvers.rank_boost import Stumps
+from ranktron.training.model import Model
+from ranktron.data.scaling import Global, PerQuery
+from ranktron.learners.batch.rank_boost import Stumps
 from ranktron.types import Floats, Integers, Matrix
 
 Singles = npt.NDArray[np.float32]

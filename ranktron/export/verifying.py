@@ -14,9 +14,9 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.export.engine import Engine, Ranker
-from ranktron.model import Model
-from ranktron.rounds import Rounds
-from ranktron.scaling import Global
+from ranktron.training.model import Model
+from ranktron.data.rounds import Rounds
+from ranktron.data.scaling import Global
 from ranktron.types import Floats, Matrix
 
 LISTS, DOCUMENTS = 64, 32

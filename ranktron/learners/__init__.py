@@ -1,21 +1,21 @@
 """Learners: `rank` shows, `learn` moves. An algorithm is a named composition in one small file."""
 
 from ranktron.learners.classification import classification_perceptron
-from ranktron.learners.committee import committee_perceptron
+from ranktron.learners.pairwise.committee import committee_perceptron
 from ranktron.learners.hinge import hinge_perceptron
-from ranktron.learners.kernel import KernelLearner, kernel_perceptron
-from ranktron.learners.kernel_functions import Gaussian, LinearKernel, Polynomial
-from ranktron.learners.kernel_pairs import PairSteps
-from ranktron.learners.kernel_removal import Oldest, Projection, Random, Smallest
-from ranktron.learners.kernel_updates import Descent, PredtronLoss
+from ranktron.learners.kernelized.learner import KernelLearner, kernel_perceptron
+from ranktron.learners.kernelized.functions import Gaussian, LinearKernel, Polynomial
+from ranktron.learners.kernelized.pairs import PairSteps
+from ranktron.learners.kernelized.removal import Oldest, Projection, Random, Smallest
+from ranktron.learners.kernelized.updates import Descent, PredtronLoss
 from ranktron.learners.linear import Linear
 from ranktron.learners.listnet import online_listnet
 from ranktron.learners.minimax import minimax_perceptron
-from ranktron.learners.pairwise import Pairwise, pairwise_perceptron
-from ranktron.learners.pairwise_readouts import Average, Committee, Last
+from ranktron.learners.pairwise.learner import Pairwise, pairwise_perceptron
+from ranktron.learners.pairwise.readouts import Average, Committee, Last
 from ranktron.learners.slam import slam_perceptron
-from ranktron.learners.top_k import TopK
-from ranktron.learners.top_k_settings import top_k_ranker
+from ranktron.learners.top_k.learner import TopK
+from ranktron.learners.top_k.settings import top_k_ranker
 
 __all__ = [
     "Average",

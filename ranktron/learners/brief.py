@@ -4,7 +4,7 @@ from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
-from ranktron.sparse_kernels import Columns
+from ranktron.kernels.csr import Columns
 from ranktron.types import Features, Feedback, Floats, Learner, Ranking
 
 _NOTHING = np.zeros(0)

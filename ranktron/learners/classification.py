@@ -1,8 +1,8 @@
 """Algorithm 1 of Chaudhuri and Tewari: the perceptron for classification, on lists of one document."""
 
 from ranktron.learners.linear import Linear
-from ranktron.mistakes import Misclassified
-from ranktron.steps import Constant
+from ranktron.learners.mistakes import Misclassified
+from ranktron.learners.steps import Constant
 from ranktron.surrogates import ClassificationHinge
 
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron import feedback as feedbacks
+from ranktron.learners import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels import descending
+from ranktron.kernels.sorting import descending
 from ranktron.learners.linear import as_weights
-from ranktron.sparse import linear_scores
+from ranktron.kernels.csr_rows import linear_scores
 from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 

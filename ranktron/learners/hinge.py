@@ -1,8 +1,8 @@
 """The hinge perceptron: on a mistake, one step along the mean margin violation of all pairs of the list."""
 
 from ranktron.learners.linear import Linear
-from ranktron.mistakes import Misordered
-from ranktron.steps import Constant
+from ranktron.learners.mistakes import Misordered
+from ranktron.learners.steps import Constant
 from ranktron.surrogates import MeanPairwiseHinge
 
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron import feedback as feedbacks
+from ranktron.learners import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.features import descend_along, held
-from ranktron.kernels import is_full, observed, shown
+from ranktron.kernels.dispatch import descend_along, held
+from ranktron.kernels.dense import is_full, observed, shown
 from ranktron.learners.recipe import learn_full, recipe
-from ranktron.sparse import Sparse, check_features, linear_scores
+from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
 
@@ -24,7 +24,7 @@ class Linear:
 
     Examples
     --------
-    >>> from ranktron.steps import Constant
+    >>> from ranktron.learners.steps import Constant
     >>> from ranktron.surrogates import PairwiseHinge
     >>> learner = Linear(1, PairwiseHinge(), Constant(0.5))
     >>> X = np.array([[1.0], [3.0]], np.float32)

@@ -1,7 +1,7 @@
 """Online ListNet: gradient descent on the cross-entropy, in every round."""
 
 from ranktron.learners.linear import Linear
-from ranktron.steps import step_of
+from ranktron.learners.steps import step_of
 from ranktron.surrogates import ListNet
 
 

@@ -1,8 +1,8 @@
 """Algorithm 3 of Chaudhuri and Tewari: the perceptron that meets the lower bound, and needs no learning rate."""
 
 from ranktron.learners.linear import Linear
-from ranktron.mistakes import Misordered
-from ranktron.steps import Constant
+from ranktron.learners.mistakes import Misordered
+from ranktron.learners.steps import Constant
 from ranktron.surrogates import WorstPair
 
 

@@ -11,10 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ranktron.features import Held, descend_along
-from ranktron.grading import best_below, extremes, grades_seen
-from ranktron.kernels import ideal_order, is_full, kernel
-from ranktron.mistakes import Misordered, MisorderedBinary, misordered_grades
+from ranktron.kernels.dispatch import Held, descend_along
+from ranktron.kernels.grades import best_below, extremes, grades_seen
+from ranktron.kernels.dense import is_full
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import ideal_order
+from ranktron.learners.mistakes import Misordered, MisorderedBinary, misordered_grades
 from ranktron.surrogates import SLAM, ListNet, WorstPair
 from ranktron.surrogates.listnet import listnet
 from ranktron.surrogates.slam import AP, NDCG, slam_at, slam_weights

@@ -3,8 +3,8 @@
 from ranktron.learners.linear import Linear
 from ranktron.metrics import Metric
 from ranktron.metrics import metric as as_metric
-from ranktron.mistakes import mistake_of
-from ranktron.steps import step_of
+from ranktron.learners.mistakes import mistake_of
+from ranktron.learners.steps import step_of
 from ranktron.surrogates import SLAM
 
 

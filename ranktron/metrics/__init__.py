@@ -15,7 +15,7 @@ from ranktron.metrics.metric import MEASURES, Metric, metric
 
 if TYPE_CHECKING:
     from ranktron.metrics.evaluation import Evaluation, evaluate
-    from ranktron.metrics.ordering import arrange
+    from ranktron.metrics.ties import arrange
     from ranktron.metrics.significance import Comparison, compare, permutation_test, t_test
 
 _LATE = {

@@ -8,7 +8,7 @@ With R relevant and N other documents, r_i the rank of the i-th relevant one and
     RankEff = (1/R) Σ_i (1 − above_i / N) = AUC
 """
 
-from ranktron.kernels import kernel
+from ranktron.kernels.jit import kernel
 from ranktron.metrics.gain import cut
 from ranktron.types import Floats
 

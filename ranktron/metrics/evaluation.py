@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.metrics.metric import Metric, metric, metrics
-from ranktron.metrics.ordering import Ordering, as_scores
-from ranktron.metrics.passes import first_outside, values
-from ranktron.metrics.tied import CODES as TIED_CODES
-from ranktron.metrics.tied import tied_values
-from ranktron.parameters import check_count
-from ranktron.rounds import Rounds
+from ranktron.metrics.ties import Ordering, as_scores
+from ranktron.metrics.dispatch import first_outside, values
+from ranktron.metrics.sklearn_ties import CODES as TIED_CODES
+from ranktron.metrics.sklearn_ties import tied_values
+from ranktron.types.validation import check_count
+from ranktron.data.rounds import Rounds
 from ranktron.types import Floats, Integers
 
 _CHUNK = 1 << 21

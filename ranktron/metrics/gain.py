@@ -9,7 +9,8 @@ All take labels in ranked order; a `k` of 0 means the whole list.
 
 import numpy as np
 
-from ranktron.kernels import kernel, rising
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import rising
 from ranktron.metrics.conventions import HIGHEST_ERR_GRADE
 from ranktron.types import Floats
 

@@ -11,20 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktron import arrays
+from ranktron.types import validation
 from ranktron.errors import DataError
-from ranktron.metrics.conventions import (
-    ALIASES,
-    CONVENTIONS,
-    DEFAULT,
-    DISCOUNTS,
-    EXPONENTIAL,
-    GAINS,
-    HIGHEST_ERR_GRADE,
-    HIGHEST_EXPONENT,
-    SHORT,
-    Convention,
-)
+from ranktron.metrics.conventions import (ALIASES, CONVENTIONS, DEFAULT, DISCOUNTS, EXPONENTIAL, GAINS, HIGHEST_ERR_GRADE, HIGHEST_EXPONENT, SHORT, Convention)
 from ranktron.types import Floats, Integers
 
 
@@ -154,7 +143,7 @@ class Metric:
     @cached_property
     def arguments(self) -> tuple[int, int, int, int, float, int, float]:
         """What the kernels need to know: code, k (0: the whole list), gain, discount, empty, short, highest label."""
-        from ranktron.metrics.passes import CODES
+        from ranktron.metrics.dispatch import CODES
 
         c = self.choices
         gain, discount, short = GAINS.index(c.gain), DISCOUNTS.index(c.discount), SHORT.index(c.short)
@@ -162,7 +151,7 @@ class Metric:
 
     @cached_property
     def _kernels(self) -> tuple[Any, Any]:
-        from ranktron.metrics.passes import checked_value, shown_value
+        from ranktron.metrics.dispatch import checked_value, shown_value
 
         return checked_value, shown_value
 
@@ -183,7 +172,7 @@ class Metric:
         """
         if type(labels) is not np.ndarray or type(order) is not np.ndarray or order.dtype != _INT64 or order.ndim != 1:
             labels = _as_labels(labels)
-            order = arrays.integers(order, "an order is the places of documents in the list, from 0")
+            order = validation.integers(order, "an order is the places of documents in the list, from 0")
         value: float = self._kernels[1](labels, order, *self.arguments)
         if value != value:
             if ((order < 0) | (order >= len(labels))).any():

@@ -8,7 +8,7 @@ Both take labels in ranked order.
 
 import numpy as np
 
-from ranktron.kernels import kernel
+from ranktron.kernels.jit import kernel
 from ranktron.types import Floats
 
 

@@ -26,7 +26,7 @@ def t_test(a: Evaluation, b: Evaluation, which: str | Metric, tails: int = 2) ->
 
     Examples
     --------
-    >>> from ranktron.rounds import Rounds
+    >>> from ranktron.data.rounds import Rounds
     >>> from ranktron.metrics import evaluate
     >>> rounds = Rounds.from_arrays([[0.0]] * 6, [1, 0, 1, 0, 1, 0], group=[2, 2, 2])
     >>> good, bad = (evaluate(scores, rounds, "mrr") for scores in ([1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 1, 0]))
@@ -55,7 +55,7 @@ def permutation_test(
 
     Examples
     --------
-    >>> from ranktron.rounds import Rounds
+    >>> from ranktron.data.rounds import Rounds
     >>> from ranktron.metrics import evaluate
     >>> rounds = Rounds.from_arrays([[0.0]] * 6, [1, 0, 1, 0, 1, 0], group=[2, 2, 2])
     >>> good, bad = (evaluate(scores, rounds, "mrr") for scores in ([1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]))
@@ -143,7 +143,7 @@ class Comparison:
     Examples
     --------
     >>> from ranktron.metrics import evaluate
-    >>> from ranktron.rounds import Rounds
+    >>> from ranktron.data.rounds import Rounds
     >>> rounds = Rounds.from_arrays([[1.0]] * 40, [1, 0] * 20, group=[2] * 20)
     >>> systems = {"right": evaluate([2, 1] * 20, rounds, "mrr"), "wrong": evaluate([1, 2] * 20, rounds, "mrr")}
     >>> table = compare(systems, test="permutation")
@@ -259,7 +259,7 @@ def compare(
 
     Examples
     --------
-    >>> from ranktron.rounds import Rounds
+    >>> from ranktron.data.rounds import Rounds
     >>> from ranktron.metrics import evaluate
     >>> rounds = Rounds.from_arrays([[0.0]] * 12, [1, 0] * 6, group=[2] * 6)
     >>> good, bad = (evaluate(scores, rounds, "mrr") for scores in ([1, 0] * 6, [0, 1] * 5 + [1, 0]))

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from starlette.routing import BaseRoute, Route, Router
 
 from ranktron.service.endpoint import Action, Endpoint, Missing
-from ranktron.service.guard import Guard
-from ranktron.service.office import Office
+from ranktron.service.auth import Guard
+from ranktron.service.service import Office
 from ranktron.service.openapi import document
 from ranktron.service.routes import actions
 from ranktron.service.telemetry import Telemetry

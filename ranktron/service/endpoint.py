@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from ranktron.service.guard import Guard
-from ranktron.service.refusals import Refused
+from ranktron.service.auth import Guard
+from ranktron.service.errors import Refused
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.types import ErrorAnswer, Trouble
 

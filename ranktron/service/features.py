@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
-from ranktron.io.decimals import number, scaled, single
-from ranktron.io.symbols import DOT, LETTER_E, MINUS, ZERO, Bytes
-from ranktron.kernels import kernel
-from ranktron.service.refusals import Refused
+from ranktron.data.io.decimals import number, scaled, single
+from ranktron.data.io.symbols import DOT, LETTER_E, MINUS, ZERO, Bytes
+from ranktron.kernels.jit import kernel
+from ranktron.service.errors import Refused
 from ranktron.service.types import Document
 from ranktron.types import Matrix
 

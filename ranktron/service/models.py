@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 from msgspec import structs
 
-from ranktron import archive
-from ranktron.algorithms import algorithm
+from ranktron.data import serialization
+from ranktron.training.algorithms import algorithm
 from ranktron.errors import DataError
 from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.learners.fixed import Fixed
-from ranktron.maps.protocols import Additive
-from ranktron.model import Model
+from ranktron.data.maps.protocols import Additive
+from ranktron.training.model import Model
 from ranktron.service.config import Config
-from ranktron.service.refusals import Refused
+from ranktron.service.errors import Refused
 from ranktron.service.types import Definition
-from ranktron.service.writes import SHIFT
-from ranktron.solvers.rank_boost import Stumps
+from ranktron.service.journal_writes import SHIFT
+from ranktron.learners.batch.rank_boost import Stumps
 from ranktron.types import Feedback, Floats, Learner
 
 MOST_ROUNDS = SHIFT // 2  # of a model that is taken over; there must be room for those to come
@@ -64,7 +64,7 @@ def blank_model(definition: Definition, config: Config) -> Model:
 def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
     """A model that can take a ranker's place; its features must be those of the ranker."""
     try:
-        width = archive.unpack(data, "the model").get("n_features")
+        width = serialization.unpack(data, "the model").get("n_features")
         if width != len(definition.features):
             raise DataError(f"the model has {width} features, the ranker {len(definition.features)}")
         model = Model.from_bytes(data, "the model")

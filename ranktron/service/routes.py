@@ -7,8 +7,8 @@ from typing import Any
 
 from ranktron.service import types as t
 from ranktron.service.endpoint import BYTES, Action, Content
-from ranktron.service.office import Office
-from ranktron.service.refusals import Refused
+from ranktron.service.service import Office
+from ranktron.service.errors import Refused
 from ranktron.service.telemetry import Telemetry
 
 PAGES = Path(__file__).parent / "pages"

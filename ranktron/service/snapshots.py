@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ranktron import archive
+from ranktron.data import serialization
 from ranktron.errors import DataError
-from ranktron.files import atomically
+from ranktron.data.files import atomically
 
 _logger = logging.getLogger("ranktron.service")
 
@@ -49,7 +49,7 @@ class Snapshots:
         """One of those that are kept; a damaged one is an error."""
         path = self._path(version)
         try:
-            return archive.unpack(path.read_bytes(), path.name)
+            return serialization.unpack(path.read_bytes(), path.name)
         except OSError as error:
             raise DataError(f"{path.name} cannot be read: {error.strerror}") from None
 

@@ -6,20 +6,10 @@ from time import monotonic
 
 import numpy as np
 
-from ranktron.service import open_round
-from ranktron.service.desk import Desk
-from ranktron.service.refusals import Refused, gone
-from ranktron.service.types import (
-    DashboardAnswer,
-    ExplainAnswer,
-    Explained,
-    Health,
-    RankerAnswer,
-    Recent,
-    Shown,
-    Updates,
-    Weight,
-)
+from ranktron.service import stored_round
+from ranktron.service.live_ranker import Desk
+from ranktron.service.errors import Refused, gone
+from ranktron.service.types import (DashboardAnswer, ExplainAnswer, Explained, Health, RankerAnswer, Recent, Shown, Updates, Weight)
 
 
 def ranker(desk: Desk) -> RankerAnswer:
@@ -66,7 +56,7 @@ def explain(desk: Desk, number: int) -> ExplainAnswer:
         if number >= desk.next:
             raise Refused(404, "unknown_round", f"there has been no round {number}")
         raise gone(number)
-    shown = open_round.unpack(kept)
+    shown = stored_round.unpack(kept)
     scores, parts = shown.shown_scores(), shown.contributions()
     answered = desk.answered.get(number)
     documents = []
@@ -100,7 +90,7 @@ def _weights(desk: Desk) -> list[Weight]:
 
 
 def _recent(desk: Desk, number: int) -> Recent:
-    shown = open_round.unpack(desk.open.get(number) or desk.past[number])
+    shown = stored_round.unpack(desk.open.get(number) or desk.past[number])
     answered = desk.answered.get(number)
     return Recent(
         number,

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktron.grading import scored
-from ranktron.kernels import descending, kernel
+from ranktron.kernels.grades import scored
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import descending
 from ranktron.types import Floats
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktron.grading import scored
+from ranktron.kernels.grades import scored
 from ranktron.types import Floats
 
 

@@ -5,8 +5,8 @@ from math import factorial
 
 import numpy as np
 
-from ranktron.grading import scored
-from ranktron.kernels import dot_kernel, kernel, rounding_kernel
+from ranktron.kernels.grades import scored
+from ranktron.kernels.jit import dot_kernel, kernel, rounding_kernel
 from ranktron.types import Floats
 
 _SERIES = tuple(1.0 / factorial(k) for k in range(14))

@@ -6,8 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.grading import grades, scored
-from ranktron.kernels import kernel, rising
+from ranktron.kernels.grades import grades, scored
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import rising
 from ranktron.types import Floats, Integers
 
 _NOTHING = np.zeros(0)

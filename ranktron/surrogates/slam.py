@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.grading import best_below, extremes, grades_seen, scored
-from ranktron.kernels import ideal_order, kernel, rising
+from ranktron.kernels.grades import best_below, extremes, grades_seen, scored
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import ideal_order, rising
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, discount_at, gain_of
 from ranktron.surrogates.pairwise_hinge import check_margin

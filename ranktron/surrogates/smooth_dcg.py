@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.grading import scored
-from ranktron.kernels import kernel
+from ranktron.kernels.grades import scored
+from ranktron.kernels.jit import kernel
 from ranktron.types import Floats, Integers
 
 

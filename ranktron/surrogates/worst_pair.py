@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktron.grading import best_below, by_grade, extremes, scored
-from ranktron.kernels import kernel
+from ranktron.kernels.grades import best_below, by_grade, extremes, scored
+from ranktron.kernels.jit import kernel
 from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
 

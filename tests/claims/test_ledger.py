@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ranktron.datasets import DATASETS
-from ranktron.experiments.reproducing import papers_of
+from ranktron.papers.datasets import DATASETS
+from ranktron.papers.harness.reproduce import papers_of
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "claims.md"

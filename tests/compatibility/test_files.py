@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import ranktron
-from ranktron import algorithms
-from ranktron.model import Model
+from ranktron.training import algorithms
+from ranktron.training.model import Model
 from ranktron.service.config import Config
-from ranktron.service.office import Office
-from ranktron.stored_defaults import STORED_DEFAULTS
+from ranktron.service.service import Office
+from ranktron.training.stored_defaults import STORED_DEFAULTS
 
 HERE = Path(__file__).parent / "0.1.0"
 MODELS = sorted(path.stem for path in (HERE / "models").glob("*.model"))

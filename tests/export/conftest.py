@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ranktron import Model
-from ranktron.scaling import Global
+from ranktron.data.scaling import Global
 
 NAMES = ("bm25(title)", "age", "clicks")
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Model, Rounds, read
-from ranktron.algorithms import ALGORITHMS
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.export import TARGETS, export
 from ranktron.export.solr import Solr
 from ranktron.export.vespa import Vespa
-from ranktron.schedule import Schedule
-from ranktron.simulate import WebSearch
-from ranktron.training import train
+from ranktron.learners.schedule import Schedule
+from ranktron.data.synthetic import WebSearch
+from ranktron.training.fit import train
 
 LISTS = WebSearch(features=8, documents=8).rounds(40)
 LINEAR = [name for name in ALGORITHMS if name not in ("rankboost", "kernel")]

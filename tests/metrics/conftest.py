@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ranktron.rounds import Rounds
+from ranktron.data.rounds import Rounds
 
 
 def make_lists(seed, queries=80, *, ties=True, shortest=1, highest=4):

@@ -3,7 +3,7 @@ import pytest
 
 from ranktron.errors import DataError
 from ranktron.metrics import CONVENTIONS, MEASURES, Metric, arrange, evaluate, metric
-from ranktron.rounds import Rounds
+from ranktron.data.rounds import Rounds
 
 EVERY = [
     Metric(name, None if measure.cut == "none" else 5, convention)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktron.errors import DataError
-from ranktron.metrics import CONVENTIONS, MEASURES, Metric, binary, gain, metric, pairs, passes, tied
+from ranktron.metrics import CONVENTIONS, MEASURES, Metric, binary, gain, metric, pairs, dispatch, sklearn_ties
 from ranktron.metrics.conventions import DISCOUNTS, GAINS, SHORT
 
 labels_of_a_list = st.lists(st.one_of(st.integers(0, 4), st.sampled_from([0.5, 1.25, 3.75])), min_size=1, max_size=40)
@@ -269,9 +269,9 @@ def test_kernels_equal_their_python(labels, k, choice):
         (pairs.wrong_and_all_pairs, y),
         (pairs.inversions, y),
         (pairs.tau, y, 0.5),
-        (passes.first_outside, y, 2.0),
-        *((passes.value, code, y, max(k, 1), g, d, 0.5, short) for code in passes.CODES.values()),
-        *((tied.tied_value, code, y, ends, k, g, d, 0.5) for code in tied.CODES.values()),
+        (dispatch.first_outside, y, 2.0),
+        *((dispatch.value, code, y, max(k, 1), g, d, 0.5, short) for code in dispatch.CODES.values()),
+        *((sklearn_ties.tied_value, code, y, ends, k, g, d, 0.5) for code in sklearn_ties.CODES.values()),
     ]
     for function, *arguments in calls:
         compiled, plain = machine_code_and_python(function, *arguments)

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from ranktron.io import read
+from ranktron.data.io import read
 from ranktron.metrics import evaluate
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ranktron.service.app import application
 from ranktron.service.config import Config
-from ranktron.service.office import Office
+from ranktron.service.service import Office
 from ranktron.service.tokens import Tokens
 
 

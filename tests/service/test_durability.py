@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
-from ranktron.service import log as logs
+from ranktron.service import journal as logs
 from ranktron.service.config import Config
-from ranktron.service.office import RESERVE, Office
+from ranktron.service.service import RESERVE, Office
 
 ROUND = np.eye(3)
 
@@ -88,8 +88,8 @@ def test_models_and_rollbacks_are_replayed(serving, state):
 
 
 def test_rounds_of_another_kind_of_model_stay_closed_after_a_crash(serving, state):
-    from ranktron.algorithms import ALGORITHMS
-    from ranktron.model import Model
+    from ranktron.training.algorithms import ALGORITHMS
+    from ranktron.training.model import Model
 
     talk = serving(state).__enter__()
     talk.make()
@@ -205,24 +205,24 @@ def test_a_second_server_on_one_folder_is_refused(serving, state):
 
 
 def test_clocks_may_go_backwards(serving, state, monkeypatch):
-    from ranktron.service import desk
+    from ranktron.service import live_ranker
 
     talk = serving(state).__enter__()
     talk.make()
     shown = talk.rank(ROUND)
-    monkeypatch.setattr(desk, "time", lambda: time.time() - 1e6)
+    monkeypatch.setattr(live_ranker, "time", lambda: time.time() - 1e6)
     assert talk.answer(shown)["learned"]
     board = talk.ask("GET", "/v1/rankers/shop/dashboard")
     assert board["feedback"]["delay"]["p50"] == 0.0
     shown = talk.rank(ROUND)
     talk.crash()
-    monkeypatch.setattr(desk, "time", lambda: time.time() - 2e6)
+    monkeypatch.setattr(live_ranker, "time", lambda: time.time() - 2e6)
     with serving(state) as talk:
         assert talk.answer(shown)["learned"]
 
 
 def test_open_rounds_are_bounded_by_number_and_age(serving, state, monkeypatch):
-    from ranktron.service import desk
+    from ranktron.service import live_ranker
 
     with serving(state, max_open=5, open_seconds=100.0) as talk:
         talk.make()
@@ -231,7 +231,7 @@ def test_open_rounds_are_bounded_by_number_and_age(serving, state, monkeypatch):
         assert talk.tell(shown[2]["round"], {"d0": 1}, status=410) == "round_gone"
         assert talk.ask("GET", "/v1/rankers/shop/dashboard")["health"]["dropped"] == 3
         talk.answer(shown[3])
-        monkeypatch.setattr(desk, "time", lambda: time.time() + 101.0)
+        monkeypatch.setattr(live_ranker, "time", lambda: time.time() + 101.0)
         assert talk.tell(shown[5]["round"], {"d0": 1}, status=410) == "round_gone"
     office = Office(state)
     assert len(office.desk("shop").open) == 4
@@ -332,8 +332,8 @@ asyncio.run(main())
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     office = Office(tmp_path)
-    desk = office.desk("shop")
-    assert f"{desk.version} {desk.weights.tolist()}" == done.stdout.strip()
+    live_ranker = office.desk("shop")
+    assert f"{live_ranker.version} {live_ranker.weights.tolist()}" == done.stdout.strip()
     leave(office)
 
 
@@ -356,7 +356,7 @@ def _read_only(path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone else")
 def test_a_read_only_folder(tmp_path):
-    imports = "import os, sys\nfrom pathlib import Path\nfrom ranktron.service.log import Log\n"
+    imports = "import os, sys\nfrom pathlib import Path\nfrom ranktron.service.journal import Log\n"
     code = imports + "os.setuid(65534)\nLog(Path(sys.argv[1]))"
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ranktron import Rounds, load
-from ranktron.algorithms import ALGORITHMS
-from ranktron.model import Model
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.model import Model
 from ranktron.service.types import Document
-from ranktron.simulate import Separable
-from ranktron.training import Schedule, train
+from ranktron.data.synthetic import Separable
+from ranktron.training.fit import Schedule, train
 
 ROUND = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
 

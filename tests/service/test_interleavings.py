@@ -11,14 +11,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktron.algorithms import ALGORITHMS
-from ranktron.model import Model
-from ranktron.service import desk as desks
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.model import Model
+from ranktron.service import live_ranker as desks
 from ranktron.service.config import Config
 from ranktron.service.entries import told_labels
-from ranktron.service.office import Office
-from ranktron.service.refusals import Refused
-from ranktron.service.restoring import _entry
+from ranktron.service.service import Office
+from ranktron.service.errors import Refused
+from ranktron.service.recovery import _entry
 from ranktron.service.types import Definition, Document, ErrorAnswer, FeedbackRequest, RankRequest, RollbackRequest
 
 SEEDS = int(os.environ.get("RANKTRON_INTERLEAVINGS", "12"))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ranktron import metric, play
-from ranktron.algorithms import ALGORITHMS
-from ranktron.feedback import full, top
-from ranktron.simulate import WebSearch
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.learners.feedback import full, top
+from ranktron.data.synthetic import WebSearch
 
 NDCG = metric("ndcg@10")
 ROUNDS = WebSearch(features=8).rounds(400)

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktron.algorithms import ALGORITHMS
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.learners.brief import brief_of, learn_brief
-from ranktron.maps import as_map
-from ranktron.maps.bins import FittedBins
-from ranktron.model import Model
-from ranktron.rounds import Rounds
-from ranktron.scaling import fit_scaler
+from ranktron.data.maps import as_map
+from ranktron.data.maps.bins import FittedBins
+from ranktron.training.model import Model
+from ranktron.data.rounds import Rounds
+from ranktron.data.scaling import fit_scaler
 from ranktron.service.models import is_fixed, warm
 from ranktron.types import Feedback
 

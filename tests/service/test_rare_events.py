@@ -7,13 +7,13 @@ import time
 import numpy as np
 import pytest
 
-from ranktron.algorithms import ALGORITHMS
-from ranktron.model import Model
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.model import Model
 from ranktron.service.config import Config
-from ranktron.service.log import Job
+from ranktron.service.journal import Job
 from ranktron.service.models import MOST_ROUNDS
-from ranktron.service.office import Office
-from ranktron.service.refusals import Refused
+from ranktron.service.service import Office
+from ranktron.service.errors import Refused
 from ranktron.service.types import Definition, Document, FeedbackRequest, RankRequest
 
 DEFINITION = Definition(["a", "b"])

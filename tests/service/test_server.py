@@ -14,7 +14,7 @@ from threading import Thread
 import pytest
 
 from ranktron import Client, ServiceError
-from ranktron.model import Model
+from ranktron.training.model import Model
 from ranktron.service.tokens import new_token
 
 

@@ -1,0 +1,199 @@
+"""The command that cross-validates: cv."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ranktron.data.choices import SCALINGS
+from ranktron.training.algorithms import ALGORITHMS, TRAINING
+from ranktron.cli.train import parse_settings
+from ranktron.cli.output import (as_json, as_metric, counting, map_option, metrics_option, null_option, print_json, print_table, working)
+from ranktron.errors import DataError
+
+if TYPE_CHECKING:
+    from ranktron.metrics import Evaluation, Metric
+    from ranktron.training.cross_validation import Report, Trial
+
+_EPOCHS, _SHUFFLE = TRAINING
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@click.option("--algo", type=click.Choice(list(ALGORITHMS)), default="committee", show_default=True, help="Algorithm.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the algorithm.")
+@click.option("--grid", metavar="KEY=V1,V2,...", multiple=True, help="Values of a parameter to choose among.")
+@click.option("--epochs", default=_EPOCHS.default, show_default=True, type=click.IntRange(1), help="Most passes.")
+@click.option("--seeds", default=1, show_default=True, type=click.IntRange(1), help="How many seeds: 0, 1, ...")
+@click.option("--shuffle/--no-shuffle", default=_SHUFFLE.default, show_default=True, help=_SHUFFLE.help.capitalize())
+@click.option(
+    "--scale",
+    type=click.Choice(["auto", *SCALINGS]),
+    default="auto",
+    show_default=True,
+    help="Scaling of the features; minmax-query for LETOR's raw features.",
+)
+@map_option
+@click.option("--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write the whole report, with values per query, as JSON.")
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="A report of --out to compare with, by a paired test over the queries.",
+)
+@metrics_option("ndcg@10,map")
+@null_option
+@as_json
+def cv(
+    directory: str, algo: str, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int, seeds: int,
+    shuffle: bool, scale: str, recipe: str | None, select: Metric, out: str | None,
+    against: tuple[str, ...], metrics: list[Metric], null: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Cross-validate an algorithm on the folds in DIR (Fold1/train.txt, vali.txt, test.txt and so on).
+
+    On each fold's validation part --select chooses among the grid and, for learners that pass over the data, the
+    number of passes. What was chosen is measured on the test part: the mean is over folds and seeds, the spread over
+    seeds.
+
+    Example: ranktron cv OHSUMED --algo committee --epochs 50 --seeds 10 --select ndcg@10 --metrics ndcg@10,map
+    """
+    from ranktron.training.cross_validation import cross_validate, read_folds
+
+    parameters, points = parse_settings(algo, settings), _grid(algo, grid)
+    before = {Path(path).stem: _stored(path) for path in against}
+    with working(f"reading {directory}"):
+        folds = list(read_folds(directory, null))
+    trainings = len(folds) * seeds
+    for values in points.values():
+        trainings *= len(values)
+    with counting(f"training {algo}", trainings) as step:
+        report = cross_validate(
+            algo, folds, parameters,
+            grid=points, epochs=epochs, seeds=seeds, shuffle=shuffle, scaling=scale, map=recipe, select=select,
+            metrics=metrics, watch=step,
+        )  # fmt: skip
+    content = _content(report, seeds)
+    if out:
+        _write(out, {**content, "per_query": _per_query(report.evaluation)})
+    comparison = _compared(algo, report, before)
+    if as_json:
+        print_json(content | ({"comparison": comparison[0]} if comparison else {}))
+        return
+    _print(report, directory)
+    if comparison:
+        click.echo(comparison[1])
+
+
+def _grid(algo: str, grid: tuple[str, ...]) -> dict[str, list[Any]]:
+    points: dict[str, list[Any]] = {}
+    for entry in grid:
+        key, _, values = entry.partition("=")
+        points[key] = [parse_settings(algo, (f"{key}={value}",), "--grid")[key] for value in values.split(",")]
+    return points
+
+
+def _content(report: Report, seeds: int) -> dict[str, Any]:
+    return {
+        "algorithm": report.algorithm,
+        "select": str(report.select),
+        "seeds": seeds,
+        "folds": [_fold(report.of_fold(fold)) for fold in report.folds],
+        "mean": report.mean,
+        "std": report.std,
+    }
+
+
+def _fold(trials: list[Trial]) -> dict[str, Any]:
+    first = trials[0]
+    return {
+        "fold": first.fold,
+        "queries": len(first.test.qids),
+        "mean": {m: sum(t.test.means[m] for t in trials) / len(trials) for m in first.test.means},
+        "trials": [
+            {
+                "seed": t.seed,
+                "parameters": dict(t.parameters),
+                "epoch": t.epoch,
+                "valid": t.valid,
+                "test": dict(t.test.means),
+                "seconds": t.seconds,
+                "remarks": dict(t.remarks),
+            }
+            for t in trials
+        ],
+    }
+
+
+def _per_query(evaluation: Evaluation) -> dict[str, Any]:
+    values = {name: row.tolist() for name, row in evaluation.per_query.items()}
+    return {"qids": evaluation.qids.tolist(), "empty_queries": evaluation.empty_queries, "values": values}
+
+
+def _write(path: str, content: dict[str, Any]) -> None:
+    from ranktron.data.files import atomically
+
+    with atomically(path) as file:
+        file.write((json.dumps(content, allow_nan=False) + "\n").encode("ascii"))
+
+
+def _stored(path: str) -> Evaluation:
+    """The values per query of an earlier run."""
+    import numpy as np
+
+    from ranktron.metrics import Evaluation
+
+    try:
+        kept = json.loads(Path(path).read_text())["per_query"]
+        per_query = {name: np.array(values, float) for name, values in kept["values"].items()}
+        means = {name: float(row.mean()) for name, row in per_query.items()}
+        return Evaluation(means, per_query, np.array(kept["qids"]), int(kept["empty_queries"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path} is not a report that `ranktron cv --out` wrote: {error}") from None
+
+
+def _compared(algo: str, report: Report, before: dict[str, Evaluation]) -> tuple[dict[str, Any], str] | None:
+    from ranktron.metrics import compare
+
+    if not before:
+        return None
+    ours = algo if algo not in before else f"{algo} (this run)"
+    comparison = compare({ours: report.evaluation, **before})
+    p_values = {name: matrix.tolist() for name, matrix in comparison.p_values.items()}
+    content = {"systems": comparison.means, "better_than": comparison.beats, "p_values": p_values}
+    return content, comparison.text()
+
+
+def _print(report: Report, directory: str) -> None:
+    chose = any(trial.parameters for trial in report.trials)
+    columns = ["fold", "queries", "validation", "epoch", *(["chosen"] if chose else []), *report.metrics]
+    rows: list[tuple[object, ...]] = []
+    for fold in report.folds:
+        trials = report.of_fold(fold)
+        means = [sum(t.test.means[m] for t in trials) / len(trials) for m in report.metrics]
+        valid = sum(t.valid for t in trials) / len(trials)
+        epochs = f"{sum(t.epoch for t in trials) / len(trials):.1f}"
+        chosen = [_chosen(trials)] if chose else []
+        rows.append((fold, len(trials[0].test.qids), valid, epochs, *chosen, *means))
+    blank = [""] * (len(columns) - len(report.metrics) - 1)
+    rows += [("mean", *blank, *report.mean.values()), ("±", *blank, *report.std.values())]
+    print_table(f"{report.algorithm} on {directory}, chosen by {report.select}; ± over seeds", columns, rows)
+    for remark, count in _remarks(report).items():
+        click.echo(f"{remark}: {count:,}")
+
+
+def _chosen(trials: list[Trial]) -> str:
+    values = dict.fromkeys(" ".join(f"{k}={v}" for k, v in t.parameters.items()) for t in trials)
+    return " | ".join(v for v in values if v) or "–"
+
+
+def _remarks(report: Report) -> dict[str, int]:
+    """What the trainings remarked: the largest count over all folds and seeds."""
+    found: dict[str, int] = {}
+    for trial in report.trials:
+        for remark, count in trial.remarks.items():
+            found[remark] = max(count, found.get(remark, 0))
+    return {f"{remark} (at most, in one training)": count for remark, count in found.items() if count}

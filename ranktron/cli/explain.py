@@ -1,0 +1,196 @@
+"""The command that explains a model, and lists that it ranks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ranktron.cli.output import (DATA, as_json, keep_inputs, null_option, print_json, print_table, print_widest, read_documents, table)
+from ranktron.errors import DataError
+
+if TYPE_CHECKING:
+    from ranktron.training.model import Explanation, Model
+    from ranktron.training.figures.explanation import ExplainedList
+    from ranktron.training.figures.weights import Weights
+
+
+@click.command()
+@click.argument("model", type=DATA)
+@click.argument("data", type=DATA, required=False)
+@click.option("--qid", help="The query of DATA to explain.")
+@click.option("--top", type=click.IntRange(1), help="How many to show.  [default: 10 documents, 20 weights]")
+@click.option("--features", default=4, show_default=True, type=click.IntRange(1), help="How many features to name.")
+@click.option("--out", type=click.Path(), help="Write a page to look at (.html).")
+@null_option
+@as_json
+def explain(
+    model: str,
+    data: str | None,
+    qid: str | None,
+    top: int | None,
+    features: int,
+    out: str | None,
+    null: str,
+    as_json: bool,
+) -> None:
+    """Show the weights (or curves) of MODEL, or for one list of DATA what each feature contributed and decided.
+
+    Without DATA: the weights, for scaled features and for features as they are, with their spread over the last part of
+    training. With DATA and --qid: what adds up to each score, and which features put a document above the next.
+
+    Example: ranktron explain my.model test.txt --qid 42 --out page.html
+    """
+    from ranktron.training.model import load
+
+    if (data is None) != (qid is None):
+        raise click.UsageError("a list is named by both: DATA, and --qid")
+    if out is not None:
+        keep_inputs(out, model, data)
+    loaded = load(model)
+    explained = None if data is None or qid is None else _explained(loaded, data, qid, null)
+    if out is not None:
+        _write(loaded, explained, out, top or 10)
+    if explained is not None:
+        _show_list(explained, top or 10, features, out, as_json)
+    elif loaded.map is not None:
+        _show_curves(loaded, top, out, as_json)
+    else:
+        _show_weights(loaded, top, out, as_json)
+
+
+def _explained(model: Model, data: str, qid: str, null: str) -> ExplainedList:
+    from ranktron.training.figures.explanation import ExplainedList
+
+    rounds = read_documents(data, null, model)
+    queries = [str(q) for q in rounds.qids]
+    if qid not in queries:
+        raise DataError(f"{data} has no query {qid!r}; its first ones are {', '.join(queries[:5])}")
+    query = queries.index(qid)
+    one, first = rounds[query], rounds.offsets[query]
+    names = [str(i) if rounds.docids is None else str(rounds.docids[first + i]) for i in range(len(one.labels))]
+    return ExplainedList(qid, names, one.labels, model.explain(one.X))
+
+
+def _write(model: Model, explained: ExplainedList | None, out: str, top: int) -> None:
+    from ranktron.data.files import atomically
+    from ranktron.training.figures.explanation import page
+    from ranktron.training.figures.shapes import shape_pieces
+    from ranktron.training.figures.weights import weights_of
+
+    if model.map is None:
+        text = page(model, weights_of(model), explained, top)
+    else:
+        text = page(model, None, explained, top, shape_pieces(model))
+    with atomically(out) as file:
+        file.write(text.encode())
+
+
+def _show_list(explained: ExplainedList, top: int, features: int, out: str | None, as_json: bool) -> None:
+    names = explained.documents
+    documents = [_document(explained, p, features) for p in range(min(top, len(names)))]
+    if as_json:
+        print_json({"qid": explained.qid, "documents": documents, "out": out})
+        return
+    title = f"query {explained.qid}: {len(names)} documents"
+    print_widest([_table(title, documents, terms) for terms in range(features, 0, -1)])
+    _say(out)
+
+
+def _table(title: str, documents: list[dict[str, Any]], terms: int) -> Any:
+    """The table with so many terms a line; where nothing is labelled, without labels."""
+    labelled = any(d["label"] is not None for d in documents)
+    columns = ["#", "document", *["label"] * labelled, "score", "strongest\ncontributions", "lead over\nthe next"]
+    rows = [
+        [d["position"], d["id"], *([f"{d['label']:g}"] if labelled else []), d["score"]]
+        + [_terms(d[key], terms) for key in ("contributions", "lead")]
+        for d in documents
+    ]
+    return table(title, columns, rows)
+
+
+def _document(explained: ExplainedList, position: int, features: int) -> dict[str, Any]:
+    explanation: Explanation = explained.explanation
+    document = int(explanation.order[position])
+    last = position + 1 == len(explained.documents)
+    names = explanation.feature_names
+    return {
+        "position": position + 1,
+        "id": explained.documents[document],
+        "label": explained.label(document),
+        "score": float(explanation.scores[document]),
+        "contributions": _strongest(explanation.contributions[document], names, features),
+        "lead": {} if last else _strongest(explanation.lead(position), names, features),
+        "decided_by": [] if last else [names[j] for j in explanation.deciding(position)],
+    }
+
+
+def _show_weights(model: Model, top: int | None, out: str | None, as_json: bool) -> None:
+    from ranktron.training.figures.weights import weights_of
+
+    weights = weights_of(model)
+    table = [_weight(weights, j) for j in weights.strongest()[:top]]
+    if as_json:
+        scaling = "none" if model.scaler is None else model.scaler.name
+        facts = {"algorithm": model.kind, "scale": scaling, "features": model.n_features}
+        spread = {"spread": {"snapshots": weights.snapshots, "note": weights.note}}
+        print_json({**facts, "weights": table, **spread, "out": out})
+        return
+    shown = [key for key in ("feature", "weight", "spread", "per_unit") if table[0][key] is not None]
+    rows = [[_cell(row[key], key) for key in shown] for row in table[: top or 20]]
+    titles = {"feature": "feature", "weight": "weight", "spread": "spread", "per_unit": "per unit, unscaled"}
+    print_table(f"{model.kind}: {model.n_features} weights", [titles[key] for key in shown], rows)
+    if len(rows) < model.n_features:
+        click.echo(f"{model.n_features - len(rows)} smaller weights: --top {model.n_features} shows all.")
+    click.echo(f"{weights.note[0].upper()}{weights.note[1:]}.")
+    _say(out)
+
+
+def _show_curves(model: Model, top: int | None, out: str | None, as_json: bool) -> None:
+    from ranktron.training.figures.shapes import shapes_of
+
+    shapes = shapes_of(model)
+    if as_json:
+        curves = [
+            {"feature": name, "places": s.places.tolist(), "values": s.values.tolist()} for name, s in shapes[:top]
+        ]
+        facts = {
+            "algorithm": model.kind,
+            "features": model.n_features,
+            "map": None if model.map is None else model.map.name,
+        }
+        print_json({**facts, "curves": curves, "out": out})
+        return
+    rows = [(name, f"{s.values.min():+.4g}", f"{s.values.max():+.4g}") for name, s in shapes[: top or 20]]
+    print_table(f"{model.kind}: {model.n_features} curves", ["feature", "lowest", "highest"], rows)
+    if out is None:
+        click.echo("What each value adds to a score: --out page.html draws it.")
+    _say(out)
+
+
+def _weight(weights: Weights, j: int) -> dict[str, Any]:
+    return {
+        "feature": weights.names[j],
+        "weight": float(weights.scaled[j]),
+        "spread": None if weights.spread is None else float(weights.spread[j]),
+        "per_unit": None if weights.raw is None else float(weights.raw[j]),
+    }
+
+
+def _cell(value: Any, key: str) -> str:
+    return str(value) if key == "feature" else f"± {value:.2g}" if key == "spread" else f"{value:+.4g}"
+
+
+def _say(out: str | None) -> None:
+    if out is not None:
+        click.echo(f"{out}: the page to look at")
+
+
+def _strongest(contributions: Any, names: tuple[str, ...], count: int) -> dict[str, float]:
+    chosen = sorted(range(len(names)), key=lambda j: -abs(contributions[j]))[:count]
+    return {names[j]: float(contributions[j]) for j in chosen if contributions[j] != 0.0}
+
+
+def _terms(contributions: dict[str, float], a_line: int) -> str:
+    terms = [f"{name}: {value:+.3f}" for name, value in contributions.items()]
+    return "\n".join("  ".join(terms[i : i + a_line]) for i in range(0, len(terms), a_line))

@@ -1,0 +1,63 @@
+"""The command that scores data with a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ranktron.cli.output import DATA, as_json, keep_inputs, null_option, print_json, read_documents
+from ranktron.errors import DataError
+
+
+@click.command()
+@click.argument("model", type=DATA)
+@click.argument("data", type=DATA)
+@click.option("-o", "--out", type=click.Path(), required=True, help="The file to write.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["scores", "trec"]),
+    default="scores",
+    show_default=True,
+    help="scores: one a line, in the order of DATA. trec: a run file.",
+)
+@null_option
+@as_json
+def rank(model: str, data: str, out: str, style: str, null: str, as_json: bool) -> None:
+    """Score the documents of DATA with MODEL and write them to a file.
+
+    Example: ranktron rank my.model test.txt -o run.txt --format trec
+    """
+    from ranktron.data.files import atomically
+    from ranktron.training.model import load
+
+    keep_inputs(out, model, data)
+    loaded = load(model)
+    rounds = read_documents(data, null, loaded)
+    scores = loaded.score_rounds(rounds)
+    if style == "scores":
+        lines = "".join(f"{score!r}\n" for score in rounds.restore(scores).tolist())
+        with atomically(out) as file:
+            file.write(lines.encode("ascii"))
+    else:
+        from ranktron.data.io import write_run
+
+        write_run(_as_run(rounds, scores), out, tag=loaded.kind)
+    if as_json:
+        print_json({"queries": len(rounds), "documents": len(scores), "out": out, "format": style})
+    else:
+        click.echo(f"{out}: {len(scores):,} scores of {len(rounds):,} queries")
+
+
+def _as_run(rounds: Any, scores: Any) -> dict[str, dict[str, float]]:
+    """A run by query and document; documents without a name are called by their place in the list."""
+    run = {}
+    for q, qid in enumerate(rounds.qids):
+        a, b = rounds.offsets[q], rounds.offsets[q + 1]
+        names = range(b - a) if rounds.docids is None else rounds.docids[a:b]
+        documents = dict(zip(map(str, names), scores[a:b].tolist(), strict=True))
+        if len(documents) < b - a:
+            raise DataError(f"query {qid} has two documents of the same id: a run file cannot tell them apart")
+        run[str(qid)] = documents
+    return run

@@ -1,0 +1,66 @@
+"""The command that runs the papers again: reproduce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from ranktron.cli.output import as_json, print_json, print_table
+from ranktron.papers import PAPERS
+
+
+@click.command()
+@click.argument("name", type=click.Choice([*PAPERS, "all"]), default="all", required=False)
+@click.option("--out", required=True, type=click.Path(file_okay=False), help="Folder of the report; also keeps cells.")
+@click.option(
+    "--data", type=click.Path(exists=True, file_okay=False), envvar="RANKTRON_DATA", help="Folder of the data sets."
+)
+@click.option("--seeds", type=click.IntRange(1), help="How many seeds; by default as many as each experiment states.")
+@click.option("--quick", is_flag=True, help="Fewer rounds, passes and seeds: minutes instead of an hour.")
+@as_json
+def reproduce(name: str, out: str, data: str | None, seeds: int | None, quick: bool, as_json: bool) -> None:
+    """Run the experiments of a paper (or of all) again and write a report: what it says, what came out, a verdict.
+
+    Simulations always run; experiments on data sets run where those are found in --data, or in the folder that
+    RANKTRON_DATA names. Finished computations are kept in the folder of the report: Ctrl-C loses little, and the same
+    command goes on from there.
+
+    Example: ranktron reproduce slam --quick --out report
+    """
+    from ranktron.papers.harness.experiment import Plan
+    from ranktron.papers.harness.reproduce import lay_out, papers_of, prepare
+    from ranktron.papers.harness.reproduce import reproduce as run_again
+    from ranktron.papers.harness.verdicts import VERDICTS
+
+    papers, plan = papers_of(name), Plan(quick, seeds)
+    prepare(out)
+    works = lay_out(papers, plan, data)
+    total = sum(job.cell.cost for work in works for job in work.all_jobs())
+    with _progress(total) as watch:
+        found = run_again(papers, out, data=data, plan=plan, works=works, watch=watch)
+    if as_json:
+        print_json({"rows": [dict(row) for row in found.rows], "report": str(found.report)})
+        return
+    counts: dict[str, int] = {}
+    for row in found.rows:
+        counts[row["verdict"]] = counts.get(row["verdict"], 0) + 1
+    print_table("", ("verdict", "claims"), [(verdict, counts[verdict]) for verdict in VERDICTS if verdict in counts])
+    click.echo(f"report: {found.report}")
+
+
+@contextmanager
+def _progress(total: float) -> Iterator[Callable[[float], None] | None]:
+    """A bar with the remaining time on a terminal; it counts guessed seconds, as cells differ much."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=600.0) as progress:
+        task = progress.add_task("computing", total=total)
+        yield lambda cost: progress.update(task, advance=cost)

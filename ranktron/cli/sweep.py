@@ -1,0 +1,141 @@
+"""Commands for those who want to know why: sweep, certify."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ranktron.data.choices import SCALINGS
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.cli.train import parse_settings
+from ranktron.cli.output import (DATA, as_json, counting, map_option, metrics_option, null_option, print_json, print_table, read, working)
+
+if TYPE_CHECKING:
+    from ranktron.metrics import Metric
+
+
+def _values(text: str) -> list[float] | None:
+    """LOW:HIGH:N evenly spread on a logarithmic scale, or values separated by commas; None if it is neither."""
+    try:
+        if text.count(":") == 2:
+            low, high, count = text.split(":")
+            n, a, b = int(count), float(low), float(high)
+            if n < 2 or not 0.0 < a < b:
+                return None
+            return [a * (b / a) ** (i / (n - 1)) for i in range(n)]
+        return [float(value) for value in text.split(",")] if "," in text else None
+    except ValueError:
+        return None
+
+
+@click.command()
+@click.argument("data", type=DATA)
+@click.option("--algo", type=click.Choice(list(ALGORITHMS)), default="slam", show_default=True, help="Algorithm.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUES",
+    multiple=True,
+    required=True,
+    help="One parameter as LOW:HIGH:N (logarithmic) or A,B,C; others as KEY=VALUE.",
+)
+@click.option("--epochs", default=1, show_default=True, type=click.IntRange(1), help="Passes over the data.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the shuffling.")
+@click.option("--scale", type=click.Choice(["auto", *SCALINGS]), default="auto", show_default=True, help="Scaling.")
+@map_option
+@click.option("--valid", type=DATA, help="Held-out data.")
+@click.option("--curve", type=click.Path(), help="Write the values as a picture (.png or .svg).")
+@metrics_option("ndcg@10")
+@null_option
+@as_json
+def sweep(
+    data: str, algo: str, settings: tuple[str, ...], epochs: int, seed: int, scale: str,
+    recipe: str | None, valid: str | None, curve: str | None, metrics: list[Metric], null: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Play DATA once for many values of one parameter, all at once.
+
+    Example: ranktron sweep train.txt --algo slam --set eta=1e-3:1e1:16
+    """
+    from ranktron.learners.schedule import Schedule
+    from ranktron.training.sweep import sweep as sweep_values
+
+    ranges = {s.partition("=")[0]: v for s in settings if (v := _values(s.partition("=")[2])) is not None}
+    if len(ranges) != 1:
+        raise click.UsageError(
+            "give exactly one parameter a range, LOW:HIGH:N with 0 < LOW < HIGH and N of 2 or more, "
+            "as in --set eta=1e-3:1e1:16, or values, as in --set eta=0.1,1,10"
+        )
+    ((key, values),) = ranges.items()
+    parameters = parse_settings(algo, tuple(s for s in settings if s.partition("=")[0] != key))
+    parse_settings(algo, tuple(f"{key}={value}" for value in values))
+    rounds = read(data, null)
+    held_out = read(valid, null, rounds) if valid else None
+    with counting(f"sweeping {key}", epochs * len(rounds)) as step:
+        rows = sweep_values(
+            algo, parameters, key, values, rounds, Schedule(epochs, seed), metrics,
+            scaling=scale, map=recipe, valid=held_out, watch=step,
+        )  # fmt: skip
+    first = str(metrics[0])
+    best = max(rows, key=lambda row: row.online[first] * (1.0 if metrics[0].higher_is_better else -1.0))
+    if curve:
+        from ranktron.training.figures.curves import curves
+
+        lines = {f"{m}, time average": (values, [row.online[str(m)] for row in rows]) for m in metrics}
+        if held_out is not None:
+            lines |= {f"{m}, held out": (values, [row.valid[str(m)] for row in rows]) for m in metrics}
+        curves(curve, lines, {}, title=f"{algo} on {data}", x=key, y="value", log=True)
+    if as_json:
+        print_json({"parameter": key, "rows": [vars(row) for row in rows], "best": best.value})
+        return
+    columns = [key, *(f"{m}, time average" for m in metrics), "mistakes", *(f"{m}, held out" for m in metrics if valid)]
+    table = [(f"{row.value:.4g}", *row.online.values(), row.mistakes, *row.valid.values()) for row in rows]
+    print_table(f"{algo} on {data}", columns, table)
+    click.echo(f"best by the time average of {first}: {key}={best.value:.4g}")
+
+
+@click.command()
+@click.argument("model", type=DATA)
+@click.argument("data", type=DATA)
+@null_option
+@as_json
+def certify(model: str, data: str, null: str, as_json: bool) -> None:
+    """Replay the run that trained MODEL on DATA and hold it against the theorems.
+
+    Example: ranktron certify my.model train.txt
+    """
+    from ranktron.papers.theory.certificates import certify as certify_run
+    from ranktron.training.model import load
+
+    loaded = load(model)
+    rounds = read(data, null, loaded)
+    with working("replaying the run"):
+        certificate = certify_run(loaded, rounds)
+    margin = certificate.margin if isfinite(certificate.margin) else None
+    if as_json:
+        content: dict[str, Any] = {
+            "rounds": certificate.rounds, "mistakes": certificate.mistakes, "measure": certificate.measure,
+            "metric_loss": certificate.metric_loss, "surrogate_loss": certificate.surrogate_loss,
+            "radius": certificate.radius, "v_max": certificate.v_max, "margin": margin,
+            "separable": certificate.margin > 0.0,
+        }  # fmt: skip
+        content["lines"] = [{**vars(line), "holds": line.holds} for line in certificate.lines]
+        print_json(content)
+        return
+    separable = "not separable" if certificate.margin == 0.0 else f"separable, best margin {certificate.margin:.4g}"
+    print_table(f"{model}: {certificate.rounds:,} rounds on {data}", ["", ""], [
+        ("mistakes", certificate.mistakes),
+        (f"cumulative loss of {certificate.measure}", certificate.metric_loss),
+        ("cumulative surrogate loss", certificate.surrogate_loss),
+        ("longest document (R)", certificate.radius),
+        ("ratio of weights (v_max)", certificate.v_max),
+        ("the data", separable),
+    ])  # fmt: skip
+    words = {True: "holds", False: "VIOLATED", None: "not claimed"}
+    rows = [
+        (line.statement, "" if line.observed is None else line.observed, "" if line.bound is None else line.bound,
+         words[line.holds] + (f": {line.why_not}" if line.why_not else ""))
+        for line in certificate.lines
+    ]  # fmt: skip
+    print_table("", ["statement", "observed", "at most", ""], rows)

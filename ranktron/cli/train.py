@@ -1,0 +1,195 @@
+"""The command that learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ranktron.data.choices import SCALINGS
+from ranktron.training.algorithms import ALGORITHMS, TRAINING, algorithm
+from ranktron.cli.output import (DATA, as_json, as_metric, counting, keep_inputs, map_option, metrics_option, null_option, print_json, print_table, read, statements, working)
+from ranktron.errors import DataError
+
+if TYPE_CHECKING:
+    from ranktron.metrics import Metric
+    from ranktron.training.model import Model
+    from ranktron.data.rounds import Rounds
+    from ranktron.learners.schedule import Course
+    from ranktron.training.fit import Trained
+
+_EPOCHS, _SHUFFLE = TRAINING
+_FEW = 8
+
+
+def _algorithms_help() -> str:
+    lines = ["\b", "Algorithms and their parameters (--set key=value):"]
+    for each in ALGORITHMS.values():
+        lines.append(f"  {each.name}: {each.summary}")
+        lines += [f"    {p.name}={str(p.default).lower()}: {p.help}" for p in each.parameters]
+    return "\n".join(lines)
+
+
+@click.command(epilog=_algorithms_help())
+@click.argument("data", type=DATA)
+@click.option("--algo", type=click.Choice(list(ALGORITHMS)), default=None, help="Algorithm.  [default: hinge]")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the algorithm.")
+@click.option("--epochs", default=_EPOCHS.default, show_default=True, type=click.IntRange(1), help=_EPOCHS.help)
+@click.option("--seed", default=None, type=click.IntRange(0), help="Seed of the shuffling.  [default: 0]")
+@click.option("--shuffle/--no-shuffle", default=None, help=f"{_SHUFFLE.help.capitalize()}.  [default: shuffle]")
+@click.option(
+    "--scale",
+    type=click.Choice(["auto", *SCALINGS]),
+    default=None,
+    help="Scaling of the features, kept in the model; auto standardises what leaves [-1, 1].  [default: auto]",
+)
+@map_option
+@click.option("--valid", type=DATA, help="Held-out data: the best epoch on it is kept.")
+@click.option(
+    "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the epoch."
+)
+@click.option("--from", "start", type=DATA, help="A model to go on from, exactly where it stopped.")
+@click.option("--model", "out", type=click.Path(), required=True, help="Where to save the model.")
+@click.option("--curve", type=click.Path(), help="Write the learning curve as a picture (.png or .svg).")
+@metrics_option("ndcg@10")
+@null_option
+@as_json
+def train(
+    data: str, algo: str | None, settings: tuple[str, ...], epochs: int, seed: int | None, shuffle: bool | None,
+    scale: str | None, recipe: str | None, valid: str | None, select: Metric, start: str | None, out: str,
+    curve: str | None, metrics: list[Metric], null: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Learn a ranker from DATA, one query at a time, and save it.
+
+    The ranking of every round is measured before it is learnt from, so that the time averages are honest. Ctrl-C
+    saves what was learnt so far; --from goes on from there.
+
+    Example: ranktron train train.txt --algo hinge --set eta=0.1 --valid vali.txt --model my.model
+    """
+    from ranktron.training.model import load
+    from ranktron.learners.schedule import Schedule
+    from ranktron.training.fit import train as train_model
+
+    keep_inputs(out, data, valid)
+    before = load(start) if start else None
+    if before is not None and (algo or settings or scale or recipe):
+        raise click.UsageError(
+            "--from goes on with the model's own algorithm, parameters, scaling and map: leave them out"
+        )
+    name = before.kind if before is not None else algo or "hinge"
+    parameters = parse_settings(name, settings)
+    rounds = read(data, null, before)
+    held_out = read(valid, null, rounds) if valid else None
+    schedule = Schedule(epochs, *_order(seed, shuffle, before))
+    asked: dict[str, Any] = {"scaling": scale or "auto", "map": recipe, "select": select, "metrics": metrics}
+    _compile(name, parameters if before is None else before.parameters, rounds, held_out, asked)
+    with counting(f"training {name}", epochs * len(rounds)) as step, statements():
+        watch = None if step is None else lambda _turn: step()
+        trained = train_model(name, parameters, rounds, schedule, start=before, valid=held_out, watch=watch, **asked)
+    trained.model.save(out)
+    if curve:
+        _draw(curve, name, metrics, trained.course)
+    summary = _summary(trained, metrics, out)
+    if as_json:
+        print_json(summary)
+    else:
+        _print(summary, trained, select, out)
+    if trained.course.interrupted:
+        raise DataError(f"interrupted after {trained.course.rounds:,} rounds; saved in {out}: go on with --from {out}")
+
+
+def _compile(
+    name: str, parameters: Mapping[str, Any], rounds: Rounds, held_out: Rounds | None, asked: dict[str, Any]
+) -> None:
+    """Learns from the first few lists and forgets it, so that neither bar nor speed counts what is compiled once."""
+    from rich.console import Console
+
+    from ranktron.learners.schedule import Schedule
+    from ranktron.training.fit import train as train_model
+
+    watch = (lambda _turn: None) if Console(stderr=True).is_terminal else None
+    few, valid = rounds[:_FEW], None if held_out is None else held_out[:_FEW]
+    with working("getting ready (the first time, this compiles)"), suppress(DataError):
+        tried = train_model(name, parameters, few, Schedule(1), valid=valid, watch=watch, **asked)
+        if tried.course.interrupted:
+            raise KeyboardInterrupt
+
+
+def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
+    """The parameters of an algorithm that texts like eta=0.1 set."""
+    known = {p.name: p for p in algorithm(name).parameters}
+    parameters = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or key not in known:
+            raise click.UsageError(
+                f"{option} {setting}: {name} has the parameters {', '.join(known)}, given as --set KEY=VALUE"
+            )
+        try:
+            parameters[key] = known[key].parse(value)
+        except DataError as error:
+            raise click.UsageError(f"{option} {setting}: {error}") from None
+    return parameters
+
+
+def _order(seed: int | None, shuffle: bool | None, before: Model | None) -> tuple[int, bool]:
+    record = {} if before is None else before.record
+    own_seed, own_shuffle = record.get("seed", 0), record.get("shuffle", _SHUFFLE.default)
+    return own_seed if seed is None else seed, own_shuffle if shuffle is None else shuffle
+
+
+def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any]:
+    course, model = trained.course, trained.model
+    online = dict(zip(map(str, metrics), course.averages(), strict=False))
+    return {
+        "algorithm": model.kind,
+        "rounds": course.rounds,
+        "mistakes": course.mistakes,
+        "seconds": course.seconds,
+        "online": online or None,
+        "valid": course.kept,
+        "epoch": course.epoch,
+        "scale": "none" if model.scaler is None else model.scaler.name,
+        "map": None if model.map is None else model.map.name,
+        "interrupted": course.interrupted,
+        "remarks": course.remarks,
+        "model": out,
+    }
+
+
+def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) -> None:
+    course = trained.course
+    rate = course.rounds / course.seconds if course.seconds else 0.0
+    rows: list[tuple[str, object]] = [
+        ("rounds", f"{course.rounds:,} ({rate:,.0f} a second)"),
+        ("rounds learnt from", course.mistakes),
+        ("scaling", summary["scale"]),
+    ]
+    rows += [("map", summary["map"])] if summary["map"] else []
+    rows += [(f"{name}, time average", value) for name, value in (summary["online"] or {}).items()]
+    if course.valid:
+        rows.append(("epoch kept", f"{summary['epoch']}, the best by {select}"))
+        rows += [(f"{name}, held out", value) for name, value in summary["valid"].items()]
+    rows += [(remark, count) for remark, count in course.remarks.items() if count]
+    print_table(f"{trained.model.kind} → {out}", ["", ""], rows)
+
+
+def _draw(path: str, name: str, metrics: list[Metric], course: Course) -> None:
+    from ranktron.training.figures.curves import curves
+
+    lines: dict[str, tuple[list[float], list[float]]] = {
+        f"{m}, time average": ([float(r) for r, _ in course.curve], [v[i] for _, v in course.curve])
+        for i, m in enumerate(metrics)
+    }
+    if course.valid:
+        per_epoch = course.rounds / len(course.valid)
+        lines |= {
+            f"{key}, held out": (
+                [per_epoch * (i + 1) for i in range(len(course.valid))],
+                [v[key] for v in course.valid],
+            )
+            for key in course.valid[0]
+        }
+    curves(path, lines, {}, title=f"{name}: learning curve", x="rounds", y="value")

@@ -1,0 +1,86 @@
+"""The kernels that read one decimal number, whatever its form, and say how sure they are of its last bit."""
+
+import numpy as np
+
+from ranktron.data.io.symbols import (DOT, EXACT, LARGEST, LETTER_E, MINUS, NEAR, NONE, PLUS, POWERS, ROOM, SLACK, UNKNOWN, ZERO, Bytes)
+from ranktron.kernels.jit import kernel
+
+
+@kernel
+def exponent_at(data: Bytes, p: int) -> tuple[int, int]:
+    """Reads the digits after an `e`: (exponent, next position), position -1 where there are none."""
+    negative = data[p] == MINUS
+    if negative or data[p] == PLUS:
+        p += 1
+    start, exponent = p, 0
+    while ZERO <= data[p] <= ZERO + 9:
+        if exponent < 100_000:
+            exponent = exponent * 10 + (int(data[p]) - ZERO)
+        p += 1
+    return (-exponent if negative else exponent), (p if p > start else -1)
+
+
+@kernel
+def scaled(mantissa: int, exponent: int, whole: bool) -> tuple[float, int]:
+    """Computes mantissa · 10^exponent and says how sure it is; `whole` where the mantissa has all the digits."""
+    if mantissa == 0:
+        return 0.0, EXACT
+    if exponent < -300 or exponent > 300:
+        return 0.0, UNKNOWN
+    value = float(mantissa)
+    value = value * POWERS[exponent] if exponent >= 0 else value / POWERS[-exponent]
+    # Both factors are exact doubles, so that the one rounding is the right one.
+    sure = whole and mantissa <= 2**53 and -22 <= exponent <= 22
+    return value, EXACT if sure else NEAR
+
+
+@kernel
+def number(data: Bytes, p: int) -> tuple[float, int, int]:
+    """Reads a decimal number: (value, how sure it is, next position)."""
+    negative = data[p] == MINUS
+    if negative or data[p] == PLUS:
+        p += 1
+    mantissa, exponent, start, whole = 0, 0, p, True
+    while True:
+        digit = int(data[p]) - ZERO
+        if digit < 0 or digit > 9:
+            break
+        if mantissa < ROOM:
+            mantissa = mantissa * 10 + digit
+        else:
+            exponent += 1
+            whole = False
+        p += 1
+    digits = p - start
+    if data[p] == DOT:
+        p += 1
+        start = p
+        while True:
+            digit = int(data[p]) - ZERO
+            if digit < 0 or digit > 9:
+                break
+            if mantissa < ROOM:
+                mantissa = mantissa * 10 + digit
+                exponent -= 1
+            else:
+                whole = False
+            p += 1
+        digits += p - start
+    if digits == 0:
+        return 0.0, NONE, p
+    if data[p] | 32 == LETTER_E:
+        power, p = exponent_at(data, p + 1)
+        if p < 0:
+            return 0.0, NONE, p
+        exponent += power
+    value, sure = scaled(mantissa, exponent, whole)
+    return (-value if negative else value), sure, p
+
+
+@kernel
+def single(value: float, sure: int) -> tuple[np.float32, bool]:
+    """Rounds a number to 32 bits and says whether that is certainly right."""
+    if sure == EXACT:
+        return np.float32(value), True
+    low, high = np.float32(value * (1.0 - SLACK)), np.float32(value * (1.0 + SLACK))
+    return low, bool(sure == NEAR and low == high and abs(low) <= LARGEST)

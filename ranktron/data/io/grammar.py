@@ -1,0 +1,257 @@
+"""The kernels that read LETOR text: bytes in, numbers out.
+
+One document is one line, `label qid:ID index:value index:value ... # comment`. Every kernel takes the bytes and a
+position and relies on the last byte being a line feed, so that no loop has to look for the end of the buffer.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.data.io.decimals import number, single
+from ranktron.data.io.fast_path import Words, usual
+from ranktron.data.io.symbols import (BELOW, BEYOND, COLON, EQUALS, EXACT, FINE, HASH, ID_COMMENT, INDEX, LABEL, LARGEST_INDEX, LINE_FEED, MINUS, NEGATIVE, NONE, NULL, QID, SPACE, TAB, TWICE, VALUE, ZERO, Bytes)
+from ranktron.data.io.lexer import ends, skip_blanks, skip_line, stops
+from ranktron.kernels.jit import kernel
+from ranktron.types import Floats, Integers, Matrix
+
+
+@kernel
+def is_null(data: Bytes, p: int) -> bool:
+    """Says whether the word NULL stands at p."""
+    null = data[p] == 78 and data[p + 1] == 85 and data[p + 2] == 76 and data[p + 3] == 76
+    return bool(null) and stops(data, p + 4)
+
+
+@kernel
+def starts_qid(data: Bytes, p: int) -> bool:
+    """Says whether `qid:` stands at p."""
+    return bool(data[p] == 113 and data[p + 1] == 105 and data[p + 2] == 100 and data[p + 3] == COLON)
+
+
+@kernel
+def word(data: Bytes, p: int) -> int:
+    """Finds the end of the word that starts at p."""
+    while data[p] > SPACE and data[p] != HASH:
+        p += 1
+    return p
+
+
+@kernel
+def comment_word(data: Bytes, p: int) -> tuple[int, int]:
+    """Finds the only word of the comment that starts at p: (start, end), equal where there is none or another."""
+    start = skip_blanks(data, p + 1)
+    end = start
+    while data[end] > SPACE:
+        end += 1
+    return start, end if ends(data, skip_blanks(data, end)) else start
+
+
+@kernel
+def comment_docid(data: Bytes, p: int) -> tuple[int, int]:
+    """Finds X of `docid = X` in the comment that starts at p: (start, end), equal where there is none."""
+    while data[p] != LINE_FEED:
+        if data[p] == 100 and data[p + 1] == 111 and data[p + 2] == 99 and data[p + 3] == 105 and data[p + 4] == 100:
+            start = skip_blanks(data, p + 5)
+            if data[start] == EQUALS:
+                start = skip_blanks(data, start + 1)
+                end = start
+                while data[end] > SPACE:
+                    end += 1
+                return start, end
+        p += 1
+    return p, p
+
+
+@kernel
+def index_at(data: Bytes, p: int) -> tuple[int, int]:
+    """Reads a feature's number: (index, next position), index -1 where there is none and one too large capped."""
+    index, start = 0, p
+    while True:
+        digit = int(data[p]) - ZERO
+        if digit < 0 or digit > 9:
+            break
+        index = index * 10 + digit
+        if index > LARGEST_INDEX:
+            index = LARGEST_INDEX + 1
+        p += 1
+    return (index if p > start else -1), p
+
+
+@kernel
+def place(row: Matrix, stamps: Integers, stamp: int, last: int, column: int) -> bool:
+    """Makes room for a value: zeros for the features that were left out; False where the value stands already."""
+    if column <= last:
+        if stamps[column] == stamp:
+            return False
+    else:
+        for j in range(last + 1, column):
+            row[j] = 0.0
+    stamps[column] = stamp
+    return True
+
+
+@kernel
+def features(
+    data: Bytes,
+    p: int,
+    first: int,
+    null: float,
+    row: Matrix,
+    stamps: Integers,
+    stamp: int,
+    tags: Words,
+    slow: Integers,
+    n: int,
+) -> tuple[int, int, int]:
+    """Reads `index:value ...` into one row: (what was wrong, where or the end, numbers left to Python so far)."""
+    last = -1
+    while True:
+        last, p = usual(data, skip_blanks(data, p), last, first, row, stamps, stamp, tags)
+        p = skip_blanks(data, p)
+        if data[p] == HASH or ends(data, p):
+            break
+        index, q = index_at(data, p)
+        if index < 0 or index > LARGEST_INDEX or data[q] != COLON:
+            return INDEX, p, n
+        column = index - first
+        if column < 0:
+            return BELOW, p, n
+        if column >= row.shape[0]:
+            return BEYOND, p, n
+        if not place(row, stamps, stamp, last, column):
+            return TWICE, p, n
+        last = max(last, column)
+        p = q + 1
+        value, sure, q = number(data, p)
+        if sure != NONE and stops(data, q):
+            row[column], certain = single(value, sure)
+            if not certain:
+                slow[n, 0], slow[n, 1], slow[n, 2], slow[n, 3] = stamp, column, p, q
+                n += 1
+        elif is_null(data, p):
+            if null < 0.0:
+                return NULL, p, n
+            row[column] = null
+            q = p + 4
+        else:
+            return VALUE, p, n
+        p = q
+    for j in range(last + 1, row.shape[0]):
+        row[j] = 0.0
+    return FINE, p, n
+
+
+@kernel
+def document(
+    data: Bytes, p: int, after_hash: bool, labels: Floats, spans: Integers, i: int, slow: Integers, n: int
+) -> tuple[int, int, int]:
+    """Reads `label qid:ID`, up to the features: (what was wrong, where or the end, numbers left to Python so far)."""
+    value, sure, q = number(data, p)
+    if sure == NONE or not stops(data, q):
+        return LABEL, p, n
+    if value < 0.0 or (data[p] == MINUS and sure != EXACT):
+        return NEGATIVE, p, n
+    labels[i] = value
+    if sure != EXACT:
+        slow[n, 0], slow[n, 1], slow[n, 2], slow[n, 3] = i, -1, p, q
+        n += 1
+    p = skip_blanks(data, q)
+    spans[i, 0] = spans[i, 1] = -1
+    if starts_qid(data, p):
+        q = word(data, p + 4)
+        if q == p + 4 or after_hash or not stops(data, q):
+            return QID, p, n
+        spans[i, 0], spans[i, 1] = p + 4, q
+        p = q
+    elif not after_hash:
+        return QID, p, n
+    return FINE, p, n
+
+
+@kernel
+def lines(
+    data: Bytes, p: int, end: int, i: int, first: int, after_hash: bool, null: float,
+    X: Matrix, labels: Floats, spans: Integers, stamps: Integers, tags: Words, slow: Integers,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Reads the lines from p to end into the rows from i on: (what was wrong, where it stopped, rows, slow numbers).
+
+    `spans` gets where each query id and document id starts and ends. `slow` gets the numbers left to Python (row,
+    column or -1 for the label, start, end); when it is nearly full the kernel stops between two lines.
+    """
+    n = 0
+    room = slow.shape[0] - X.shape[1] - 1
+    while p < end and n <= room:
+        p = skip_blanks(data, p)
+        if data[p] != HASH and not ends(data, p):
+            wrong, p, n = document(data, p, after_hash, labels, spans, i, slow, n)
+            if wrong != FINE:
+                return wrong, p, i, n
+            wrong, p, n = features(data, p, first, null, X[i], stamps, i, tags, slow, n)
+            if wrong != FINE:
+                return wrong, p, i, n
+            if after_hash:
+                spans[i, 0], spans[i, 1] = comment_word(data, p) if data[p] == HASH else (p, p)
+                if spans[i, 0] == spans[i, 1]:
+                    return ID_COMMENT, p, i, n
+                spans[i, 2] = spans[i, 3] = 0
+            else:
+                spans[i, 2], spans[i, 3] = comment_docid(data, p) if data[p] == HASH else (0, 0)
+            i += 1
+        p = skip_line(data, p)
+    return FINE, p, i, n
+
+
+@kernel
+def count_lines(data: Bytes, start: int, end: int) -> int:
+    """Counts the line feeds from start to end."""
+    total = 0
+    for p in range(start, end):
+        total += data[p] == LINE_FEED
+    return total
+
+
+@kernel
+def extent(data: Bytes, start: int, end: int) -> tuple[int, int]:
+    """Finds the smallest and the largest number before a colon, query ids aside: (-1, -1) where there is none."""
+    low, high, p = -1, -1, start
+    while p < end:
+        c = data[p]
+        if c == HASH:
+            p = skip_line(data, p)
+        elif c in (SPACE, TAB):
+            index, p = index_at(data, p + 1)
+            if 0 <= index <= LARGEST_INDEX and data[p] == COLON:
+                low = index if low < 0 else min(low, index)
+                high = max(high, index)
+        else:
+            p += 1
+    return low, high
+
+
+@kernel
+def heads(data: Bytes, spans: Integers) -> Integers:
+    """Finds the rows whose query id is not that of the row before."""
+    found = np.empty(spans.shape[0], np.int64)
+    n = 0
+    for i in range(spans.shape[0]):
+        same = i > 0 and spans[i, 1] - spans[i, 0] == spans[i - 1, 1] - spans[i - 1, 0]
+        if same:
+            for k in range(spans[i, 1] - spans[i, 0]):
+                if data[spans[i, 0] + k] != data[spans[i - 1, 0] + k]:
+                    same = False
+                    break
+        if not same:
+            found[n] = i
+            n += 1
+    return found[:n].copy()
+
+
+@kernel
+def spell(data: Bytes, spans: Integers, letters: npt.NDArray[np.uint32]) -> bool:
+    """Copies each document id into a row of letters; False where one has a byte that is not ASCII."""
+    for i in range(spans.shape[0]):
+        for k in range(spans[i, 3] - spans[i, 2]):
+            letters[i, k] = data[spans[i, 2] + k]
+            if letters[i, k] > 127:
+                return False
+    return True

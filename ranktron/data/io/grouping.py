@@ -1,0 +1,107 @@
+"""From rows in the order of the input to `Rounds`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+from ranktron.data.io.missing import fill_nulls
+from ranktron.kernels.jit import kernel
+from ranktron.data.rounds import Rounds, group_by
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Features, Floats, Integers, Matrix
+
+
+@kernel
+def rearrange(X: Matrix, rows: Integers) -> None:
+    """Puts row `rows[i]` into place i for every i, in place: along the cycles, with one row of extra memory."""
+    done = np.zeros(rows.shape[0], np.bool_)
+    for start in range(rows.shape[0]):
+        if done[start]:
+            continue
+        saved = X[start].copy()
+        i = start
+        while rows[i] != start:
+            X[i] = X[rows[i]]
+            done[i] = True
+            i = rows[i]
+        X[i] = saved
+        done[i] = True
+
+
+def room_for(n: int, width: int) -> Matrix:
+    """Makes room for the features of n documents; refuses what cannot be, before the machine is out of memory."""
+    if n * width * 4 > _memory():
+        raise DataError(
+            f"{n} documents with {width} features need {n * width * 4 / 1e9:.0f} GB, more than this machine has; "
+            "is the number of features right?"
+        )
+    return np.empty((n, width), np.float32)
+
+
+def _memory() -> float:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def assemble(X: Features, labels: Floats, ids: npt.NDArray[Any], docids: npt.NDArray[Any] | None, null: str) -> Rounds:
+    """Puts each query's rows together and fills in what was NULL; X is changed in place and not copied."""
+    qids, offsets, rows = group_by(ids)
+    if rows is not None:
+        if isinstance(X, Sparse):
+            X = X[rows]
+        else:
+            rearrange(X, rows)
+        labels = labels[rows]
+        docids = None if docids is None else docids[rows]
+    if null in ("min", "mean"):
+        fill_nulls(X, offsets, null == "mean")
+    return Rounds(X, labels, offsets, qids, docids, rows)
+
+
+@contextmanager
+def in_file(path: Path) -> Iterator[None]:
+    """Says in which file something is wrong."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def fitted(rounds: Rounds, n_features: int | None, first_index: int | None) -> Rounds:
+    """Makes rounds whose features are already in columns look as the caller says: zeros for features they lack."""
+    X = fitted_features(rounds.X, rounds.feature_names, rounds.first_index, n_features, first_index)
+    if X is rounds.X:
+        return rounds
+    return replace(rounds, X=X, first_index=rounds.first_index if first_index is None else first_index)
+
+
+def fitted_features(
+    X: Features, names: tuple[str, ...] | None, first: int, n_features: int | None, first_index: int | None
+) -> Features:
+    """Adds the columns of zeros that `fitted` needs; features that have names are neither shifted nor added to."""
+    front = 0 if first_index is None or names else first - first_index
+    if front < 0:
+        raise DataError("expected features that are numbered from 1, found a feature 0")
+    found = X.shape[1] + front
+    back = 0 if n_features is None else n_features - found
+    if back < 0 or (back > 0 and names):
+        raise DataError(f"expected {n_features} features, found {found}{_listed(names)}")
+    if front == back == 0:
+        return X
+    return X.padded(front, back) if isinstance(X, Sparse) else np.pad(X, ((0, 0), (front, back)))
+
+
+def _listed(names: tuple[str, ...] | None, most: int = 10) -> str:
+    shown = "" if names is None else f": {', '.join(names[:most])}"
+    return f"{shown}, ..." if names is not None and len(names) > most else shown

@@ -1,0 +1,214 @@
+"""Reading LETOR text into `Rounds`: mapped files, parsed by several threads straight into the final arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+from ranktron.data.io import grammar, symbols
+from ranktron.data.io.grouping import assemble
+from ranktron.data.io.missing import placeholder
+from ranktron.data.io.files import mapped
+from ranktron.data.io.parse_errors import Look, Problem, explain
+from ranktron.data.io.sparse_text import SparseTable, is_rare, parse_sparse
+from ranktron.data.io.text import Piece, Table, Text, parse
+from ranktron.data.rounds import Rounds
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Integers
+
+CHUNK = 1 << 22
+SAMPLE = 1 << 20
+
+
+def read_text(
+    paths: Sequence[Path],
+    *,
+    null: str = "error",
+    n_features: int | None = None,
+    first_index: int | None = None,
+    sparse: bool | None = None,
+) -> Rounds:
+    """Reads LETOR text files as one set of rounds; a query must stand in one file."""
+    texts = [Text(str(path), mapped(path)) for path in paths]
+    declared = frame_of(n_features, first_index)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        parse_all = _parsed_sparse if reads_sparse(texts[0], declared, null, sparse) else _parsed
+        filled = parse_all(texts, pool, placeholder(null), declared)
+    return _grouped(texts, filled, null)
+
+
+def reads_sparse(first: Text, declared: Frame, null: str, sparse: bool | None) -> bool:
+    """Whether texts become sparse rows: as the caller says, or as the start of the first one looks."""
+    if sparse is None:
+        sample = next(first.pieces(SAMPLE))
+        guess = declared.completed(*grammar.extent(sample.data, sample.start, sample.end))
+        sparse = is_rare(first, SAMPLE, guess.width or 0)
+    if sparse and null in ("min", "mean"):
+        raise DataError(f"null={null!r} needs every value of a list, and these features are sparse: use 'zero'")
+    return sparse
+
+
+class Frame(NamedTuple):
+    """The first index and the number of features, None where the file has to tell."""
+
+    first: int | None
+    width: int | None
+
+    def completed(self, low: int, high: int) -> Frame:
+        """Fills in what is not known from the smallest and the largest index seen (-1 where none was)."""
+        first = self.first if self.first is not None else int(low != 0)
+        return Frame(first, self.width if self.width is not None else max(high - first + 1, 0))
+
+
+def frame_of(n_features: int | None, first_index: int | None) -> Frame:
+    """Checks what the caller says about the features."""
+    if n_features is not None and n_features < 1:
+        raise DataError(f"n_features must be at least 1, not {n_features}")
+    if first_index not in (None, 0, 1):
+        raise DataError(f"first_index must be 0 or 1, not {first_index}")
+    return Frame(first_index, n_features)
+
+
+class Filled(NamedTuple):
+    """All lines parsed: the table, where the rows of each text end in it, and the first index."""
+
+    table: Table | SparseTable
+    bounds: list[int]
+    first: int
+
+
+class Refused(NamedTuple):
+    """The first line that cannot be read."""
+
+    text: Text
+    problem: Problem
+    look: Look
+
+
+def _parsed(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared: Frame) -> Filled:
+    """Parses all texts.
+
+    The start of the first one tells how many features there are; where a later line shows that it told too little,
+    the whole is looked through and parsed again.
+    """
+    pieces = [(part, piece) for part, text in enumerate(texts) for piece in text.pieces(CHUNK)]
+    guess = declared.completed(*_extent([next(texts[0].pieces(SAMPLE))], pool))
+    filled = _fill(texts, pieces, pool, filler, guess)
+    if isinstance(filled, Refused) and filled.problem.wrong in (symbols.BEYOND, symbols.BELOW) and None in declared:
+        known = declared.completed(*_extent([piece for _, piece in pieces], pool))
+        filled = _fill(texts, pieces, pool, filler, known)
+    if isinstance(filled, Refused):
+        raise explain(filled.text.name, filled.text.data, filled.problem, filled.look)
+    return filled
+
+
+def _parsed_sparse(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared: Frame) -> Filled:
+    """Parses all texts into sparse rows. The whole is looked through first, for how wide it is."""
+    pieces = [(part, piece) for part, text in enumerate(texts) for piece in text.pieces(CHUNK)]
+    frame = declared.completed(*_extent([piece for _, piece in pieces], pool)) if None in declared else declared
+    looks = [look_of(text, frame, filler) for text in texts]
+    tables = list(pool.map(lambda job: parse_sparse(texts[job[0]], job[1], looks[job[0]]), pieces))
+    bounds, n = [0] * len(texts), 0
+    for (part, _), table in zip(pieces, tables, strict=True):
+        n += len(table.labels)
+        bounds[part] = n
+    whole = SparseTable(
+        Sparse.concatenate([table.X for table in tables]),
+        np.concatenate([table.labels for table in tables]),
+        np.concatenate([table.spans for table in tables]),
+    )
+    return Filled(whole, bounds, looks[0].first)
+
+
+def _extent(pieces: list[Piece], pool: ThreadPoolExecutor) -> tuple[int, int]:
+    extents = list(pool.map(lambda p: grammar.extent(p.data, p.start, p.end), pieces))
+    return min((low for low, _ in extents if low >= 0), default=-1), max(high for _, high in extents)
+
+
+def look_of(text: Text, frame: Frame, filler: float) -> Look:
+    """How to read one text of a set whose features are known."""
+    assert frame.first is not None
+    assert frame.width is not None
+    return Look(frame.first, frame.width, bool(text.ids_after_hash()), filler)
+
+
+def _fill(
+    texts: list[Text], pieces: list[tuple[int, Piece]], pool: ThreadPoolExecutor, filler: float, frame: Frame
+) -> Filled | Refused:
+    """Parses all pieces at once into one table, each from the row on that the lines before it leave free."""
+    counts = list(pool.map(lambda job: grammar.count_lines(job[1].data, job[1].start, job[1].end), pieces))
+    starts = np.cumsum([0, *counts]).tolist()
+    looks = [look_of(text, frame, filler) for text in texts]
+    table = Table.empty(starts[-1], looks[0].width, looks[0].first)
+    jobs = pool.map(lambda job, row: parse(job[1], row, table, looks[job[0]]), pieces, starts)
+    bounds, n = [0] * len(texts), 0
+    for (part, _), start, (end, problem) in zip(pieces, starts, jobs, strict=False):
+        if problem is not None:
+            return Refused(texts[part], problem, looks[part])
+        if start > n:
+            table.move(start, n, end - start)
+        n += end - start
+        bounds[part] = n
+    return Filled(table.first(n), bounds, looks[0].first)
+
+
+def _grouped(texts: list[Text], filled: Filled, null: str) -> Rounds:
+    """Names the queries and documents and puts each query's rows together."""
+    table, bounds, first = filled
+    if 0 in table.X.shape:
+        what = "document" if len(table.X) == 0 else "feature"
+        raise DataError(f"{', '.join(text.name for text in texts)}: there is no {what} in it")
+    owners: dict[str, int] = {}
+    spans = [table.spans[a:b] for a, b in zip([0, *bounds], bounds, strict=False)]
+    codes = np.concatenate([_codes(texts, part, spans[part], owners) for part in range(len(texts))])
+    rounds = assemble(table.X, table.labels, codes, _docids(texts, spans), null)
+    return replace(rounds, qids=np.array(list(owners)), first_index=first)
+
+
+def _codes(texts: list[Text], part: int, spans: Integers, owners: dict[str, int]) -> Integers:
+    """Numbers the query of each row, in order of appearance. `owners` has the part of each query so far."""
+    text = texts[part]
+    numbers = {name: number for number, name in enumerate(owners)}
+    starts = grammar.heads(text.data, spans)
+    codes = []
+    for at, word in zip(spans[starts, 0].tolist(), text.words(spans[starts, :2]), strict=True):
+        name = query_name(text, at, word)
+        if owners.setdefault(name, part) != part:
+            raise DataError(
+                f"query {name!r} is split over {texts[owners[name]].name} and {text.name}; put its rows into one file"
+            )
+        codes.append(numbers.setdefault(name, len(numbers)))
+    return np.repeat(np.array(codes, np.int64), np.diff(np.append(starts, len(spans))))
+
+
+def query_name(text: Text, at: int, word: bytes, lines_before: int = 0) -> str:
+    """Decodes a query id."""
+    try:
+        return word.decode("utf-8")
+    except UnicodeDecodeError:
+        problem = Problem(symbols.NOT_TEXT, at)
+        raise explain(text.name, text.data, problem, Look(1, 0, False, 0.0), lines_before) from None
+
+
+def _docids(texts: list[Text], spans: list[Integers]) -> npt.NDArray[Any] | None:
+    """The names of all documents, None where no document has one."""
+    if not any((part[:, 3] > part[:, 2]).any() for part in spans):
+        return None
+    return np.concatenate([_names(text, part) for text, part in zip(texts, spans, strict=True)])
+
+
+def _names(text: Text, spans: Integers) -> npt.NDArray[Any]:
+    """The document ids of one text; those in plain ASCII without making a Python string of each."""
+    width = max(int((spans[:, 3] - spans[:, 2]).max(initial=0)), 1)
+    letters = np.zeros((len(spans), width), np.uint32)
+    if grammar.spell(text.data, spans, letters):
+        return letters.view(f"U{width}").reshape(-1)
+    return np.array([word.decode("utf-8", "replace") for word in text.words(spans[:, 2:])])

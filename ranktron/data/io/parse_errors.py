@@ -1,0 +1,70 @@
+"""What is wrong with a line, in words: file, line, column, what was expected and what stands there."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.data.io import grammar, symbols
+from ranktron.data.io.symbols import Bytes
+
+
+class Problem(NamedTuple):
+    """What was wrong (a code of `grammar`) and at which byte."""
+
+    wrong: int
+    at: int
+
+
+class Look(NamedTuple):
+    """How a text is to be read: its first index, its number of features, query ids after `#`, and NULL's value."""
+
+    first: int
+    width: int
+    after_hash: bool
+    null: float
+
+
+def explain(name: str, data: Bytes, problem: Problem, look: Look, lines_before: int = 0) -> DataError:
+    """Makes the error for a problem in `data`, which stands `lines_before` lines after the start of the file."""
+    start = _line_start(data, problem.at)
+    rest = data[problem.at : problem.at + 400].tobytes().split(b"\n")[0].rstrip(b"\r")
+    before = data[start : problem.at].tobytes()
+    line = lines_before + grammar.count_lines(data, 0, start) + 1
+    words = _words(problem.wrong, before, rest, look)
+    return DataError(f"{name}, line {line}, column {problem.at - start + 1}: {words}")
+
+
+def _line_start(data: Bytes, at: int) -> int:
+    feeds = np.flatnonzero(data[max(0, at - 10_000_000) : at] == symbols.LINE_FEED)
+    return max(0, at - 10_000_000) + int(feeds[-1]) + 1 if len(feeds) else max(0, at - 10_000_000)
+
+
+def _words(wrong: int, before: bytes, rest: bytes, look: Look) -> str:
+    word = _shown((rest.split() or [b""])[0])
+    index = _shown(rest.split(b":")[0])
+    if wrong == symbols.QID and look.after_hash:
+        return "found 'qid:', but the first document has its query id after '#' at the end of the line"
+    if wrong == symbols.VALUE:
+        kind = "a finite number" if rest.lower().lstrip(b"+-").startswith((b"nan", b"inf")) else "a number"
+        return f"expected {kind} after {_shown(before.split()[-1])}, found {word}"
+    return {
+        symbols.LABEL: f"expected a label (a finite number >= 0), found {word}",
+        symbols.NEGATIVE: f"expected a label >= 0, found {word}",
+        symbols.QID: f"expected 'qid:' and a query id after the label, found {word}",
+        symbols.ID_COMMENT: f"expected '#' and a query id (one word) at the end of the line, found {_shown(rest)}",
+        symbols.NOT_TEXT: f"expected a query id in UTF-8, found {word}",
+        symbols.INDEX: f"expected index:value with an index from {look.first} to {symbols.LARGEST_INDEX}, found {word}",
+        symbols.TOO_LARGE: f"expected a number that fits into 32 bits, found {word}",
+        symbols.TWICE: f"expected each feature once, found {index} again",
+        symbols.BEYOND: f"expected at most {look.width} features (from {look.first} on), found feature {index}",
+        symbols.BELOW: f"expected an index >= {look.first}, found {index}",
+        symbols.NULL: "found NULL; say what to make of it: null='zero', 'min' or 'mean' (or --null zero)",
+    }[wrong]
+
+
+def _shown(found: bytes) -> str:
+    if not found:
+        return "the end of the line"
+    text = found.decode("utf-8", "replace")
+    return repr(text if len(text) <= 40 else text[:40] + "…")

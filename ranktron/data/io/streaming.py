@@ -1,0 +1,156 @@
+"""Rounds one after the other in bounded memory: a source yields runs of rows, `joined` makes rounds of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.data.io import grammar
+from ranktron.data.io.letor import Frame, frame_of, look_of, query_name, reads_sparse
+from ranktron.data.io.missing import fill_nulls, placeholder
+from ranktron.data.io.files import blocks
+from ranktron.data.io.parse_errors import Look, explain
+from ranktron.data.io.sparse_text import SparseTable, parse_sparse
+from ranktron.data.io.text import Piece, Table, Text, parse
+from ranktron.data.rounds import stacked
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Features, Floats, Round
+
+BLOCK = 1 << 22
+LONGEST_LINE = 1 << 26
+
+
+Parser = Callable[[Text, Look, int], Table | SparseTable]
+
+
+class Run(NamedTuple):
+    """Consecutive rows of one query, perhaps not all of them; `where` says in words where they start."""
+
+    qid: Any
+    X: Features
+    labels: Floats
+    path: Path
+    where: Callable[[], str]
+
+
+def joined(runs: Iterable[Run], null: str) -> Iterator[Round]:
+    """Joins consecutive runs of the same query into rounds; a query that comes back is an error."""
+    owners: dict[Any, Path] = {}
+    parts: list[Run] = []
+    known = 0
+    for run in runs:
+        new = not parts or parts[0].qid != run.qid
+        owner = owners.setdefault(run.qid, run.path)
+        if owner != run.path:
+            raise DataError(f"query {run.qid!r} is split over {owner} and {run.path}; put its rows into one file")
+        if new and parts:
+            yield _round(parts, null)
+            parts = []
+        if new and len(owners) == known:
+            raise DataError(
+                f"{run.where()}: query {run.qid!r} comes back after its block ended; "
+                "put its rows together with `ranktron convert` first, then stream the result"
+            )
+        known = len(owners)
+        parts.append(run)
+    if parts:
+        yield _round(parts, null)
+
+
+def _round(parts: list[Run], null: str) -> Round:
+    if len(parts) == 1:
+        qid, X, labels, *_ = parts[0]
+    else:
+        qid = parts[0].qid
+        X = stacked([part.X for part in parts])
+        labels = np.concatenate([part.labels for part in parts])
+    if null in ("min", "mean") and not isinstance(X, Sparse) and np.isnan(X).any():
+        fill_nulls(X, np.array([0, len(X)]), null == "mean")
+    return Round._make((X, labels, qid))
+
+
+def text_runs(
+    paths: Sequence[Path], null: str, n_features: int | None, first_index: int | None, sparse: bool | None
+) -> Iterator[Run]:
+    """Yields the runs of LETOR text files, a few megabytes at a time."""
+    filler = placeholder(null)
+    frame = frame_of(n_features, first_index)
+    start = next(_line_blocks(paths[0]), b"\n")
+    parsed = _sparse_block if reads_sparse(Text(str(paths[0]), start), frame, null, sparse) else _block
+    if None in frame:
+        frame = frame.completed(*_extent(paths))
+    lacking = "document"
+    for path in paths:
+        for run in _runs_of(path, frame, filler, parsed):
+            lacking = "" if frame.width else "feature"
+            if not lacking:
+                yield run
+    if lacking:
+        raise DataError(f"{', '.join(map(str, paths))}: there is no {lacking} in it")
+
+
+def _line_blocks(path: Path) -> Iterator[bytes]:
+    """Yields whole lines, the last one with a line feed even where the file has none."""
+    rest = b""
+    for block in blocks(path, BLOCK):
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield rest + block[:cut]
+            rest = block[cut:]
+        else:
+            rest += block
+        if len(rest) > LONGEST_LINE:
+            raise DataError(f"{path}: a line is longer than {LONGEST_LINE >> 20} MB; is this a text file?")
+    if rest:
+        yield rest + b"\n"
+
+
+def _extent(paths: Sequence[Path]) -> tuple[int, int]:
+    """Looks through the files for the smallest and the largest index."""
+    low, high = -1, -1
+    for path in paths:
+        for block in _line_blocks(path):
+            smallest, largest = grammar.extent(np.frombuffer(block, np.uint8), 0, len(block))
+            low = smallest if low < 0 else min(low, smallest) if smallest >= 0 else low
+            high = max(high, largest)
+    return low, high
+
+
+def _runs_of(path: Path, frame: Frame, filler: float, parsed: Parser) -> Iterator[Run]:
+    lines, look = 0, None
+    for block in _line_blocks(path):
+        text = Text(str(path), block)
+        if look is None and text.ids_after_hash() is not None:
+            look = look_of(text, frame, filler)
+        if look is not None:
+            yield from _block_runs(text, lines, parsed(text, look, lines))
+        lines += block.count(b"\n")
+
+
+def _block(text: Text, look: Look, lines: int) -> Table:
+    table = Table.empty(grammar.count_lines(text.data, 0, text.end), look.width, look.first)
+    n, problem = parse(Piece(text.data, 0, text.end, 0), 0, table, look)
+    if problem is not None:
+        raise explain(text.name, text.data, problem, look, lines)
+    return table.first(n)
+
+
+def _sparse_block(text: Text, look: Look, lines: int) -> SparseTable:
+    return parse_sparse(text, Piece(text.data, 0, text.end, 0), look, lines)
+
+
+def _block_runs(text: Text, lines: int, table: Table | SparseTable) -> Iterator[Run]:
+    spans = table.spans
+    starts = grammar.heads(text.data, spans)
+    ends = np.append(starts, len(spans))[1:].tolist()
+    for a, b, word in zip(starts.tolist(), ends, text.words(spans[starts, :2]), strict=True):
+        at = int(spans[a, 0])
+
+        def where(at: int = at) -> str:
+            return f"{text.name}, line {lines + grammar.count_lines(text.data, 0, at) + 1}"
+
+        yield Run(query_name(text, at, word, lines), table.X[a:b], table.labels[a:b], Path(text.name), where)

@@ -1,0 +1,119 @@
+"""The bytes of a text file, cut into pieces of whole lines, and the table that a piece is parsed into."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ranktron.data.io import grammar, symbols
+from ranktron.data.io.grouping import room_for
+from ranktron.data.io.parse_errors import Look, Problem
+from ranktron.data.io.fast_path import Words, tags_of
+from ranktron.data.io.symbols import Bytes
+from ranktron.types import Floats, Integers, Matrix
+
+
+class Text:
+    """The bytes of one text file: whole lines up to `end`, then perhaps a last one without a line feed, the `tail`."""
+
+    def __init__(self, name: str, raw: mmap.mmap | bytes) -> None:
+        self.name = name
+        self.raw = raw
+        self.data: Bytes = np.frombuffer(raw, np.uint8)
+        self.end = raw.rfind(b"\n") + 1
+        self.tail: Bytes = np.frombuffer(raw[self.end :] + b"\n", np.uint8)
+
+    def pieces(self, size: int) -> Iterator[Piece]:
+        """Divides the text into pieces of whole lines."""
+        start = 0
+        while start < self.end:
+            cut = self.raw.find(b"\n", min(start + size, self.end) - 1) + 1
+            yield Piece(self.data, start, cut, 0)
+            start = cut
+        if len(self.tail) > 1:
+            yield Piece(self.tail, 0, len(self.tail), self.end)
+
+    def words(self, spans: Integers) -> list[bytes]:
+        """The bytes between each pair of positions."""
+        return [self.raw[a:b] for a, b in spans.tolist()]
+
+    def ids_after_hash(self) -> bool | None:
+        """Says whether the first document has its query id in the comment, not after the label; None without one."""
+        start = 0
+        while start < len(self.raw):
+            end = self.raw.find(b"\n", start) + 1 or len(self.raw)
+            words = self.raw[start:end].partition(b"#")[0].split(maxsplit=2)
+            if words:
+                return not (len(words) > 1 and words[1].startswith(b"qid:")) and b"#" in self.raw[start:end]
+            start = end
+        return None
+
+
+class Piece(NamedTuple):
+    """Whole lines: the bytes `start` to `end` of `data`, whose first byte is byte `base` of the file."""
+
+    data: Bytes
+    start: int
+    end: int
+    base: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """The arrays that the lines are parsed into. `spans` says where a row's query and document id start and end."""
+
+    X: Matrix
+    labels: Floats
+    spans: Integers
+    tags: Words
+
+    @classmethod
+    def empty(cls, n: int, width: int, first: int) -> Table:
+        return cls(room_for(n, width), np.empty(n), np.empty((n, 4), np.int64), tags_of(first, width))
+
+    def move(self, source: int, target: int, n: int) -> None:
+        """Closes a gap that blank lines left."""
+        for array in (self.X, self.labels, self.spans):
+            array[target : target + n] = array[source : source + n]
+
+    def first(self, n: int) -> Table:
+        return Table(self.X[:n], self.labels[:n], self.spans[:n], self.tags)
+
+
+def parse(piece: Piece, row: int, table: Table, look: Look) -> tuple[int, Problem | None]:
+    """Parses a piece into the rows from `row` on: (the row after the last, what was wrong if anything)."""
+    stamps = np.full(look.width, -1, np.int64)
+    slow = np.empty((max(256, 2 * look.width + 2), 4), np.int64)
+    p, start = piece.start, row
+    while p < piece.end:
+        wrong, p, row, n = grammar.lines(
+            piece.data, p, piece.end, row, look.first, look.after_hash, look.null,
+            table.X, table.labels, table.spans, stamps, table.tags, slow,
+        )  # fmt: skip
+        problem = _settle(piece.data, table, slow[:n])
+        if problem is None and wrong != symbols.FINE:
+            problem = Problem(wrong, p)
+        if problem is not None:
+            return row, Problem(problem.wrong, problem.at + piece.base)
+    if piece.base:
+        table.spans[start:row] += piece.base
+    return row, None
+
+
+def _settle(data: Bytes, table: Table, slow: Integers) -> Problem | None:
+    """Reads the numbers that the kernel was not sure of."""
+    for row, column, start, end in slow.tolist():
+        value = float(data[start:end].tobytes())
+        if column < 0:
+            table.labels[row] = value
+        else:
+            with np.errstate(over="ignore"):
+                value = float(np.float32(value))
+            table.X[row, column] = value
+        if not np.isfinite(value):
+            return Problem(symbols.LABEL if column < 0 else symbols.TOO_LARGE, start)
+    return None

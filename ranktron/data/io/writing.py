@@ -1,0 +1,139 @@
+"""Writing LETOR text: the shortest digits that read back as the same 32-bit numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.data.io.files import compressing
+from ranktron.data.io.symbols import Bytes
+from ranktron.kernels.jit import kernel
+from ranktron.data.rounds import Rounds
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Integers, Matrix
+
+NUMBERS = 1 << 19  # written at a time
+MOST_WORDS = 1_000_000
+WIDTH = 16  # as many letters the shortest decimal of a 32-bit number may take
+SCIENTIFIC = 1e6
+Packed = tuple[Bytes, Integers]
+
+
+class Digits(dict[int, str]):
+    """The shortest decimal of each 32-bit number, by its bits; remembered, since features repeat themselves."""
+
+    def __missing__(self, bits: int) -> str:
+        if len(self) >= MOST_WORDS:
+            self.clear()
+        text = self[bits] = str(np.int32(bits).view(np.float32)).removesuffix(".0")
+        return text
+
+
+def write_text(rounds: Rounds, path: Path) -> None:
+    """Writes one line per document, with every feature, so that the number of features is kept; sparse ones as held."""
+    if isinstance(rounds.X, Sparse):
+        _write_sparse(rounds, rounds.X, path)
+        return
+    names = _packed([f" {j + rounds.first_index}:".encode() for j in range(rounds.n_features)])
+    qids = [_word(qid, path) for qid in rounds.qids.tolist()]
+    owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
+    ends = _endings(rounds, path)
+    digits = Digits()
+    at_once = max(1, NUMBERS // rounds.n_features)
+    with compressing(path) as file:
+        for a in range(0, len(rounds.X), at_once):
+            labels = rounds.labels[a : a + at_once].tolist()
+            heads = [f"{_label(label)} qid:{qids[owners[i]]}".encode() for i, label in enumerate(labels, start=a)]
+            tails = [f"{end}\n".encode() for end in ends[a : a + at_once]]
+            file.write(_lines(_packed(heads), names, rounds.X[a : a + at_once], digits, _packed(tails)))
+
+
+def _lines(heads: Packed, names: Packed, X: Matrix, digits: Digits, tails: Packed) -> bytes:
+    """Lines of a head, every feature with its name, and a tail."""
+    values = X.flatten()
+    words = values.astype(f"S{WIDTH}")
+    others = np.flatnonzero(~(np.abs(values) < SCIENTIFIC))  # of these an array is spelt otherwise than each alone
+    words[others] = [digits[bits].encode() for bits in values[others].view(np.int32).tolist()]
+    lengths = np.char.str_len(words) - 2 * np.char.endswith(words, b".0")
+    text = words.view(np.uint8).reshape(-1, WIDTH)
+    room = len(heads[0]) + len(X) * len(names[0]) + int(lengths.sum()) + len(tails[0])
+    out = np.empty(room, np.uint8)
+    return out[: lay(*heads, *names, text, lengths, *tails, out)].tobytes()
+
+
+@kernel
+def lay(
+    heads: Bytes,
+    head_starts: Integers,
+    names: Bytes,
+    name_starts: Integers,
+    text: Bytes,
+    lengths: Integers,
+    tails: Bytes,
+    tail_starts: Integers,
+    out: Bytes,
+) -> int:
+    """Writes lines: a head, then a name and a number for each feature, then a tail; returns how many bytes."""
+    p, width = 0, name_starts.shape[0] - 1
+    for i in range(head_starts.shape[0] - 1):
+        p = copied(heads, head_starts[i], head_starts[i + 1], out, p)
+        for j in range(width):
+            p = copied(names, name_starts[j], name_starts[j + 1], out, p)
+            p = copied(text[i * width + j], 0, lengths[i * width + j], out, p)
+        p = copied(tails, tail_starts[i], tail_starts[i + 1], out, p)
+    return p
+
+
+@kernel
+def copied(source: Bytes, a: int, b: int, out: Bytes, p: int) -> int:
+    """Copies the bytes from a to b to place p; returns the place after them."""
+    for k in range(a, b):
+        out[p] = source[k]
+        p += 1
+    return p
+
+
+def _packed(words: Sequence[bytes]) -> Packed:
+    """Words end to end, and where each begins."""
+    starts = np.concatenate(([0], np.cumsum([len(word) for word in words])))
+    return np.frombuffer(bytearray(b"".join(words)), np.uint8), starts
+
+
+def _write_sparse(rounds: Rounds, X: Sparse, path: Path) -> None:
+    """Only the first line names the last feature where nothing else does, so that the number of features is kept."""
+    qids = [_word(qid, path) for qid in rounds.qids.tolist()]
+    owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
+    ends, digits, starts = _endings(rounds, path), Digits(), X.starts.tolist()
+    with compressing(path) as file:
+        for i, label in enumerate(rounds.labels.tolist()):
+            entries = slice(starts[i], starts[i + 1])
+            columns = X.columns[entries].tolist()
+            held = X.values[entries] if len(X.values) else np.ones(len(columns), np.float32)
+            words = [
+                f" {j + rounds.first_index}:{digits[bits]}"
+                for j, bits in zip(columns, held.view(np.int32).tolist(), strict=True)
+            ]
+            if i == 0 and X.width - 1 not in columns:
+                words.append(f" {X.width - 1 + rounds.first_index}:0")
+            file.write(f"{_label(label)} qid:{qids[owners[i]]}{''.join(words)}{ends[i]}\n".encode())
+
+
+def _label(label: float) -> str:
+    return repr(label).removesuffix(".0")
+
+
+def _endings(rounds: Rounds, path: Path) -> list[str]:
+    if rounds.docids is None:
+        return [""] * len(rounds.X)
+    return [f" #docid = {_word(docid, path)}" if docid != "" else "" for docid in rounds.docids.tolist()]
+
+
+def _word(name: Any, path: Path) -> str:
+    word = str(name)
+    if not word or "#" in word or any(c <= " " for c in word):
+        raise DataError(f"{path}: {word!r} cannot be written to a text file: it is empty or has blanks or '#' in it")
+    return word

@@ -1,0 +1,63 @@
+"""The names of maps: what the command line takes, and what a model file keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ranktron.errors import DataError
+from ranktron.data.maps.bins import Bins, FittedBins
+from ranktron.data.maps.gaussian import FittedFourier, FittedNystroem, Nystroem, RandomFourier
+from ranktron.data.maps.linear_bins import FittedLinearBins, LinearBins
+from ranktron.data.maps.products import FittedProducts, Products
+from ranktron.data.maps.protocols import FeatureMap, FittedMap
+
+MAPS: dict[str, tuple[type[Any], type[Any]]] = {
+    "bins": (Bins, FittedBins),
+    "bins-linear": (LinearBins, FittedLinearBins),
+    "rff": (RandomFourier, FittedFourier),
+    "nystroem": (Nystroem, FittedNystroem),
+    "products": (Products, FittedProducts),
+}
+"""For each name the recipe and what it becomes when it is fitted."""
+
+
+def as_map(given: Any) -> FeatureMap | None:
+    """The recipe that a text such as `bins:32` stands for; None and "none" for no map; recipes pass through.
+
+    >>> as_map("rff:100")
+    RandomFourier(features=100, gamma=0.0, seed=0, sees=2, weight=0.0)
+    >>> as_map("bins")
+    Bins(count=32)
+    """
+    if given is None or given == "none":
+        return None
+    if not isinstance(given, str):
+        if callable(getattr(given, "fit", None)) and not isinstance(given, type):
+            recipe: FeatureMap = given
+            return recipe
+        raise DataError(f"a map must be a text such as 'bins:32' or an object such as Bins(32), not {given!r}")
+    name, colon, number = given.partition(":")
+    if name not in MAPS or (colon and not number.isascii()) or (colon and not number.isdigit()):
+        known = ", ".join(f"{each}:N" for each in MAPS)
+        raise DataError(f"there is no map {given!r}; choose from {known}")
+    made: FeatureMap = MAPS[name][0](int(number)) if colon else MAPS[name][0]()
+    return made
+
+
+def map_to_dict(fitted: FittedMap) -> dict[str, Any]:
+    """What a model file keeps of a map."""
+    return {"name": fitted.name, **fitted.state()}
+
+
+def map_from_dict(kept: Mapping[str, Any] | None, n_features: int) -> FittedMap | None:
+    """The map that a model file kept."""
+    if kept is None:
+        return None
+    name = str(kept["name"])
+    if name.partition(":")[0] not in MAPS:
+        raise DataError(f"the model holds a feature map that this version does not know: {name!r}")
+    found: FittedMap = MAPS[name.partition(":")[0]][1].from_state(name, kept)
+    if found.n_inputs != n_features:
+        raise DataError(f"the model has {n_features} features, but its map is for {found.n_inputs}")
+    return found

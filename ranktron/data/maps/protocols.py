@@ -1,0 +1,95 @@
+"""What a feature map is: a recipe that is fitted once, and what it leaves in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.data.rounds import Rounds, as_matrix
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Features, Floats, Matrix
+
+
+class FittedMap(Protocol):
+    """Turns rows of features into other rows, each for itself. `state` and `from_state` carry it to a file and back.
+
+    >>> from ranktron.data.maps import Products
+    >>> fitted = Products(2).fit(Rounds.from_arrays([[1.0, 2.0], [3.0, 5.0]], [0, 1]))
+    >>> fitted.n_inputs, fitted.n_outputs
+    (2, 5)
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def n_inputs(self) -> int: ...
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    def __call__(self, X: Matrix, /) -> Features: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    @classmethod
+    def from_state(cls, name: str, state: Mapping[str, Any], /) -> Self: ...
+
+
+class Shape(NamedTuple):
+    """What one feature adds to a score, as a curve: `values[i]` at `places[i]`; steps hold up to the next place."""
+
+    places: Floats
+    values: Floats
+    steps: bool
+
+
+@runtime_checkable
+class Additive(Protocol):
+    """A map after which a linear score is a sum of one function per original feature."""
+
+    def contributions(self, X: Matrix, w: Floats, /) -> Floats: ...
+
+    def shape(self, feature: int, w: Floats, /) -> Shape: ...
+
+    def spans(self, w: Floats, /) -> Floats: ...
+
+
+class FeatureMap(Protocol):
+    """The recipe of a map: a small value that prints, compares and fits.
+
+    >>> from ranktron.data.maps import Bins
+    >>> Bins(8), Bins(8) == Bins(8)
+    (Bins(count=8), True)
+    """
+
+    def fit(self, rounds: Rounds, /) -> FittedMap: ...
+
+
+def map_rounds(rounds: Rounds, fitted: FittedMap | None) -> Rounds:
+    """The same rounds with mapped features (the very same object without a map)."""
+    if fitted is None:
+        return rounds
+    return replace(rounds, X=fitted(rounds.X), feature_names=None)
+
+
+def check_input(X: Features, n_inputs: int) -> Matrix:
+    """The features that a map was fitted for, of a table of any kind; anything else is refused."""
+    if isinstance(X, Sparse) or hasattr(X, "tocsr"):
+        raise DataError("feature maps need dense features, these are sparse: train without a map")
+    matrix = as_matrix(X)
+    if matrix.shape[1] != n_inputs:
+        raise DataError(f"the map was fitted on {n_inputs} features, the data has {matrix.shape[1]}")
+    return matrix
+
+
+def sample_of(rounds: Rounds, most: int) -> Matrix:
+    """At most so many documents, evenly from all lists."""
+    if not isinstance(rounds, Rounds):
+        raise DataError("a map is fitted on lists: make them with Rounds.from_arrays(X, y, qid)")
+    X = check_input(rounds.X, rounds.n_features)
+    return X if len(X) <= most else X[np.linspace(0, len(X) - 1, most).astype(np.int64)]

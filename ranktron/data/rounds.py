@@ -1,0 +1,340 @@
+"""Many rounds in three arrays: `X`, `labels` and `offsets`. Ragged lists are slices, never padding."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+from ranktron.kernels.dense import first_non_finite
+from ranktron.types.validation import check_count
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Features, Floats, Integers, Matrix, Round
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """Lists of documents, grouped by query and ready for the kernels.
+
+    Build one with `Rounds.from_arrays` or `ranktron.read`: they check the values. The constructor checks only that
+    the arrays fit together, so that a memory-mapped store opens without being read.
+
+    Parameters
+    ----------
+    X : float32, C-contiguous, (documents, features)
+        Or the rows of a `Sparse`, where most features are 0.
+    labels : float64, (documents,)
+    offsets : int64, (queries + 1,)
+        Query q owns the rows `offsets[q]` to `offsets[q + 1]`.
+    qids : (queries,)
+    docids : (documents,), optional
+        Names of the documents.
+    rows : int64, (documents,), optional
+        The row of the input that became each row here; None where the input was already grouped.
+    feature_names : tuple of str, optional
+    first_index : 0 or 1
+        The number that text files give to the first feature.
+
+    Examples
+    --------
+    >>> rounds = Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "a"])
+    >>> len(rounds), rounds.qids.tolist(), rounds.rows.tolist()
+    (2, ['a', 'b'], [0, 2, 1])
+    >>> [round.labels.tolist() for round in rounds]
+    [[0.0, 2.0], [1.0]]
+    """
+
+    X: Features
+    labels: Floats
+    offsets: Integers
+    qids: npt.NDArray[Any]
+    docids: npt.NDArray[Any] | None = None
+    rows: Integers | None = None
+    feature_names: tuple[str, ...] | None = None
+    first_index: int = 1
+
+    def __post_init__(self) -> None:
+        arrays = [a for a in (self.labels, self.offsets, self.qids, self.docids, self.rows) if a is not None]
+        sparse = isinstance(self.X, Sparse)
+        if not all(isinstance(a, np.ndarray) for a in (arrays if sparse else [self.X, *arrays])) or not (
+            (sparse or (self.X.dtype == np.float32 and self.X.flags.c_contiguous))
+            and [a.dtype.name for a in (self.labels, self.offsets)] == ["float64", "int64"]
+            and (self.X.ndim, self.offsets.ndim) == (2, 1)
+            and self.qids.shape == (len(self.offsets) - 1,)
+            and (self.offsets[0], self.offsets[-1]) == (0, self.X.shape[0])
+            and (self.offsets[1:] >= self.offsets[:-1]).all()
+            and all(a.shape == (self.offsets[-1],) for a in (self.labels, self.docids, self.rows) if a is not None)
+        ):
+            raise DataError("the arrays of Rounds do not fit together; build them with Rounds.from_arrays")
+        if self.feature_names is not None and len(self.feature_names) != self.n_features:
+            raise DataError(f"{len(self.feature_names)} feature names for {self.n_features} features")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        group: Any = None,
+        *,
+        docids: Any = None,
+        feature_names: Sequence[str] | None = None,
+        first_index: int = 1,
+    ) -> Rounds:
+        """Checks and groups plain arrays.
+
+        Query ids may come in any order and be of any type; queries keep the order in which they first appear and
+        documents their order within the query. `group` gives the sizes of consecutive lists instead. Without either
+        all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse. The columns of a data
+        frame give their names to the features.
+        """
+        names = feature_names_of(X) if feature_names is None else tuple(map(str, feature_names))
+        X = _as_features(X)
+        labels = _as_labels(y, len(X))
+        docids = None if docids is None else _as_ids(docids, len(X), "docids must hold one document id")
+        qids, offsets, rows = _grouping(len(X), qid, group)
+        if rows is not None:
+            X, labels = X[rows], labels[rows]
+            docids = None if docids is None else docids[rows]
+        return cls(X, labels, offsets, qids, docids, rows, names, first_index)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.qids)
+
+    def __iter__(self) -> Iterator[Round]:
+        X, labels, offsets = self.X, self.labels, self.offsets.tolist()
+        for q, qid in enumerate(self.qids.tolist()):
+            a, b = offsets[q], offsets[q + 1]
+            yield Round._make((X[a:b], labels[a:b], qid))
+
+    @overload
+    def __getitem__(self, which: int) -> Round: ...
+    @overload
+    def __getitem__(self, which: slice | Sequence[int] | npt.NDArray[Any]) -> Rounds: ...
+    def __getitem__(self, which: int | slice | Sequence[int] | npt.NDArray[Any]) -> Round | Rounds:
+        """One round, or the `Rounds` of some queries: a contiguous slice without copying, any other choice copied."""
+        if isinstance(which, int | np.integer):
+            q = range(len(self))[which]
+            a, b = self.offsets[q], self.offsets[q + 1]
+            return Round._make((self.X[a:b], self.labels[a:b], self.qids[q : q + 1].tolist()[0]))
+        if isinstance(which, slice):
+            start, stop, stride = which.indices(len(self))
+            if stride == 1:
+                return self._between(start, max(start, stop))
+        return self._chosen(np.arange(len(self))[which])
+
+    def _between(self, start: int, stop: int) -> Rounds:
+        a, b = self.offsets[start], self.offsets[stop]
+        return self._of(slice(a, b), self.offsets[start : stop + 1] - a, self.qids[start:stop])
+
+    def _chosen(self, queries: Integers) -> Rounds:
+        lengths = np.diff(self.offsets)[queries]
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        taken = np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], lengths)
+        return self._of(taken, offsets, self.qids[queries])
+
+    def _of(self, taken: slice | Integers, offsets: Integers, qids: npt.NDArray[Any]) -> Rounds:
+        docids = None if self.docids is None else self.docids[taken]
+        X, labels = self.X[taken], self.labels[taken]
+        return replace(self, X=X, labels=labels, offsets=offsets, qids=qids, docids=docids, rows=None)
+
+    def split(self, fraction: float, seed: int | None = None) -> tuple[Rounds, Rounds]:
+        """Divides the queries in two, never a query: the first `fraction` of them (of a shuffle, given a seed)."""
+        if not 0.0 < fraction < 1.0:
+            raise DataError(f"the fraction to split by must lie between 0 and 1, not {fraction}")
+        cut = round(fraction * len(self))
+        if seed is None:
+            return self[:cut], self[cut:]
+        shuffled = np.random.default_rng(check_count(seed, "the seed", 0)).permutation(len(self))
+        return self[np.sort(shuffled[:cut])], self[np.sort(shuffled[cut:])]
+
+    @classmethod
+    def concat(cls, parts: Sequence[Rounds]) -> Rounds:
+        """Joins several `Rounds` with the same features; a query id that stands in two of them is an error."""
+        if not parts:
+            raise DataError("nothing to concatenate")
+        first = parts[0]
+        parts = [part.ordered_by(first.feature_names) for part in parts]
+        for part in parts:
+            if part.n_features != first.n_features:
+                raise DataError(f"cannot join lists of {first.n_features} and of {part.n_features} features")
+        alike = len({part.qids.dtype.kind for part in parts}) == 1  # else numpy would make texts of numbers
+        qids = np.concatenate([part.qids if alike else part.qids.astype(object) for part in parts])
+        twice = [q for q, count in Counter(qids.tolist()).items() if count > 1]
+        if twice:
+            raise DataError(f"query {twice[0]!r} is split over several parts; put its rows together first")
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        docids = [part.docids for part in parts if part.docids is not None]
+        return replace(
+            first,
+            X=stacked([part.X for part in parts]),
+            labels=np.concatenate([part.labels for part in parts]),
+            offsets=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
+            qids=qids,
+            docids=np.concatenate(docids) if len(docids) == len(parts) else None,
+            rows=None,
+        )
+
+    def ordered_by(self, names: tuple[str, ...] | None) -> Rounds:
+        """The same lists with the features that have these names, in this order; as they are where names are missing.
+
+        >>> rounds = Rounds.from_arrays([[1.0, 5.0]], [0], feature_names=("price", "age"))
+        >>> rounds.ordered_by(("age", "price")).X.tolist()
+        [[5.0, 1.0]]
+        """
+        found = self.feature_names
+        if names is None or found is None or names == found:
+            return self
+        missing, new = sorted(set(names) - set(found)), sorted(set(found) - set(names))
+        if missing or new or len(names) != len(found):
+            wrong = [f"{', '.join(some)} {what}" for some, what in ((missing, "missing"), (new, "not known")) if some]
+            raise DataError(f"the data has other features than expected: {'; '.join(wrong) or 'a name stands twice'}")
+        places = np.array([found.index(name) for name in names])
+        X = self.X.rearranged(places) if isinstance(self.X, Sparse) else np.ascontiguousarray(self.X[:, places])
+        return replace(self, X=X, feature_names=names)
+
+    def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Puts one value per document, given in the order of `X`, back into the order of the input."""
+        if self.rows is None:
+            return values
+        restored = np.empty_like(values)
+        restored[self.rows] = values
+        return restored
+
+
+def take_qid_column(X: Any) -> tuple[Any, Any]:
+    """Takes a data frame's `qid` column out of it: (features, query ids or None). Arrays pass through."""
+    columns = getattr(X, "columns", None)
+    if columns is None or "qid" not in list(columns):
+        return X, None
+    qid = np.asarray(X["qid"])
+    return (X.drop(columns=["qid"]) if hasattr(X, "iloc") else X.drop("qid")), qid
+
+
+def feature_names_of(X: Any) -> tuple[str, ...] | None:
+    """The column names of a data frame; None for an array, and where not all are names."""
+    columns = list(getattr(X, "columns", ()))
+    return tuple(columns) if columns and all(isinstance(name, str) for name in columns) else None
+
+
+def stacked(parts: list[Features]) -> Features:
+    """Rows below rows; sparse ones where some of them are."""
+    if any(isinstance(X, Sparse) for X in parts):
+        return Sparse.concatenate([X if isinstance(X, Sparse) else Sparse.from_matrix(X) for X in parts])
+    return np.concatenate(parts)
+
+
+def _as_features(X: Any) -> Features:
+    if hasattr(X, "tocsr") or isinstance(X, Sparse):
+        X = X if isinstance(X, Sparse) else Sparse.from_matrix(X)
+        X.check()
+    else:
+        X = as_matrix(X)
+    if X.size == 0:
+        raise DataError(f"there is nothing to rank: {X.shape[0]} documents with {X.shape[1]} features")
+    return X
+
+
+def as_matrix(X: Any) -> Matrix:
+    """A table of any kind of real numbers as kernels take it; it is not copied where it is that already."""
+    try:
+        given = np.asarray(X)
+        with np.errstate(over="ignore"):
+            features = np.require(_real(given), np.float32, ["C"])
+    except (TypeError, ValueError) as error:
+        raise DataError(f"features must be numbers, as many in each row: {error}") from None
+    if given.ndim != 2:
+        raise DataError(f"features must form a table (documents × features), not {given.ndim} dimensions")
+    bad = first_non_finite(features.reshape(-1))
+    if bad >= 0:
+        row, column = divmod(bad, features.shape[1])
+        place = f"({given[row, column]}), first in row {row}, column {column}"
+        raise DataError(f"features contain NaN, infinity or a number too large for 32 bits {place}")
+    return features
+
+
+def _real(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if given.dtype.kind in "cmM":  # numpy would take the real part of complex numbers, and count the days of dates
+        raise TypeError(f"these are {given.dtype}")
+    return given
+
+
+def _as_labels(y: Any, n: int) -> Floats:
+    if y is None:
+        raise DataError("labels are missing: y is None")
+    try:
+        labels: Floats = np.require(_real(np.asarray(y)), np.float64, ["C"])
+    except (TypeError, ValueError) as error:
+        raise DataError(f"labels must be numbers: {error}") from None
+    if labels.shape != (n,):
+        raise DataError(f"labels must be one number per document: {n} documents, labels of shape {labels.shape}")
+    bad = np.flatnonzero(~(np.isfinite(labels) & (labels >= 0.0)))
+    if len(bad):
+        raise DataError(f"labels must be finite and >= 0; row {bad[0]} has {labels[bad[0]]}")
+    return labels
+
+
+def _grouping(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers, Integers | None]:
+    if qid is not None and group is not None:
+        raise DataError("give either qid (one id per row) or group (sizes of consecutive lists), not both")
+    if group is not None:
+        return *_from_sizes(n, group), None
+    if qid is None:
+        return np.zeros(1, np.int64), np.array([0, n], np.int64), None
+    return group_by(_as_ids(qid, n, "qid must hold one query id"))
+
+
+def _as_ids(given: Any, n: int, what: str) -> npt.NDArray[Any]:
+    """One id per document. A list whose ids numpy would change, such as 1 and "1", stays a list of objects."""
+    try:
+        ids = np.asarray(given)
+    except ValueError:  # lists of several lengths
+        ids = np.empty(0)
+    if isinstance(given, list | tuple) and (ids.ndim != 1 or (ids.dtype.kind != "O" and ids.tolist() != list(given))):
+        ids = np.fromiter(given, object, len(given))
+    if ids.shape != (n,):
+        raise DataError(f"{what} per document: {n} documents, ids of shape {ids.shape}")
+    return ids
+
+
+def _from_sizes(n: int, group: Any) -> tuple[npt.NDArray[Any], Integers]:
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or len(sizes) == 0 or sizes.min() <= 0:
+        raise DataError("group must hold the sizes of consecutive lists: positive whole numbers")
+    if sizes.sum() != n:
+        raise DataError(f"group sizes add up to {sizes.sum()}, but there are {n} documents")
+    return np.arange(len(sizes)), np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+
+def group_by(qid: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Integers, Integers | None]:
+    """Groups rows by query id: (ids in order of appearance, offsets, the input row of each grouped row or None)."""
+    ids = qid.tolist() if qid.dtype.kind in "fcmMO" else []
+    try:
+        hash(tuple(ids))
+    except TypeError as error:
+        raise DataError(f"query ids must be texts, numbers or tuples: {error}") from None
+    # NaN is not equal to itself, and whether pandas' NA is cannot even be asked
+    missing = [row for row, q in enumerate(ids) if q is None or type(q).__name__ == "NAType" or q != q]
+    if missing:
+        raise DataError(f"query id missing (None, NaN, NA or NaT) in row {missing[0]}")
+    starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
+    heads = qid[starts].tolist()
+    lengths = np.diff(np.append(starts, len(qid)))
+    first: dict[Any, int] = {}
+    codes = [first.setdefault(head, len(first)) for head in heads]
+    if len(first) == len(heads):
+        return qid[starts], np.append(starts, len(qid)).astype(np.int64), None
+    row_codes = np.repeat(codes, lengths)
+    rows = np.argsort(row_codes, kind="stable").astype(np.int64)
+    sizes = np.bincount(row_codes, minlength=len(first))
+    appearance = starts[np.unique(codes, return_index=True)[1]]
+    return qid[appearance], np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), rows

@@ -1,0 +1,181 @@
+"""Scaling of features: fitted once, stored in the model, applied at prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ranktron.data.choices import SCALINGS
+from ranktron.errors import DataError
+from ranktron.kernels.jit import kernel
+from ranktron.data.rounds import Rounds
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Features, Floats, Integers, Matrix
+
+
+class Scaler(Protocol):
+    """Maps features to scaled features, list by list."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, X: Features, offsets: Integers) -> Features: ...
+
+
+@kernel
+def _shift_and_divide(X: Matrix, shift: Floats, divisor: Floats, scaled: Matrix) -> None:
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            scaled[i, j] = (X[i, j] - shift[j]) / divisor[j]
+
+
+@kernel
+def _between_zero_and_one(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
+    for q in range(offsets.shape[0] - 1):
+        for j in range(X.shape[1]):
+            low = X[offsets[q], j]
+            high = low
+            for i in range(offsets[q], offsets[q + 1]):
+                low = min(low, X[i, j])
+                high = max(high, X[i, j])
+            for i in range(offsets[q], offsets[q + 1]):
+                scaled[i, j] = (X[i, j] - low) / (high - low) if high > low else 0.0
+
+
+@kernel
+def _moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
+    """Mean, standard deviation, minimum and maximum of each feature, in two passes over the rows."""
+    mean = np.zeros(X.shape[1])
+    low = X[0].astype(np.float64)
+    high = X[0].astype(np.float64)
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            mean[j] += X[i, j]
+            low[j] = min(low[j], X[i, j])
+            high[j] = max(high[j], X[i, j])
+    mean /= X.shape[0]
+    variance = np.zeros(X.shape[1])
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            variance[j] += (X[i, j] - mean[j]) ** 2
+    return mean, np.sqrt(variance / X.shape[0]), low, high
+
+
+def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
+    """The same of sparse rows, with all their zeros."""
+    own = X.trimmed()
+    values = own.written_values().astype(np.float64)
+    mean = np.bincount(own.columns, values, X.width) / len(X)
+    second = np.bincount(own.columns, values**2, X.width) / len(X)
+    full = np.bincount(own.columns, minlength=X.width) == len(X)
+    low, high = np.where(full, np.inf, 0.0), np.where(full, -np.inf, 0.0)
+    np.minimum.at(low, own.columns, values)
+    np.maximum.at(high, own.columns, values)
+    return mean, np.sqrt(np.maximum(second - mean**2, 0.0)), low, high
+
+
+def extremes(X: Features) -> tuple[Floats, Floats]:
+    """The smallest and the largest value of each feature."""
+    return _sparse_moments(X)[2:] if isinstance(X, Sparse) else (X.min(axis=0), X.max(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Global:
+    """The same shift and divisor for every list: (x − shift) / divisor. It can be folded into linear weights.
+
+    `standard` shifts by the mean and divides by the standard deviation; `minmax` maps what was seen to [0, 1].
+    A feature that never varied becomes 0. Sparse features are not shifted, so that zeros stay zeros: for a linear
+    ranker that changes every score of a list by the same number.
+    """
+
+    name: str
+    shift: Floats
+    divisor: Floats
+
+    def __call__(self, X: Features, offsets: Integers) -> Features:
+        _check_width(X, len(self.shift))
+        if isinstance(X, Sparse):
+            return X.divided(self.divisor)
+        scaled = np.empty(X.shape, np.float32)
+        _shift_and_divide(X, self.shift, self.divisor, scaled)
+        return scaled
+
+    def fold(self, w: Floats) -> tuple[Floats, float]:
+        """Weights and constant that score unscaled features alike: w / divisor and −Σ w · shift / divisor."""
+        return w / self.divisor, float(-np.dot(w / self.divisor, self.shift))
+
+
+@dataclass(frozen=True)
+class PerQuery:
+    """LETOR's own: each feature of each list to [0, 1]; 0 where it is constant within the list."""
+
+    n_features: int
+    name: str = "minmax-query"
+
+    def __call__(self, X: Features, offsets: Integers) -> Features:
+        _check_width(X, self.n_features)
+        if isinstance(X, Sparse):
+            raise DataError("scaling within each query needs dense features, these are sparse: choose standard or none")
+        scaled = np.empty(X.shape, np.float32)
+        _between_zero_and_one(X, offsets, scaled)
+        return scaled
+
+
+def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
+    """Fits the scaling of that name; `auto` leaves features within [-1, 1] alone and standardises others.
+
+    >>> rounds = Rounds.from_arrays([[10.0], [30.0]], [0, 1])
+    >>> fit_scaler("minmax", rounds)(rounds.X, rounds.offsets).ravel()
+    array([0., 1.], dtype=float32)
+    """
+    if name is None or name == "none":
+        return None
+    if name == "minmax-query":
+        return PerQuery(rounds.n_features)
+    if name not in ("auto", "standard", "minmax"):
+        raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
+    mean, deviation, low, high = _sparse_moments(rounds.X) if isinstance(rounds.X, Sparse) else _moments(rounds.X)
+    if name == "auto":
+        if low.min() >= -1.0 and high.max() <= 1.0:
+            return None
+        name = "standard"
+    shift, divisor = (mean, deviation) if name == "standard" else (low, high - low)
+    shift = np.zeros_like(shift) if isinstance(rounds.X, Sparse) else shift
+    # A constant feature may show a deviation of rounding errors: it is the range that tells.
+    return Global(name, shift, np.where(high > low, divisor, 1.0))
+
+
+def scale(rounds: Rounds, scaler: Scaler | None) -> Rounds:
+    """The same rounds with scaled features (the very same object without a scaler)."""
+    return rounds if scaler is None else replace(rounds, X=scaler(rounds.X, rounds.offsets))
+
+
+def scaler_to_dict(scaler: Scaler | None) -> dict[str, Any]:
+    """What a model file keeps of a scaler."""
+    if scaler is None:
+        return {"name": "none"}
+    if isinstance(scaler, Global):
+        return {"name": scaler.name, "shift": scaler.shift, "divisor": scaler.divisor}
+    return {"name": scaler.name}
+
+
+def scaler_from_dict(kept: Mapping[str, Any], n_features: int) -> Scaler | None:
+    """The scaler that a model file kept."""
+    name = kept["name"]
+    if name == "none":
+        return None
+    if name == "minmax-query":
+        return PerQuery(n_features)
+    if name in ("standard", "minmax"):
+        shift, divisor = np.array(kept["shift"], float), np.array(kept["divisor"], float)
+        if shift.shape == divisor.shape == (n_features,):
+            return Global(name, shift, divisor)
+    raise DataError(f"the model holds a scaling that this version does not know: {name!r}")
+
+
+def _check_width(X: Features, n_features: int) -> None:
+    if X.shape[1] != n_features:
+        raise DataError(f"the scaling was fitted on {n_features} features, the data has {X.shape[1]}")

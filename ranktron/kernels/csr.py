@@ -1,0 +1,194 @@
+"""The twins of `score`, `pull_back` and `descend` for rows of which only the columns that are not 0 are held.
+
+Rows are three arrays: where each row starts, its columns, its values (none where all are 1). Each kernel gives
+what its dense twin gives for the same numbers.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.kernels.dense import move, squared_length
+from ranktron.kernels.jit import dot_kernel, kernel
+from ranktron.types import Floats, Integers
+
+Columns = npt.NDArray[np.int32] | npt.NDArray[np.uint16]
+Values = npt.NDArray[np.float32]
+
+ONES: Values = np.empty(0, np.float32)
+"""The values of rows that hold nothing but ones."""
+
+
+@kernel
+def _score_ones(starts: Integers, columns: Columns, w: Floats) -> Floats:
+    """Scores rows of ones in four sums side by side: instructions that gather weights would take longer."""
+    scores = np.empty(starts.shape[0] - 1)
+    for i in range(scores.shape[0]):
+        row = columns[starts[i] : starts[i + 1]]
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        whole = row.shape[0] & ~3
+        for at in range(0, whole, 4):
+            a += w[np.uint64(row[at])]
+            b += w[np.uint64(row[at + 1])]
+            c += w[np.uint64(row[at + 2])]
+            d += w[np.uint64(row[at + 3])]
+        for at in range(whole, row.shape[0]):
+            a += w[np.uint64(row[at])]
+        scores[i] = (a + b) + (c + d)
+    return scores
+
+
+@dot_kernel
+def score_rows(starts: Integers, columns: Columns, values: Values, w: Floats) -> Floats:
+    """Scores sparse rows: the twin of `kernels.score`.
+
+    >>> score_rows(np.array([0, 1, 3]), np.array([1, 0, 1], np.int32), ONES, np.array([1.0, 10.0]))
+    array([10., 11.])
+    """
+    if values.shape[0] == 0:
+        return _score_ones(starts, columns, w)
+    m = starts.shape[0] - 1
+    scores = np.empty(m)
+    # Slices and unsigned places let the loops run without a look at each place.
+    for i in range(m):
+        row, held = columns[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]]
+        total = 0.0
+        for at in range(row.shape[0]):
+            total += held[at] * w[np.uint64(row[at])]
+        scores[i] = total
+    return scores
+
+
+@kernel
+def add_sparse_row(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> None:
+    """Adds g times a row to the direction: the twin of `kernels.add_row`."""
+    row = columns[starts[i] : starts[i + 1]]
+    if values.shape[0] == 0:
+        for at in range(row.shape[0]):
+            direction[np.uint64(row[at])] += g
+    else:
+        held = values[starts[i] : starts[i + 1]]
+        for at in range(row.shape[0]):
+            direction[np.uint64(row[at])] += g * held[at]
+
+
+@kernel
+def _add_ones(starts: Integers, columns: Columns, items: Integers, gradient: Floats, direction: Floats) -> None:
+    """Adds rows of ones, each times its gradient."""
+    for i in range(items.shape[0]):
+        g, row = gradient[i], columns[starts[items[i]] : starts[items[i] + 1]]
+        if g == 0.0:
+            continue
+        whole = row.shape[0] & ~3
+        for at in range(0, whole, 4):  # the columns of a row differ: four are read before the first is written
+            a, b, c, d = np.uint64(row[at]), np.uint64(row[at + 1]), np.uint64(row[at + 2]), np.uint64(row[at + 3])
+            p, q, r, s = direction[a], direction[b], direction[c], direction[d]
+            direction[a], direction[b], direction[c], direction[d] = p + g, q + g, r + g, s + g
+        for at in range(whole, row.shape[0]):
+            direction[np.uint64(row[at])] += g
+
+
+@kernel
+def _add_rows(
+    starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, direction: Floats
+) -> None:
+    """Adds rows, each times its gradient."""
+    if values.shape[0] == 0:
+        _add_ones(starts, columns, items, gradient, direction)
+        return
+    for i in range(items.shape[0]):
+        if gradient[i] != 0.0:
+            add_sparse_row(starts, columns, values, items[i], gradient[i], direction)
+
+
+@kernel
+def pull_back_rows(
+    starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, direction: Floats
+) -> float:
+    """Carries a gradient back to the weights and returns the squared length: the twin of `kernels.pull_back`.
+
+    >>> direction = np.empty(2)
+    >>> rows = np.array([0, 1, 3]), np.array([1, 0, 1], np.int32), ONES
+    >>> pull_back_rows(*rows, np.array([1]), np.array([0.5]), direction), direction
+    (0.5, array([0.5, 0.5]))
+    """
+    direction[:] = 0.0
+    _add_rows(starts, columns, values, items, gradient, direction)
+    return squared_length(direction)
+
+
+@kernel
+def _add_row_measured(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> float:
+    """Adds a row, and says by how much the squared length of the direction grows."""
+    grown = 0.0
+    for at in range(starts[i], starts[i + 1]):
+        column = np.uint32(columns[at])
+        step = g if values.shape[0] == 0 else g * values[at]
+        before = direction[column]
+        direction[column] = before + step
+        grown += step * (before + direction[column])
+    return grown
+
+
+@kernel
+def _move_row(
+    starts: Integers, columns: Columns, i: int, eta: float, t: float, w: Floats, lag: Floats, direction: Floats
+) -> None:
+    """Steps along the direction where this row has something, and leaves a direction of 0 there."""
+    for at in range(starts[i], starts[i + 1]):
+        column = np.uint32(columns[at])
+        step = eta * direction[column]
+        w[column] -= step
+        lag[column] -= t * step
+        direction[column] = 0.0
+
+
+@kernel
+def descend_rows(
+    starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, loss: float, eta: float,
+    t: float, w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> bool:  # fmt: skip
+    """Takes the step of round t: the twin of `kernels.descend`.
+
+    Where the list has fewer entries than there are columns, only its own columns are visited.
+    """
+    touched = 0
+    for i in range(items.shape[0]):
+        if gradient[i] != 0.0:
+            touched += starts[items[i] + 1] - starts[items[i]]
+    few = touched < direction.shape[0]
+    squared = 0.0
+    if few:
+        for i in range(items.shape[0]):
+            if gradient[i] != 0.0:
+                squared += _add_row_measured(starts, columns, values, items[i], gradient[i], direction)
+    else:
+        _add_rows(starts, columns, values, items, gradient, direction)
+        squared = squared_length(direction)
+    if not np.isfinite(loss + eta * squared * eta):
+        direction[:] = 0.0
+        return False
+    if few:
+        for i in range(items.shape[0]):
+            if gradient[i] != 0.0:
+                _move_row(starts, columns, items[i], eta, t, w, lag, direction)
+    else:
+        move(w, lag, direction, eta, t)
+        direction[:] = 0.0
+    sums[0] += loss
+    sums[1] += eta * loss
+    sums[2] += eta * max(squared, 0.0) * eta
+    return True
+
+
+@kernel
+def first_misplaced(starts: Integers, columns: Columns, width: int) -> int:
+    """The first row that reaches beyond the arrays or the width, or names a column twice; -1 if there is none."""
+    last = np.full(width, -1, np.int32)  # the last row that had something in a column
+    for i in range(starts.shape[0] - 1):
+        if not 0 <= starts[i] <= starts[i + 1] <= columns.shape[0]:
+            return i
+        for at in range(starts[i], starts[i + 1]):
+            if not 0 <= columns[at] < width or last[columns[at]] == i:
+                return i
+            last[columns[at]] = i
+    return -1

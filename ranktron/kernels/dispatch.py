@@ -1,0 +1,174 @@
+"""What kernels take as features, and the few verbs that they use on it: one kernel then serves both kinds.
+
+A kernel takes a matrix, or of `Sparse` rows the three arrays (starts, columns, values): that is what `held` gives. The
+verbs are ordinary functions in Python; in a kernel numba chooses the code of the one kind or of the other while it
+compiles, so that the choice costs nothing, and a matrix is treated as if there were nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from ranktron.kernels.dense import add_row, descend, pull_back, score
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.csr import add_sparse_row, descend_rows, pull_back_rows, score_rows
+from ranktron.types import Features, Floats, Integers, Matrix
+
+Code = Callable[..., Any]
+Held = Any
+"""A `Matrix`, or the arrays (starts, columns, values) of sparse rows."""
+
+
+def held(X: Features) -> Held:
+    """The features as kernels take them.
+
+    >>> held(Sparse.from_matrix(np.array([[0.0, 2.0]], np.float32)))
+    (array([0, 1]), array([1], dtype=int32), array([2.], dtype=float32))
+    """
+    return (X.starts, X.columns, X.values) if isinstance(X, Sparse) else X
+
+
+def features_of(X: Held, width: int) -> Features:
+    """What `held` was made of: a matrix, or sparse rows of so many columns."""
+    return Sparse(X[0], X[1], X[2], width) if isinstance(X, tuple) else X
+
+
+def held_as(X: Features, sparse: bool | None) -> Features:
+    """The same features as sparse rows or written out; None: as they are.
+
+    >>> held_as(np.array([[0.0, 2.0]], np.float32), True).columns
+    array([1], dtype=int32)
+    """
+    if sparse is None or sparse == isinstance(X, Sparse):
+        return X
+    return Sparse.from_matrix(X) if sparse else X.dense()
+
+
+def linear_direction(X: Features, gradient: Floats) -> Floats:
+    """Xᵀ gradient for either kind of features.
+
+    >>> linear_direction(Sparse.from_matrix(np.array([[0.0, 2.0], [1.0, 0.0]], np.float32)), np.array([0.5, 3.0]))
+    array([3., 1.])
+    """
+    direction, items = np.empty(X.shape[1]), np.arange(X.shape[0])
+    if isinstance(X, Sparse):
+        pull_back_rows(X.starts, X.columns, X.values, items, gradient, direction)
+    else:
+        pull_back(X, items, gradient, direction)
+    return direction
+
+
+def scores_of(X: Held, w: Floats) -> Floats:
+    """X w.
+
+    >>> scores_of((np.array([0, 1]), np.array([1], np.int32), np.array([2.0], np.float32)), np.array([1.0, 3.0]))
+    array([6.])
+    """
+    return _rows_scores(X, w) if isinstance(X, tuple) else _matrix_scores(X, w)
+
+
+def between(X: Held, start: int, stop: int) -> Held:
+    """The rows from start to stop, without a copy."""
+    return _rows_between(X, start, stop) if isinstance(X, tuple) else _matrix_between(X, start, stop)
+
+
+def taken(X: Held, items: Integers) -> Held:
+    """A copy of some rows, in the order given."""
+    return _rows_taken(X, items) if isinstance(X, tuple) else _matrix_taken(X, items)
+
+
+def add_row_of(X: Held, i: int, g: float, direction: Floats) -> None:
+    """Adds g times row i to the direction. Each column adds up in the order of the calls: to the bit for both kinds."""
+    (_rows_add if isinstance(X, tuple) else _matrix_add)(X, i, g, direction)
+
+
+def descend_along(
+    X: Held, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> bool:  # fmt: skip
+    """Takes the step of round t, or refuses to: `kernels.descend` for either kind."""
+    step = _rows_descend if isinstance(X, tuple) else _matrix_descend
+    return step(X, items, gradient, loss, eta, t, w, lag, sums, direction)
+
+
+def is_matrix(X: Held) -> bool:
+    """Whether all zeros are written out."""
+    return not isinstance(X, tuple)
+
+
+def _matrix_scores(X: Matrix, w: Floats) -> Floats:
+    return score(X, w)
+
+
+def _rows_scores(X: Held, w: Floats) -> Floats:
+    return score_rows(X[0], X[1], X[2], w)
+
+
+def _matrix_between(X: Matrix, start: int, stop: int) -> Matrix:
+    return X[start:stop]
+
+
+def _rows_between(X: Held, start: int, stop: int) -> Held:
+    return X[0][start : stop + 1], X[1], X[2]
+
+
+def _matrix_taken(X: Matrix, items: Integers) -> Matrix:
+    chosen = np.empty((items.shape[0], X.shape[1]), np.float32)
+    for i in range(items.shape[0]):
+        chosen[i] = X[items[i]]
+    return chosen
+
+
+def _rows_taken(X: Held, items: Integers) -> Held:
+    starts, columns, values = X
+    own = np.zeros(items.shape[0] + 1, np.int64)
+    for i in range(items.shape[0]):
+        own[i + 1] = own[i] + starts[items[i] + 1] - starts[items[i]]
+    own_columns = np.empty(own[-1], np.int32)
+    own_values = np.empty(own[-1] if values.shape[0] else 0, np.float32)
+    for i in range(items.shape[0]):
+        start, stop = starts[items[i]], starts[items[i] + 1]
+        own_columns[own[i] : own[i + 1]] = columns[start:stop]
+        if values.shape[0]:
+            own_values[own[i] : own[i + 1]] = values[start:stop]
+    return own, own_columns, own_values
+
+
+def _matrix_add(X: Matrix, i: int, g: float, direction: Floats) -> None:
+    add_row(X, i, g, direction)
+
+
+def _rows_add(X: Held, i: int, g: float, direction: Floats) -> None:
+    add_sparse_row(X[0], X[1], X[2], i, g, direction)
+
+
+def _matrix_descend(
+    X: Matrix, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> bool:  # fmt: skip
+    return descend(X, items, gradient, loss, eta, t, w, lag, sums, direction)
+
+
+def _rows_descend(
+    X: Held, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> bool:  # fmt: skip
+    return descend_rows(X[0], X[1], X[2], items, gradient, loss, eta, t, w, lag, sums, direction)
+
+
+def in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:
+    """Says what a verb is in a kernel: the code for an array, or for the tuple of sparse rows."""
+    overload(verb, strict=False, inline="always")(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
+
+
+in_kernels(scores_of, _matrix_scores, _rows_scores)
+in_kernels(between, _matrix_between, _rows_between)
+in_kernels(taken, _matrix_taken, _rows_taken)
+in_kernels(add_row_of, _matrix_add, _rows_add)
+in_kernels(descend_along, _matrix_descend, _rows_descend)
+in_kernels(is_matrix, lambda X: True, lambda X: False)

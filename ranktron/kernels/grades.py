@@ -1,0 +1,155 @@
+"""What the labels of a list say before its scores do: which documents have which grade, and who leads in each."""
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.types import validation
+from ranktron.errors import DataError
+from ranktron.kernels.dense import first_non_finite
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import rising
+from ranktron.types import Floats, Integers
+
+
+def scored(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """The scores and labels of one list as kernels take them; what does not fit together is refused.
+
+    >>> scored([1, 2], [0, 1])
+    (array([1., 2.]), array([0., 1.]))
+    """
+    s = validation.floats(scores, "scores are one number for each document")
+    y = validation.floats(labels, "labels are one number for each document")
+    if s.shape != y.shape:
+        raise DataError(f"{len(s)} scores, but {len(y)} labels: there must be one of each for every document")
+    if first_non_finite(y) >= 0:
+        raise DataError(f"labels must be finite; document {first_non_finite(y)} has {y[first_non_finite(y)]}")
+    return s, y
+
+
+_SMALL = 32  # whole numbers from 0 to below this are graded without sorting
+
+
+@kernel
+def _sorted_grades(labels: Floats) -> tuple[Integers, int]:
+    order = rising(labels)
+    codes = np.empty(labels.shape[0], np.int64)
+    count = 0
+    for i in range(order.shape[0]):
+        if i == 0 or labels[order[i]] != labels[order[i - 1]]:
+            count += 1
+        codes[order[i]] = count - 1
+    return codes, count
+
+
+@kernel
+def grades(labels: Floats) -> tuple[Integers, int]:
+    """Numbers the grades of a list from 0 (the lowest label in it) upwards: (each document's grade, how many).
+
+    >>> grades(np.array([2.0, 0.0, 2.0, 0.5]))
+    (array([2, 0, 2, 1]), 3)
+    """
+    codes = np.empty(labels.shape[0], np.int64)
+    present = np.zeros(_SMALL, np.int64)
+    for i in range(labels.shape[0]):
+        whole = np.int64(labels[i])
+        if not 0 <= whole < _SMALL or whole != labels[i]:
+            return _sorted_grades(labels)
+        codes[i] = whole
+        present[whole] = 1
+    count = 0
+    for grade in range(_SMALL):
+        if present[grade]:
+            present[grade] = count
+            count += 1
+    for i in range(labels.shape[0]):
+        codes[i] = present[codes[i]]
+    return codes, count
+
+
+@kernel
+def _sorted_by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
+    documents = rising(-labels)
+    starts, values = np.empty(documents.shape[0] + 1, np.int64), np.empty(documents.shape[0])
+    count = 0
+    for place in range(documents.shape[0]):
+        label = labels[documents[place]]
+        if count == 0 or label != values[count - 1]:
+            starts[count], values[count] = place, label
+            count += 1
+    starts[count] = documents.shape[0]
+    return documents, starts[: count + 1], values[:count]
+
+
+@kernel
+def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
+    """Puts documents together that have the same label, the best first: (documents, starts, the label of each grade).
+
+    The documents of grade g, counted from the best, are `documents[starts[g]:starts[g + 1]]`, in their input order.
+
+    >>> by_grade(np.array([2.0, 0.0, 2.0, 0.5]))
+    (array([0, 2, 3, 1]), array([0, 2, 3, 4]), array([2. , 0.5, 0. ]))
+    """
+    m = labels.shape[0]
+    codes = np.empty(m, np.int64)
+    highest, others = 0, 0
+    for i in range(m):
+        codes[i] = np.int64(labels[i])
+        highest = max(highest, codes[i])
+        others += (codes[i] != labels[i]) | (codes[i] < 0)
+    if others or highest >= _SMALL:
+        return _sorted_by_grade(labels)
+    places = np.zeros(highest + 1, np.int64)
+    for i in range(m):
+        places[codes[i]] += 1
+    starts, values = np.empty(highest + 2, np.int64), np.empty(highest + 1)
+    count, place = 0, 0
+    for label in range(highest, -1, -1):
+        size = places[label]
+        starts[count], values[count], places[label] = place, label, place
+        count += size > 0
+        place += size
+    starts[count] = place
+    documents = np.empty(m, np.int64)
+    for i in range(m):
+        documents[places[codes[i]]] = i
+        places[codes[i]] += 1
+    return documents, starts[: count + 1], values[:count]
+
+
+@kernel
+def grades_seen(labels: Floats, binary: bool) -> tuple[Integers, Integers, Floats]:
+    """The documents by the grades that a measure sees: a binary one takes every label above 0 for the same."""
+    if binary:
+        return by_grade((labels > 0.0).astype(np.float64))
+    return by_grade(labels)
+
+
+@kernel
+def extremes(scores: Floats, documents: Integers, starts: Integers) -> tuple[Integers, Integers]:
+    """For each grade the document with the lowest and the one with the highest score; of several the first.
+
+    >>> extremes(np.array([2.0, 5.0, 1.0]), np.array([1, 0, 2]), np.array([0, 1, 3]))
+    (array([1, 2]), array([1, 0]))
+    """
+    count = starts.shape[0] - 1
+    lowest, highest = np.empty(count, np.int64), np.empty(count, np.int64)
+    for g in range(count):
+        low = high = documents[starts[g]]
+        lowest_score = highest_score = scores[low]
+        for place in range(starts[g] + 1, starts[g + 1]):  # choices instead of branches, which would be guessed wrong
+            i, s = documents[place], scores[documents[place]]
+            below, above = s < lowest_score, s > highest_score
+            low, lowest_score = i if below else low, s if below else lowest_score
+            high, highest_score = i if above else high, s if above else highest_score
+        lowest[g], highest[g] = low, high
+    return lowest, highest
+
+
+@kernel
+def best_below(scores: Floats, highest: Integers) -> Integers:
+    """For each grade the best-scored document of any lower grade, -1 for the lowest grade."""
+    best = np.full(highest.shape[0], -1, np.int64)
+    for g in range(highest.shape[0] - 2, -1, -1):
+        new, before = highest[g + 1], best[g + 1]
+        best[g] = new if before < 0 or scores[new] > scores[before] else before
+    return best

@@ -1,0 +1,25 @@
+"""Numbers and sums of values by grade, updated and queried in O(log grades): a Fenwick tree for kernels."""
+
+from ranktron.kernels.jit import kernel
+from ranktron.types import Floats
+
+
+@kernel
+def add(tree: Floats, grade: int, value: float) -> None:
+    """Adds a document of a grade to a Fenwick tree of numbers and sums."""
+    position = grade + 1
+    while position < tree.shape[0]:
+        tree[position, 0] += 1.0
+        tree[position, 1] += value
+        position += position & -position
+
+
+@kernel
+def below(tree: Floats, grade: int) -> tuple[float, float]:
+    """Number and sum of the values of grades below `grade`."""
+    number, total = 0.0, 0.0
+    while grade > 0:
+        number += tree[grade, 0]
+        total += tree[grade, 1]
+        grade -= grade & -grade
+    return number, total

@@ -1,0 +1,240 @@
+"""RankBoost: a weighted sum of thresholded features, each chosen where it mends most of what is still misordered.
+
+    H(x) = Σ_t α_t h_t(x),    h_t(x) = [x_{f_t} > θ_t],    α_t = ½ ln((1 + r_t)/(1 − r_t)),
+    r_t = Σ_{(i, j)} D_t(i, j) (h_t(x_i) − h_t(x_j))
+
+i has a higher grade than j in the same list; D_t(i, j) ∝ D_1(i, j) exp(H_{t−1}(x_j) − H_{t−1}(x_i)) factorises, so that
+one number per document stands for all of its pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ranktron.learners import feedback as feedbacks
+from ranktron.errors import DataError
+from ranktron.kernels.grades import grades
+from ranktron.learners.signals import Interrupts
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import descending
+from ranktron.learners.pairwise.pairs import Pairs
+from ranktron.metrics import Metric, evaluate
+from ranktron.data.rounds import Rounds
+from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.batch.thresholds import add_step, step_scores, thresholds_of
+from ranktron.types import Features, Feedback, Floats, Integers, Ranking, State
+
+_SURE = 1.0 - 1e-9
+"""A threshold that orders every pair would weigh infinitely much: r is cut off here."""
+
+_MENDED = 1e-12
+"""A potential below this means that every pair is in order by a wide margin: nothing is left to choose."""
+
+
+@kernel
+def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Floats, out: Floats) -> float:
+    """Fills what each document's pairs weigh, as the upper one minus as the lower one; returns the sum over pairs.
+
+    >>> out = np.empty(3)
+    >>> potentials(np.zeros(3), np.array([2.0, 0.0, 1.0]), np.array([0, 3]), np.ones(1), out)
+    3.0
+    >>> out
+    array([ 2., -2.,  0.])
+    """
+    total = 0.0
+    for q in range(offsets.shape[0] - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        codes, count = grades(labels[start:stop])
+        middle = 0.5 * (scores[start:stop].max() + scores[start:stop].min())
+        down = np.zeros(count + 1)  # down[g]: Σ exp(H) of the grades below g; up[g]: Σ exp(−H) of those from g on
+        up = np.zeros(count + 1)
+        for i in range(stop - start):
+            down[codes[i] + 1] += np.exp(scores[start + i] - middle)
+            up[codes[i]] += np.exp(middle - scores[start + i])
+        for g in range(count):
+            down[g + 1] += down[g]
+            up[count - 1 - g] += up[count - g]
+        for i in range(stop - start):
+            above = weights[q] * np.exp(middle - scores[start + i]) * down[codes[i]]
+            below = weights[q] * np.exp(scores[start + i] - middle) * up[codes[i] + 1]
+            out[start + i] = above - below
+            total += above
+    return total
+
+
+@dataclass(eq=False)
+class Stumps:
+    """Scores with a sum of thresholded features, and refuses to learn from a stream.
+
+    >>> stumps = Stumps(1)
+    >>> stumps.restore({"features": [0, 0], "thresholds": [0.5, 1.5], "alphas": [1.0, 2.0]})
+    >>> stumps.predict(np.array([[0.0], [1.0], [2.0]], np.float32))
+    array([0., 1., 3.])
+    """
+
+    n_features: int
+    rounds: int = field(default=0, init=False)
+    features: Integers = field(init=False, repr=False)
+    thresholds: Floats = field(init=False, repr=False)
+    alphas: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.features, self.thresholds, self.alphas = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+
+    def scores(self, X: Features) -> Floats:
+        return step_scores(X, self.features, self.thresholds, self.alphas)
+
+    predict = scores
+    hears = staticmethod(feedbacks.full)
+
+    def rank(self, X: Features, number: int) -> Ranking:
+        scores = self.scores(X)
+        return Ranking(descending(scores), scores, number)
+
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
+        raise DataError("this model was boosted on a whole data set, and cannot go on learning from a stream")
+
+    def state(self) -> State:
+        return {"features": self.features, "thresholds": self.thresholds, "alphas": self.alphas}
+
+    def restore(self, state: State) -> None:
+        features = np.array(state["features"], np.int64)
+        thresholds, alphas = np.array(state["thresholds"], float), np.array(state["alphas"], float)
+        fits = features.shape == thresholds.shape == alphas.shape and features.ndim == 1
+        if not fits or (len(features) and not 0 <= features.min() <= features.max() < self.n_features):
+            raise DataError(f"the state does not hold thresholds of {self.n_features} features")
+        self.features, self.thresholds, self.alphas = features, thresholds, alphas
+
+
+def rank_boost(n_features: int, n_rounds: int = 300, balance: str = "pair") -> Stumps:
+    """The scorer that boosting fills.
+
+    >>> rank_boost(2).alphas
+    array([], dtype=float64)
+    """
+    return Stumps(n_features)
+
+
+@dataclass(eq=False)
+class Boosting:
+    """Boosting as it goes: the scores so far, and one threshold more with each `step`.
+
+    `potential` is the mean of exp(H(x_j) − H(x_i)) over pairs, which bounds the share of misordered pairs and falls
+    with every step by a factor √(1 − r²) or more.
+
+    Examples
+    --------
+    >>> lists = Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 1])
+    >>> boosting = Boosting(lists)
+    >>> boosting.step()
+    True
+    >>> boosting.features, boosting.thresholds
+    ([0], [1.5])
+    """
+
+    rounds: Rounds
+    balance: str = "pair"
+    features: list[int] = field(default_factory=list)
+    thresholds: list[float] = field(default_factory=list)
+    alphas: list[float] = field(default_factory=list)
+    potential: float = 1.0
+
+    def __post_init__(self) -> None:
+        counts = Pairs.of(self.rounds.labels, self.rounds.offsets).counts
+        self.idle = int(np.count_nonzero(counts == 0))
+        weights = np.where(counts > 0, 1.0 / np.maximum(counts, 1), 0.0) if self.balance == "query" else counts > 0
+        self._weights = weights / max(float(weights @ counts), 1e-300)
+        self._thresholds = thresholds_of(self.rounds.X)
+        self._pi = np.empty(len(self.rounds.labels))
+        self.scores = np.zeros(len(self.rounds.labels))
+
+    def step(self) -> bool:
+        """Chooses one threshold more; False where none would help."""
+        rounds = self.rounds
+        self.potential = potentials(self.scores, rounds.labels, rounds.offsets, self._weights, self._pi)
+        feature, threshold, gathered = self._thresholds.best(self._pi)
+        if gathered == 0.0 or self.potential < _MENDED:
+            return False
+        r = min(max(gathered / self.potential, -_SURE), _SURE)
+        self.add(feature, threshold, 0.5 * float(np.log((1.0 + r) / (1.0 - r))))
+        return True
+
+    def add(self, feature: int, threshold: float, alpha: float) -> None:
+        """Adds a thresholded feature."""
+        self.features.append(int(feature))
+        self.thresholds.append(float(threshold))
+        self.alphas.append(alpha)
+        add_step(self.rounds.X, feature, threshold, alpha, self.scores)
+
+    def state(self, steps: int) -> State:
+        """The first so many thresholds."""
+        return {
+            "features": np.array(self.features[:steps], np.int64),
+            "thresholds": np.array(self.thresholds[:steps], float),
+            "alphas": np.array(self.alphas[:steps], float),
+        }
+
+
+@dataclass(eq=False)
+class HeldOut:
+    """Held-out lists, scored along with the boosting: they choose how many thresholds are kept."""
+
+    rounds: Rounds
+    select: Metric
+    best: float = -np.inf
+    best_epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self.scores = np.zeros(len(self.rounds.labels))
+
+    def add(self, feature: int, threshold: float, alpha: float) -> None:
+        """Adds a thresholded feature to the scores."""
+        add_step(self.rounds.X, feature, threshold, alpha, self.scores)
+
+    def judge(self, course: Course) -> None:
+        """Measures the scores and remembers the best."""
+        means = evaluate(self.scores, self.rounds, [self.select]).means
+        course.valid.append(dict(means))
+        value = means[str(self.select)] * (1.0 if self.select.higher_is_better else -1.0)
+        if value > self.best:
+            self.best, self.best_epoch = value, course.epoch
+
+
+def solve(
+    rounds: Rounds,
+    parameters: Mapping[str, Any],
+    schedule: Schedule,
+    course: Course,
+    *,
+    valid: Rounds | None,
+    select: Metric,
+    start: State,
+) -> State:
+    """Adds `n_rounds` thresholds to those of `start`; held-out lists, where given, choose how many are kept."""
+    began = perf_counter()
+    boosting = Boosting(rounds, parameters["balance"])
+    held_out = None if valid is None else HeldOut(valid, select)
+    if start:
+        for feature, threshold, alpha in zip(start["features"], start["thresholds"], start["alphas"], strict=True):
+            boosting.add(feature, threshold, alpha)
+            if held_out is not None:
+                held_out.add(feature, threshold, alpha)
+    course.first_epoch = course.epoch = len(boosting.alphas)
+    last = course.epoch + parameters["n_rounds"]
+    with Interrupts() as interrupts:
+        while course.epoch < last and not interrupts.asked and boosting.step():
+            course.epoch, course.rounds = course.epoch + 1, course.rounds + len(rounds)
+            if held_out is not None:
+                held_out.add(boosting.features[-1], boosting.thresholds[-1], boosting.alphas[-1])
+                held_out.judge(course)
+        course.interrupted = interrupts.asked
+    course.seconds += perf_counter() - began
+    course.remarks["queries of one grade"] = boosting.idle
+    if held_out is not None and course.valid and not course.interrupted:
+        course.epoch = held_out.best_epoch
+    return boosting.state(course.epoch)

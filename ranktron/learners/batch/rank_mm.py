@@ -1,0 +1,296 @@
+"""RankMM: maximum-margin ranking in the dual, to a duality gap that says how far the solution may be from the best.
+
+    min_w  ½ |w|² + C/m Σ_i L(w, S^i),    L the average, the maximum, or the maximum of averages of pairwise hinges
+
+`step="exact"` needs nothing but C; `step="paper"` moves as the paper does and needs a step size.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.learners.fixed import Fixed
+from ranktron.metrics import Metric, evaluate
+from ranktron.data.rounds import Rounds
+from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.batch.rank_mm_exact import ExactDual
+from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
+from ranktron.learners.batch.rank_mm_steps import paper_dual
+from ranktron.kernels.csr_rows import linear_scores
+from ranktron.types import Floats, Integers, State
+
+STEPS = ("exact", "paper")
+UNFINISHED = "passes after which the gap was still above tol"
+FUTILE = "w = 0 is as good within tol: these lists may ask for another loss, another C, or step=paper"
+_LOG = logging.getLogger(__name__)
+HELD = "megabytes held for dual variables"
+
+
+class Dual(Protocol):
+    """Dual variables of all lists, with their images w and margin and the mean of these over the steps."""
+
+    problem: Problem
+    steps: int
+    w: Floats
+    margin: float
+    averaged: Floats
+
+    @property
+    def value(self) -> float: ...
+
+    def visit(self, order: Integers, /) -> Any: ...
+
+    def recovered(self) -> tuple[Floats, float]: ...
+
+    def state(self) -> State: ...
+
+    def restore(self, state: State, steps: int, factor: float = 1.0, /) -> None: ...
+
+
+class Pass(NamedTuple):
+    """Where a run stands after a pass: the primal value of its weights, its dual value, and the best gap so far.
+
+    `gap` is the smallest primal value so far minus the largest dual value so far: the best weights so far are no
+    further than that from the optimum.
+    """
+
+    number: int
+    steps: int
+    seconds: float
+    primal: float
+    dual: float
+    gap: float
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The best weights found, a bound on how far their objective is from the minimum, and how that came about.
+
+    `primal − gap ≤ minimum ≤ primal`. `dual` holds the dual variables: another solution can start from them.
+    """
+
+    w: Floats
+    primal: float
+    gap: float
+    converged: bool
+    history: tuple[Pass, ...]
+    dual: Dual = field(repr=False)
+
+
+def solve_rank_mm(
+    rounds: Rounds,
+    C: float = 1.0,
+    loss: str = "average",
+    *,
+    step: str = "exact",
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    max_seconds: float = 0.0,
+    eta: float = 0.01,
+    average: bool = False,
+    corners: int = 20,
+    memory: float = 4.0,
+    start: Solution | None = None,
+    schedule: Schedule | None = None,
+) -> Solution:
+    """Solves in passes until the gap is at most `tol` times the objective, for `max_iter` passes or `max_seconds`.
+
+    `start` is a solution on the same lists and with the same loss and step, of any C: solving for one C after the
+    other along a path is quick. `schedule` says in which order the lists are visited.
+
+    Examples
+    --------
+    >>> from ranktron.data.synthetic import Separable
+    >>> lists = Separable().rounds(50)
+    >>> found = solve_rank_mm(lists, C=10.0, loss="max", tol=1e-3)
+    >>> found.converged, found.history[-1].dual <= found.primal
+    (True, True)
+    >>> found.primal - found.history[-1].dual <= 1e-3 * found.primal
+    True
+    """
+    problem = Problem(rounds, loss, C)
+    dual = make_dual(problem, step, eta, corners, memory)
+    if start is not None:
+        _check_start(start, dual)
+        dual.restore(start.dual.state(), start.dual.steps, C / start.dual.problem.C)
+    run = Run(dual, tol, max_seconds, average)
+    for _ in run.passes(schedule or Schedule(), max_iter):
+        pass
+    return run.solution()
+
+
+def solve_path(rounds: Rounds, Cs: Sequence[float], loss: str = "average", **options: Any) -> list[Solution]:
+    """Solves for one C after the other, each starting from the solution before it.
+
+    >>> from ranktron.data.synthetic import Separable
+    >>> path = solve_path(Separable().rounds(50), [0.1, 1.0, 10.0])
+    >>> [found.converged for found in path]
+    [True, True, True]
+    """
+    path: list[Solution] = []
+    for C in Cs:
+        path.append(solve_rank_mm(rounds, C, loss, start=path[-1] if path else None, **options))
+    return path
+
+
+def make_dual(problem: Problem, step: str = "exact", eta: float = 0.01, corners: int = 20, memory: float = 4.0) -> Dual:
+    """Dual variables at their start; an error where they would take more than `memory` gigabytes."""
+    if step not in STEPS:
+        raise DataError(f"step must be {' or '.join(STEPS)}, not {step!r}")
+    held = bytes_held(problem.rounds, problem.loss, step, corners)
+    if held > memory * 1e9:
+        advice = "remember fewer corners" if step == "exact" else 'take step="exact"'
+        raise DataError(
+            f"the dual variables of these lists would take {held / 1e9:.1f} GB, more than the {memory:g} GB allowed: "
+            f"{advice}, draw fewer lists, or raise memory"
+        )
+    return ExactDual(problem, corners) if step == "exact" else paper_dual(problem, eta)
+
+
+def _check_start(start: Solution, dual: Dual) -> None:
+    old, new = start.dual.problem, dual.problem
+    if type(start.dual) is not type(dual) or old.loss != new.loss:
+        raise DataError("a solution can start from another one only if both have the same loss and step")
+    if old.rounds is not new.rounds and old.fingerprint() != new.fingerprint():
+        raise DataError("a solution can start from another one only if both are on the same lists")
+
+
+@dataclass(eq=False)
+class Run:
+    """Passes over all lists, with primal value, dual value and gap after each of them."""
+
+    dual: Dual
+    tol: float = 1e-4
+    max_seconds: float = 0.0
+    average: bool = False
+    history: list[Pass] = field(default_factory=list)
+    best: tuple[float, int, Floats] = field(init=False)
+    bound: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.best = np.inf, 0, self.w.copy()
+        self.bound = self.dual.value
+
+    @property
+    def w(self) -> Floats:
+        """The weights as they stand: the last ones, or with `average` the mean over all steps."""
+        return self.dual.averaged[:-1] if self.average else self.dual.w
+
+    @property
+    def gap(self) -> float:
+        """The smallest primal value so far minus the largest dual value so far."""
+        return max(self.best[0] - self.bound, 0.0)
+
+    @property
+    def converged(self) -> bool:
+        return self.gap <= self.tol * self.best[0]
+
+    @property
+    def futile(self) -> bool:
+        """Whether w = 0 is as good, up to the tolerance: what one list gains by any other w, another one pays."""
+        nothing = self.dual.problem.primal(np.zeros_like(self.dual.w))
+        return nothing - self.bound <= self.tol * nothing
+
+    def passes(self, schedule: Schedule, most: int, first: int = 0) -> Iterator[Pass]:
+        """Visits all lists once per pass, `most` times, or until the gap is small enough or the time is over."""
+        began, lists = perf_counter(), len(self.dual.problem.rounds)
+        for number in range(first, first + most):
+            self.dual.visit(_order(schedule, lists, number))
+            self._measure(number + 1, perf_counter() - began)
+            yield self.history[-1]
+            if self.converged or 0.0 < self.max_seconds <= self.history[-1].seconds:
+                break
+
+    def _measure(self, number: int, seconds: float) -> None:
+        dual, w = self.dual, self.w
+        primal, margin = dual.problem.primal(w), dual.averaged[-1] if self.average else dual.margin
+        value = float(margin) - 0.5 * float(w @ w)
+        if not np.isfinite(primal):
+            raise DataError("the weights overflow: choose a smaller eta, a smaller C, or scale the features")
+        if primal < self.best[0]:
+            self.best = primal, number, w.copy()
+        self.bound = max(self.bound, value, dual.value)
+        self.history.append(Pass(number, dual.steps, seconds, primal, value, self.gap))
+
+    def solution(self) -> Solution:
+        """The best weights so far."""
+        primal, _, w = self.best
+        return Solution(w, primal, self.gap, self.converged, tuple(self.history), self.dual)
+
+
+def _order(schedule: Schedule, lists: int, number: int) -> Integers:
+    if not schedule.shuffle:
+        return np.arange(lists)
+    return np.random.default_rng((schedule.seed, number)).permutation(lists)
+
+
+def rank_mm(n_features: int, **parameters: Any) -> Fixed:
+    """The scorer that a solution is put into.
+
+    >>> rank_mm(2).coef
+    array([0., 0.])
+    """
+    return Fixed(n_features)
+
+
+def solve(
+    rounds: Rounds,
+    parameters: Mapping[str, Any],
+    schedule: Schedule,
+    course: Course,
+    *,
+    valid: Rounds | None,
+    select: Metric,
+    start: State,
+) -> State:
+    """Solves; held-out lists, where given, measure every pass.
+
+    The exact step takes as many passes as the gap asks for, `max_iter` at most, and keeps the weights of least
+    objective; the paper's steps take the passes of the schedule. The best pass on held-out lists is kept instead with
+    `early_stopping`, and of the paper's steps. Dual variables of earlier passes over the same lists are taken up again.
+    """
+    began = perf_counter()
+    problem = Problem(rounds, parameters["loss"], parameters["C"])
+    chosen = {name: parameters[name] for name in ("step", "eta", "corners", "memory")}
+    exact = parameters["step"] == "exact"
+    megabytes = bytes_held(rounds, problem.loss, chosen["step"], chosen["corners"]) / 1e6
+    _LOG.info("rankmm will hold %.3g megabytes for dual variables (at most %g gigabytes)", megabytes, chosen["memory"])
+    course.remarks[HELD] = round(megabytes)
+    course.remarks["queries of one grade"] = len(rounds) - problem.m
+    dual = make_dual(problem, **chosen)
+    lists = problem.fingerprint()
+    if start and start.get("lists") == lists:
+        dual.restore(start["dual"], int(start["steps"]))
+    run = Run(dual, parameters["tol"] if exact else 0.0, parameters["max_seconds"], parameters["average"])
+    best: tuple[float, int, Floats] | None = None
+    try:
+        for done in run.passes(schedule, parameters["max_iter"] if exact else schedule.epochs, course.epoch):
+            course.epoch, course.rounds = done.number, course.rounds + len(rounds)
+            if valid is not None:
+                means = evaluate(linear_scores(valid.X, run.w), valid, [select]).means
+                course.valid.append(dict(means))
+                value = means[str(select)] * (1.0 if select.higher_is_better else -1.0)
+                if best is None or value > best[0]:
+                    best = value, done.number, run.w.copy()
+    except KeyboardInterrupt:
+        course.interrupted = True
+    if exact and not run.converged:
+        course.remarks[UNFINISHED] = len(run.history)
+    if exact and run.futile:
+        course.remarks[FUTILE] = 1
+    w = run.w
+    if exact and run.history:
+        _, course.epoch, w = run.best
+    if best is not None and not course.interrupted and (parameters["early_stopping"] or not exact):
+        _, course.epoch, w = best
+    course.seconds += perf_counter() - began
+    kept = {"lists": lists, "steps": dual.steps, "dual": dict(dual.state())}
+    history = np.array([(done.primal, done.dual, done.gap) for done in run.history]).reshape(-1, 3)
+    return {"coef": w.copy(), "constant": 0.0, "history": history, **kept}

@@ -1,0 +1,189 @@
+"""The exact step: block-coordinate Frank-Wolfe with remembered corners, on the duals of all three losses.
+
+For the list at hand the vertex of its dual variables that promises most is its violated pairs, its worst pair or its
+worst document; how far to go is a quotient. There is no step size and no projection, the dual value never falls, and
+the sum over lists of what the vertices promise is the duality gap.
+
+A list remembers the last few corners it moved to and shifts weight from the worst to the best of them. With one corner
+(all of them merged) this is Frank-Wolfe as in Lacoste-Julien et al., Block-Coordinate Frank-Wolfe Optimization for
+Structural SVMs: O(1/ε). More corners make it linear, in practice far quicker where C is large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels.dispatch import Held, between, scores_of
+from ranktron.kernels.jit import kernel
+from ranktron.learners.batch.rank_mm_losses import vertex
+from ranktron.learners.batch.rank_mm_problem import Problem, carry
+from ranktron.data.rounds import radius
+from ranktron.types import Floats, Integers, State
+
+EXCHANGES = 10
+"""How often weight is shifted among the corners of a list before the next list is visited."""
+
+
+@kernel
+def _free_place(corners: Floats, margins: Floats, weights: Floats) -> int:
+    """A corner of weight 0; where there is none, the two lightest are merged into one."""
+    light, lighter = -1, -1
+    for k in range(weights.shape[0]):
+        if weights[k] == 0.0:
+            return k
+        if lighter < 0 or weights[k] < weights[lighter]:
+            light, lighter = lighter, k
+        elif light < 0 or weights[k] < weights[light]:
+            light = k
+    both = weights[light] + weights[lighter]
+    part = weights[lighter] / both
+    for j in range(corners.shape[1]):
+        corners[light, j] += part * (corners[lighter, j] - corners[light, j])
+    margins[light] += part * (margins[lighter] - margins[light])
+    weights[light], weights[lighter] = both, 0.0
+    return lighter
+
+
+@kernel
+def _shift(corners: Floats, margins: Floats, weights: Floats, newest: int, w: Floats) -> tuple[float, float]:
+    """Shifts weight from the corner that promises least to the one that promises most: (their distance, Δ margin).
+
+    A corner promises ⟨its pairs, violations⟩ = margin − ⟨w, corner⟩; the quadratic along the way has its maximum where
+    the promises meet.
+    """
+    best, worst = -1, -1
+    most, least = 0.0, 0.0
+    for k in range(weights.shape[0]):
+        if weights[k] > 0.0 or k == newest:
+            promise = margins[k]
+            for j in range(w.shape[0]):
+                promise -= w[j] * corners[k, j]
+            if best < 0 or promise > most:
+                best, most = k, promise
+            if weights[k] > 0.0 and (worst < 0 or promise < least):
+                worst, least = k, promise
+    squared = 0.0
+    for j in range(w.shape[0]):
+        squared += (corners[best, j] - corners[worst, j]) ** 2
+    amount = weights[worst]
+    if squared > 0.0:
+        amount = min(amount, (most - least) / squared)
+    if amount <= 0.0:
+        return 0.0, 0.0
+    for j in range(w.shape[0]):
+        w[j] += amount * (corners[best, j] - corners[worst, j])
+    weights[worst] = 0.0 if amount >= weights[worst] else weights[worst] - amount
+    weights[best] += amount
+    return most - least, amount * (margins[best] - margins[worst])
+
+
+@kernel
+def average_in(w: Floats, margin: float, averaged: Floats, t: float) -> None:
+    """Takes w and margin into their mean over steps, the t-th with weight t; the margin stands last."""
+    rho = 2.0 / (t + 1.0)
+    for j in range(w.shape[0]):
+        averaged[j] += rho * (w[j] - averaged[j])
+    averaged[w.shape[0]] += rho * (margin - averaged[w.shape[0]])
+
+
+@kernel
+def _visit(
+    loss: int, X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
+    bound: float, corners: Floats, margins: Floats, weights: Floats, w: Floats, margin: float, averaged: Floats,
+    t: int,
+) -> tuple[float, float]:  # fmt: skip
+    """One step for each list of `order`: (the margin of all lists, the sum of the lists' gaps when visited)."""
+    gaps = 0.0
+    for q in order:
+        start, stop = offsets[q], offsets[q + 1]
+        if counts[q] > 1:
+            rows = between(X, start, stop)
+            a = scores_of(rows, w) - labels[start:stop]
+            g = np.empty(stop - start)
+            promise = bound * vertex(loss, a, codes[start:stop], counts[q], g)
+            for k in range(weights.shape[1]):
+                if weights[q, k] > 0.0:
+                    promise -= weights[q, k] * (margins[q, k] - np.dot(corners[q, k], w))
+            gaps += promise
+            new = _free_place(corners[q], margins[q], weights[q])
+            corners[q, new] = 0.0
+            margins[q, new] = carry(rows, labels[start:stop], g, bound, corners[q, new])
+            for _ in range(EXCHANGES):
+                apart, more = _shift(corners[q], margins[q], weights[q], new, w)
+                margin += more
+                if apart <= 1e-12 * bound:
+                    break
+        t += 1
+        average_in(w, margin, averaged, t)
+    return margin, gaps
+
+
+@dataclass(eq=False)
+class ExactDual:
+    """Dual variables of all lists as weighted corners, each kept as its image: d features and a margin.
+
+    Examples
+    --------
+    >>> from ranktron.data.rounds import Rounds
+    >>> dual = ExactDual(Problem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "max", C=1.0))
+    >>> dual.visit(np.array([0])), dual.w, dual.value
+    (1.0, array([0.5]), 0.125)
+    """
+
+    problem: Problem
+    kept: int = 20
+    steps: int = 0
+    w: Floats = field(init=False, repr=False)
+    margin: float = field(init=False, default=0.0)
+    averaged: Floats = field(init=False, repr=False)
+    corners: Floats = field(init=False, repr=False)
+    margins: Floats = field(init=False, repr=False)
+    weights: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.kept < 1:
+            raise DataError(f"a list has to remember at least 1 corner, not {self.kept}")
+        if not self.problem.bound * radius(self.problem.rounds) < 1e150:  # squares of corners would overflow
+            raise DataError(
+                f"the dual variables overflow with C = {self.problem.C:g}: choose a smaller C, or scale the features"
+            )
+        lists, d = len(self.problem.rounds), self.problem.rounds.n_features
+        self.w, self.averaged = np.zeros(d), np.zeros(d + 1)
+        self.corners = np.zeros((lists, self.kept + 1, d))
+        self.margins, self.weights = np.zeros((lists, self.kept + 1)), np.zeros((lists, self.kept + 1))
+        self.weights[:, 0] = 1.0  # no pair pays: w = 0
+
+    @property
+    def value(self) -> float:
+        """The dual value: Σ g y − ½ |w|²."""
+        return self.margin - 0.5 * float(self.w @ self.w)
+
+    def visit(self, order: Integers) -> float:
+        """Makes one step for each list of `order`; returns what their gaps added up to, each when it was visited."""
+        problem = self.problem
+        self.margin, gaps = _visit(
+            problem.code, *problem.arrays, order, problem.bound, self.corners, self.margins, self.weights, self.w,
+            self.margin, self.averaged, self.steps,
+        )  # fmt: skip
+        self.steps += len(order)
+        return gaps
+
+    def recovered(self) -> tuple[Floats, float]:
+        """The weights and the margin, from the dual variables alone."""
+        w: Floats = np.einsum("qk,qkj->j", self.weights, self.corners)
+        return w, float((self.weights * self.margins).sum())
+
+    def state(self) -> State:
+        """One corner per list: all of its own, merged."""
+        merged = np.einsum("qk,qkj->qj", self.weights, self.corners)
+        return {"corners": merged, "margins": (self.weights * self.margins).sum(axis=1), "averaged": self.averaged}
+
+    def restore(self, state: State, steps: int, factor: float = 1.0) -> None:
+        """Takes dual variables over, times a factor: those of C become those of C · factor."""
+        self.corners[:, 0], self.margins[:, 0] = factor * np.asarray(state["corners"]), factor * state["margins"]
+        self.averaged = factor * np.asarray(state["averaged"])
+        self.w, self.margin = self.recovered()
+        self.steps = steps

@@ -1,0 +1,161 @@
+"""The three losses of a list, made of relevance-weighted pairwise hinges, with their subgradients in score space.
+
+    [y_j − y_k − (s_j − s_k)]_+ = [a_k − a_j]_+,    a = s − y,    for each pair (j, k) with y_j > y_k
+
+A list is ordered by a margin once a rises with the label. Each kernel fills g ≥ 0 where a document is to be raised,
+g ≤ 0 where it is to be lowered, so that the loss is −⟨g, a⟩: a vertex of what the dual variables of the list can be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels.grades import grades
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import rising
+from ranktron.learners.batch.grade_tree import add, below
+from ranktron.types import Floats, Integers
+
+LOSSES = ("average", "max", "max-average")
+"""The losses of RankMM-1, RankMM-2 and RankMM-3."""
+
+AVERAGE, MAX, MAX_AVERAGE = range(3)
+
+
+@kernel
+def lower_counts(codes: Integers, count: int) -> Integers:
+    """For each grade the number of documents of lower grades; last the number of all.
+
+    >>> lower_counts(np.array([2, 0, 0, 1]), 3)
+    array([0, 2, 3, 4])
+    """
+    lower = np.zeros(count + 1, np.int64)
+    for i in range(codes.shape[0]):
+        lower[codes[i] + 1] += 1
+    for grade in range(count):
+        lower[grade + 1] += lower[grade]
+    return lower
+
+
+@kernel
+def average_pairs(a: Floats, codes: Integers, count: int, g: Floats) -> float:
+    """The mean hinge over the pairs (section 3.1): every violated pair has its share, in O(n log n)."""
+    lower = lower_counts(codes, count)
+    pairs = 0.0
+    for i in range(a.shape[0]):
+        pairs += lower[codes[i]]
+    tree = np.zeros((count + 1, 2))
+    loss, seen = 0.0, 0.0
+    for i in rising(a):
+        fewer, _ = below(tree, codes[i])
+        upto, _ = below(tree, codes[i] + 1)
+        g[i] = (lower[codes[i]] - fewer - (seen - upto)) / pairs
+        loss -= g[i] * a[i]
+        add(tree, codes[i], 0.0)
+        seen += 1.0
+    return max(loss, 0.0)
+
+
+@kernel
+def worst_pair(a: Floats, codes: Integers, count: int, g: Floats) -> float:
+    """The largest hinge of a pair (section 3.2), in O(n)."""
+    largest = np.full(count, -1)
+    smallest = np.full(count, -1)
+    for i in range(a.shape[0]):
+        g[i] = 0.0
+        grade = codes[i]
+        if largest[grade] < 0 or a[i] > a[largest[grade]]:
+            largest[grade] = i
+        if smallest[grade] < 0 or a[i] < a[smallest[grade]]:
+            smallest[grade] = i
+    loss, j, k = 0.0, -1, -1
+    lowest = largest[0]
+    for grade in range(1, count):
+        if a[lowest] - a[smallest[grade]] > loss:
+            j, k = smallest[grade], lowest
+            loss = a[k] - a[j]
+        if a[largest[grade]] > a[lowest]:
+            lowest = largest[grade]
+    if j >= 0:
+        g[j], g[k] = 1.0, -1.0
+    return loss
+
+
+@kernel
+def worst_document(a: Floats, codes: Integers, count: int, g: Floats) -> float:
+    """The largest mean hinge of a document with all those it should rank below (section 3.3), in O(n log n)."""
+    lower = lower_counts(codes, count)
+    n = a.shape[0]
+    tree = np.zeros((count + 1, 2))
+    loss, worst, seen, total = 0.0, -1, 0.0, 0.0
+    for k in rising(a):
+        g[k] = 0.0
+        preferred = n - lower[codes[k] + 1]  # |P_k|
+        if preferred > 0:
+            number, part = below(tree, codes[k] + 1)
+            mean = ((seen - number) * a[k] - (total - part)) / preferred
+            if mean > loss:
+                loss, worst = mean, k
+        add(tree, codes[k], a[k])
+        seen += 1.0
+        total += a[k]
+    if worst >= 0:
+        share = 1.0 / (n - lower[codes[worst] + 1])
+        for j in range(n):
+            if codes[j] > codes[worst] and a[j] < a[worst]:
+                g[j] = share
+                g[worst] -= share
+    return loss
+
+
+@kernel
+def vertex(loss: int, a: Floats, codes: Integers, count: int, g: Floats) -> float:
+    """The loss of a list of at least two grades, and the vertex of its dual variables that attains it."""
+    if loss == AVERAGE:
+        return average_pairs(a, codes, count, g)
+    if loss == MAX:
+        return worst_pair(a, codes, count, g)
+    return worst_document(a, codes, count, g)
+
+
+def loss_code(name: str) -> int:
+    """The number by which kernels know a loss."""
+    if name not in LOSSES:
+        raise DataError(f"loss must be {' or '.join(LOSSES)}, not {name!r}")
+    return LOSSES.index(name)
+
+
+@dataclass(frozen=True)
+class MarginLoss:
+    """A loss of a list that asks for a lead as large as the difference of the labels.
+
+        average      1/|R| Σ_{(j, k) ∈ R} ℓ_jk        ℓ_jk = max(0, y_j − y_k − (s_j − s_k))
+        max          max_{(j, k) ∈ R} ℓ_jk            R = {(j, k): y_j > y_k}
+        max-average  max_k 1/|P_k| Σ_{j ∈ P_k} ℓ_jk   P_k = {j: y_j > y_k}
+
+    Labels may be any numbers. A surrogate like any other: it may also be learnt online.
+
+    Examples
+    --------
+    >>> scores, labels = np.array([0.0, 1.0, 0.0]), np.array([2.0, 0.0, 0.0])
+    >>> MarginLoss("average")(scores, labels)
+    (2.5, array([-1. ,  0.5,  0.5]))
+    >>> MarginLoss("max")(scores, labels)
+    (3.0, array([-1.,  1.,  0.]))
+    """
+
+    name: str = "average"
+
+    def __post_init__(self) -> None:
+        loss_code(self.name)
+
+    def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        codes, count = grades(labels)
+        g = np.zeros(len(scores))
+        if count < 2:
+            return 0.0, g
+        loss = vertex(loss_code(self.name), scores - labels, codes, count, g)
+        return loss, 0.0 - g

@@ -1,0 +1,131 @@
+"""The maximum-margin problem over some lists, laid out once for all ways of solving it.
+
+    min_w  ½ |w|² + C/m Σ_i L(w, S^i)         m lists with pairs; lists of one grade teach nothing and count nowhere
+
+A dual point gives every document a number g, of which only two images matter: w = Σ g x and the margin Σ g y. Its value
+is Σ g y − ½ |w|², never more than the minimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from zlib import crc32
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels.dispatch import Held, add_row_of, between, held, scores_of
+from ranktron.kernels.grades import grades
+from ranktron.kernels.jit import kernel
+from ranktron.learners.pairwise.pairs import Pairs
+from ranktron.data.rounds import Rounds
+from ranktron.learners.batch.rank_mm_losses import loss_code, vertex
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Floats, Integers
+
+
+@kernel
+def _grade_lists(labels: Floats, offsets: Integers, codes: Integers, counts: Integers) -> None:
+    for q in range(offsets.shape[0] - 1):
+        found, counts[q] = grades(labels[offsets[q] : offsets[q + 1]])
+        codes[offsets[q] : offsets[q + 1]] = found
+
+
+@kernel
+def _sum_of_losses(
+    loss: int, X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, w: Floats
+) -> float:
+    total = 0.0
+    for q in range(offsets.shape[0] - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if counts[q] > 1:
+            a = scores_of(between(X, start, stop), w) - labels[start:stop]
+            total += vertex(loss, a, codes[start:stop], counts[q], np.empty(stop - start))
+    return total
+
+
+@kernel
+def carry(X: Held, labels: Floats, g: Floats, factor: float, direction: Floats) -> float:
+    """Adds factor · Σ g x to a direction and returns factor · Σ g y."""
+    margin = 0.0
+    for i in range(g.shape[0]):
+        share = factor * g[i]
+        if share != 0.0:
+            margin += share * labels[i]
+            add_row_of(X, i, share, direction)
+    return margin
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The lists, a loss and C, with what every solver asks for: grades, bounds, pairs and the primal value.
+
+    Examples
+    --------
+    >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
+    >>> Problem(lists, "average", C=2.0).primal(np.array([0.25]))
+    1.03125
+    """
+
+    rounds: Rounds
+    loss: str = "average"
+    C: float = 1.0
+    code: int = field(init=False)
+    codes: Integers = field(init=False, repr=False)
+    counts: Integers = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.C < float("inf"):
+            raise DataError(f"C must be a number above 0, not {self.C}")
+        codes, counts = np.empty(len(self.rounds.labels), np.int64), np.empty(len(self.rounds), np.int64)
+        _grade_lists(self.rounds.labels, self.rounds.offsets, codes, counts)
+        for name, value in {"code": loss_code(self.loss), "codes": codes, "counts": counts}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def m(self) -> int:
+        """The number of lists with pairs."""
+        return int(np.count_nonzero(self.counts > 1))
+
+    @property
+    def bound(self) -> float:
+        """What the dual variables of one list may add up to: C/m."""
+        return self.C / max(self.m, 1)
+
+    @property
+    def arrays(self) -> tuple[Held, Floats, Integers, Integers, Integers]:
+        """What kernels take: features, labels, offsets, grades, and the number of grades of each list."""
+        return held(self.rounds.X), self.rounds.labels, self.rounds.offsets, self.codes, self.counts
+
+    def columns(self) -> Pairs:
+        """The pairs by their lower document: those preferred to it, one after the other."""
+        return Pairs.of(-self.rounds.labels, self.rounds.offsets)
+
+    def primal(self, w: Floats) -> float:
+        """½ |w|² + C/m Σ_i L(w, S^i)."""
+        return 0.5 * float(w @ w) + self.bound * _sum_of_losses(self.code, *self.arrays, w)
+
+    def fingerprint(self) -> int:
+        """A number by which the same lists are known again."""
+        X, found = self.rounds.X, 0
+        features = held(X.trimmed()) if isinstance(X, Sparse) else (X,)
+        for array in (self.rounds.offsets, self.rounds.labels, *features):
+            found = crc32(np.ascontiguousarray(array).data, found)
+        return found
+
+
+def bytes_held(rounds: Rounds, loss: str, step: str, corners: int) -> int:
+    """The memory that the dual variables of these lists take.
+
+    The exact step holds vectors of features per list; the paper's steps one 32-bit number per pair, or for the
+    maximum one number per document.
+
+    >>> lists = Rounds.from_arrays([[1.0], [3.0], [2.0]], [0, 1, 2])
+    >>> [bytes_held(lists, loss, "paper", 20) for loss in ("average", "max", "max-average")]
+    [12, 24, 12]
+    """
+    if step == "exact":
+        return 8 * len(rounds) * (corners + 1) * (rounds.n_features + 2)
+    if loss == "max":
+        return 8 * len(rounds.labels)
+    return 4 * len(Pairs.of(rounds.labels, rounds.offsets))

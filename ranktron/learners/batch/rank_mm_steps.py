@@ -1,0 +1,315 @@
+"""The paper's own steps: one random list at a time, its dual variables moved along their gradient and brought back.
+
+RankMM-1 clips every pair to its interval, RankMM-3 projects the pairs of a list on a ball of the ℓ1,∞ norm, both with
+η_t = η_0/√t and one 32-bit number per pair. RankMM-2 multiplies its pairs by exponentials of the gradient, with
+a constant η_0: α_jk ∝ exp(θ_k − θ_j), so that one number per document stands for all pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.kernels.dispatch import Held, between, held, scores_of
+from ranktron.kernels.jit import kernel
+from ranktron.learners.batch.projections import cap_groups
+from ranktron.learners.batch.rank_mm_exact import average_in
+from ranktron.learners.batch.rank_mm_problem import Problem, carry
+from ranktron.types import Floats, Integers, State
+
+Singles = npt.NDArray[np.float32]
+
+_A_LITTLE_LESS = 1.0 - 1e-7
+"""Rounding to 32 bits must not leave the constraints."""
+
+
+@kernel
+def _single(value: float) -> np.float32:
+    """The largest 32-bit number that is not above a value."""
+    single = np.float32(value)
+    return np.nextafter(single, np.float32(0.0)) if np.float64(single) > value else single
+
+
+@kernel
+def clip_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, eta: float, change: Floats) -> None:
+    """A gradient step and the projection on the box 0 ≤ α_jk ≤ bound, O(|R_i|); `change` adds up for each document.
+
+    `a` stands in the order of falling labels; the pairs of document k are those with the first documents.
+    """
+    cap = _single(bound)
+    for k in range(a.shape[0]):
+        own = alpha[columns[k] - columns[0] : columns[k + 1] - columns[0]]
+        ours, total = a[k], 0.0
+        for j in range(own.shape[0]):
+            old = np.float64(own[j])
+            own[j] = min(np.float32(max(old - eta * (a[j] - ours), 0.0)), cap)  # section 3.1
+            difference = np.float64(own[j]) - old
+            change[j] += difference
+            total += difference
+        change[k] -= total
+
+
+@kernel
+def project_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, eta: float, change: Floats) -> None:
+    """A gradient step and the projection on 0 ≤ α_jk ≤ γ_k, Σ_k γ_k = bound, O(|R_i| log |R_i|).
+
+    Negative values become 0 first: only then is the projection on the ball the one on the whole set.
+    """
+    moved = np.empty(alpha.shape[0])
+    groups = columns - columns[0]
+    for k in range(a.shape[0]):
+        preferred = groups[k + 1] - groups[k]
+        for j in range(preferred):
+            pair = groups[k] + j
+            moved[pair] = max(alpha[pair] - eta * (a[j] - a[k]) / preferred, 0.0)  # section 3.3
+    cap_groups(moved, groups, bound * _A_LITTLE_LESS)
+    for k in range(a.shape[0]):
+        preferred = groups[k + 1] - groups[k]
+        for j in range(preferred):
+            pair = groups[k] + j
+            old = np.float64(alpha[pair])
+            alpha[pair] = np.float32(moved[pair])
+            difference = (np.float64(alpha[pair]) - old) / preferred
+            change[j] += difference
+            change[k] -= difference
+
+
+@kernel
+def _log_sums(theta: Floats, sign: float, codes: Integers, count: int) -> Floats:
+    """For each grade the logarithm of Σ exp(± θ) over its documents, −∞ where it has none."""
+    top = np.full(count, -np.inf)
+    for i in range(theta.shape[0]):
+        top[codes[i]] = max(top[codes[i]], sign * theta[i])
+    sums = np.zeros(count)
+    for i in range(theta.shape[0]):
+        sums[codes[i]] += np.exp(sign * theta[i] - top[codes[i]])
+    found: Floats = np.log(sums) + top
+    return found
+
+
+@kernel
+def _log_add(x: float, y: float) -> float:
+    if x < y:
+        x, y = y, x
+    return x if y == -np.inf else x + np.log1p(np.exp(y - x))
+
+
+@kernel
+def marginals(theta: Floats, codes: Integers, count: int, g: Floats) -> float:
+    """What α_jk = exp(θ_k − θ_j)/Z adds up to for each document, as the upper of its pairs minus as the lower; α_0.
+
+    Sums over grades give all of them in O(n). Everything is computed in logarithms: nothing overflows.
+
+    >>> g = np.empty(3)
+    >>> round(marginals(np.zeros(3), np.array([1, 0, 0]), 2, g), 6), g
+    (0.333333, array([ 0.66666667, -0.33333333, -0.33333333]))
+    """
+    raised, lowered = _log_sums(theta, -1.0, codes, count), _log_sums(theta, 1.0, codes, count)
+    lower, higher = np.full(count, -np.inf), np.full(count, -np.inf)
+    total = 0.0  # log Z, with log 1 for α_0
+    for grade in range(1, count):
+        lower[grade] = _log_add(lower[grade - 1], lowered[grade - 1])
+        total = _log_add(total, lower[grade] + raised[grade])
+        higher[count - 1 - grade] = _log_add(higher[count - grade], raised[count - grade])
+    for i in range(theta.shape[0]):
+        g[i] = np.exp(lower[codes[i]] - theta[i] - total) - np.exp(higher[codes[i]] + theta[i] - total)
+    return float(np.exp(-total))
+
+
+@kernel
+def _visit_pairs(
+    box: bool, X: Held, labels: Floats, offsets: Integers, counts: Integers, order: Integers,
+    ranked: Integers, before: Integers, bound: float, eta: float, alpha: Singles, w: Floats, margin: float,
+    averaged: Floats, t: int,
+) -> float:  # fmt: skip
+    for q in order:
+        t += 1
+        start, stop = offsets[q], offsets[q + 1]
+        if counts[q] > 1:
+            items = ranked[start:stop] - start
+            rows = between(X, start, stop)
+            a = (scores_of(rows, w) - labels[start:stop])[items]
+            own = alpha[before[start] : before[stop]]
+            columns = before[start : stop + 1]
+            change = np.zeros(stop - start)
+            if box:
+                clip_pairs(own, a, columns, bound / own.shape[0], eta / np.sqrt(t), change)
+            else:
+                project_pairs(own, a, columns, bound, eta / np.sqrt(t), change)
+            g = np.empty(stop - start)
+            g[items] = change
+            margin += carry(rows, labels[start:stop], g, 1.0, w)
+        average_in(w, margin, averaged, t)
+    return margin
+
+
+@kernel
+def _visit_documents(
+    X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers, bound: float,
+    eta: float, theta: Floats, w: Floats, margin: float, averaged: Floats, t: int,
+) -> float:  # fmt: skip
+    for q in order:
+        t += 1
+        start, stop = offsets[q], offsets[q + 1]
+        if counts[q] > 1:
+            rows = between(X, start, stop)
+            a = scores_of(rows, w) - labels[start:stop]
+            old, new = np.empty(stop - start), np.empty(stop - start)
+            marginals(theta[start:stop], codes[start:stop], counts[q], old)
+            theta[start:stop] += eta * a  # section 3.2: the gradient of pair (j, k) is a_j − a_k
+            marginals(theta[start:stop], codes[start:stop], counts[q], new)
+            margin += carry(rows, labels[start:stop], new - old, bound, w)
+        average_in(w, margin, averaged, t)
+    return margin
+
+
+@kernel
+def _carry_pairs(
+    averages: bool, X: Held, labels: Floats, offsets: Integers, ranked: Integers, before: Integers, alpha: Singles,
+    w: Floats,
+) -> float:  # fmt: skip
+    """Adds up w and margin from the pairs, one by one."""
+    margin = 0.0
+    for q in range(offsets.shape[0] - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        g = np.zeros(stop - start)
+        for at in range(start, stop):
+            preferred = before[at + 1] - before[at]
+            for j in range(preferred):
+                share = np.float64(alpha[before[at] + j]) / (preferred if averages else 1)
+                g[ranked[start + j] - start] += share
+                g[ranked[at] - start] -= share
+        margin += carry(between(X, start, stop), labels[start:stop], g, 1.0, w)
+    return margin
+
+
+@kernel
+def _carry_documents(
+    X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, bound: float, theta: Floats,
+    w: Floats,
+) -> float:  # fmt: skip
+    margin = 0.0
+    for q in range(offsets.shape[0] - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if counts[q] > 1:
+            g = np.empty(stop - start)
+            marginals(theta[start:stop], codes[start:stop], counts[q], g)
+            margin += carry(between(X, start, stop), labels[start:stop], g, bound, w)
+    return margin
+
+
+@dataclass(eq=False)
+class PairDual:
+    """RankMM-1 and RankMM-3: one number per pair, moved by gradient and projection.
+
+    Examples
+    --------
+    >>> from ranktron.data.rounds import Rounds
+    >>> dual = PairDual(Problem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "average", C=1.0), eta=0.25)
+    >>> dual.visit(np.array([0]))
+    >>> dual.alpha, dual.w, dual.value
+    (array([0.25], dtype=float32), array([0.5]), 0.125)
+    """
+
+    problem: Problem
+    eta: float = 0.01
+    steps: int = 0
+    w: Floats = field(init=False, repr=False)
+    margin: float = field(init=False, default=0.0)
+    averaged: Floats = field(init=False, repr=False)
+    alpha: Singles = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        d = self.problem.rounds.n_features
+        self.w, self.averaged = np.zeros(d), np.zeros(d + 1)
+        columns = self.problem.columns()
+        self._layout = columns.ranked, columns.before
+        self.alpha = np.zeros(len(columns), np.float32)
+
+    @property
+    def value(self) -> float:
+        """The dual value: Σ α (y_j − y_k) − ½ |w|²."""
+        return self.margin - 0.5 * float(self.w @ self.w)
+
+    def visit(self, order: Integers) -> None:
+        """Makes one step for each list of `order`."""
+        X, labels, offsets, _, counts = self.problem.arrays
+        self.margin = _visit_pairs(
+            self.problem.loss == "average", X, labels, offsets, counts, order, *self._layout, self.problem.bound,
+            self.eta, self.alpha, self.w, self.margin, self.averaged, self.steps,
+        )  # fmt: skip
+        self.steps += len(order)
+
+    def recovered(self) -> tuple[Floats, float]:
+        """The weights and the margin, from the dual variables alone."""
+        w, rounds = np.zeros_like(self.w), self.problem.rounds
+        averages = self.problem.loss != "average"
+        return w, _carry_pairs(averages, held(rounds.X), rounds.labels, rounds.offsets, *self._layout, self.alpha, w)
+
+    def state(self) -> State:
+        return {"alpha": self.alpha, "averaged": self.averaged}
+
+    def restore(self, state: State, steps: int, factor: float = 1.0) -> None:
+        """Takes dual variables over, times a factor: those of C become those of C · factor."""
+        self.alpha = (np.asarray(state["alpha"]) * np.float32(factor)).astype(np.float32)
+        self.averaged = factor * np.asarray(state["averaged"])
+        self.w, self.margin = self.recovered()
+        self.steps = steps
+
+
+@dataclass(eq=False)
+class DocumentDual:
+    """RankMM-2: a distribution over the pairs of each list, held as one number per document.
+
+    Examples
+    --------
+    >>> from ranktron.data.rounds import Rounds
+    >>> dual = DocumentDual(Problem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "max", C=1.0))
+    >>> dual.w, dual.value
+    (array([1.]), 0.0)
+    """
+
+    problem: Problem
+    eta: float = 0.01
+    steps: int = 0
+    w: Floats = field(init=False, repr=False)
+    margin: float = field(init=False)
+    averaged: Floats = field(init=False, repr=False)
+    theta: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.theta = np.zeros(len(self.problem.rounds.labels))
+        self.w, self.margin = self.recovered()
+        self.averaged = np.append(self.w, self.margin)
+
+    value = PairDual.value
+
+    def visit(self, order: Integers) -> None:
+        """Makes one step for each list of `order`."""
+        self.margin = _visit_documents(
+            *self.problem.arrays, order, self.problem.bound, self.eta, self.theta, self.w, self.margin, self.averaged,
+            self.steps,
+        )  # fmt: skip
+        self.steps += len(order)
+
+    def recovered(self) -> tuple[Floats, float]:
+        """The weights and the margin, from the dual variables alone."""
+        w = np.zeros(self.problem.rounds.n_features)
+        return w, _carry_documents(*self.problem.arrays, self.problem.bound, self.theta, w)
+
+    def state(self) -> State:
+        return {"theta": self.theta, "averaged": self.averaged}
+
+    def restore(self, state: State, steps: int, factor: float = 1.0) -> None:
+        """Takes dual variables over; distributions are the same for every C."""
+        self.theta = np.array(state["theta"])
+        self.averaged = factor * np.asarray(state["averaged"])
+        self.w, self.margin = self.recovered()
+        self.steps = steps
+
+
+def paper_dual(problem: Problem, eta: float) -> PairDual | DocumentDual:
+    """The dual variables that the paper's steps move for the problem's loss."""
+    return DocumentDual(problem, eta) if problem.loss == "max" else PairDual(problem, eta)

@@ -1,0 +1,200 @@
+"""The same learners without the visits to Python: whole passes, and many learners at once, in compiled loops.
+
+Private. It composes the very kernels that `play` composes, in the same order, so that it gives the same weights to the
+bit (a test says so); it exists because a round then costs a fraction. `recipe_of` says which learners it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+from ranktron.kernels.dispatch import Held, between, held, scores_of
+from ranktron.kernels.dense import is_full
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import descending, foremost
+from ranktron.learners.linear import Linear, overflow
+from ranktron.learners.recipe import Recipe, learn_planned, plan_of
+from ranktron.metrics import Metric, metric
+from ranktron.metrics.gain import dcg, ideal_dcg
+from ranktron.metrics.dispatch import NDCG, first_outside, value
+from ranktron.data.rounds import Rounds
+from ranktron.kernels.csr_rows import Sparse, check_features
+from ranktron.learners.steps import Constant
+from ranktron.types import Floats, Integers, Round, Step
+
+_FEW = 32  # so few places are filled by insertion
+
+
+def recipe_of(learner: object) -> Recipe | None:
+    """The recipe of a learner; None for those that only `play` can play."""
+    return learner.recipe if type(learner) is Linear else None
+
+
+@kernel
+def _best(labels: Floats, choices: Floats) -> Floats:
+    """What each NDCG divides by, once for a list however many learners rank it; NaN where a label is out of range."""
+    best = np.zeros(choices.shape[0])
+    for c in range(choices.shape[0]):
+        code, k, gain, discount, _, _, limit = choices[c]
+        if first_outside(labels, limit) >= 0:
+            best[c] = np.nan
+        elif code == NDCG:
+            best[c] = ideal_dcg(labels, int(k), int(gain), int(discount))
+    return best
+
+
+@kernel
+def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, values: Floats) -> None:
+    """Every metric of the ranking that is shown; only its first k places are put in order where only they count."""
+    for c in range(choices.shape[0]):
+        code, k, gain, discount, empty, short, _ = choices[c]
+        if np.isnan(best[c]):
+            values[c] = np.nan
+        elif code == NDCG and 0.0 < k <= _FEW:
+            top = labels[foremost(scores, int(k))]
+            gained = dcg(top, int(k), int(gain), int(discount), int(short))
+            values[c] = gained / best[c] if best[c] > 0.0 else empty
+        else:
+            ranked = labels[descending(scores)]
+            values[c] = value(int(code), ranked, int(k), int(gain), int(discount), empty, int(short))
+
+
+@kernel
+def _pass(
+    X: Held, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, recipe: Floats,
+    w: Floats, lag: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+) -> int:  # fmt: skip
+    """Plays the queries one after the other; returns how many, fewer than all where a round has to be refused."""
+    longest = np.max(offsets[1:] - offsets[:-1])
+    items, gradient, direction = np.arange(longest), np.empty(longest), np.zeros(w.shape[0])
+    for n in range(queries.shape[0]):
+        a, b = offsets[queries[n]], offsets[queries[n] + 1]
+        rows = between(X, a, b)
+        scores = scores_of(rows, w)
+        _measure(scores, labels[a:b], choices, _best(labels[a:b], choices), values[n])
+        losses[n] = learn_planned(
+            rows, items[: b - a], labels[a:b], scores, recipe, plan_of(labels[a:b], recipe), etas[n], first + n + 1.0,
+            w, lag, sums, gradient[: b - a], direction,
+        )  # fmt: skip
+        if np.isnan(losses[n]):
+            return n
+    return int(queries.shape[0])
+
+
+@kernel
+def _many(
+    X: Held, labels: Floats, S: Floats, etas: Floats, first: Integers, recipes: Floats, same: npt.NDArray[np.bool_],
+    W: Floats, lags: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+) -> int:  # fmt: skip
+    """One list for many learners, whose scores are the rows of S; returns the learner that refuses it, -1 if none."""
+    m = labels.shape[0]
+    items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
+    plan, best = plan_of(labels, recipes[0]), _best(labels, choices)
+    for j in range(S.shape[0]):
+        if not same[j]:
+            plan = plan_of(labels, recipes[j])
+        _measure(S[j], labels, choices, best, values[j])
+        losses[j] = learn_planned(
+            X, items, labels, S[j], recipes[j], plan, etas[j], first[j] + 1.0,
+            W[j], lags[j], sums[j], gradient, direction,
+        )  # fmt: skip
+        if np.isnan(losses[j]):
+            return j
+    return -1
+
+
+def numbers_of(metrics: tuple[Metric, ...]) -> Floats:
+    """Metrics as rows of numbers for the kernels."""
+    return np.array([each.arguments for each in metrics], float).reshape(len(metrics), 7)
+
+
+def _etas(step: Step, first: int, count: int) -> Floats:
+    """The step sizes of so many rounds."""
+    if isinstance(step, Constant):
+        return np.full(count, step.eta)
+    return np.array([step(number) for number in range(first, first + count)])
+
+
+def play_pass(
+    learner: Linear, recipe: Recipe, rounds: Rounds, queries: Integers, metrics: tuple[Metric, ...]
+) -> tuple[Floats, Floats]:
+    """Plays some queries with full feedback: (the loss of each, its metrics).
+
+    A round that has to be refused is an error, as in `play`; the learner is then as it was before that round.
+    """
+    losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
+    etas = _etas(learner.step, learner.rounds, len(queries))
+    done = _pass(
+        held(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, recipe.numbers,
+        learner.w, learner.lag, learner.sums, numbers_of(metrics), losses, values,
+    )  # fmt: skip
+    learner.rounds += done
+    learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
+    if done < len(queries):
+        raise DataError(overflow(learner.rounds))
+    for each, column in zip(metrics, values.T, strict=True):
+        for query in queries[np.isnan(column)]:
+            each(rounds[int(query)].labels)  # says which label the metric is not defined for
+    return losses, values
+
+
+def _steps(learners: Sequence[Linear]) -> Floats:
+    return np.array([learner.step(learner.rounds) for learner in learners])
+
+
+def play_many(
+    learners: Sequence[Linear], rounds: Iterable[Round], metrics: Iterable[Metric | str] = ()
+) -> Iterator[tuple[Floats, Floats]]:
+    """Plays one stream with full feedback through many linear learners at once, with one matrix product per list.
+
+    Yields after each round (the loss of every learner, its metrics as a table of learners × metrics). The learners end
+    as if each had been played alone; on a matrix but for the last bit of a score: the product adds in another order.
+
+    >>> from ranktron.learners import slam_perceptron
+    >>> from ranktron.data.synthetic import Separable
+    >>> learners = [slam_perceptron(20, eta=eta) for eta in (0.1, 1.0)]
+    >>> losses = [losses for losses, _ in play_many(learners, Separable().rounds(30))]
+    >>> [learner.rounds for learner in learners]
+    [30, 30]
+    """
+    from threadpoolctl import threadpool_limits
+
+    recipes = [recipe_of(learner) for learner in learners]
+    if not learners or None in recipes or len({learner.n_features for learner in learners}) > 1:
+        raise DataError("play_many plays SLAM, minimax and ListNet learners of the same number of features")
+    if len(set(map(id, learners))) < len(learners):
+        raise DataError("play_many plays each learner once: the same one stands there twice")
+    measures = tuple(metric(each) for each in metrics)
+    table = np.array([recipe.numbers for recipe in recipes if recipe is not None])
+    W, lags, sums = (np.array([getattr(learner, name) for learner in learners]) for name in ("w", "lag", "sums"))
+    for j, learner in enumerate(learners):  # from now on the learners look into these tables
+        learner.w, learner.lag, learner.sums = W[j], lags[j], sums[j]
+    same = np.array([j == 0 or recipe == recipes[j - 1] for j, recipe in enumerate(recipes)])
+    steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
+    choices, first = numbers_of(measures), np.array([learner.rounds for learner in learners])
+    # For matrices of this size a second thread costs far more than it brings.
+    with threadpool_limits(1, user_api="blas"):
+        for round in rounds:
+            losses, values = np.empty(len(learners)), np.empty((len(learners), len(measures)))
+            if not steady:
+                etas = _steps(learners)
+            X = round.X
+            check_features(X, W.shape[1])
+            if not is_full(np.arange(len(X)), round.labels, len(X)):
+                raise DataError(f"query {round.qid!r} needs a finite label of 0 or more for each of {len(X)} documents")
+            for each in measures:
+                each(round.labels)  # says which label the metric is not defined for
+            S = np.array([X.score(w) for w in W]) if isinstance(X, Sparse) else W @ X.astype(np.float64).T
+            refused = _many(held(X), round.labels, S, etas, first, table, same, W, lags, sums, choices, losses, values)
+            done = refused if refused >= 0 else len(learners)
+            for learner, loss in zip(learners[:done], losses[:done].tolist(), strict=True):
+                learner.rounds += 1
+                learner.mistakes += loss > 0.0
+            if refused >= 0:
+                raise DataError(f"learner {refused}: {overflow(learners[refused].rounds)}")
+            first += 1
+            yield losses, values

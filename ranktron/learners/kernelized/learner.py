@@ -1,0 +1,280 @@
+"""Learners in dual form: they remember documents instead of weights, so that a kernel may bend the space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranktron.learners import feedback as feedbacks
+from ranktron.errors import DataError
+from ranktron.kernels.dense import first_non_finite
+from ranktron.kernels.sorting import descending
+from ranktron.learners.kernelized.budget import BESIDES, UNLIMITED, Budget
+from ranktron.learners.kernelized.functions import Gaussian, KernelFunction, kernel_of
+from ranktron.learners.kernelized.pairs import PairSteps
+from ranktron.learners.kernelized.pool import Pool, blank_pool
+from ranktron.learners.kernelized.removal import RULES, Projection, Removal, Smallest
+from ranktron.learners.kernelized.rows import GROWTH
+from ranktron.learners.kernelized.support import LAG, Support
+from ranktron.learners.kernelized.updates import Descent, Move, PredtronLoss, Update
+from ranktron.learners.linear import heard_scores, overflow
+from ranktron.learners.pairwise.learner import OUTPUTS
+from ranktron.learners.pairwise.readouts import EVERYONE, Average, Ballot, Committee, Last, Readout
+from ranktron.metrics import Metric, evaluate
+from ranktron.metrics import metric as as_metric
+from ranktron.learners.mistakes import Misordered, mistake_of
+from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of
+from ranktron.data.rounds import Rounds
+from ranktron.kernels.csr_rows import check_features, linear_scores
+from ranktron.learners.steps import Constant, InversePower
+from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair
+from ranktron.types import Features, Feedback, Floats, Ranking, State
+
+
+@dataclass(eq=False)
+class KernelLearner:
+    """Any mistake-driven learner with its weights as a sum of documents, w = Σ_s α_s φ(s).
+
+        score(x) = Σ_s α_s k(s, x),    on a mistake α_i += the update's coefficient of document i
+
+    Only documents that move the weights are remembered, and no more than the budget allows: `removal` says what happens
+    when there is no room. Each hypothesis that a committee keeps is one more row of coefficients over the same
+    documents, so that all members score a list in one matrix product.
+
+    Parameters
+    ----------
+    n_features : int
+    update : Update
+        `Descent` on any surrogate, or `PairSteps`.
+    kernel : KernelFunction
+        `LinearKernel`, `Polynomial` or `Gaussian`.
+    most : int >= 1
+        The budget: documents remembered at most.
+    removal : Removal
+        `Oldest`, `Random`, `Smallest` or `Projection`.
+    readout : Readout
+        What to serve: `Last`, `Average`, or, with `PairSteps`, a `Committee`.
+    selective : int >= 0
+        With `PairSteps`: hypotheses that ranked fewer pairs well than this count for nothing.
+    bytes : float
+        The budget in bytes, beside that in documents.
+
+    Examples
+    --------
+    >>> from ranktron.learners.kernelized.functions import Polynomial
+    >>> learner = KernelLearner(1, Descent(WorstPair(), Constant(1.0), Misordered()), Polynomial(degree=2))
+    >>> X, labels = np.array([[-1.0], [0.0], [1.0]], np.float32), np.array([1.0, 0.0, 1.0])
+    >>> for number in range(4):
+    ...     loss = learner.learn(X, learner.rank(X, number), Feedback(np.arange(3), labels))
+    >>> loss, learner.rank(X, 4).order.tolist()  # no linear ranker puts both ends above the middle
+    (0.0, [0, 2, 1])
+    """
+
+    n_features: int
+    update: Update
+    kernel: KernelFunction = Gaussian()  # noqa: RUF009 (it is frozen)
+    most: int = UNLIMITED
+    removal: Removal = Smallest()  # noqa: RUF009 (it is frozen)
+    readout: Readout = Last()  # noqa: RUF009 (it is frozen)
+    selective: int = 0
+    bytes: float = np.inf
+    rounds: int = field(default=0, init=False)
+    mistakes: int = field(default=0, init=False)
+    pool: Pool = field(init=False, repr=False)
+    support: Support = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.update, PairSteps) and (self.size or self.selective):
+            raise DataError(
+                "only the pairwise perceptron has hypotheses to choose from: pocket, voted, committee and selective "
+                "go with the update pairwise (PairSteps)"
+            )
+        if self.selective < 0:
+            raise DataError(f"selective must be 0 (off) or more, not {self.selective}")
+        if self.size >= EVERYONE and self.bytes < np.inf:
+            raise DataError(
+                "a voted perceptron keeps every hypothesis, which no budget in bytes can hold: take a committee of "
+                "some size, or a budget in documents"
+            )
+        beside = BESIDES + (8.0 * GROWTH * self.size if self.bytes < np.inf else 0.0)
+        budget = Budget(self.most, self.bytes, beside, isinstance(self.removal, Projection))
+        self.support = Support(self.n_features, self.kernel, budget)
+        floor = max(self.selective, 1) if self.size >= EVERYONE else self.selective
+        self.pool = blank_pool(self.size, floor)
+        self._ballot: Ballot | None = None
+
+    hears = staticmethod(feedbacks.full)
+
+    @property
+    def size(self) -> int:
+        """How many hypotheses are kept besides the current one."""
+        return self.readout.size if isinstance(self.readout, Committee) else 0
+
+    @property
+    def by_list(self) -> bool:
+        """Whether `predict` takes one list at a time, because its scores are votes."""
+        return self.readout.by_list
+
+    @property
+    def ballot(self) -> Ballot:
+        """What the learner serves as it stands: hypotheses as rows of coefficients, and what they weigh."""
+        if self._ballot is None:
+            trail = self.pool.trail(self.support)
+            self._ballot = self.readout.ballot(trail.settled(max(self.size, 1), self.pool.floor))
+        return self._ballot
+
+    def scores(self, X: Features) -> Floats:
+        check_features(X, self.n_features)
+        return self.support.scores(X, self.support.alpha)
+
+    def predict(self, X: Features) -> Floats:
+        check_features(X, self.n_features)
+        return self.ballot.counted(self.support.scores(X, self.ballot.members))
+
+    def rank(self, X: Features, number: int) -> Ranking:
+        scores = self.scores(X)
+        return Ranking(descending(scores), scores, number)
+
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
+        """Learns from what was observed and returns the update's loss (0 where nothing was wrong)."""
+        check_features(X, self.n_features)
+        scores = heard_scores(X, ranking, feedback)
+        seen = X if len(feedback.items) == len(X) and scores is ranking.scores else X[feedback.items]
+        move = self.update(self.support, seen, scores, feedback.labels, ranking.number, self.pool)
+        # 0 times what is not finite is not a number; no score shows it as long as nothing is stored.
+        nothing = linear_scores(seen, np.zeros(self.n_features))
+        if not np.isfinite(move.loss + np.abs(move.steps).sum()) or first_non_finite(scores + nothing) >= 0:
+            raise DataError(overflow(ranking.number))
+        if move.steps.any():
+            self.support.widen(len(move.steps), len(seen))
+            self.support.enter(move.pool.entered_since(self.pool))
+            self._remember(seen, move)
+        self.pool, self._ballot = move.pool, None
+        self.rounds += 1
+        self.mistakes += move.mistakes
+        return float(move.loss)
+
+    def _remember(self, X: Features, move: Move) -> None:
+        moved = np.flatnonzero(move.steps.any(axis=0))  # steps that cancel still move the average
+        X, steps = X[moved], move.steps[:, moved]
+        if self.support.fitting(X, alone=True) < len(X):  # a list longer than the budget: those that matter most
+            heaviest = np.argsort(-np.abs(np.delete(steps, LAG, axis=0)).max(axis=0), kind="stable")
+            kept = np.sort(heaviest[: self.support.fitting(X[heaviest], alone=True)])
+            X, steps = X[kept], steps[:, kept]
+        X, steps = self.support.merge(X, steps)
+        if self.support.fitting(X) == len(X):
+            self.support.add(X, steps)
+        else:
+            self.removal.admit(self.support, X, steps, float(move.pool.time))
+
+    def weigh(self, rounds: Rounds, metric: Metric) -> None:
+        """Lets held-out lists say what the members of a committee are worth, where it asks for that."""
+        if not self.readout.measured:
+            return
+        if not metric.higher_is_better:
+            raise DataError(f"{metric} cannot weigh a committee: choose a metric of which more is better")
+        scores = self.support.scores(rounds.X, np.vstack([self.support.alpha, self.support.members]))
+        values = np.array([evaluate(row, rounds, [metric]).means[str(metric)] for row in scores])
+        self.pool, self._ballot = self.pool._replace(value=values[:1], values=values[1:]), None
+
+    def state(self) -> State:
+        return {"rounds": self.rounds, "mistakes": self.mistakes, **self.support.state(), **self.pool.state()}
+
+    def restore(self, state: State) -> None:
+        rounds, mistakes, support = int(state["rounds"]), int(state["mistakes"]), self.support.restored(state)
+        pool = self.pool.restored(state, len(support.members))
+        self.rounds, self.mistakes, self.support, self.pool, self._ballot = rounds, mistakes, support, pool, None
+
+
+def update_of(name: str, metric: str, eta: float, margin: float, fraction: float, pairs_per_query: int = 0) -> Update:
+    """The update of that name: the step of one of the library's learners."""
+    if name == "slam":
+        measure = as_metric(metric)
+        return Descent(SLAM(measure, margin, fraction), Constant(eta), mistake_of(measure))
+    if name == "minimax":
+        return Descent(WorstPair(), Constant(eta), Misordered())
+    if name == "hinge":
+        return Descent(MeanPairwiseHinge(margin), Constant(eta), Misordered())
+    if name == "listnet":
+        return Descent(ListNet(), InversePower(eta, 0.5))
+    if name == "pairwise":
+        return PairSteps(pairs_per_query)
+    if name == "predtron":
+        return Descent(
+            PredtronLoss(Permutations(PlaceLoss(metric), Places("-i^1.1")), variant_of("standard")), Constant(eta)
+        )
+    raise DataError(f"there is no update {name!r}; there are: slam, minimax, hinge, listnet, pairwise, predtron")
+
+
+def readout_of(output: str, average: bool, size: int, combine: str, weights: str, subcommittee: int) -> Readout:
+    """The output of that name.
+
+    >>> readout_of("committee", False, 10, "borda", "count", 0)
+    Committee(size=10, combine='borda', weights='count', subcommittee=0)
+    """
+    if average and output not in ("last", "average"):
+        raise DataError(f"average=true serves the mean of all hypotheses, output={output} does not: choose one")
+    if average:
+        return Average()
+    if output == "committee":
+        return Committee(size, combine, weights, subcommittee)
+    if output not in OUTPUTS:
+        raise DataError(f"there is no output {output!r}; there are: {', '.join(OUTPUTS)}, committee")
+    return OUTPUTS[output]
+
+
+def removal_of(name: str, readout: Readout) -> Removal:
+    """The rule of that name; `auto` forgets where the last hypothesis is served, and projects for all other outputs.
+
+    A mean or a committee is made of hypotheses of the past, which lose what they know when their documents go.
+
+    >>> removal_of("auto", Last()), removal_of("auto", Average())
+    (Smallest(fade=1.0), Projection(ridge=0.0001))
+    """
+    if name == "auto":
+        return RULES["smallest" if isinstance(readout, Last) else "projection"]
+    if name not in RULES:
+        raise DataError(f"there is no rule {name!r}; there are: auto, {', '.join(RULES)}")
+    return RULES[name]
+
+
+def kernel_perceptron(
+    n_features: int,
+    kernel: str = "rbf",
+    budget: int = 2000,
+    metric: str = "ndcg@10",
+    update: str = "slam",
+    removal: str = "auto",
+    eta: float = 0.1,
+    gamma: float = 0.0,
+    degree: int = 2,
+    constant: float = 1.0,
+    margin: float = 1.0,
+    fraction: float = 0.0,
+    megabytes: float = 0.0,
+    average: bool = False,
+    output: str = "last",
+    size: int = 30,
+    combine: str = "average",
+    weights: str = "metric",
+    subcommittee: int = 0,
+    selective: int = 0,
+    pairs_per_query: int = 0,
+) -> KernelLearner:
+    """Composes a kernel, an update, a budget with its rule, and an output.
+
+    >>> kernel_perceptron(136, update="pairwise", output="committee", size=10, megabytes=1.0).size
+    10
+    """
+    readout = readout_of(output, average, size, combine, weights, subcommittee)
+    return KernelLearner(
+        n_features,
+        update_of(update, metric, eta, margin, fraction, pairs_per_query),
+        kernel_of(kernel, n_features, gamma, degree, constant),
+        budget or UNLIMITED,
+        removal_of(removal, readout),
+        readout,
+        selective,
+        megabytes * 1e6 or np.inf,
+    )

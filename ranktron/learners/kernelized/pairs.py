@@ -1,0 +1,79 @@
+"""The pairwise perceptron in dual form: a step for every misranked pair, as coefficients of its two documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels.jit import kernel
+from ranktron.learners.kernelized.pool import Pool
+from ranktron.learners.kernelized.support import Support
+from ranktron.learners.kernelized.updates import Move
+from ranktron.learners.pairwise.pairs import Documents, Pairs
+from ranktron.learners.pairwise.trail import COUNTER, HYPOTHESIS, SUCCESSES, Trail, enter, to_beat
+from ranktron.types import Features, Floats, Integers
+
+
+@kernel
+def _visit(
+    K: Floats, scores: Floats, upper: Documents, lower: Documents, order: Integers, eta: float, floor: int,
+    lagged: Floats, trail: Trail,
+) -> int:  # fmt: skip
+    """Visits the pairs of a list and lets each misranked one move the scores of all; says how many there were."""
+    mistakes = 0
+    delta, tally = trail.w, trail.tally
+    for at in range(order.shape[0]):
+        i, j = upper[order[at]], lower[order[at]]
+        if scores[i] - scores[j] > 0.0:
+            tally[COUNTER] += 1
+            continue
+        mistakes += 1
+        if tally[COUNTER] >= floor:
+            if trail.counters.shape[0] > 0 and tally[COUNTER] > to_beat(trail):
+                enter(trail)
+            tally[SUCCESSES] += tally[COUNTER]
+        delta[i] += eta
+        delta[j] -= eta
+        lagged[i] += tally[SUCCESSES] * eta
+        lagged[j] -= tally[SUCCESSES] * eta
+        for a in range(scores.shape[0]):
+            scores[a] += eta * (K[i, a] - K[j, a])
+        tally[HYPOTHESIS] += 1
+        tally[COUNTER] = 0
+        trail.value[0] = np.nan
+    return mistakes
+
+
+@dataclass(frozen=True)
+class PairSteps:
+    """The steps of the pairwise perceptron, one for each misranked pair of a list (COMMITTEE, Eq. 2).
+
+    α grows by η_q = 1/|S_q| for the better document and shrinks by it for the other. Time counts the pairs that were
+    ranked well, so that the mean over time is the average perceptron. A hypothesis that is kept is a row of
+    coefficients: those at the start of its last round, and the steps of that round before it ended.
+
+    >>> PairSteps(pairs_per_query=100)
+    PairSteps(pairs_per_query=100)
+    """
+
+    pairs_per_query: int = 0
+
+    def __post_init__(self) -> None:
+        if self.pairs_per_query < 0:
+            raise DataError(f"pairs_per_query must be 0 (all pairs) or more, not {self.pairs_per_query}")
+
+    def __call__(self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: Pool) -> Move:
+        pairs = Pairs.of(labels, np.array([0, len(labels)]))
+        rng = np.random.default_rng(number)
+        numbers = pairs.sample(self.pairs_per_query, rng) if self.pairs_per_query else pairs.all()
+        if len(numbers) == 0:
+            return Move(0.0, 0, np.zeros((len(support.table), len(labels))), pool)
+        upper, lower = pairs.decode(numbers)
+        order = rng.permutation(len(numbers))
+        trail = pool.trail_of_list(len(labels), len(numbers))
+        K, now, lagged = support.kernel_within(X), support.scores(X, support.alpha), np.zeros(len(labels))
+        mistakes = _visit(K, now, upper, lower, order, 1.0 / len(numbers), pool.floor, lagged, trail)
+        steps = np.vstack([trail.w, lagged, trail.members[: trail.kept]])
+        return Move(mistakes / len(numbers), mistakes, steps, pool.after(trail))

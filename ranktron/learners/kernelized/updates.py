@@ -1,0 +1,86 @@
+"""How a kernel learner moves: the steps of the library's mistake-driven learners, as coefficients of documents.
+
+Every learner of the library moves by Σ_i c_i x_i over the documents of a list, so that its weights are always a sum of
+documents and its scores a sum of inner products. An update gives the c_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ranktron.learners.kernelized.pool import Pool
+from ranktron.learners.kernelized.support import Support
+from ranktron.learners.predtron.problem import Problem
+from ranktron.learners.predtron.variants import Variant
+from ranktron.types import Features, Floats, Mistake, Step, Surrogate
+
+
+class Move(NamedTuple):
+    """One round's step: the loss, the mistakes, a table of coefficients as the support has one, and the pool after."""
+
+    loss: float
+    mistakes: int
+    steps: Floats
+    pool: Pool
+
+
+class Update(Protocol):
+    """Judges a list and gives the step.
+
+    `scores` are those that were shown; what the support scores now may differ, where feedback comes late. Nothing given
+    is changed.
+    """
+
+    def __call__(
+        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: Pool, /
+    ) -> Move: ...
+
+
+@dataclass(frozen=True)
+class Descent:
+    """The step of `Linear`: −η_t ∇φ(s_t, R_t), on mistakes only where `mistake` is given.
+
+    >>> from ranktron.learners.steps import Constant
+    >>> from ranktron.surrogates import WorstPair
+    >>> Descent(WorstPair(), Constant(0.5)).surrogate
+    WorstPair(margin=1.0)
+    """
+
+    surrogate: Surrogate
+    step: Step
+    mistake: Mistake | None = None
+
+    def __call__(self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: Pool) -> Move:
+        pool = pool.later()
+        if self.mistake is not None and not self.mistake(scores, labels):
+            return Move(0.0, 0, np.zeros((2, len(labels))), pool)
+        loss, gradient = self.surrogate(scores, labels)
+        delta = -self.step(number) * gradient
+        return Move(loss, int(loss > 0.0), np.vstack([delta, pool.time * delta]), pool)
+
+
+@dataclass(frozen=True)
+class PredtronLoss:
+    """The loss of a Predtron problem with the gradient of its step, rep(σ~) − rep(σ_y), as a surrogate.
+
+    >>> from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of
+    >>> loss = PredtronLoss(Permutations(PlaceLoss("ndcg"), Places("-i")), variant_of("standard"))
+    >>> round(loss(np.array([1.0, 0.0]), np.array([0.0, 1.0]))[0], 4)
+    0.3691
+    """
+
+    problem: Problem
+    variant: Variant
+
+    def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
+        label = self.problem.check(labels)
+        shown = self.problem.pred(scores, label)
+        loss = self.problem.loss(shown, label)
+        if not loss > 0.0:
+            return 0.0, np.zeros(len(scores))
+        rival = self.variant.rival(self.problem, scores, label, shown)
+        correct = self.problem.correct(scores, label)
+        return loss, self.variant.weight(loss) * (self.problem.rep(rival) - self.problem.rep(correct))

@@ -1,0 +1,64 @@
+"""The one loop: show a ranking, hear some feedback, move the weights."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ranktron.errors import DataError
+from ranktron.metrics import Metric, metric
+from ranktron.types.validation import check_count
+from ranktron.types import Feedback, FeedbackModel, Floats, Integers, Learner, Ranking, Round, Turn
+
+
+def play(
+    learner: Learner,
+    rounds: Iterable[Round],
+    feedback: FeedbackModel,
+    metrics: Sequence[Callable[[Floats], float] | str] | Callable[[Floats], float] | str = (),
+    delay: int = 0,
+) -> Iterator[Turn]:
+    """Plays a stream through a learner and yields one `Turn` per round, once its feedback has been learnt.
+
+    Rounds are numbered on from `learner.rounds`, so that a second pass continues schedules and chance instead of
+    repeating them. Metrics (or their names), one or several, measure the ranking that was shown. With `delay`, the
+    feedback of a round arrives only after that many later rounds have been ranked; what is still under way at the end
+    arrives then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ranktron
+    >>> rounds = ranktron.Rounds.from_arrays([[1.0], [3.0], [1.0], [2.0]], [0, 1, 0, 1], group=[2, 2])
+    >>> learner = ranktron.learners.hinge_perceptron(n_features=1)
+    >>> [turn.loss for turn in play(learner, rounds, ranktron.learners.feedback.full)]
+    [1.0, 0.0]
+    """
+    check_count(delay, "the delay, in rounds,", 0)
+    measures = [_measure(each) for each in ([metrics] if isinstance(metrics, str) or callable(metrics) else metrics)]
+    under_way: deque[tuple[Round, Ranking, tuple[float, ...]]] = deque()
+    for number, round in enumerate(rounds, start=learner.rounds):
+        ranking = learner.rank(round.X, number)
+        values = tuple([measure(round.labels, ranking.order) for measure in measures]) if measures else ()
+        if delay == 0:
+            yield _settle(learner, feedback, round, ranking, values)
+            continue
+        under_way.append((round, ranking, values))
+        if len(under_way) > delay:
+            yield _settle(learner, feedback, *under_way.popleft())
+    while under_way:
+        yield _settle(learner, feedback, *under_way.popleft())
+
+
+def _measure(given: Callable[[Floats], float] | str) -> Callable[[Floats, Integers], float]:
+    """A function of labels and the order in which they are shown."""
+    measure = metric(given) if isinstance(given, str) else given
+    return measure.shown if isinstance(measure, Metric) else lambda labels, order: measure(labels[order])
+
+
+def _settle(
+    learner: Learner, feedback: FeedbackModel, round: Round, ranking: Ranking, values: tuple[float, ...]
+) -> Turn:
+    heard = feedback(round, ranking)
+    if not isinstance(heard, Feedback):
+        raise DataError(f"a feedback model answers with Feedback(items, labels), not with {heard!r}")
+    loss = learner.learn(round.X, ranking, heard)
+    return Turn(ranking.number, ranking, heard, loss, values)

@@ -1,0 +1,108 @@
+"""What counts as a mistake: rules (scores, labels) -> bool under the worst tie-breaking of a measure.
+
+Scores are compared as float32, as everywhere where they decide an order. The rules never sort: at w = 0 all scores
+tie, and a rule that trusted the input order would call a list that happens to be sorted by relevance perfect.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels.grades import best_below, extremes, grades_seen, scored
+from ranktron.kernels.jit import kernel
+from ranktron.metrics import Metric
+from ranktron.types import Floats, Integers, Mistake
+
+__all__ = ["Misclassified", "Misordered", "MisorderedBinary", "mistake_of"]
+
+
+@kernel
+def misordered_grades(
+    scores: Floats, documents: Integers, starts: Integers, lowest: Integers, best_below: Integers, k: int
+) -> bool:
+    """Whether NDCG@k (k = 0: of the whole list) of these grades would lose anything under the worst tie-breaking.
+
+    Let g be the k-th best document's grade. Nothing is lost if every better grade stands strictly above everything
+    lower, and enough documents of grade g to fill the first k stand above everything of lower grade than g.
+    """
+    wanted = scores.shape[0] if k == 0 else min(k, scores.shape[0])
+    for g in range(starts.shape[0] - 2):
+        rival = np.float32(scores[best_below[g]])
+        if wanted < starts[g + 1]:
+            above = 0
+            for place in range(starts[g], starts[g + 1]):
+                above += bool(np.float32(scores[documents[place]]) > rival)
+            return bool(starts[g] + above < wanted)
+        if not np.float32(scores[lowest[g]]) > rival:
+            return True
+    return False
+
+
+@kernel
+def misordered(scores: Floats, labels: Floats, k: int, binary: bool) -> bool:
+    """The same from labels; `binary` is AP's rule: every label above 0 is relevant."""
+    documents, starts, _ = grades_seen(labels, binary)
+    lowest, highest = extremes(scores, documents, starts)
+    return misordered_grades(scores, documents, starts, lowest, best_below(scores, highest), k)
+
+
+@dataclass(frozen=True)
+class Misordered:
+    """A mistake unless NDCG (or NDCG@k) is 1 under the worst tie-breaking.
+
+    >>> Misordered()(np.array([2.0, 1.0]), np.array([1.0, 0.0]))
+    False
+    >>> Misordered()(np.array([1.0, 1.0]), np.array([1.0, 0.0]))
+    True
+    >>> Misordered(k=1)(np.array([3.0, 1.0, 2.0]), np.array([2.0, 1.0, 0.0]))  # wrong, but below rank 1
+    False
+    """
+
+    k: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.k, int | np.integer) or self.k < 0:
+            raise DataError(f"k must be a whole number, 0 for the whole list or more, not {self.k!r}")
+
+    def __call__(self, scores: Floats, labels: Floats) -> bool:
+        return bool(misordered(*scored(scores, labels), self.k, False))
+
+
+@dataclass(frozen=True)
+class MisorderedBinary:
+    """A mistake unless AP is 1 under the worst tie-breaking, with every label above 0 relevant.
+
+    >>> MisorderedBinary()(np.array([1.0, 2.0, 0.0]), np.array([2.0, 1.0, 0.0]))
+    False
+    """
+
+    def __call__(self, scores: Floats, labels: Floats) -> bool:
+        return bool(misordered(*scored(scores, labels), 0, True))
+
+
+@dataclass(frozen=True)
+class Misclassified:
+    """A mistake unless every document lies strictly on its own side of 0 (label 0: the negative one).
+
+    >>> Misclassified()(np.array([0.0]), np.array([1.0]))
+    True
+    """
+
+    def __call__(self, scores: Floats, labels: Floats) -> bool:
+        scores, labels = scored(scores, labels)
+        return bool((np.where(labels > 0.0, scores, -scores) <= 0.0).any())
+
+
+def mistake_of(measure: Metric) -> Mistake:
+    """The rule that belongs to a measure.
+
+    >>> from ranktron.metrics import metric
+    >>> mistake_of(metric("ndcg@10"))
+    Misordered(k=10)
+    """
+    if measure.name == "ndcg":
+        return Misordered(measure.k or 0)
+    if measure.name == "map":
+        return MisorderedBinary()
+    raise DataError(f"there is no rule of mistakes for {measure}; there are rules for ndcg, ndcg@k and ap")

@@ -1,0 +1,176 @@
+"""The pairwise perceptron: one small step for every misranked pair of documents, and four ways to read the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranktron.learners import feedback as feedbacks
+from ranktron.errors import DataError
+from ranktron.kernels.dispatch import held
+from ranktron.kernels.dense import first_non_finite, observed
+from ranktron.kernels.sorting import descending
+from ranktron.learners.linear import overflow, why_refused
+from ranktron.learners.pairwise.pairs import Pairs
+from ranktron.learners.pairwise.readouts import EVERYONE, Average, Ballot, Committee, Last, Readout
+from ranktron.learners.pairwise.trail import HYPOTHESIS, Counts, Trail, blank_trail, stored_trail, visit
+from ranktron.kernels.csr_rows import check_features, linear_scores
+from ranktron.types import Features, Feedback, Floats, Ranking, State
+
+UNBOUNDED: Counts = np.zeros(0, np.int32)
+"""Counts no misrankings, so that no pair is ever passed over."""
+
+
+@dataclass(eq=False)
+class Pairwise:
+    """Visits the pairs of a list and steps along the difference of each that it misranks.
+
+        wⁱ⁺¹ = wⁱ + η_q (x_r − x_n)  if ⟨wⁱ, x_n⟩ ≥ ⟨wⁱ, x_r⟩,    η_q = 1/|S_q|
+
+    r is a document of higher grade than n in the same list, S_q the pairs of that list. A pair is judged by the
+    hypothesis of its own moment, not by the scores that were shown. Neighbouring pairs share a document, so they are
+    visited in an order drawn from the number of the round. `rank` shows the current hypothesis; `predict` serves what
+    the readout makes of all of them.
+
+    Parameters
+    ----------
+    n_features : int
+    readout : Readout
+        What to serve: `Last`, `Average` or a `Committee`.
+    selective : int >= 0
+        Hypotheses that ranked fewer pairs well than this count for nothing (selective voting).
+    pairs_per_query : int >= 0
+        Visit only that many pairs of a list, drawn at random; 0: all.
+
+    Examples
+    --------
+    >>> learner = Pairwise(1, Last())
+    >>> X = np.array([[1.0], [3.0]], np.float32)
+    >>> learner.learn(X, learner.rank(X, 0), Feedback(np.array([0, 1]), np.array([0.0, 1.0])))
+    1.0
+    >>> learner.coef
+    array([2.])
+
+    References
+    ----------
+    COMMITTEE, Table 1.
+    """
+
+    n_features: int
+    readout: Readout
+    selective: int = 0
+    pairs_per_query: int = 0
+    rounds: int = field(default=0, init=False)
+    trail: Trail = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.selective < 0:
+            raise DataError(f"selective must be 0 (off) or more, not {self.selective}")
+        if self.pairs_per_query < 0:
+            raise DataError(f"pairs_per_query must be 0 (all pairs) or more, not {self.pairs_per_query}")
+        self.trail = blank_trail(self.n_features)
+        self._ballot: Ballot | None = None
+
+    @property
+    def mistakes(self) -> int:
+        """How many pairs were misranked so far."""
+        return int(self.trail.tally[HYPOTHESIS])
+
+    @property
+    def by_list(self) -> bool:
+        """Whether `predict` takes one list at a time, because its scores are votes."""
+        return self.readout.by_list
+
+    @property
+    def floor(self) -> int:
+        """The counter from which on a hypothesis counts."""
+        unlimited = self.readout.size >= EVERYONE
+        return max(self.selective, 1) if unlimited else self.selective
+
+    @property
+    def ballot(self) -> Ballot:
+        """What the learner serves as it stands."""
+        if self._ballot is None:
+            self._ballot = self.readout.ballot(self.trail.settled(self.readout.size, self.floor))
+        return self._ballot
+
+    @property
+    def coef(self) -> Floats | None:
+        """The weights to serve; None where there are none because rankers vote."""
+        return None if self.by_list else self.ballot.members[0]
+
+    hears = staticmethod(feedbacks.full)
+
+    def scores(self, X: Features) -> Floats:
+        return linear_scores(X, self.trail.w)
+
+    def predict(self, X: Features) -> Floats:
+        return self.ballot.scores(X)
+
+    def rank(self, X: Features, number: int) -> Ranking:
+        scores = self.scores(X)
+        return Ranking(descending(scores), scores, number)
+
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
+        """Visits the pairs of what was observed and returns the share of them that were misranked."""
+        check_features(X, self.n_features)
+        _, bad = observed(ranking.scores, feedback.items, feedback.labels)
+        if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:
+            raise DataError(why_refused(ranking, feedback, bad))
+        if first_non_finite(ranking.scores) >= 0:
+            raise DataError(overflow(ranking.number))
+        pairs = Pairs.of(feedback.labels, np.array([0, len(feedback.labels)]))
+        rng = np.random.default_rng(ranking.number)
+        numbers = pairs.sample(self.pairs_per_query, rng) if self.pairs_per_query else pairs.all()
+        if len(numbers) == 0:
+            self.rounds += 1
+            return 0.0
+        upper, lower = (feedback.items[some].astype(np.int32) for some in pairs.decode(numbers))
+        steps = np.full(len(X), 1.0 / len(numbers))
+        order = rng.permutation(len(numbers))
+        self.follow(self.trail.with_room(self.readout.size, len(numbers)))
+        self.rounds += 1
+        mistakes = visit(held(X), upper, lower, order, steps, UNBOUNDED, 0.0, self.floor, self.trail)
+        return float(mistakes / len(numbers))
+
+    def follow(self, trail: Trail) -> None:
+        """Goes on from a trail, which it does not copy."""
+        self.trail, self._ballot = trail, None
+
+    def state(self) -> State:
+        return {"rounds": self.rounds, **self.trail.state()}
+
+    def restore(self, state: State) -> None:
+        self.follow(stored_trail(state, self.n_features))
+        self.rounds = int(state["rounds"])
+
+
+OUTPUTS: dict[str, Readout] = {
+    "last": Last(),
+    "pocket": Committee(1, weights="count"),
+    "average": Average(),
+    "voted": Committee(EVERYONE, "borda", "count"),
+}
+
+
+def pairwise_perceptron(
+    n_features: int, output: str = "average", alpha_bound: float = 1.0, selective: int = 0, pairs_per_query: int = 0
+) -> Pairwise:
+    """Composes the pairwise perceptron with one of its outputs; the α-bound is for passes over a whole data set.
+
+    >>> pairwise_perceptron(3, "pocket").readout.size
+    1
+    """
+    if output not in OUTPUTS:
+        raise DataError(f"there is no output {output!r}; there are: {', '.join(OUTPUTS)}")
+    check_bound(alpha_bound, pairs_per_query)
+    return Pairwise(n_features, OUTPUTS[output], selective, pairs_per_query)
+
+
+def check_bound(alpha_bound: float, pairs_per_query: int) -> None:
+    """Refuses an α-bound that is no share of the passes, or that would have to count pairs drawn at random."""
+    if not 0.0 < alpha_bound <= 1.0:
+        raise DataError(f"alpha_bound must be a share of the passes above 0 and up to 1 (off), not {alpha_bound}")
+    if alpha_bound < 1.0 and pairs_per_query:
+        raise DataError("alpha_bound counts how often each pair is misranked: it needs all pairs, pairs_per_query=0")

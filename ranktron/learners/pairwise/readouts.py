@@ -1,0 +1,231 @@
+"""What a pairwise perceptron serves: one of its hypotheses, their mean, or the vote of a committee of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels.dense import score
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import descending
+from ranktron.learners.pairwise.trail import SUCCESSES, Trail, add_weighted
+from ranktron.data.rounds import Rounds
+from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
+from ranktron.types import Features, Floats, Integers, Matrix
+
+EVERYONE = 1 << 62
+"""The size of a committee without limit."""
+
+COMBINATIONS = ("average", "borda")
+WEIGHTS = ("metric", "count", "uniform")
+
+
+@kernel
+def _vote(scores: Floats, weight: float, points: Floats) -> None:
+    m = scores.shape[0]
+    order = descending(scores)
+    start = 0
+    for at in range(1, m + 1):
+        if at == m or np.float32(scores[order[at]]) != np.float32(scores[order[start]]):
+            share = weight * (m - 0.5 * (start + at + 1))
+            for i in range(start, at):
+                points[order[i]] += share
+            start = at
+
+
+@kernel
+def borda(X: Matrix, members: Floats, weights: Floats) -> Floats:
+    """Lets rankers vote: a document gets a point from each for every document ranked below it, half a point for ties.
+
+    >>> borda(np.array([[3.0], [1.0], [1.0]], np.float32), np.array([[1.0], [-1.0]]), np.array([2.0, 1.0]))
+    array([4. , 2.5, 2.5])
+    """
+    points = np.zeros(X.shape[0])
+    for k in range(members.shape[0]):
+        _vote(score(X, members[k]), weights[k], points)
+    return points
+
+
+@kernel
+def _counted(scores: Floats, weights: Floats) -> Floats:
+    """The same from the scores that each ranker gives, a row for each."""
+    points = np.zeros(scores.shape[1])
+    for k in range(scores.shape[0]):
+        _vote(scores[k], weights[k], points)
+    return points
+
+
+@dataclass(frozen=True, eq=False)
+class Ballot:
+    """Hypotheses and their weights. One alone scores; several vote on each list."""
+
+    members: Floats
+    weights: Floats
+
+    @property
+    def votes(self) -> bool:
+        return len(self.members) > 1
+
+    def scores(self, X: Features) -> Floats:
+        """The scores of one list."""
+        check_features(X, self.members.shape[1])
+        if not self.votes:
+            return linear_scores(X, self.members[0])
+        if isinstance(X, Sparse):
+            return self.counted(np.array([X.score(member) for member in self.members]))
+        return borda(X, self.members, self.weights)
+
+    def counted(self, scores: Floats) -> Floats:
+        """What comes of the scores that each hypothesis gives to one list, a row for each hypothesis."""
+        return _counted(scores, self.weights) if self.votes else scores[0]
+
+    def of_rounds(self, rounds: Rounds) -> Floats:
+        """The scores of many lists, in the order of `rounds.X`."""
+        if not self.votes:
+            return self.scores(rounds.X)
+        return np.concatenate([self.scores(round.X) for round in rounds])
+
+
+class Readout(Protocol):
+    """Reads from a settled trail what to serve; `size` says how large a pool it needs."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def by_list(self) -> bool: ...
+
+    @property
+    def measured(self) -> bool: ...
+
+    def ballot(self, trail: Trail) -> Ballot: ...
+
+
+@dataclass(frozen=True)
+class Last:
+    """The last hypothesis.
+
+    >>> from ranktron import Feedback
+    >>> from ranktron.learners import Pairwise
+    >>> learner = Pairwise(n_features=1, readout=Last())
+    >>> X = np.array([[1.0], [3.0]], np.float32)
+    >>> _ = learner.learn(X, learner.rank(X, 0), Feedback(np.array([0, 1]), np.array([0.0, 1.0])))
+    >>> learner.coef
+    array([2.])
+    """
+
+    size: int = 1
+    by_list: bool = False
+    measured: bool = False
+
+    def ballot(self, trail: Trail) -> Ballot:
+        return _alone(trail.w)
+
+
+@dataclass(frozen=True)
+class Average:
+    """The mean of all hypotheses, each weighted by its success counter: 1/Z Σ c_i wⁱ (COMMITTEE, Table 1).
+
+    >>> from ranktron.learners import pairwise_perceptron
+    >>> pairwise_perceptron(3, output="average").readout
+    Average(size=1, by_list=False, measured=False)
+    """
+
+    size: int = 1
+    by_list: bool = False
+    measured: bool = False
+
+    def ballot(self, trail: Trail) -> Ballot:
+        successes = trail.tally[SUCCESSES]
+        return _alone(trail.total / successes if successes else trail.w)
+
+
+@dataclass(frozen=True)
+class Committee:
+    """The hypotheses with the largest success counters, averaged or voting (COMMITTEE, Table 2 and section 5).
+
+    Parameters
+    ----------
+    size : int >= 1
+        N_com. One member is the pocket perceptron; without limit and with counter weights the average is the average
+        perceptron and the vote the voted perceptron.
+    combine : "average" or "borda"
+        The weighted mean of the members, or the weighted Borda count of their rankings of a list.
+    weights : "metric", "count" or "uniform"
+        What a member weighs: its value on held-out lists (its counter where there were none), its counter, the same.
+    subcommittee : int >= 0
+        Combine only that many, the best on held-out lists (by counter where there were none); 0: all.
+
+    Examples
+    --------
+    >>> from ranktron.learners import committee_perceptron
+    >>> committee_perceptron(3, size=10, combine="borda").readout
+    Committee(size=10, combine='borda', weights='metric', subcommittee=0)
+    """
+
+    size: int = 30
+    combine: str = "average"
+    weights: str = "metric"
+    subcommittee: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise DataError(f"a committee has at least one member: size must be 1 or more, not {self.size}")
+        if self.subcommittee < 0:
+            raise DataError(f"subcommittee must be 0 (all members) or more, not {self.subcommittee}")
+        for name, given, known in (("combine", self.combine, COMBINATIONS), ("weights", self.weights, WEIGHTS)):
+            if given not in known:
+                raise DataError(f"{name} must be {' or '.join(known)}, not {given!r}")
+
+    @property
+    def by_list(self) -> bool:
+        """Whether scores depend on the list: they are votes."""
+        return self.combine == "borda"
+
+    @property
+    def measured(self) -> bool:
+        """Whether held-out lists have a say in who weighs how much."""
+        return self.weights == "metric" or self.subcommittee > 0
+
+    def ballot(self, trail: Trail) -> Ballot:
+        chosen = self.chosen(trail)
+        weights = self.weights_of(trail, chosen)
+        chosen, weights = chosen[weights > 0.0], weights[weights > 0.0]
+        if len(chosen) == 0:  # no hypothesis has ranked a pair well yet
+            return _alone(trail.w)
+        members = trail.members[chosen]
+        if self.combine == "borda" or len(chosen) == 1:
+            return Ballot(members, weights)
+        mean = np.zeros(members.shape[1])
+        for member, weight in zip(members, weights, strict=True):
+            add_weighted(mean, weight, member)
+        return _alone(mean / weights.sum())
+
+    def chosen(self, trail: Trail) -> Integers:
+        """The members' places in the pool, oldest first."""
+        by_counter = np.lexsort((trail.born, -trail.counters))[: self.size]
+        if self.subcommittee:
+            if _known(trail, by_counter):
+                by_counter = by_counter[np.argsort(-trail.values[by_counter], kind="stable")]
+            by_counter = by_counter[: self.subcommittee]
+        return by_counter[np.argsort(trail.born[by_counter])]
+
+    def weights_of(self, trail: Trail, chosen: Integers) -> Floats:
+        """What these members weigh; never negative, and equal where a metric finds no good in any of them."""
+        if self.weights == "metric" and _known(trail, chosen):
+            weights = np.maximum(trail.values[chosen], 0.0)
+            return weights if weights.any() else np.ones(len(chosen))
+        if self.weights == "uniform":
+            return np.ones(len(chosen))
+        return trail.counters[chosen].astype(np.float64)
+
+
+def _known(trail: Trail, chosen: Integers) -> bool:
+    return bool(np.isfinite(trail.values[chosen]).all())
+
+
+def _alone(w: Floats) -> Ballot:
+    return Ballot(w[None, :].copy(), np.ones(1))

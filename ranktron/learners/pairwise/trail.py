@@ -1,0 +1,268 @@
+"""The trail of a pairwise perceptron: its hypotheses one after the other, and what is kept of them.
+
+A hypothesis lives from one misranked pair to the next and counts the pairs that it ranked well. All outputs of the
+family are read from one trail: last, pocket, average, voted and committees of every size up to the pool's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+from ranktron.kernels.dispatch import Held, add_row_of, between, in_kernels, scores_of
+from ranktron.kernels.jit import dot_kernel, kernel
+from ranktron.learners.linear import as_weights
+from ranktron.types import Floats, Integers, Matrix, State
+
+Documents = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int32]
+
+HYPOTHESIS, COUNTER, KEPT, WEAKEST, SUCCESSES = range(5)
+"""The places of `Trail.tally`: number and counter of the current hypothesis, hypotheses kept and the weakest of them,
+and the sum of all counters before the current one."""
+
+CHUNK = 1 << 16
+MOST_NUMBERS = 1 << 28
+"""What a pool may hold at most: two gigabytes."""
+
+
+class Trail(NamedTuple):
+    """The current hypothesis w, the sum Σ c_i wⁱ of those before it, and the pool of those that survived longest.
+
+    Of hypotheses with equal counters the older one stays, so that a smaller pool is always part of a larger one.
+    `values` says what held-out lists thought of the pool's members, `value` of the current hypothesis; NaN where
+    nobody asked.
+    """
+
+    w: Floats
+    total: Floats
+    tally: Integers
+    members: Floats
+    counters: Integers
+    born: Integers
+    values: Floats
+    value: Floats
+
+    @property
+    def kept(self) -> int:
+        return int(self.tally[KEPT])
+
+    def copy(self) -> Trail:
+        """A trail of its own with the same content, its pool no larger than needed."""
+        kept, tally = self.kept, self.tally.copy()
+        # while there is room nobody asks for the weakest, and what stands there tells how the pool has grown
+        tally[WEAKEST] = _weakest(self.counters[:kept], self.born[:kept])
+        return Trail(
+            self.w.copy(),
+            self.total.copy(),
+            tally,
+            self.members[:kept].copy(),
+            self.counters[:kept].copy(),
+            self.born[:kept].copy(),
+            self.values[:kept].copy(),
+            self.value.copy(),
+        )
+
+    def with_room(self, size: int, visits: int) -> Trail:
+        """The same trail with a pool that takes all hypotheses of that many visits, or `size` of them at most."""
+        room, most = min(size, max(self.kept + visits, 1)), MOST_NUMBERS // max(len(self.w), 1)
+        if room <= len(self.counters):
+            return self
+        if room > most:
+            raise DataError(
+                f"{self.kept:,} hypotheses of {len(self.w)} weights are too many to keep: raise selective, make fewer "
+                "passes, or take a smaller committee"
+            )
+        room = min(size, most, max(room, 2 * len(self.counters)))
+        more = blank_trail(len(self.w), room)
+        for name in ("members", "counters", "born", "values"):
+            getattr(more, name)[: self.kept] = getattr(self, name)[: self.kept]
+        return self._replace(members=more.members, counters=more.counters, born=more.born, values=more.values)
+
+    def settled(self, size: int, floor: int) -> Trail:
+        """A copy in which the current hypothesis, too, has been offered to the pool and added to the sum."""
+        settled = self.copy().with_room(size, 1)
+        _settle(settled, floor)
+        return settled.copy()
+
+    def state(self) -> State:
+        kept = self.copy()
+        return {name: getattr(kept, name) for name in self._fields}
+
+
+def blank_trail(n_features: int, room: int = 0) -> Trail:
+    """The trail before the first pair: w⁰ = 0 and nothing kept."""
+    return Trail(
+        w=np.zeros(n_features),
+        total=np.zeros(n_features),
+        tally=np.zeros(5, np.int64),
+        members=np.zeros((room, n_features)),
+        counters=np.zeros(room, np.int64),
+        born=np.zeros(room, np.int64),
+        values=np.full(room, np.nan),
+        value=np.full(1, np.nan),
+    )
+
+
+def stored_trail(state: State, n_features: int) -> Trail:
+    """The trail that a state holds; one that does not fit together is refused."""
+    trail = Trail(
+        w=as_weights(state["w"], n_features),
+        total=as_weights(state["total"], n_features),
+        tally=np.array(state["tally"], np.int64),
+        members=np.array(state["members"], np.float64),
+        counters=np.array(state["counters"], np.int64),
+        born=np.array(state["born"], np.int64),
+        values=np.array(state["values"], np.float64),
+        value=np.array(state["value"], np.float64),
+    )
+    kept = trail.kept if trail.tally.shape == (5,) else -1
+    fits = (
+        trail.members.shape == (kept, n_features)
+        and trail.counters.shape == trail.born.shape == trail.values.shape == (kept,)
+        and trail.value.shape == (1,)
+        and np.isfinite(trail.members).all()
+    )
+    if not fits:
+        raise DataError(f"the state does not hold the trail of a pairwise perceptron on {n_features} features")
+    return trail
+
+
+@dot_kernel
+def _matrix_lead(X: Matrix, i: int, j: int, w: Floats) -> float:
+    lead = 0.0
+    for k in range(w.shape[0]):
+        lead += w[k] * (np.float64(X[i, k]) - np.float64(X[j, k]))
+    return lead
+
+
+@kernel
+def _rows_lead(X: Held, i: int, j: int, w: Floats) -> float:
+    return float(scores_of(between(X, i, i + 1), w)[0] - scores_of(between(X, j, j + 1), w)[0])
+
+
+@kernel
+def _matrix_move(X: Matrix, i: int, j: int, eta: float, w: Floats) -> None:
+    for k in range(w.shape[0]):
+        w[k] += eta * (np.float64(X[i, k]) - np.float64(X[j, k]))
+
+
+@kernel
+def _rows_move(X: Held, i: int, j: int, eta: float, w: Floats) -> None:
+    add_row_of(X, i, eta, w)
+    add_row_of(X, j, -eta, w)
+
+
+def _lead(X: Held, i: int, j: int, w: Floats) -> float:
+    """By how much document i scores above document j."""
+    return (_rows_lead if isinstance(X, tuple) else _matrix_lead)(X, i, j, w)
+
+
+def _move(X: Held, i: int, j: int, eta: float, w: Floats) -> None:
+    """Steps towards document i and away from document j."""
+    (_rows_move if isinstance(X, tuple) else _matrix_move)(X, i, j, eta, w)
+
+
+in_kernels(_lead, lambda X, i, j, w: _matrix_lead(X, i, j, w), lambda X, i, j, w: _rows_lead(X, i, j, w))
+in_kernels(
+    _move, lambda X, i, j, eta, w: _matrix_move(X, i, j, eta, w), lambda X, i, j, eta, w: _rows_move(X, i, j, eta, w)
+)
+
+
+@kernel
+def _weakest(counters: Integers, born: Integers) -> int:
+    """The smallest counter; of several the youngest."""
+    weakest = 0
+    for k in range(1, counters.shape[0]):
+        if counters[k] < counters[weakest] or (counters[k] == counters[weakest] and born[k] > born[weakest]):
+            weakest = k
+    return weakest
+
+
+@kernel
+def to_beat(trail: Trail) -> int:
+    """The counter above which a hypothesis enters the pool: any while there is room, else the smallest there."""
+    if trail.tally[KEPT] < trail.counters.shape[0]:
+        return -1
+    return int(trail.counters[trail.tally[WEAKEST]])
+
+
+@kernel
+def enter(trail: Trail) -> None:
+    """The current hypothesis enters the pool, in the place of the weakest where there is no room."""
+    tally, counters = trail.tally, trail.counters
+    slot = tally[WEAKEST]
+    if tally[KEPT] < counters.shape[0]:
+        slot = tally[KEPT]
+        tally[KEPT] += 1
+    for j in range(trail.w.shape[0]):
+        trail.members[slot, j] = trail.w[j]
+    counters[slot] = tally[COUNTER]
+    trail.born[slot] = tally[HYPOTHESIS]
+    trail.values[slot] = trail.value[0]
+    if tally[KEPT] == counters.shape[0]:
+        tally[WEAKEST] = _weakest(counters, trail.born)
+
+
+@kernel
+def add_weighted(total: Floats, weight: float, w: Floats) -> None:
+    """Adds weight · w, in place."""
+    for j in range(w.shape[0]):
+        total[j] += weight * w[j]
+
+
+@kernel
+def _settle(trail: Trail, floor: int) -> None:
+    """Closes the account of the current hypothesis; one whose counter is below `floor` counts for nothing."""
+    counter = trail.tally[COUNTER]
+    if counter >= floor:
+        if counter > to_beat(trail):
+            enter(trail)
+        if counter > 0:
+            add_weighted(trail.total, float(counter), trail.w)
+            trail.tally[SUCCESSES] += counter
+
+
+@kernel
+def visit(
+    X: Held, upper: Documents, lower: Documents, order: Integers, eta: Floats, misranked: Counts, limit: float,
+    floor: int, trail: Trail,
+) -> int:  # fmt: skip
+    """Visits pairs in the given order and returns how many were misranked (COMMITTEE, Tables 1 and 2).
+
+    `eta` is the step of each document's list. Where `misranked` has room for the pairs, it counts, and a pair
+    misranked more often than `limit` is passed over.
+    """
+    w, tally = trail.w, trail.tally
+    counter = tally[COUNTER]
+    bar = max(floor - 1, to_beat(trail))
+    mistakes = 0
+    bounded = misranked.shape[0] > 0
+    for at in range(order.shape[0]):
+        pair = order[at]
+        if bounded and misranked[pair] > limit:
+            continue
+        i, j = upper[pair], lower[pair]
+        if _lead(X, i, j, w) > 0.0:
+            counter += 1
+            continue
+        mistakes += 1
+        if bounded:
+            misranked[pair] += 1
+        # what `_settle` does, without a call for the many that neither enter nor count
+        if counter > bar:
+            tally[COUNTER] = counter
+            enter(trail)
+            bar = max(floor - 1, to_beat(trail))
+        if counter > 0 and counter >= floor:
+            add_weighted(trail.total, float(counter), w)
+            tally[SUCCESSES] += counter
+        _move(X, i, j, eta[i], w)
+        tally[HYPOTHESIS] += 1
+        trail.value[0] = np.nan
+        counter = 0
+    tally[COUNTER] = counter
+    return mistakes

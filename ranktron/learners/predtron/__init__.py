@@ -1,0 +1,48 @@
+"""Predtron: one mistake-driven loop for every prediction problem (Jain, Natarajan, Tewari, NIPS 2015).
+
+A problem is a loss, a representation of predictions by unit vectors, a decoding of scores and a loss-augmented
+argmax; `Predtron` learns any of them. Write your own and try `check_problem` on it.
+"""
+
+from ranktron.learners.predtron.checking import check_problem
+from ranktron.learners.predtron.classes import binary, multiclass, ordinal, with_costs, with_reject
+from ranktron.learners.predtron.links import Euclidean, Group, Sparse, Trace, link_of
+from ranktron.learners.predtron.loop import Mistake, Predtron, theoretical_step, walk
+from ranktron.learners.predtron.permutations import Permutations
+from ranktron.learners.predtron.positions import PlaceLoss, Places
+from ranktron.learners.predtron.problem import Enumerated, Problem, surrogate, unit_surrogate
+from ranktron.learners.predtron.subsets import Counted, ErrorSetSize, Hamming, Subsets, SubsetZeroOne
+from ranktron.learners.predtron.variants import LossDriven, Standard, variant_of
+
+__all__ = [
+    "Counted",
+    "Enumerated",
+    "ErrorSetSize",
+    "Euclidean",
+    "Group",
+    "Hamming",
+    "LossDriven",
+    "Mistake",
+    "Permutations",
+    "PlaceLoss",
+    "Places",
+    "Predtron",
+    "Problem",
+    "Sparse",
+    "Standard",
+    "SubsetZeroOne",
+    "Subsets",
+    "Trace",
+    "binary",
+    "check_problem",
+    "link_of",
+    "multiclass",
+    "ordinal",
+    "surrogate",
+    "theoretical_step",
+    "unit_surrogate",
+    "variant_of",
+    "walk",
+    "with_costs",
+    "with_reject",
+]

@@ -1,0 +1,238 @@
+"""The one loop: predict, hear the label, and on a mistake move by a gradient of rank one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels.dense import first_non_finite
+from ranktron.kernels.jit import dot_kernel, kernel
+from ranktron.learners.predtron.links import Euclidean, Link
+from ranktron.learners.predtron.problem import UNIT, Problem
+from ranktron.learners.predtron.variants import Standard, Variant
+from ranktron.kernels.csr_rows import Sparse, linear_scores
+from ranktron.kernels.csr import pull_back_rows
+from ranktron.learners.steps import Constant
+from ranktron.types import Floats, State, Step
+
+
+class Mistake(NamedTuple):
+    """One round with a loss: all that the bounds speak of. `correct` is the round's own σ_y, frozen.
+
+    >>> from ranktron.learners.predtron import multiclass
+    >>> learner = Predtron(multiclass(3), shape=(3, 2))
+    >>> x = np.array([1.0, 2.0])
+    >>> mistake = learner.learn(x, learner.scores(x), label=1)
+    >>> mistake.number, mistake.loss, mistake.correct
+    (0, 1.0, 1)
+    """
+
+    number: int
+    X: Floats
+    label: Any
+    scores: Floats
+    shown: Any
+    rival: Any
+    correct: Any
+    loss: float
+
+
+@dot_kernel
+def _matrix_scores(W: Floats, x: Floats) -> Floats:
+    scores = np.empty(W.shape[0])
+    for i in range(W.shape[0]):
+        total = 0.0
+        for j in range(W.shape[1]):
+            total += W[i, j] * x[j]
+        scores[i] = total
+    return scores
+
+
+@kernel
+def _matrix_step(theta: Floats, g: Floats, x: Floats, eta: float) -> float:
+    """Θ −= η g xᵀ, in place. Returns the sum of what has moved, to see an overflow."""
+    moved = 0.0
+    for i in range(theta.shape[0]):
+        if g[i] != 0.0:
+            for j in range(theta.shape[1]):
+                theta[i, j] -= eta * g[i] * x[j]
+                moved += abs(theta[i, j])
+    return moved
+
+
+@kernel
+def _vector_step(theta: Floats, g: Floats, X: Floats, eta: float) -> float:
+    """θ −= η Xᵀ g, in place. Returns the sum of what has moved, to see an overflow."""
+    for i in range(X.shape[0]):
+        step = eta * g[i]  # read once: inside the loop it would keep it from being vectorised
+        if step != 0.0:
+            for j in range(theta.shape[0]):
+                theta[j] -= step * X[i, j]
+    moved = 0.0
+    for j in range(theta.shape[0]):
+        moved += abs(theta[j])
+    return moved
+
+
+def _sparse_step(theta: Floats, g: Floats, X: Sparse, eta: float) -> float:
+    """The same with sparse features."""
+    direction = np.empty(len(theta))
+    pull_back_rows(X.starts, X.columns, X.values, np.arange(len(X)), g, direction)
+    theta -= eta * direction
+    return float(np.abs(theta).sum())
+
+
+@dataclass(eq=False)
+class Predtron:
+    """The mistake-driven learner for any prediction problem.
+
+        on L(σ_τ, y_τ) > 0:    Θ_{τ+1} = Θ_τ − η (rep(σ~_τ) − rep(σ_y)) X_τᵀ,    W_{τ+1} = link(Θ_{τ+1})
+
+    Weights of shape (d, p) score one example, t = W x; weights of shape (p,) score the rows of a list, t = X w, and
+    move by Xᵀ(rep(σ~) − rep(σ_y)).
+
+    Parameters
+    ----------
+    problem : Problem
+    shape : (d, p) or (p,)
+    step : Step
+        The paper's η; `theoretical_step` gives the theorems' own.
+    variant : Variant
+        `Standard()` (Algorithms 1 and 3) or `LossDriven()` (Algorithm 2).
+    link : Link
+        `Euclidean()`, or a norm for sparse weights (Algorithm 3).
+    average : bool
+        Serve the mean of W_1 … W_T.
+
+    Examples
+    --------
+    >>> from ranktron.learners.predtron import multiclass
+    >>> learner = Predtron(multiclass(3), (3, 2))
+    >>> x = np.array([1.0, 2.0])
+    >>> learner.learn(x, learner.scores(x), 1).loss
+    1.0
+    >>> learner.scores(x)
+    array([-5.,  5.,  0.])
+
+    References
+    ----------
+    Jain, Natarajan, Tewari: Predtron. NIPS 2015, Algorithms 1 to 3.
+    """
+
+    problem: Problem
+    shape: tuple[int, ...]
+    step: Step = Constant(1.0)  # noqa: RUF009 (it is frozen)
+    variant: Variant = Standard()  # noqa: RUF009 (it is frozen)
+    link: Link = Euclidean()  # noqa: RUF009 (it is frozen)
+    average: bool = False
+    rounds: int = field(default=0, init=False)
+    mistakes: int = field(default=0, init=False)
+    theta: Floats = field(init=False, repr=False)
+    W: Floats = field(init=False, repr=False)
+    lag: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.theta = np.zeros(self.shape)
+        self.W = self.link(self.theta)
+        self.lag = np.zeros(self.shape)  # Σ t δ_t, so that the mean of W_1 … W_T is W_{T+1} − lag / T
+
+    @property
+    def coef(self) -> Floats:
+        """The weights to serve."""
+        if self.average and self.rounds:
+            return self.W - self.lag / self.rounds
+        return self.W
+
+    def scores(self, X: Any) -> Floats:
+        """The scores t = W x of an example, or t = X w of a list, by the current weights."""
+        return _scored(self.W, X)
+
+    def predict(self, X: Any) -> Floats:
+        """The same by the weights to serve."""
+        return _scored(self.coef, X)
+
+    def learn(self, X: Any, scores: Floats, label: Any, number: int | None = None) -> Mistake | None:
+        """Learns the label of an input that was predicted with these scores; answers the mistake, if it was one."""
+        problem, number = self.problem, self.rounds if number is None else number
+        label = problem.check(label)
+        if first_non_finite(scores) >= 0:
+            raise DataError(f"the scores of round {number} are not finite: its features contain NaN or infinity")
+        shown = problem.pred(scores, label)
+        loss = problem.loss(shown, label)
+        if loss > 0.0:
+            rival = self.variant.rival(problem, scores, label, shown)
+            correct = problem.correct(scores, label)
+            away, towards = problem.rep(rival), problem.rep(correct)
+            self._check_parts(away, towards, problem.loss(correct, label), label)
+            self._move(X, self.variant.weight(loss) * (away - towards), self.step(number), number)
+            return Mistake(number, X, label, scores, shown, rival, correct, loss)
+        self.rounds += 1
+        return None
+
+    def _check_parts(self, away: Floats, towards: Floats, remaining: float, label: Any) -> None:
+        for vector in (away, towards):
+            squared = float(vector @ vector)
+            if not abs(squared - 1.0) <= 2.0 * UNIT:
+                raise DataError(f"representations must have length 1; one of this problem has {squared**0.5:g}")
+        if remaining != 0.0:
+            raise DataError(f"every label needs a prediction without loss; that of {label!r} has {remaining:g}")
+
+    def _move(self, X: Any, g: Floats, eta: float, number: int) -> None:
+        theta = self.theta.copy()
+        step = _sparse_step if isinstance(X, Sparse) else _matrix_step if theta.ndim == 2 else _vector_step
+        moved = step(theta, g, X, eta)
+        W = self.link(theta) if isfinite(moved) else theta
+        if first_non_finite(W.ravel()) >= 0:
+            raise DataError(
+                f"scores or weights overflow in round {number}: choose a smaller step or scale the features"
+            )
+        self.rounds += 1
+        self.mistakes += 1
+        self.lag += self.rounds * (W - self.W)
+        self.theta, self.W = theta, W
+
+    def state(self) -> State:
+        return {"rounds": self.rounds, "mistakes": self.mistakes, "theta": self.theta.copy(), "lag": self.lag.copy()}
+
+    def restore(self, state: State) -> None:
+        theta, lag = (np.array(state[name], float) for name in ("theta", "lag"))
+        if theta.shape != self.shape or lag.shape != self.shape or not np.isfinite(theta + lag).all():
+            raise DataError(f"the state does not hold finite weights of shape {self.shape}")
+        self.rounds, self.mistakes, self.theta, self.lag = int(state["rounds"]), int(state["mistakes"]), theta, lag
+        self.W = self.link(theta)
+
+
+def _scored(W: Floats, X: Any) -> Floats:
+    if X.ndim != 3 - W.ndim or X.shape[-1] != W.shape[-1]:
+        what = "an example" if W.ndim == 2 else "a list of documents"
+        raise DataError(f"{what} with {W.shape[-1]} features was expected, not an array of shape {X.shape}")
+    return _matrix_scores(W, X) if W.ndim == 2 else linear_scores(X, W)
+
+
+def theoretical_step(problem: Problem, variant: Variant, link: Link, radius: float) -> Constant:
+    """The step of Theorems 1, 14 and 15 for inputs whose |||X||| is at most `radius`.
+
+    >>> from ranktron.learners.predtron import binary
+    >>> theoretical_step(binary(), Standard(), Euclidean(), radius=1.0)
+    Constant(eta=0.25)
+    """
+    if not 0.0 < radius < float("inf"):
+        raise DataError(f"the radius of the inputs must be a positive number, not {radius}")
+    return Constant(variant.eta(problem, link.alpha, radius))
+
+
+def walk(learner: Predtron, examples: Iterable[tuple[Any, Any]]) -> Iterator[Mistake | None]:
+    """Takes a learner through a stream of (input, label): one answer per round, None where there was no mistake.
+
+    >>> from ranktron.learners.predtron import binary
+    >>> stream = [(np.array([1.0, 0.0]), 1), (np.array([0.0, 1.0]), 0), (np.array([2.0, -1.0]), 1)]
+    >>> [mistake is not None for mistake in walk(Predtron(binary(), (1, 2)), stream)]
+    [True, True, False]
+    """
+    for X, label in examples:
+        yield learner.learn(X, learner.scores(X), label)

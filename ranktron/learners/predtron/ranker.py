@@ -1,0 +1,98 @@
+"""Subset ranking by Predtron: the general loop with permutations as predictions, played round by round."""
+
+from dataclasses import dataclass
+
+from ranktron.learners import feedback as feedbacks
+from ranktron.errors import DataError
+from ranktron.kernels.dense import observed
+from ranktron.kernels.sorting import descending
+from ranktron.learners.linear import why_refused
+from ranktron.learners.predtron import (Permutations, PlaceLoss, Places, Predtron, link_of, theoretical_step, variant_of)
+from ranktron.kernels.csr_rows import check_features
+from ranktron.learners.steps import Constant
+from ranktron.types import Features, Feedback, Floats, Ranking, State
+
+
+@dataclass(eq=False)
+class PredtronLearner:
+    """Lets a Predtron with a weight vector rank lists and learn from feedback, at the scores that were shown.
+
+    >>> import numpy as np
+    >>> learner = predtron_ranker(1, representation="-i")
+    >>> X = np.array([[1.0], [3.0]], np.float32)
+    >>> round(learner.learn(X, learner.rank(X, 0), Feedback(np.array([0, 1]), np.array([0.0, 1.0]))), 4)
+    0.3691
+    >>> learner.coef > 0.0
+    array([ True])
+    """
+
+    core: Predtron
+
+    @property
+    def rounds(self) -> int:
+        return self.core.rounds
+
+    @property
+    def mistakes(self) -> int:
+        """The rounds with a loss so far."""
+        return self.core.mistakes
+
+    @property
+    def coef(self) -> Floats:
+        """The weights to serve."""
+        return self.core.coef
+
+    hears = staticmethod(feedbacks.full)
+
+    def scores(self, X: Features) -> Floats:
+        check_features(X, self.core.W.shape[0])
+        return self.core.scores(X)
+
+    def predict(self, X: Features) -> Floats:
+        check_features(X, self.core.W.shape[0])
+        return self.core.predict(X)
+
+    def rank(self, X: Features, number: int) -> Ranking:
+        scores = self.scores(X)
+        return Ranking(descending(scores), scores, number)
+
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
+        """Learns from what was observed and returns the loss of the list, ties broken against the ranker."""
+        check_features(X, self.core.W.shape[0])
+        items, labels = feedback
+        scores, bad = observed(ranking.scores, items, labels)
+        if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:
+            raise DataError(why_refused(ranking, feedback, bad))
+        seen = X if len(items) == len(X) and (items[1:] > items[:-1]).all() else X[items]
+        mistake = self.core.learn(seen, scores, labels, ranking.number)
+        return 0.0 if mistake is None else mistake.loss
+
+    def state(self) -> State:
+        return self.core.state()
+
+    def restore(self, state: State) -> None:
+        self.core.restore(state)
+
+
+def predtron_ranker(
+    n_features: int,
+    representation: str = "-i^1.1",
+    loss: str = "ndcg",
+    variant: str = "standard",
+    norm: str = "l2",
+    eta: float = 0.1,
+    step: str = "constant",
+    radius: float = 1.0,
+    documents: int = 0,
+    highest: int = 0,
+    average: bool = False,
+) -> PredtronLearner:
+    """Composes permutations, a variant, a link and a step; with `step="theory"` the step is the theorem's own.
+
+    >>> predtron_ranker(3, representation="-i^1.1", norm="l2").core.step
+    Constant(eta=0.1)
+    """
+    problem = Permutations(PlaceLoss(loss), Places(representation), documents, highest)
+    how, link = variant_of(variant), link_of(norm, (n_features,))
+    taken = theoretical_step(problem, how, link, radius) if step == "theory" else Constant(eta)
+    return PredtronLearner(Predtron(problem, (n_features,), taken, how, link, average))

@@ -1,0 +1,86 @@
+"""The two ways to take a step on a mistake: against the loss-augmented prediction, or against the one shown.
+
+A variant gives the prediction to step away from, the weight of the step, and the surrogate whose gradient that is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ranktron.errors import DataError
+from ranktron.learners.predtron.problem import Problem, surrogate, unit_surrogate
+from ranktron.types import Floats
+
+VARIANTS = ("standard", "loss-driven")
+
+
+class Variant(Protocol):
+    """How a mistake becomes a step."""
+
+    def rival(self, problem: Problem, scores: Floats, label: Any, shown: Any, /) -> Any: ...
+
+    def weight(self, loss: float, /) -> float: ...
+
+    def charge(self, problem: Problem, scores: Floats, label: Any, correct: Any, loss: float, /) -> float:
+        """f_τ at these scores: the convex function whose gradient the step follows on a round with that loss."""
+
+    def eta(self, problem: Problem, alpha: float, radius: float, /) -> float:
+        """The theorem's own step for inputs of at most that radius."""
+
+
+@dataclass(frozen=True)
+class Standard:
+    """Algorithms 1 and 3: step away from argmax_σ L(σ, y) + <rep(σ), t>, the gradient of φ.
+
+    >>> from ranktron.learners.predtron import multiclass
+    >>> Standard().eta(multiclass(3), alpha=1.0, radius=2.0)
+    0.0625
+    """
+
+    def rival(self, problem: Problem, scores: Floats, label: Any, shown: Any) -> Any:
+        return problem.augmented(scores, label)
+
+    def weight(self, loss: float) -> float:
+        return 1.0
+
+    def charge(self, problem: Problem, scores: Floats, label: Any, correct: Any, loss: float) -> float:
+        return surrogate(problem, scores, label, correct)[0]
+
+    def eta(self, problem: Problem, alpha: float, radius: float) -> float:
+        return alpha * problem.smallest / (4.0 * radius**2)  # Theorems 1 and 15
+
+
+@dataclass(frozen=True)
+class LossDriven:
+    """Algorithm 2: step away from the prediction shown, as far as its loss is large; the gradient of L φ_1.
+
+    On a mistake pred(t) itself is the argmax outside Σ_y. Predictions do not depend on the step size.
+
+    >>> from ranktron.learners.predtron import ordinal
+    >>> LossDriven().eta(ordinal(5), alpha=1.0, radius=1.0)
+    0.0625
+    """
+
+    def rival(self, problem: Problem, scores: Floats, label: Any, shown: Any) -> Any:
+        return shown
+
+    def weight(self, loss: float) -> float:
+        return loss
+
+    def charge(self, problem: Problem, scores: Floats, label: Any, correct: Any, loss: float) -> float:
+        return loss * unit_surrogate(problem, scores, label, correct)[0]
+
+    def eta(self, problem: Problem, alpha: float, radius: float) -> float:
+        return alpha / (4.0 * problem.largest * radius**2)  # Theorem 14
+
+
+def variant_of(name: str) -> Variant:
+    """The variant of that name: `standard` or `loss-driven`.
+
+    >>> variant_of("loss-driven")
+    LossDriven()
+    """
+    if name not in VARIANTS:
+        raise DataError(f"there is no variant {name!r}; choose from {', '.join(VARIANTS)}")
+    return Standard() if name == "standard" else LossDriven()

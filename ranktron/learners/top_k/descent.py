@@ -1,0 +1,147 @@
+"""What RTop-kF keeps of a list, and the step it takes: the kernels of `TopK`, for features of either kind.
+
+Given the same ranking both kinds teach the same, to the bit: each column adds up in the same order, and zeros add
+nothing.
+"""
+
+import numpy as np
+
+from ranktron.kernels.dispatch import Held, add_row_of, features_of, taken
+from ranktron.kernels.dense import squared_length
+from ranktron.kernels.jit import kernel
+from ranktron.learners.brief import EVERY, Brief
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.csr import Columns, Values, add_sparse_row
+from ranktron.types import Features, Floats, Integers, Matrix
+
+
+@kernel
+def first_scores(scores: Floats, order: Integers, n: int) -> Floats:
+    """The scores of the first n documents shown; not a number for one that is not in the list."""
+    shown = np.empty(n)
+    for place in range(n):
+        there = 0 <= order[place] < scores.shape[0]
+        shown[place] = scores[order[place]] if there else np.nan
+    return shown
+
+
+@kernel
+def _gathered(X: Matrix, order: Integers, r: int, base: Floats) -> tuple[Matrix, Floats]:
+    drift = np.zeros(X.shape[1] if base.shape[0] else 0)
+    for place in range(base.shape[0]):
+        add_row_of(X, order[place], base[place], drift)
+    return taken(X, order[:r]), drift
+
+
+@kernel
+def _gathered_rows(
+    starts: Integers, columns: Columns, values: Values, order: Integers, r: int, base: Floats, drift: Floats
+) -> tuple[Held, Floats, Columns]:
+    """The same of sparse rows: what is not 0 of the drift, and its columns. `drift` is 0 before and after."""
+    most = 0
+    for place in range(base.shape[0]):
+        add_sparse_row(starts, columns, values, order[place], base[place], drift)
+        most += starts[order[place] + 1] - starts[order[place]]
+    own, kept, n = np.empty(most, np.int32), np.empty(most), 0
+    for item in order[: base.shape[0]]:
+        for column in columns[starts[item] : starts[item + 1]]:
+            if drift[column] != 0.0:
+                own[n], kept[n] = column, drift[column]
+                drift[column] = 0.0
+                n += 1
+    return taken((starts, columns, values), order[:r]), kept[:n].copy(), own[:n].copy()
+
+
+def gathered(X: Features, order: Integers, r: int, base: Floats) -> tuple[Features, Floats, Columns]:
+    """The rows of the first r documents, and the direction of a gradient that no label changes, with its columns.
+
+    Of sparse rows that direction is kept where it is not 0: a brief does not grow with the number of features.
+    """
+    if not isinstance(X, Sparse):
+        rows, drift = _gathered(X, order, r, base)
+        return rows, drift, EVERY
+    still = np.zeros(X.width if len(base) else 0)
+    rows, drift, columns = _gathered_rows(X.starts, X.columns, X.values, order, r, base, still)
+    return features_of(rows, X.width), drift, columns
+
+
+@kernel
+def _descended(
+    rows: Matrix, gradient: Floats, drift: Floats, factor: float, eta: float, radius: float,
+    adaptive: bool, weight: float, w: Floats, total: Floats, squares: Floats,
+) -> bool:  # fmt: skip
+    d = w.shape[0]
+    z = np.zeros(d)
+    for j in range(drift.shape[0]):
+        z[j] = factor * drift[j]
+    for place in range(gradient.shape[0]):
+        if gradient[place] != 0.0:
+            add_row_of(rows, place, gradient[place], z)
+    squared = 0.0
+    for j in range(d):
+        squared += z[j] * z[j]
+    if not np.isfinite(max(eta * eta, 1.0) * squared):
+        return False
+    length = 0.0
+    for j in range(d):
+        total[j] += weight * w[j]
+        squares[j] += z[j] * z[j]
+        scale = np.sqrt(squares[j]) if adaptive else 1.0
+        if scale > 0.0:
+            w[j] -= eta * z[j] / scale  # Algorithm 1, step 10
+        length += w[j] * w[j]
+    length = np.sqrt(length)
+    if length > radius:
+        for j in range(d):
+            w[j] *= radius / length  # step 11
+    return True
+
+
+@kernel
+def _descended_rows(
+    starts: Integers, columns: Columns, values: Values, gradient: Floats, drift: Floats, drift_columns: Columns,
+    factor: float, eta: float, radius: float, adaptive: bool, weight: float,
+    w: Floats, total: Floats, squares: Floats, z: Floats,
+) -> bool:  # fmt: skip
+    """The same with sparse rows. `z` is 0 before and after: only columns where something stands are visited."""
+    for at in range(drift.shape[0]):
+        z[drift_columns[at]] = factor * drift[at]
+    for place in range(gradient.shape[0]):
+        if gradient[place] != 0.0:
+            add_sparse_row(starts, columns, values, place, gradient[place], z)
+    if not np.isfinite(max(eta * eta, 1.0) * squared_length(z)):
+        z[:] = 0.0
+        return False
+    for j in range(w.shape[0]):
+        total[j] += weight * w[j]
+    for touched in (drift_columns, columns[starts[0] : starts[-1]]):
+        for j in touched:
+            if z[j] != 0.0:
+                squares[j] += z[j] * z[j]
+                scale = np.sqrt(squares[j]) if adaptive else 1.0
+                if scale > 0.0:
+                    w[j] -= eta * z[j] / scale
+                z[j] = 0.0
+    if radius < np.inf:
+        length = 0.0
+        for j in range(w.shape[0]):
+            length += w[j] * w[j]
+        length = np.sqrt(length)
+        if length > radius:
+            for j in range(w.shape[0]):
+                w[j] *= radius / length
+    return True
+
+
+def descended(
+    brief: Brief, gradient: Floats, factor: float, eta: float, radius: float, adaptive: bool, weight: float,
+    w: Floats, total: Floats, squares: Floats, z: Floats,
+) -> bool:  # fmt: skip
+    """Steps against the gradient and back into the ball, in place; false, and nothing moved, on overflow."""
+    rows, drift = brief.rows, brief.drift
+    if isinstance(rows, Sparse):
+        return _descended_rows(
+            rows.starts, rows.columns, rows.values, gradient, drift, brief.columns, factor, eta, radius, adaptive,
+            weight, w, total, squares, z,
+        )  # fmt: skip
+    return _descended(rows, gradient, drift, factor, eta, radius, adaptive, weight, w, total, squares)

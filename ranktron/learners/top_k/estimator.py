@@ -1,0 +1,110 @@
+"""Estimates without bias from k labels: the conditions of Lemma 1, and its estimator for any surrogate that meets them.
+
+∇φ(s, R) = known(s) + Σ_{(i_1 … i_ℓ)} h_{i_1 … i_ℓ}(R_{i_1}, …, R_{i_ℓ}),    ℓ ≤ k
+"""
+
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Protocol, TypeGuard, runtime_checkable
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels.jit import kernel
+from ranktron.types import Floats, Integers
+
+
+@runtime_checkable
+class Decomposed(Protocol):
+    """A surrogate whose gradient is a sum of parts that take a few labels each.
+
+    `coordinates` is ℓ, how many labels a part takes; `known` the part that takes none; `term` is h for ℓ different
+    documents in the given order. A surrogate that has `estimate` too is estimated by it, and quicker.
+    """
+
+    @property
+    def coordinates(self) -> int: ...
+
+    def __call__(self, scores: Floats, labels: Floats, /) -> tuple[float, Floats]: ...
+
+    def known(self, scores: Floats, /) -> Floats: ...
+
+    def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...], /) -> Floats: ...
+
+
+class Outlined(Protocol):
+    """A surrogate that tells beforehand what it needs of a list, so that little has to be kept for late feedback.
+
+        ∇φ estimated = factor · base + gradient of the first k,    base and `shown` without any label
+
+    `outline` gives base (empty where there is none), what to keep of the first k documents, and the part of the loss
+    that takes no label; `settle` gives the estimated loss, the factor, and the gradient of the first k.
+    """
+
+    def outline(self, scores: Floats, k: int, /) -> tuple[Floats, Floats, float]: ...
+
+    def settle(
+        self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, /
+    ) -> tuple[float, float, Floats]: ...
+
+
+def is_outlined(surrogate: object) -> TypeGuard[Outlined]:
+    """Whether a surrogate has an outline; `isinstance` with a protocol would take longer than the learning."""
+    return hasattr(surrogate, "settle")
+
+
+@kernel
+def weights_of(propensities: Floats, share: float, floor: float) -> Floats:
+    """One over the propensities, each times the share that is answered and at least the floor."""
+    weights = np.empty_like(propensities)
+    for i in range(propensities.size):
+        weights.flat[i] = 1.0 / max(propensities.flat[i] * share, floor)
+    return weights
+
+
+def check_decomposed(surrogate: object, k: int) -> Decomposed:
+    """The surrogate, if k labels are enough to estimate its gradient; else an error that says which k it needs.
+
+    >>> from ranktron.surrogates import PairwiseHinge
+    >>> check_decomposed(PairwiseHinge(), 1)
+    Traceback (most recent call last):
+    ...
+    ranktron.errors.DataError: PairwiseHinge needs k of at least 2, not 1: its gradient compares 2 labels at a time ...
+    """
+    name = type(surrogate).__name__
+    if not isinstance(surrogate, Decomposed):
+        raise DataError(
+            f"{name} cannot be learnt from the first k labels, whatever the k short of the whole list: its gradient is "
+            "no sum of parts that take a few labels each, and without one there is no unbiased estimate (Lemmas 1, 3)"
+        )
+    if k < surrogate.coordinates:
+        raise DataError(
+            f"{name} needs k of at least {surrogate.coordinates}, not {k}: its gradient compares "
+            f"{surrogate.coordinates} labels at a time and is no sum of parts that take fewer (Lemmas 1, 2)"
+        )
+    return surrogate
+
+
+def estimate(
+    surrogate: Decomposed, scores: Floats, places: Integers, labels: Floats, weights: Floats
+) -> tuple[float, Floats]:
+    """Estimates the gradient by Lemma 1, for any decomposition: the loss stays unknown (NaN).
+
+    Every group of ℓ observed documents counts, weighed by one over the probability that it is observed. With ℓ = k
+    this is Eq. (3): the groups are the orders of one set, and its probability is the sum of p over them.
+
+    Parameters
+    ----------
+    scores : (n,)
+        Of the documents in the order shown.
+    places, labels : (observed,)
+        Where the observed documents stand in that order, and their labels.
+    weights : (k, …, k), one axis for each of ℓ labels
+    """
+    gradient = np.array(surrogate.known(scores))
+    heard: Sequence[tuple[int, float]] = list(zip(places.tolist(), labels.tolist(), strict=True))
+    for group in permutations(heard, surrogate.coordinates):
+        items = tuple(place for place, _ in group)
+        part = surrogate.term(scores, items, tuple(label for _, label in group))
+        gradient += weights[items] * part  # Eq. (3)
+    return float("nan"), gradient

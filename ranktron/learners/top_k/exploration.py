@@ -1,0 +1,176 @@
+"""Exploration: chance as a function of (seed, round, document), the order it shows, and its exact propensities.
+
+With probability γ the documents are shown in an order drawn uniformly, else by score, best first. A shortlist of n
+restricts the draw to the n best-scored documents; the others stay below it.
+"""
+
+from itertools import product
+from math import perm
+
+import numpy as np
+
+from ranktron.kernels.dispatch import Held, scores_of
+from ranktron.kernels.dense import _radix_sorted
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import descending
+from ranktron.types import Floats, Integers
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+@kernel
+def _mixed(z: np.uint64) -> np.uint64:
+    """Stirs 64 bits until each of them depends on all (the finaliser of SplitMix64)."""
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def _origin(seed: int, number: int) -> np.uint64:
+    """Where the chances of one round start; rounds and seeds start far from each other."""
+    return _mixed(_mixed(np.uint64(seed) + _GOLDEN) ^ (np.uint64(number) * _FIRST + _GOLDEN))
+
+
+@kernel
+def _uniform(origin: np.uint64, index: int) -> float:
+    return float(_mixed(origin + np.uint64(index + 1) * _GOLDEN) >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def explores(seed: int, number: int, gamma: float) -> bool:
+    """Whether a round explores: true in a share γ of the rounds.
+
+    >>> sum(explores(0, number, 0.25) for number in range(1000))
+    233
+    """
+    return _uniform(_origin(seed, number), 0) < gamma
+
+
+@kernel
+def uniform_scores(seed: int, number: int, m: int) -> Floats:
+    """The scores that an exploring round draws from [0, 1)^m.
+
+    >>> uniform_scores(0, 1, 3).round(3)
+    array([0.135, 0.32 , 0.299])
+    """
+    origin = _origin(seed, number)
+    scores = np.empty(m)
+    for i in range(m):
+        scores[i] = _uniform(origin, 1 + i)
+    return scores
+
+
+@kernel
+def _falling(drawn: Floats) -> Integers:
+    """Orders drawn scores, highest first, by all of their 53 bits: the lower 32 first, then stably the others."""
+    keys = np.empty(drawn.shape[0], np.uint64)
+    low, high = np.empty(drawn.shape[0], np.uint32), np.empty(drawn.shape[0], np.uint32)
+    for i in range(drawn.shape[0]):
+        keys[i] = np.uint64((1.0 - drawn[i]) * 2.0**53)
+        low[i] = np.uint32(keys[i] & np.uint64(0xFFFFFFFF))
+    by_low = _radix_sorted(low)
+    for i in range(drawn.shape[0]):
+        high[i] = np.uint32(keys[by_low[i]] >> np.uint64(32))
+    return by_low[_radix_sorted(high)]
+
+
+@kernel
+def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tuple[Integers, bool]:
+    """The order to show: the best, or the first n of them by drawn scores."""
+    if not explores(seed, number, gamma):
+        return best, False
+    drawn = uniform_scores(seed, number, best.shape[0])
+    order = best.copy()
+    by_chance = _falling(drawn[best[:n]])
+    for place in range(n):
+        order[place] = best[by_chance[place]]
+    return order, True
+
+
+@kernel
+def _among_the_best(order: Integers, best: Integers, k: int) -> Floats:
+    """1 for each of the first k places whose document would be among the first k without exploration, else 0."""
+    top = np.zeros(best.shape[0])
+    for place in range(k):
+        top[best[place]] = 1.0
+    return top[order[:k]]
+
+
+@kernel
+def document_propensities(order: Integers, best: Integers, gamma: float, k: int, n: int) -> Floats:
+    """How likely each of the first k documents was to be among the first k.
+
+        P(i) = (1 − γ) [i among the first k by score] + γ k / n
+
+    >>> document_propensities(np.array([2, 0, 1]), np.array([0, 1, 2]), 0.5, 1, 3).round(3)
+    array([0.167])
+    """
+    return (1.0 - gamma) * _among_the_best(order, best, k) + gamma * k / n  # Eq. (1)
+
+
+@kernel
+def pair_propensities(order: Integers, best: Integers, gamma: float, k: int, n: int) -> Floats:
+    """How likely each two of the first k documents were to be both among the first k; on the diagonal, each alone.
+
+        P(i, j) = (1 − γ) [both among the first k by score] + γ k (k − 1) / (n (n − 1))
+
+    >>> pair_propensities(np.array([0, 1, 2]), np.array([0, 1, 2]), 0.5, 2, 3).round(3).tolist()
+    [[0.833, 0.667], [0.667, 0.833]]
+    """
+    top = _among_the_best(order, best, k)
+    by_chance = gamma * k * (k - 1.0) / (n * (n - 1.0)) if n > 1 else 0.0
+    pairs = np.empty((k, k))
+    for i in range(k):
+        for j in range(k):
+            pairs[i, j] = (1.0 - gamma) * top[i] * top[j] + by_chance  # Eq. (1)
+        pairs[i, i] = (1.0 - gamma) * top[i] + gamma * k / n
+    return pairs
+
+
+def group_propensities(order: Integers, best: Integers, gamma: float, k: int, n: int, size: int) -> Floats:
+    """The same for groups of any size, one axis for each of its documents: slow.
+
+        P(i_1, …, i_ℓ) = (1 − γ) [all among the first k by score] + γ k! (n − ℓ)! / ((k − ℓ)! n!)
+
+    >>> group_propensities(np.array([0, 1, 2]), np.array([0, 1, 2]), 0.5, 2, 3, 2).round(3).tolist()
+    [[0.833, 0.667], [0.667, 0.833]]
+    """
+    top = _among_the_best(order, best, k)
+    groups = np.empty((k,) * size)
+    for places in product(range(k), repeat=size):
+        chosen = set(places)
+        by_chance = perm(k, len(chosen)) / perm(n, len(chosen))
+        groups[places] = (1.0 - gamma) * all(top[place] for place in chosen) + gamma * by_chance
+    return groups
+
+
+@kernel
+def rank_documents(
+    X: Held, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
+) -> tuple[Floats, Integers, bool, Floats]:
+    """Scores, the order to show, whether it explores, and the propensities of its first k documents."""
+    scores = scores_of(X, w)
+    best = descending(scores)
+    order, explored = _order(best, seed, number, gamma, n)
+    return scores, order, explored, document_propensities(order, best, gamma, k, n)
+
+
+@kernel
+def rank_pairs(
+    X: Held, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
+) -> tuple[Floats, Integers, bool, Floats]:
+    """The same with the propensities of pairs."""
+    scores = scores_of(X, w)
+    best = descending(scores)
+    order, explored = _order(best, seed, number, gamma, n)
+    return scores, order, explored, pair_propensities(order, best, gamma, k, n)
+
+
+def rank_groups(
+    X: Held, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, size: int
+) -> tuple[Floats, Integers, bool, Floats]:
+    """The same with the propensities of groups."""
+    scores, order, explored, _ = rank_documents(X, w, seed, number, gamma, k, n)
+    return scores, order, explored, group_propensities(order, descending(scores), gamma, k, n, size)

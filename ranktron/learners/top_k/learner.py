@@ -1,0 +1,289 @@
+"""RTop-kF: learning from the labels of the first k shown documents alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels.dispatch import held
+from ranktron.learners.feedback import top
+from ranktron.kernels.dense import first_non_finite
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import descending
+from ranktron.learners.brief import Brief
+from ranktron.learners.linear import as_weights, overflow
+from ranktron.learners.top_k.descent import descended, first_scores, gathered
+from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, is_outlined, weights_of
+from ranktron.learners.top_k.exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
+from ranktron.learners.top_k.refusals import (NO_LABEL, NOT_SHOWN, TOO_HIGH, TWICE, check_limits, why_never_ranked, why_refused)
+from ranktron.kernels.csr_rows import check_features, linear_scores
+from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, Ranking, State, Step
+
+_NOTHING = np.zeros(0)
+
+
+@kernel
+def _located(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
+    """The places of the observed documents, and what is wrong with which of them."""
+    places = np.empty(items.shape[0], np.int64)
+    seen = np.zeros(k, np.bool_)
+    for i in range(items.shape[0]):
+        place = i
+        if i >= k or order[i] != items[i]:
+            place = 0
+            while place < k and order[place] != items[i]:
+                place += 1
+            if place == k:
+                return places, NOT_SHOWN, i
+        if seen[place]:
+            return places, TWICE, i
+        if not 0.0 <= labels[i] < np.inf:
+            return places, NO_LABEL, i
+        if labels[i] > highest:
+            return places, TOO_HIGH, i
+        seen[place] = True
+        places[i] = place
+    return places, 0, 0
+
+
+@dataclass(eq=False)
+class TopK:
+    """Online gradient descent on an estimate of the gradient from the labels of the first k shown documents.
+
+        shown:      by score with probability 1 − γ_t, else in an order drawn uniformly
+        z_t:        an unbiased estimate of ∇φ(X_t w, R_t) at w_t
+        w_{t+1} =   the projection of w_t − η_t z_t on the ball of radius U
+
+    The propensities stay with the ranking, so that feedback may come late, out of order or never. Labels are weighed
+    by one over the probability that they are seen: k may be larger than the surrogate needs, and all that is seen
+    counts. Feedback may lack some of the k documents; `answered` says how often a document's label comes, if not
+    always. With `average`, `coef` and `predict` are those of the mean of w_1 … w_T (where `late`, the mean with weights
+    1 … T); `rank` shows the current w.
+
+    Parameters
+    ----------
+    surrogate : Decomposed
+        Squared, PairwiseHinge, KL, SmoothDCG, or one of your own.
+    k : int
+        How many labels come back.
+    explore, step : Step
+        γ_t, between 0 and 1, and η_t.
+    adaptive : bool
+        Divide each coordinate's step by the root of its squared gradients so far (AdaGrad).
+    radius : float
+        U; with adaptive steps the projection is still the Euclidean one.
+    shortlist : int
+        Explore among that many best-scored documents only; 0 means among all. What is learnt is then the loss of the
+        shortlist: documents that never come near the top teach nothing.
+    floor : float
+        Propensities count as at least this. A floor trades variance for bias: see `shortfall`.
+    answered : float
+        The share of shown documents whose label comes back, by chance alone.
+    highest : float
+        The highest label there can be.
+    strict : bool
+        Refuse lists of one document or of fewer than k, and γ outside (0, 1/2), where the theory has nothing to say.
+        Otherwise short lists are shown and heard in full.
+    seed : int
+        Of the exploration, which is a function of seed and round number.
+
+    Examples
+    --------
+    >>> from ranktron.learners.steps import Constant
+    >>> from ranktron.surrogates import PairwiseHinge
+    >>> learner = TopK(1, PairwiseHinge(), 2, explore=Constant(0.25), step=Constant(0.5))
+    >>> X = np.array([[1.0], [3.0], [2.0]], np.float32)
+    >>> ranking = learner.rank(X, 2)
+    >>> ranking.order, ranking.propensities.round(3)
+    (array([0, 1, 2]), array([[0.917, 0.833],
+           [0.833, 0.917]]))
+    >>> learner.learn(X, ranking, Feedback(np.array([0, 1]), np.array([0.0, 1.0])))
+    1.2
+    >>> learner.w
+    array([1.2])
+
+    References
+    ----------
+    Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top, Algorithm 1.
+    """
+
+    n_features: int
+    surrogate: Decomposed
+    k: int
+    explore: Step
+    step: Step
+    adaptive: bool = False
+    radius: float = inf
+    shortlist: int = 0
+    floor: float = 0.0
+    answered: float = 1.0
+    highest: float = inf
+    strict: bool = False
+    seed: int = 0
+    average: bool = True
+    late: bool = False
+    rounds: int = field(default=0, init=False)
+    w: Floats = field(init=False, repr=False)
+    total: Floats = field(init=False, repr=False)
+    squares: Floats = field(init=False, repr=False)
+    hears: FeedbackModel = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_decomposed(self.surrogate, self.k)
+        check_limits(self)
+        self.w, self.total, self.squares = (np.zeros(self.n_features) for _ in range(3))
+        self.lost, self._z = 0.0, np.zeros(self.n_features)
+        self.hears = top(self.k)
+
+    @property
+    def coef(self) -> Floats:
+        """The weights to serve."""
+        if self.average and self.rounds:
+            T = self.rounds
+            return self.total / (T * (T + 1) / 2 if self.late else T)
+        return self.w
+
+    @property
+    def shortfall(self) -> float:
+        """The bias of the floor: the share of a hidden document's (or pair's) part in the gradient that it takes away.
+
+        A mean over the rounds learnt from, exact and not estimated; 0 without a floor.
+        """
+        return self.lost / self.rounds if self.rounds else 0.0
+
+    def scores(self, X: Features) -> Floats:
+        return linear_scores(X, self.w)
+
+    def predict(self, X: Features) -> Floats:
+        return linear_scores(X, self.coef)
+
+    def rank(self, X: Features, number: int) -> Ranking:
+        check_features(X, self.n_features)
+        k, n = self._sizes(X.shape[0])
+        rows, coordinates = held(X), self.surrogate.coordinates
+        if coordinates == 1:
+            shown = rank_documents(rows, self.w, self.seed, number, self.explore(number), k, n)
+        elif coordinates == 2:
+            shown = rank_pairs(rows, self.w, self.seed, number, self.explore(number), k, n)
+        else:
+            shown = rank_groups(rows, self.w, self.seed, number, self.explore(number), k, n, coordinates)
+        scores, order, explored, propensities = shown
+        return Ranking(order, scores, number, explored, propensities)
+
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
+        """Learns from the labels of some of the first k documents and returns an estimate of the surrogate's loss."""
+        brief = self.brief(X, ranking)
+        return self._learn(brief, self._places(ranking.order, brief.size, feedback), feedback.labels)
+
+    def brief(self, X: Features, ranking: Ranking) -> Brief:
+        """All that `learn_brief` needs: the rows of the first k documents, one direction, and the propensities.
+
+        A surrogate of one's own that does not say what it needs (`outline`) gets the whole shortlist.
+        """
+        k, n = self._check_ranked(X, ranking)
+        scores = first_scores(ranking.scores, ranking.order, n)
+        if first_non_finite(scores) >= 0:
+            raise DataError(overflow(ranking.number))
+        if is_outlined(self.surrogate):
+            base, shown, constant = self.surrogate.outline(scores, k)
+        else:
+            base, shown, constant = _NOTHING, scores, 0.0
+        rows, drift, columns = gathered(X, ranking.order, shown.shape[0], base)
+        return Brief(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
+
+    def learn_brief(self, brief: Brief, places: Feedback) -> float:
+        """Learns from a brief what `learn` would learn from the whole list, to the bit; items are places shown."""
+        order = np.arange(brief.shown.shape[0])
+        return self._learn(brief, self._places(order, brief.size, places), places.labels)
+
+    def estimate(self, X: Features, ranking: Ranking, feedback: Feedback) -> tuple[float, Floats]:
+        """The estimated loss and its gradient for the first documents of the ranking, in the order shown."""
+        _, n = self._check_ranked(X, ranking)
+        places = self._places(ranking.order, X.shape[0], feedback)
+        scores = first_scores(ranking.scores, ranking.order, n)
+        weights = self._weights(ranking.propensities)
+        own: Callable[..., tuple[float, Floats]] | None = getattr(self.surrogate, "estimate", None)
+        if own is None:
+            return estimate(self.surrogate, scores, places, feedback.labels, weights)
+        return own(scores, places, feedback.labels, weights)
+
+    def _learn(self, brief: Brief, places: Integers, labels: Floats) -> float:
+        weights, factor = self._weights(brief.propensities), 0.0
+        if is_outlined(self.surrogate):
+            loss, factor, gradient = self.surrogate.settle(brief.shown, brief.constant, places, labels, weights)
+        else:
+            loss, gradient = estimate(self.surrogate, brief.shown, places, labels, weights)
+        eta, weight = self.step(brief.number), self.rounds + 1.0 if self.late else 1.0
+        state = self.w, self.total, self.squares, self._z
+        if not descended(brief, gradient, factor, eta, self.radius, self.adaptive, weight, *state):
+            raise DataError(overflow(brief.number))
+        self.rounds += 1
+        if self.floor > 0.0:
+            self.lost += self._lost(brief.size, brief.number)
+        return loss
+
+    def _check_ranked(self, X: Features, ranking: Ranking) -> tuple[int, int]:
+        check_features(X, self.n_features)
+        propensities = ranking.propensities
+        lengths = {X.shape[0], ranking.scores.shape[0], ranking.order.shape[0]}
+        if propensities is None or ranking.number < 0 or len(lengths) > 1:
+            raise DataError(why_never_ranked(X, ranking))
+        k, n = self._sizes(X.shape[0])
+        if propensities.shape != (k,) * self.surrogate.coordinates:
+            raise DataError(why_never_ranked(X, ranking))
+        return k, n
+
+    def _places(self, order: Integers, m: int, feedback: Feedback) -> Integers:
+        k, _ = self._sizes(m)
+        if len(feedback.items) != len(feedback.labels):
+            raise DataError(f"feedback on {len(feedback.items)} documents with {len(feedback.labels)} labels")
+        places, wrong, where = _located(order, k, feedback.items, feedback.labels, self.highest)
+        if wrong:
+            raise DataError(why_refused(order, feedback, wrong, where, k, self.highest))
+        return places
+
+    def _weights(self, propensities: Floats | None) -> Floats:
+        assert propensities is not None
+        return weights_of(propensities, self.answered**self.surrogate.coordinates, self.floor)
+
+    def played(self, ranking: Ranking) -> Floats:
+        """The scores that a round was played with: the learner's own, or those drawn where it explored.
+
+        An exploration among a shortlist plays the learner's own scores, dealt out anew in the order shown.
+        """
+        if not ranking.explored:
+            return ranking.scores
+        m = ranking.scores.shape[0]
+        if self._sizes(m)[1] == m:
+            return uniform_scores(self.seed, ranking.number, m)
+        played = np.empty(m)
+        played[ranking.order] = ranking.scores[descending(ranking.scores)]
+        return played
+
+    def state(self) -> State:
+        arrays = {"w": self.w.copy(), "total": self.total.copy(), "squares": self.squares.copy()}
+        return {"rounds": self.rounds, "lost": self.lost, **arrays}
+
+    def restore(self, state: State) -> None:
+        w, total, squares = (as_weights(state[name], self.n_features) for name in ("w", "total", "squares"))
+        self.rounds, self.lost = int(state["rounds"]), float(state["lost"])
+        self.w, self.total, self.squares = w, total, squares
+
+    def _sizes(self, m: int) -> tuple[int, int]:
+        """How many documents of a list of m are heard of, and among how many exploration draws."""
+        if self.strict and m < max(self.k, 2):
+            raise DataError(
+                f"a list of {m} document{'s' * (m > 1)} is too short: labels of the first {self.k} are asked for, and "
+                "there must be at least 2 to choose from"
+            )
+        k = min(self.k, m)
+        return k, max(k, min(self.shortlist or m, m))
+
+    def _lost(self, m: int, number: int) -> float:
+        k, n = self._sizes(m)
+        p = self.explore(number)
+        for i in range(self.surrogate.coordinates):
+            p *= self.answered * max(k - i, 0) / max(n - i, 1)
+        return 1.0 - p / max(p, self.floor)

@@ -1,0 +1,98 @@
+"""RTop-kF by name: surrogates, and the two settings, the paper's and the one that we recommend."""
+
+from dataclasses import dataclass
+from math import inf
+
+from ranktron.errors import DataError
+from ranktron.learners.top_k.learner import TopK
+from ranktron.learners.top_k.estimator import Decomposed
+from ranktron.learners.steps import Constant, InversePower
+from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that may be chosen freely. γ_t = explore · t^(−1/3); η_t = eta · t^(−2/3), or eta itself where adaptive."""
+
+    explore: float
+    eta: float
+    radius: float
+    adaptive: bool
+    shortlist: int
+    late: bool
+
+
+# The paper does not say how large its ball is: these radii did best on held-out queries of OHSUMED and MQ2008.
+PAPER = {
+    name: Setting(explore=0.1, eta=0.01, radius=radius, adaptive=False, shortlist=0, late=False)
+    for name, radius in {"ranksvm": 1.0, "squared": 0.1, "kl": 0.1, "smooth-dcg": 0.3}.items()
+}
+RECOMMENDED = {
+    name: Setting(explore=1.0, eta=eta, radius=inf, adaptive=True, shortlist=30, late=True)
+    for name, eta in {"ranksvm": 0.1, "squared": 0.03, "kl": 0.03, "smooth-dcg": 0.01}.items()
+}
+
+
+def top_k_ranker(
+    n_features: int,
+    surrogate: str = "ranksvm",
+    k: int = 2,
+    setting: str = "recommended",
+    explore: float = 0.0,
+    eta: float = 0.0,
+    radius: float = 0.0,
+    shortlist: int = 0,
+    epsilon: float = 0.01,
+    floor: float = 0.0,
+    answered: float = 1.0,
+    highest: float = 0.0,
+    strict: bool = False,
+    seed: int = 0,
+    average: bool = True,
+) -> TopK:
+    """Composes RTop-kF; what is 0 is as the setting has it. The paper's setting is always strict.
+
+    >>> learner = top_k_ranker(3, setting="paper", eta=0.5)
+    >>> learner.explore, learner.step
+    (InversePower(eta=0.1, power=0.333...), InversePower(eta=0.5, power=0.666...))
+    """
+    loss = surrogate_of(surrogate, epsilon, printed=setting == "paper")
+    own = (PAPER if setting == "paper" else RECOMMENDED)[surrogate]
+    eta = eta or own.eta
+    gamma = explore or own.explore
+    if not 0.0 < gamma <= 1.0:
+        raise DataError(f"explore must be above 0 and at most 1 (0: as the setting has it), not {explore}")
+    return TopK(
+        n_features,
+        loss,
+        k,
+        InversePower(gamma, 1.0 / 3.0),
+        Constant(eta) if own.adaptive else InversePower(eta, 2.0 / 3.0),
+        own.adaptive,
+        radius or own.radius,
+        shortlist or (own.shortlist and max(own.shortlist, k)),
+        floor,
+        answered,
+        highest or inf,
+        strict or setting == "paper",
+        seed,
+        average,
+        own.late,
+    )
+
+
+def surrogate_of(name: str, epsilon: float = 0.01, *, printed: bool = False) -> Decomposed:
+    """The surrogate of that name; `printed` estimates KL as the paper prints it.
+
+    >>> surrogate_of("kl")
+    KL(printed=False)
+    """
+    known: dict[str, Decomposed] = {
+        "ranksvm": PairwiseHinge(),
+        "squared": Squared(),
+        "kl": KL(printed),
+        "smooth-dcg": SmoothDCG(epsilon),
+    }
+    if name not in known:
+        raise DataError(f"there is no surrogate {name!r} for feedback at the top; choose from {', '.join(known)}")
+    return known[name]

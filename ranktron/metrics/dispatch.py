@@ -1,0 +1,112 @@
+"""The compiled passes: one list's value for the loop, all lists' values for an evaluation.
+
+Machine code cannot be passed as an argument and still be found on disk, so a metric is a number here.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from ranktron.kernels.jit import kernel
+from ranktron.metrics import binary, pairs
+from ranktron.metrics.gain import dcg, err, ndcg
+from ranktron.types import Floats, Integers
+
+NDCG, DCG, AP, RR, ERR, P, RECALL, RPREC, BPREF, RANKEFF, INVERSIONS, TAU = range(12)
+
+CODES: Mapping[str, int] = MappingProxyType(
+    {
+        "ndcg": NDCG,
+        "dcg": DCG,
+        "map": AP,
+        "mrr": RR,
+        "err": ERR,
+        "p": P,
+        "recall": RECALL,
+        "rprec": RPREC,
+        "bpref": BPREF,
+        "rankeff": RANKEFF,
+        "auc": RANKEFF,
+        "inversions": INVERSIONS,
+        "tau": TAU,
+    }
+)
+
+_average_precision, _reciprocal_rank = binary.average_precision, binary.reciprocal_rank
+_precision, _recall, _r_precision = binary.precision, binary.recall, binary.r_precision
+_bpref, _rank_efficiency = binary.bpref, binary.rank_efficiency
+_inversions, _tau = pairs.inversions, pairs.tau
+
+
+@kernel
+def first_outside(labels: Floats, limit: float) -> int:
+    """Finds the first label that is not a number from 0 to `limit`, -1 where there is none."""
+    outside = 0
+    for i in range(labels.shape[0]):
+        outside += not (0.0 <= labels[i] <= limit)
+    if outside:
+        for i in range(labels.shape[0]):
+            if not (0.0 <= labels[i] <= limit):
+                return i
+    return -1
+
+
+@kernel
+def value(code: int, labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    """The metric's value for one list of labels in ranked order."""
+    if code == NDCG:
+        return ndcg(labels, k, gain, discount, empty, short)
+    if code == AP:
+        return _average_precision(labels, empty)
+    if code == RR:
+        return _reciprocal_rank(labels, empty)
+    if code == DCG:
+        return dcg(labels, k, gain, discount, short)
+    if code == ERR:
+        return err(labels, k, empty)
+    if code == P:
+        return _precision(labels, k, empty, short)
+    if code == RECALL:
+        return _recall(labels, k, empty, short)
+    if code == RPREC:
+        return _r_precision(labels, empty)
+    if code == BPREF:
+        return _bpref(labels, empty)
+    if code == RANKEFF:
+        return _rank_efficiency(labels, empty)
+    if code == INVERSIONS:
+        return _inversions(labels)
+    return _tau(labels, empty)
+
+
+@kernel
+def checked_value(
+    labels: Floats, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
+) -> float:
+    """The metric's value for one list, NaN where a label is out of range."""
+    if first_outside(labels, limit) >= 0:
+        return np.nan
+    return value(code, labels, k, gain, discount, empty, short)
+
+
+@kernel
+def shown_value(
+    labels: Floats, order: Integers, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
+) -> float:
+    """The same for labels in the order of the input, of which `order` says how they are shown."""
+    ranked = np.empty(order.shape[0])
+    for place in range(order.shape[0]):
+        there = 0 <= order[place] < labels.shape[0]
+        ranked[place] = labels[order[place]] if there else np.nan
+    return checked_value(ranked, code, k, gain, discount, empty, short, limit)
+
+
+@kernel
+def values(labels: Floats, offsets: Integers, choices: Integers, empty: Floats, out: Floats) -> None:
+    """Every metric (a row of `choices`: code, k, gain, discount, short) of every list of labels in ranked order."""
+    for q in range(offsets.shape[0] - 1):
+        ranked = labels[offsets[q] : offsets[q + 1]]
+        for row in range(choices.shape[0]):
+            c = choices[row]
+            out[row, q] = value(c[0], ranked, c[1], c[2], c[3], empty[row], c[4])

@@ -1,0 +1,96 @@
+"""Scikit-learn's metrics on tied scores. `ends` gives each position the end of its run of equal scores.
+
+DCG is averaged over all orders of a run; AP adds a whole run at once, at the precision reached at its end; a tied pair
+counts half in AUC.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ranktron.kernels.jit import kernel
+from ranktron.metrics.binary import count_relevant
+from ranktron.metrics.gain import cut, discount_at, gain_of, ideal_dcg
+from ranktron.types import Floats, Integers
+
+NDCG, DCG, AP, AUC = range(4)
+
+CODES: Mapping[str, int] = MappingProxyType({"ndcg": NDCG, "dcg": DCG, "map": AP, "auc": AUC})
+
+
+@kernel
+def tied_dcg(labels: Floats, ends: Integers, k: int, gain: int, discount: int) -> float:
+    """DCG@k averaged over all orders of equal scores."""
+    m = labels.shape[0]
+    depth = cut(k, m)
+    total = 0.0
+    i = 0
+    while i < depth:
+        worth = 0.0
+        weight = 0.0
+        for j in range(i, ends[i]):
+            worth += gain_of(labels[j], gain)
+            if j < depth:
+                weight += discount_at(j, discount)
+        total += worth * weight / (ends[i] - i)
+        i = ends[i]
+    return total
+
+
+@kernel
+def tied_average_precision(labels: Floats, ends: Integers, empty: float) -> float:
+    """AP where the documents of a run of equal scores are found together."""
+    hits = 0
+    total = 0.0
+    i = 0
+    while i < labels.shape[0]:
+        found = count_relevant(labels[i : ends[i]], ends[i] - i)
+        hits += found
+        total += found * hits / ends[i]
+        i = ends[i]
+    return total / hits if hits else empty
+
+
+@kernel
+def tied_auc(labels: Floats, ends: Integers, empty: float) -> float:
+    """AUC where a pair with equal scores is half right."""
+    relevant = count_relevant(labels, labels.shape[0])
+    others = labels.shape[0] - relevant
+    if relevant == 0:
+        return empty
+    wrong = 0.0
+    above = 0
+    i = 0
+    while i < labels.shape[0]:
+        found = count_relevant(labels[i : ends[i]], ends[i] - i)
+        missed = ends[i] - i - found
+        wrong += found * (above + 0.5 * missed)
+        above += missed
+        i = ends[i]
+    return 1.0 - wrong / (relevant * others) if others else 1.0
+
+
+@kernel
+def tied_value(code: int, labels: Floats, ends: Integers, k: int, gain: int, discount: int, empty: float) -> float:
+    """The metric's value for one list of labels in ranked order with ties."""
+    if code == AP:
+        return tied_average_precision(labels, ends, empty)
+    if code == AUC:
+        return tied_auc(labels, ends, empty)
+    total = tied_dcg(labels, ends, k, gain, discount)
+    if code == DCG:
+        return total
+    best = ideal_dcg(labels, k, gain, discount)
+    return total / best if best > 0.0 else empty
+
+
+@kernel
+def tied_values(
+    labels: Floats, ends: Integers, offsets: Integers, choices: Integers, empty: Floats, out: Floats
+) -> None:
+    """Every metric (a row of `choices`: code, k, gain, discount, short) of every list."""
+    for q in range(offsets.shape[0] - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        local = ends[start:stop] - start
+        for row in range(choices.shape[0]):
+            c = choices[row]
+            out[row, q] = tied_value(c[0], labels[start:stop], local, c[1], c[2], c[3], empty[row])

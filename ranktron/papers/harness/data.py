@@ -1,0 +1,38 @@
+"""The data sets of the experiments, by the folder that each has under the folder of all data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from ranktron.papers import datasets
+from ranktron.papers.datasets import DATASETS, Dataset
+from ranktron.training.cross_validation import Fold, read_folds
+
+SOURCES: Mapping[str, Dataset] = {one.folder: one for one in reversed(list(DATASETS.values())) if one.kind == "ranking"}
+"""Where two sets share a folder, the first of them."""
+
+
+def find(root: Path | None, name: str) -> Path | None:
+    """The folder of a data set; None where one of its files is missing.
+
+    >>> find(getfixture("tmp_path"), "td2003") is None
+    True
+    """
+    known = SOURCES[name].name
+    return None if root is None or datasets.absent(known, root) else datasets.find(known, root)
+
+
+@lru_cache(maxsize=2)
+def folds(folder: str) -> list[Fold]:
+    """All folds of a data set; a process that computes several cells reads them once."""
+    path = Path(folder)
+    known = SOURCES[path.name.lower()]
+    return list(datasets.folds(known.name, path.parent) if len(known.folds) == 1 else read_folds(path))
+
+
+def where(name: str) -> str:
+    """One sentence: where to get a data set and where to put it."""
+    known = SOURCES[name]
+    return f"{known.title} was not found: {known.where}, under the folder of --data."

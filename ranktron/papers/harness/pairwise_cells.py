@@ -1,0 +1,103 @@
+"""Cells of the pairwise family on folds: one walk over all pairs, read in several ways; and the seconds it takes."""
+
+from __future__ import annotations
+
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from ranktron.papers.harness.data import folds
+from ranktron.learners.pairwise.pairs import Pairs
+from ranktron.learners.pairwise.passes import train_outputs
+from ranktron.learners.pairwise.readouts import Average, Committee, Last, Readout
+from ranktron.metrics import Evaluation, evaluate
+from ranktron.training.cross_validation import Fold, cross_validate
+from ranktron.data.rounds import Rounds
+from ranktron.data.scaling import fit_scaler, scale
+from ranktron.learners.schedule import Schedule
+from ranktron.learners.batch.rank_svm import minimise
+
+METRICS = ("map:letor", "ndcg@1:letor", "ndcg@5:letor", "ndcg@10:letor")
+SELECT = "ndcg@10:letor"
+ALPHA_BOUND = 0.85
+READOUTS: dict[str, Readout] = {
+    "Com 30 A": Committee(30),
+    "Com 30 B": Committee(30, "borda"),
+    "Pocket": Committee(1, weights="count"),
+    "Average": Average(),
+    "Last": Last(),
+    "Com 30 A, counters": Committee(30, weights="count"),
+    "Com 30 A, uniform": Committee(30, weights="uniform"),
+}
+DRAWN: dict[str, Readout] = {"Com 20": Committee(20), "Average": Average(), "Pocket": Committee(1, weights="count")}
+
+
+def scaled(folder: str, fold: int) -> Fold:
+    """A fold with its features scaled to [0, 1] within each list, as the data's makers suggest."""
+    data = folds(folder)[fold]
+    scaler = fit_scaler("minmax-query", data.train)
+    return Fold(data.name, *(scale(part, scaler) for part in data[1:]))
+
+
+def perceptrons(fold: int, epochs: int, folder: str, seed: int) -> Any:
+    """Table 4: {readout: {metric: values of the test lists}}, the number of passes chosen on the validation part."""
+    data = scaled(folder, fold)
+    outputs = train_outputs(
+        data.train, READOUTS, Schedule(epochs, seed),
+        alpha_bound=ALPHA_BOUND, valid=data.valid, select=SELECT, weigh=SELECT,
+    )  # fmt: skip
+    scores = {name: output.learner.ballot.of_rounds(data.test) for name, output in outputs.items()}
+    return {name: _per_list(evaluate(row, data.test, METRICS)) for name, row in scores.items()}
+
+
+def baselines(fold: int, folder: str, seed: int) -> Any:
+    """Table 4's RankSVM and RankBoost, chosen on the validation part in the same way."""
+    one = [scaled(folder, fold)]
+    grid = {"C": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}
+    svm = cross_validate("ranksvm", one, grid=grid, scaling=None, select=SELECT, metrics=METRICS)
+    boost = cross_validate("rankboost", one, {"n_rounds": 500}, scaling=None, select=SELECT, metrics=METRICS)
+    return {"RankSVM": _per_list(svm.evaluation), "RankBoost": _per_list(boost.evaluation)}
+
+
+def _per_list(evaluation: Evaluation) -> dict[str, list[float]]:
+    return {name: evaluation.per_query[name].round(6).tolist() for name in METRICS}
+
+
+def learning_curves(fold: int, metric: str, epochs: int, folder: str, seed: int) -> Any:
+    """Figure 1: {readout: the metric on the validation part after each pass}."""
+    data = scaled(folder, fold)
+    outputs = train_outputs(
+        data.train, DRAWN, Schedule(epochs, seed),
+        alpha_bound=ALPHA_BOUND, valid=data.valid, select=metric, weigh=SELECT,
+    )  # fmt: skip
+    return {name: [round(means[metric], 6) for means in output.valid] for name, output in outputs.items()}
+
+
+def seconds(fold: int, epochs: int, folder: str, seed: int) -> Any:
+    """Table 5: processor seconds of a committee of 20 and of three ways to train a RankSVM, in one process."""
+    lists = scaled(folder, fold).train
+    committee = {"committee": Committee(20, weights="count")}
+    train_outputs(lists, committee, Schedule(1), alpha_bound=ALPHA_BOUND)  # compiles
+    minimise(lists, 1.0, max_iter=1)
+    began = process_time()
+    train_outputs(lists, committee, Schedule(epochs), alpha_bound=ALPHA_BOUND)
+    marks = [process_time()]
+    for loss in ("hinge", "squared"):
+        minimise(lists, 1.0, loss, "pair")
+        marks.append(process_time())
+    _linear_svc(lists)
+    marks.append(process_time())
+    names = ("committee of 20", "RankSVM, hinge", "RankSVM, squared hinge", "LinearSVC on pair differences")
+    return dict(zip(names, np.diff([began, *marks]).round(4).tolist(), strict=True))
+
+
+def _linear_svc(lists: Rounds) -> None:
+    """scikit-learn's solver on the differences of all pairs: RankSVM for those who have no library for it."""
+    from sklearn.svm import LinearSVC
+
+    pairs = Pairs.of(lists.labels, lists.offsets)
+    upper, lower = pairs.decode(pairs.all())
+    sign = np.where(np.arange(len(upper)) % 2, 1.0, -1.0)
+    differences = (lists.X[upper] - lists.X[lower]) * sign[:, None]
+    LinearSVC(C=1.0 / len(upper), fit_intercept=False, dual=False).fit(differences, sign)

@@ -1,0 +1,257 @@
+"""A certificate for an actual run: what it lost, and what the theorems promised, with every condition checked.
+
+The run is replayed from the model's record on the data it was trained on; other data give other weights and no
+certificate. Losses are those of the theorems: f_t is the surrogate of round t with its weights frozen, and 0 where
+the round was no mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ranktron.papers.theory import bounds
+from ranktron.data.serialization import same
+from ranktron.errors import DataError
+from ranktron.kernels.dispatch import linear_direction
+from ranktron.learners import Linear
+from ranktron.learners.loop import play
+from ranktron.metrics import Metric
+from ranktron.training.model import Model
+from ranktron.data.rounds import Rounds
+from ranktron.learners.schedule import Schedule
+from ranktron.kernels.csr_rows import linear_scores
+from ranktron.learners.steps import Constant
+from ranktron.surrogates import SLAM, WorstPair
+from ranktron.types import Floats, Round
+
+Frozen = Callable[[Floats], tuple[float, Floats]]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One statement about a run: what was observed, what it may not exceed, or why nothing is claimed.
+
+    >>> Line("mistakes", observed=3.0, bound=8.0).holds
+    True
+    """
+
+    statement: str
+    observed: float | None = None
+    bound: float | None = None
+    why_not: str = ""
+
+    @property
+    def holds(self) -> bool | None:
+        if self.observed is None or self.bound is None:
+            return None
+        return self.observed <= self.bound * (1.0 + 1e-9) + 1e-6
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a run lost, its constants, and a line for every theorem.
+
+    >>> import ranktron
+    >>> from ranktron.learners.schedule import Schedule
+    >>> from ranktron.training.fit import train
+    >>> lists = ranktron.data.synthetic.Separable().rounds(50)
+    >>> certificate = certify(train("minimax", {}, lists, Schedule(epochs=1)).model, lists)
+    >>> all(line.holds is not False for line in certificate.lines)
+    True
+    """
+
+    rounds: int
+    mistakes: int
+    measure: str
+    metric_loss: float
+    surrogate_loss: float
+    radius: float
+    v_max: float
+    margin: float
+    comparator: Floats
+    lines: tuple[Line, ...]
+
+
+@dataclass
+class _Run:
+    """A replayed run: its sums, and the frozen loss of every round that was learnt from."""
+
+    learner: Linear
+    measure: Metric
+    metric_loss: float = 0.0
+    steps: list[tuple[int, float, Frozen]] = field(default_factory=list)
+
+    def note(self, query: int, round: Round, loss: float, value: float, scores: Floats) -> None:
+        self.metric_loss += 1.0 - value
+        if loss > 0.0:
+            eta = self.learner.step(self.learner.rounds - 1)
+            self.steps.append((query, eta, _frozen(self.learner.surrogate, scores, round.labels)))
+
+    def against(self, u: Floats, rounds: Rounds, weighted: bool) -> tuple[float, Floats]:
+        """Σ f_t(u), or Σ η_t f_t(u), and its gradient."""
+        scores = linear_scores(rounds.X, u)
+        pulled = np.zeros(len(scores))
+        total = 0.0
+        for query, eta, loss_at in self.steps:
+            a, b = rounds.offsets[query], rounds.offsets[query + 1]
+            loss, gradient = loss_at(scores[a:b])
+            factor = eta if weighted else 1.0
+            total += factor * loss
+            pulled[a:b] += factor * gradient
+        return total, linear_direction(rounds.X, pulled)
+
+
+def _frozen(surrogate: Any, scores: Floats, labels: Floats) -> Frozen:
+    if isinstance(surrogate, SLAM):
+        return partial(surrogate.at, labels=labels, v=surrogate.weights(scores, labels))
+    return partial(_with_labels, surrogate, labels)
+
+
+def _with_labels(surrogate: Any, labels: Floats, scores: Floats) -> tuple[float, Floats]:
+    answer: tuple[float, Floats] = surrogate(scores, labels)
+    return answer
+
+
+def certify(model: Model, rounds: Rounds, comparator: Floats | None = None) -> Certificate:
+    """Replays the run that a model records and holds it against the theorems.
+
+    >>> from ranktron.data.synthetic import Separable
+    >>> from ranktron.training.fit import train
+    >>> lists = Separable(documents=5, features=4).rounds(50)
+    >>> certificate = certify(train("minimax", {}, lists, Schedule(2)).model, lists)
+    >>> all(line.holds is not False for line in certificate.lines)
+    True
+    """
+    run, scaled = _replayed(model, rounds)
+    R = bounds.radius(scaled)
+    surrogate = run.learner.surrogate
+    v_max = bounds.largest_weight_ratio(scaled, surrogate) if isinstance(surrogate, SLAM) else 1.0
+    separation = bounds.best_margin(scaled)
+    candidates = [np.zeros(scaled.n_features), run.learner.w, run.learner.coef]
+    if comparator is not None:
+        candidates = [np.asarray(comparator, float)]
+    else:
+        if 0.0 < separation.margin < inf:
+            candidates.append(separation.ranker / separation.margin * (1.0 + 1e-3))
+        candidates.append(_hindsight(run, scaled, candidates))
+    lines = _Claims(run, scaled, candidates, R, v_max, separation.margin).lines()
+    best = min(candidates, key=lambda u: run.against(u, scaled, True)[0] + u @ u / 2.0)
+    return Certificate(
+        run.learner.rounds, run.learner.mistakes, str(run.measure), run.metric_loss, float(run.learner.sums[0]),
+        R, v_max, separation.margin, best, lines,
+    )  # fmt: skip
+
+
+def _replayed(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
+    learner = model.blank_learner()
+    if not isinstance(learner, Linear):
+        raise DataError(f"there are certificates for slam, minimax, listnet and hinge models, not for {model.kind}")
+    if "epoch" not in model.record:
+        raise DataError("no run recorded: certificates are for models that `ranktron train` trained")
+    scaled = model.prepare(rounds)
+    measure = bounds.measure_of(learner.surrogate)
+    run = _Run(learner, measure)
+    schedule = Schedule(1, model.record["seed"], model.record["shuffle"])
+    for epoch in range(model.record["epoch"] + 1):
+        queries = schedule.queries(len(scaled), epoch)
+        if epoch == model.record["epoch"]:
+            queries = queries[: model.record["position"]]
+        for query in queries.tolist():
+            round = scaled[query]
+            (turn,) = play(learner, [round], learner.hears, [measure])
+            run.note(query, round, turn.loss, turn.values[0], turn.ranking.scores)
+    if not same(learner.state(), model.state):
+        raise DataError("replaying the recorded run gives other weights: this is not the data the model was trained on")
+    return run, scaled
+
+
+def _hindsight(run: _Run, rounds: Rounds, candidates: list[Floats]) -> Floats:
+    """A comparator whose regret bound is low: any would do, a good one says more."""
+    from scipy.optimize import minimize
+
+    def objective(u: Floats) -> tuple[float, Floats]:
+        total, gradient = run.against(u, rounds, True)
+        return float(total + u @ u / 2.0), gradient + u
+
+    start = min(candidates, key=lambda u: objective(u)[0])
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 25})
+    return np.asarray(found.x, float)
+
+
+@dataclass(frozen=True)
+class _Claims:
+    """The theorems, held against one run."""
+
+    run: _Run
+    rounds: Rounds
+    candidates: list[Floats]
+    R: float
+    v_max: float
+    margin: float
+
+    def lines(self) -> tuple[Line, ...]:
+        surrogate = self.run.learner.surrogate
+        lines = [self._regret()]
+        if isinstance(surrogate, SLAM):
+            lines += self._slam(surrogate)
+        elif isinstance(surrogate, WorstPair):
+            lines += self._minimax()
+        return tuple(lines)
+
+    def _least(self, form: Callable[[float, float], float]) -> float:
+        """The least value of a bound (L, |u|) over the comparators."""
+        values = [form(self.run.against(u, self.rounds, False)[0], float(np.linalg.norm(u))) for u in self.candidates]
+        return min(values)
+
+    def _regret(self) -> Line:
+        _, weighted, squares = self.run.learner.sums
+        right = min(self.run.against(u, self.rounds, True)[0] + u @ u / 2.0 for u in self.candidates) + squares / 2.0
+        step = self.run.learner.step
+        if isinstance(step, Constant):
+            observed, bound = weighted / step.eta, right / step.eta
+            return Line("regret inequality (Eq. 17): surrogate loss", float(observed), float(bound))
+        return Line("regret inequality (Eq. 17), losses weighted by the steps", float(weighted), float(right))
+
+    def _slam(self, surrogate: SLAM) -> list[Line]:
+        lost, sums = self.run.metric_loss, self.run.learner.sums
+        step = self.run.learner.step
+        names = ("metric loss ≤ surrogate loss (Eq. 15)", "Theorem 8" if surrogate.k else "Theorem 6", "Corollary 7",
+                 "our own bound for any eta")  # fmt: skip
+        if surrogate.fraction > 0.0 or surrogate.margin != 1.0:
+            why = "a fraction above 0 does not bound the measure" if surrogate.fraction else "the margin is not 1"
+            return [Line(name, why_not=why) for name in names]
+        lines = [Line(names[0], lost, float(sums[0]))]
+        if not isinstance(step, Constant):
+            return lines + [Line(name, why_not="the step is not constant") for name in names[1:]]
+        eta = step.eta
+        K = bounds.slam_constant(surrogate.k or int(np.diff(self.rounds.offsets).max()), self.R, self.v_max)
+        if eta < 2.0 / K:
+            bound = self._least(lambda L, n: bounds.bound_at(eta, L, n, K))
+            lines.append(Line(f"{names[1]} at eta = {eta:g}", lost, bound))
+        else:
+            lines.append(Line(names[1], why_not=f"it needs eta < 2/K = {2.0 / K:.3g}; the run had {eta:g}"))
+        if not 0.0 < self.margin < inf:
+            lines.append(Line(names[2], why_not="the data are not separable"))
+        elif abs(eta * K - 1.0) > 1e-6:
+            lines.append(Line(names[2], why_not=f"it needs eta = 1/K = {1.0 / K:.3g}; the run had {eta:g}"))
+        else:
+            lines.append(Line(names[2], lost, bounds.bound(0.0, 1.0 / self.margin, K)))
+        bound = self._least(lambda L, n: bounds.bound_for_any_eta(eta, L, n, self.R))
+        return [*lines, Line(names[3], lost, bound)]
+
+    def _minimax(self) -> list[Line]:
+        K = 4.0 * self.R * self.R
+        lost = self.run.metric_loss
+        lines = [
+            Line("metric loss ≤ surrogate loss (Eq. 28)", lost, float(self.run.learner.sums[0])),
+            Line("Theorem 10", lost, self._least(lambda L, n: bounds.bound(L, n, K))),
+        ]
+        if 0.0 < self.margin < inf:
+            return [*lines, Line("Corollary 11", lost, bounds.bound(0.0, 1.0 / self.margin, K))]
+        return [*lines, Line("Corollary 11", why_not="the data are not separable")]

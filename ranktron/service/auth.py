@@ -1,0 +1,107 @@
+"""The guard: who may come in, how often, and with how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
+from typing import Any
+
+from ranktron.service.config import Config
+from ranktron.service.errors import Refused
+from ranktron.service.tokens import Tokens
+
+_LOOPBACK = (b"localhost", b"127.0.0.1", b"[::1]")
+_ANYONE = "anyone"
+
+
+class Bucket:
+    """A rate with bursts of twice as many.
+
+    >>> now = [0.0]
+    >>> bucket = Bucket(1.0, lambda: now[0])
+    >>> [bucket.take() for _ in range(3)]
+    [True, True, False]
+    """
+
+    def __init__(self, rate: float, clock: Callable[[], float] = monotonic) -> None:
+        self._rate, self._clock = rate, clock
+        self._left, self._at = 2.0 * rate, clock()
+
+    def take(self) -> bool:
+        now = self._clock()
+        self._left = min(2.0 * self._rate, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True
+
+
+class Guard:
+    """Checks every request before any of its body is read."""
+
+    def __init__(self, config: Config, tokens: Tokens) -> None:
+        self.config, self.tokens = config, tokens
+        self._buckets: dict[str, Bucket] = {}
+        self._origins = {origin.encode("ascii") for origin in config.origins}
+
+    def admit(self, scope: Mapping[str, Any], needed: str | None) -> Mapping[bytes, bytes]:
+        """The headers of a request that may come in."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        name = _ANYONE
+        if not self.tokens:
+            # A page from elsewhere may have had its own name resolved to this machine.
+            host = headers.get(b"host", b"localhost").lower()
+            if host.rpartition(b":")[0] not in _LOOPBACK and host not in _LOOPBACK:
+                raise Refused(403, "bad_host", "without tokens the service answers to localhost only")
+        elif needed is not None:
+            name = self._holder(headers, needed)
+        if self.config.rate > 0.0 and needed is not None:
+            self._pace(name)
+        return headers
+
+    def _holder(self, headers: Mapping[bytes, bytes], needed: str) -> str:
+        kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+        holder = self.tokens.holder(token.strip().decode("latin-1")) if kind.lower() == b"bearer" else None
+        if holder is None:
+            raise Refused(401, "no_token", "this needs a known token: Authorization: Bearer ...")
+        if not holder.may(needed):
+            raise Refused(403, "wrong_scope", f"this needs a token of scope {needed}")
+        return holder.name
+
+    def _pace(self, name: str) -> None:
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            bucket = self._buckets[name] = Bucket(self.config.rate)
+        if not bucket.take():
+            raise Refused(429, "too_many_requests", f"more than {self.config.rate:g} requests a second: slow down")
+
+    def check_kind(self, headers: Mapping[bytes, bytes], kind: str) -> None:
+        """Refuses bodies of another kind; a form on a page from elsewhere cannot send this one unasked."""
+        given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if given != kind.encode("ascii"):
+            raise Refused(415, "wrong_content_type", f"the body must be {kind}: set Content-Type")
+
+    def check_length(self, headers: Mapping[bytes, bytes]) -> int:
+        """The most bytes a body may have; a body that says beforehand that it is longer is refused."""
+        limit = self.config.max_body
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or len(length) > 15 or int(length) > limit:
+            raise Refused(413, "too_large", f"a request may have at most {limit} bytes")
+        return limit
+
+    def preflight(self, scope: Mapping[str, Any], methods: Iterable[str]) -> list[tuple[bytes, bytes]]:
+        """What a browser is told that asks beforehand, for a page from a configured origin."""
+        allowed = self.headers(dict(scope["headers"]))
+        if not allowed:
+            return []
+        names = ", ".join(methods).encode("ascii")
+        more = [(b"access-control-allow-methods", names), (b"access-control-max-age", b"600")]
+        return [*allowed, *more, (b"access-control-allow-headers", b"authorization, content-type")]
+
+    def headers(self, headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+        """What lets a page from a configured origin read the answer; nothing for all others."""
+        origin = headers.get(b"origin")
+        if origin is None or origin not in self._origins:
+            return []
+        return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]

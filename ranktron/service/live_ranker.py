@@ -1,0 +1,357 @@
+"""The desk: one ranker at work. It shows rankings, keeps rounds open, and learns what the log tells it to.
+
+Nothing here waits or writes: `rank` and `check` change no weights, `apply` moves them, and the same entries applied in
+the same order give the same weights to the bit, live or in a replay.
+"""
+
+from __future__ import annotations
+
+import logging
+from asyncio import Future
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import isfinite, sqrt
+from time import time
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.learners import TopK
+from ranktron.learners.brief import brief_of, learn_brief
+from ranktron.training.model import Model
+from ranktron.service import stored_round
+from ranktron.service.config import Config
+from ranktron.service.entries import Answered, Entry, Result, decode, encode, told_labels
+from ranktron.service.features import matrix_of
+from ranktron.service.models import blank_model, is_fixed, ranking_weights
+from ranktron.service.stored_round import OpenRound
+from ranktron.service.errors import Refused, gone
+from ranktron.service.snapshots import Snapshots
+from ranktron.service.stats import Tally, observed_quality
+from ranktron.service.types import Definition, Document, FeedbackRequest, FullRequest, RankAnswer, Ranked, RankRequest
+from ranktron.types import Features, Feedback, Floats, Learner, Matrix
+
+RECENT = 20
+DRIFT = 100  # updates over which the change of the weights is shown
+_logger = logging.getLogger("ranktron.service")
+T = TypeVar("T")
+
+
+class Desk:
+    """A learner with the rounds that wait for their feedback."""
+
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        definition: Definition,
+        asked: Definition,
+        config: Config,
+        snapshots: Snapshots,
+        first: int = 0,
+    ) -> None:
+        self.id, self.name, self.config, self.snapshots = id, name, config, snapshots
+        self.definition, self.asked = definition, asked  # with every parameter, and as the client sent it
+        self.version = 0
+        self.next = self.reserved = first
+        self.reserving = False
+        self.open: dict[int, bytes] = {}
+        self.forgotten: list[int] = []  # dropped, but still on disk
+        self.pending: dict[int | None, tuple[Entry, Future[Result]]] = {}
+        self.answered: dict[int, Answered] = {}
+        self.past: dict[int, bytes] = {}
+        self.refused: list[int] = []
+        self.closed = False  # while its model is being replaced
+        self.barrier = 0  # rounds before this one were ranked by another kind of model, and stay unanswered
+        self.recent: deque[int] = deque(maxlen=RECENT)
+        self.tally = Tally()
+        self.cut = 0
+        self.kept_at: float | None = None
+        self.start_from(blank_model(definition, config))
+        self.note_kept(None)
+
+    # What it is
+
+    def start_from(self, model: Model) -> None:
+        """Takes a model's learner, scaling and features for its own."""
+        self.template = replace(model, state={}, record={})
+        self.learner: Learner = model.learner()
+        self.names, self.map = model.names, model.map
+        self.curves = None if model.map is None else model.additive
+        self.k = self.learner.k if isinstance(self.learner, TopK) else self.config.heard
+        self._note_weights()
+        self._trail = deque([self._weights], maxlen=DRIFT + 1)  # of another model the weights cannot be compared
+
+    @property
+    def model(self) -> Model:
+        """The model as it stands; the same state gives the same bytes."""
+        return replace(self.template, state=self.learner.state())
+
+    @property
+    def learns(self) -> str:
+        """What it learns from: "top", "any" labels or "nothing"."""
+        if isinstance(self.learner, TopK):
+            return "top"
+        return "nothing" if is_fixed(self.learner) else "any"
+
+    @property
+    def weights(self) -> Floats | None:
+        """The weights that rank."""
+        return np.frombuffer(self._weights) if self._weights else None
+
+    @property
+    def drift(self) -> tuple[int, Floats]:
+        """How many updates the trail of the weights goes back, at most 100, and the weights that it starts with."""
+        return len(self._trail) - 1, np.frombuffer(self._trail[0])
+
+    def _note_weights(self) -> None:
+        weights = ranking_weights(self.learner)
+        self._weights = b"" if weights is None else weights.tobytes()
+
+    def note_kept(self, at: float | None) -> None:
+        """Notes that this version is kept."""
+        self.kept_version, self.kept_at = self.version, at
+
+    # Showing
+
+    def rank(self, request: RankRequest) -> tuple[RankAnswer, bytes]:
+        """The ranking to show, and the open round to keep."""
+        self._check_open()
+        documents, at = request.documents, time()
+        X = self.matrix(documents)
+        features = self.mapped(X)
+        try:
+            ranking = self.learner.rank(features, self.next)
+        except DataError as error:
+            raise Refused(422, "not_rankable", str(error)) from None
+        order, scores = ranking.order.tolist(), ranking.scores[ranking.order]
+        if not np.isfinite(scores).all():
+            raise Refused(422, "not_rankable", "a score is too large: the features, or the weights, are")
+        shown = [
+            Ranked(documents[item].id, score, position)
+            for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
+        ]
+        brief = brief_of(self.learner, features, ranking, self.k)
+        rows = min(len(order), max(len(brief.shown), self.config.explained))
+        propensities, kept_rows = brief.propensities, X[ranking.order[:rows]]
+        kept = stored_round.pack(
+            OpenRound(
+                self.next,
+                at,
+                self.version,
+                ranking.explored,
+                request.query,
+                brief.size,
+                [ranked.id for ranked in shown[:rows]],
+                scores[:rows].tobytes(),
+                kept_rows.tobytes(),
+                b"" if self.map else self._weights,
+                brief.shown.tobytes(),
+                brief.drift.tobytes(),
+                brief.constant,
+                None if propensities is None else propensities.tobytes(),
+                () if propensities is None else propensities.shape,
+                self._parts(kept_rows),
+                brief.columns.tobytes(),
+            )
+        )
+        answer = RankAnswer(self.next, shown, ranking.explored, self.version)
+        self.open[self.next] = kept
+        self.recent.append(self.next)
+        self.next += 1
+        self.tally.showed(ranking.explored)
+        return answer, kept
+
+    def matrix(self, documents: Sequence[Document]) -> Matrix:
+        """The features of documents, scaled; anything but finite numbers in the right places is refused."""
+        m = len(documents)
+        if m > self.config.max_documents:
+            raise Refused(413, "too_many_documents", f"{m} documents; at most {self.config.max_documents} are ranked")
+        if len({document.id for document in documents}) < m:
+            raise Refused(422, "duplicate_document", "two documents have the same id")
+        X = matrix_of(documents, self.names)
+        if self.template.scaler is not None:
+            X = self.template.scaler(X, np.array([0, m]))
+            if not np.isfinite(X).all():
+                raise Refused(422, "feature_too_large", "a feature is too large to be scaled")
+        return X
+
+    def mapped(self, X: Matrix) -> Features:
+        """Features as the learner sees them."""
+        return X if self.map is None else self.map(X)
+
+    def _parts(self, X: Matrix) -> bytes:
+        """What each feature adds to each score, where that is not a weight times its value."""
+        if self.curves is None or self.weights is None:
+            return b""
+        return self.curves.contributions(X, self.weights).tobytes()
+
+    def drop(self) -> None:
+        """Drops the oldest rounds where there are too many, or where they are too old, unless they are being heard."""
+        excess, limit = len(self.open) - self.config.max_open, time() - self.config.open_seconds
+        dropped: list[int] = []
+        for number, kept in self.open.items():
+            if len(dropped) >= excess and stored_round.unpack(kept).at >= limit:
+                break
+            if number not in self.pending:
+                dropped.append(number)
+        self.forget(dropped)
+
+    # Hearing
+
+    def check_feedback(self, request: FeedbackRequest) -> Entry | Result | Future[Result]:
+        """The entry to log for this feedback; what came or will come of it, if it has come before."""
+        number = request.round
+        earlier, waiting = self.answered.get(number), self.pending.get(number)
+        if earlier is not None:
+            return self._same(number, earlier.labels, request, earlier.result)
+        if waiting is not None:
+            return self._same(number, told_labels(waiting[0].body), request, waiting[1])
+        if number not in self.open:
+            if number >= self.next:
+                raise Refused(404, "unknown_round", f"there has been no round {number}")
+            raise gone(number)
+        self._check_open()
+        self._check_learns()
+        shown = stored_round.unpack(self.open[number])
+        if shown.at < time() - self.config.open_seconds:
+            raise gone(number)
+        places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
+        for document in request.labels:
+            if document not in places:
+                raise Refused(
+                    422, "not_shown", f"document {document!r} is not among the first {shown.k} shown in round {number}"
+                )
+        self._check_labels(request.labels.values())
+        told = sorted((places[document], label, document) for document, label in request.labels.items())
+        return Entry("feedback", number, time(), encode(told))
+
+    def _same(self, number: int, told: dict[str, float], request: FeedbackRequest, result: T) -> T:
+        if told != request.labels:
+            raise Refused(409, "already_answered", f"round {number} has been answered with other labels")
+        return result
+
+    def replacement(self, model: bytes) -> Entry:
+        """The entry that replaces the model."""
+        self._check_open()
+        return Entry("model", self.next, time(), model)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise Refused(503, "busy", "the model is being replaced: try again in a moment")
+
+    def check_full(self, request: FullRequest) -> Entry:
+        """The entry to log for a list of which all labels are known."""
+        if self.learns == "top":
+            raise Refused(
+                409, "learns_from_the_top", f"{self.template.kind} learns from what it showed: rank, then send feedback"
+            )
+        self._check_open()
+        self._check_learns()
+        ids = [document.id for document in request.documents]
+        if set(ids) != request.labels.keys():
+            raise Refused(422, "wrong_labels", "every document must have a label, and every label a document")
+        self._check_labels(request.labels.values())
+        X = self.matrix(request.documents)
+        labels = np.array([request.labels[document] for document in ids])
+        number, self.next = self.next, self.next + 1
+        return Entry("full", number, time(), encode((X.tobytes(), labels.tobytes())))
+
+    def _check_learns(self) -> None:
+        if self.learns == "nothing":
+            raise Refused(
+                409, "does_not_learn", f"{self.template.kind} was solved in one go: it ranks, but cannot learn"
+            )
+
+    def _check_labels(self, labels: Iterable[float]) -> None:
+        low, high = self.definition.labels
+        for label in labels:
+            if not low <= label <= high:
+                raise Refused(422, "label_out_of_range", f"label {label:g} is not between {low:g} and {high:g}")
+
+    # Learning
+
+    def apply(self, entry: Entry, version: int) -> Result:
+        """Does what an entry says; weights that would overflow stay as they were."""
+        before = self.weights
+        loss: float | None
+        try:
+            loss = self._learn(entry)
+        except DataError:
+            loss = None
+        except Exception:  # whatever it is, it will be the same in a replay
+            _logger.exception("version %d of ranker %s could not be learnt", version, self.name)
+            loss = None
+        if loss is None:
+            self.refused = [*self.refused, version][-self.config.remembered :]
+        self.version = version
+        self._note_weights()
+        if entry.kind == "model":
+            self.closed = False
+        else:
+            self._trail.append(self._weights)
+            self._note_step(before)
+        result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
+        if entry.kind == "feedback":
+            self._settle(entry, result)
+        return result
+
+    def _learn(self, entry: Entry) -> float:
+        if entry.kind == "feedback":
+            told = decode(entry.body)
+            places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
+            heard = Feedback(np.array(places), np.array(labels, float))
+            return learn_brief(self.learner, stored_round.unpack(self.open[entry.round]).brief(self.mapped), heard)
+        if entry.kind == "model":
+            self._replace(Model.from_bytes(entry.body), entry.round)
+            return 0.0
+        rows, kept = decode(entry.body)
+        grades = np.frombuffer(kept).copy()
+        X = self.mapped(np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy())
+        return self.learner.learn(X, self.learner.rank(X, entry.round), Feedback(np.arange(len(grades)), grades))
+
+    def _replace(self, model: Model, barrier: int) -> None:
+        """Goes on with another model; if it is of another kind, open rounds mean nothing to it."""
+        before = self.template
+        self.start_from(model)
+        self.next = max(self.next, self.learner.rounds)
+        if before.to_bytes() != self.template.to_bytes():
+            self.barrier = barrier
+            dropped = [number for number in self.open if number < barrier]
+            self.forget(dropped)
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Drops open rounds, and counts them."""
+        for number in numbers:
+            del self.open[number]
+            self.tally.dropped += 1
+            self.forgotten.append(number)
+
+    def _note_step(self, before: Floats | None) -> None:
+        after = self.weights
+        if before is not None and after is not None:
+            self.tally.moved(sqrt(float(((after - before) ** 2).sum())))
+
+    def _settle(self, entry: Entry, result: Result) -> None:
+        self.pending.pop(entry.round, None)
+        kept = self.open.pop(entry.round)
+        self.remember(entry, result, kept)
+        shown = stored_round.unpack(kept)
+        labels = np.array([label for _, label, _ in decode(entry.body)], float)
+        delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
+        self.tally.answered(entry.round, observed_quality(labels), shown.explored, delay)
+
+    def remember(self, entry: Entry, result: Result, kept: bytes | None) -> None:
+        """Remembers that a round was answered, and, if it is known, what it showed."""
+        self.answered[entry.round] = Answered(entry.body, entry.at, result)
+        _shorten(self.answered, self.config.remembered)
+        if kept is not None:
+            self.past[entry.round] = kept
+            _shorten(self.past, self.config.explained_rounds)
+
+
+def _shorten(kept: dict[int, Any], length: int) -> None:
+    while len(kept) > length:
+        del kept[next(iter(kept))]

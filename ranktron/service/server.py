@@ -1,0 +1,102 @@
+"""Running the service: configuration, tokens, and a server around the application."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Sequence
+from ipaddress import ip_address
+from pathlib import Path
+
+import click
+import numpy as np
+import uvicorn
+from msgspec import Raw
+from rich.console import Console
+from starlette.routing import BaseRoute
+
+from ranktron.errors import DataError
+from ranktron.service.app import application
+from ranktron.service.config import Config, read_config
+from ranktron.service.features import matrix_of
+from ranktron.service.models import blank_model
+from ranktron.service.service import Office
+from ranktron.service.stats import observed_quality
+from ranktron.service.tokens import read_tokens
+from ranktron.service.types import Definition, Document
+
+
+def run(folder: str, config: str | None, host: str, port: int, also: Sequence[BaseRoute] = ()) -> None:
+    """Serves until it is told to stop; then waits for what is under way, and takes snapshots. `also`: more routes."""
+    settings = Config() if config is None else read_config(config)
+    path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
+    tokens = read_tokens(path)
+    if not tokens and not is_loopback(host):
+        raise DataError(
+            f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
+            "at 127.0.0.1"
+        )
+    listening = _listening(host, port)
+    try:
+        with Console(stderr=True).status("getting ready (the first time, this compiles)"):
+            _compile()
+            office = Office(folder, settings)
+    except BaseException:
+        listening.close()
+        raise
+    where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    click.echo(
+        f"{_count(len(office.desks), 'ranker')} of {folder} at {where}, {_count(len(tokens), 'token')}; Ctrl-C ends it"
+    )
+    server = uvicorn.Server(
+        uvicorn.Config(
+            application(office, tokens, also),
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            timeout_keep_alive=75,
+            limit_concurrency=settings.max_connections,
+            timeout_graceful_shutdown=int(settings.request_seconds) + 1,
+        )
+    )
+    for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again when it has ended in good order
+        signal.signal(each, lambda _number, _frame: None)
+    server.run(sockets=[listening])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
+
+
+def _compile() -> None:
+    """Does once what requests do, so that the first client does not wait for the compiler."""
+    blank_model(Definition(["feature"]), Config())
+    matrix_of([Document("first", Raw(b"[1.5]"))], ["feature"])
+    observed_quality(np.ones(1))
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(1024)
+    except OSError as error:
+        listening.close()
+        raise DataError(f"cannot listen at {host}, port {port}: {error.strerror}") from None
+    return listening
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
+    (True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

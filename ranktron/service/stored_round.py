@@ -1,0 +1,88 @@
+"""An open round as it is kept in memory and on disk until its feedback comes: one small piece of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from ranktron.learners.brief import Brief
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Features, Floats, Matrix
+
+
+class OpenRound(Struct, array_like=True, frozen=True):
+    """What was shown, and the brief that its feedback will be learnt from.
+
+    `rows` has the first shown documents, at least as many as the brief needs; `weights` those that ranked, or, where a
+    map makes more features of each, `parts` what each feature added to each score.
+    """
+
+    number: int
+    at: float
+    version: int
+    explored: bool
+    query: str
+    size: int
+    ids: list[str]
+    scores: bytes
+    rows: bytes
+    weights: bytes
+    shown: bytes
+    drift: bytes
+    constant: float
+    propensities: bytes | None
+    shape: tuple[int, ...]
+    parts: bytes = b""
+    columns: bytes = b""
+
+    @property
+    def k(self) -> int:
+        """How many of the shown documents may be labelled."""
+        return len(self.shown) // 8
+
+    def features(self) -> Matrix:
+        return np.frombuffer(self.rows, np.float32).reshape(len(self.ids), -1)
+
+    def shown_scores(self) -> Floats:
+        return np.frombuffer(self.scores)
+
+    def contributions(self) -> Floats | None:
+        """What each feature added to each score; None where a ranker's scores are no such sums."""
+        if self.parts:
+            return np.frombuffer(self.parts).reshape(len(self.ids), -1)
+        return self.features() * np.frombuffer(self.weights) if self.weights else None
+
+    def brief(self, mapped: Callable[[Matrix], Features]) -> Brief:
+        """The brief, over the bytes of this round. Arrays are copied where kernels were compiled for writable ones."""
+        propensities = None
+        if self.propensities is not None:
+            propensities = np.frombuffer(self.propensities).reshape(self.shape).copy()
+        rows = mapped(self.features()[: self.k].copy())
+        if isinstance(rows, Sparse):  # columns as learners keep them in their briefs
+            rows = replace(rows, columns=rows.columns.astype(np.int32))
+        return Brief(
+            rows,
+            np.frombuffer(self.shown).copy(),
+            self.number,
+            self.size,
+            np.frombuffer(self.drift).copy(),
+            self.constant,
+            propensities,
+            np.frombuffer(self.columns, np.int32).copy(),
+        )
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(OpenRound)
+
+
+def pack(round: OpenRound) -> bytes:
+    return _encoder.encode(round)
+
+
+def unpack(data: bytes) -> OpenRound:
+    return _decoder.decode(data)

@@ -1,0 +1,207 @@
+"""The protocol of batch experiments: folds, selection on the validation part, seeds, results per fold and per query."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.data.io import read
+from ranktron.data.maps import FeatureMap
+from ranktron.metrics import Evaluation, Metric, evaluate, metric
+from ranktron.data.rounds import Rounds
+from ranktron.learners.schedule import Schedule
+from ranktron.training.fit import Trained, train
+from ranktron.types import Floats
+
+PARTS = ("train", "vali", "test")
+
+
+class Fold(NamedTuple):
+    """One division of the queries: learn on `train`, choose on `valid`, report on `test`."""
+
+    name: str
+    train: Rounds
+    valid: Rounds
+    test: Rounds
+
+
+def read_folds(directory: str | os.PathLike[str], null: str = "error") -> Iterator[Fold]:
+    """Reads folds in LETOR's layout, one at a time: `Fold1/train.txt`, `Fold1/vali.txt`, `Fold1/test.txt` and so on.
+
+    Files may have any ending that `read` knows and any name that begins with the name of their part. A directory that
+    holds the three parts itself is one fold.
+    """
+    for folder in fold_folders(directory):
+        paths = [_part(folder, part) for part in PARTS]
+        first = read(paths[0], null=null)
+        others = [
+            read(path, null=null, n_features=first.n_features, first_index=first.first_index) for path in paths[1:]
+        ]
+        yield Fold(folder.name, first, *others)
+
+
+def fold_folders(directory: str | os.PathLike[str]) -> list[Path]:
+    """The folders of the folds, in the order of their numbers."""
+    root = Path(directory)
+    found = [path for path in root.glob("Fold*") if path.is_dir()] if root.is_dir() else []
+    if not found:
+        _part(root, PARTS[0])
+        return [root]
+    return sorted(found, key=lambda path: (int(re.sub(r"\D", "", path.name) or 0), path.name))
+
+
+def _part(folder: Path, part: str) -> Path:
+    found = sorted(path for path in folder.glob(f"{part}*") if not path.name.endswith((".csv", ".json")))
+    if len(found) != 1:
+        what = "no file" if not found else "several files"
+        raise DataError(f"{folder}: {what} called {part}.* (a fold holds train, vali and test, as in LETOR)")
+    return found[0]
+
+
+def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """All combinations of a grid's values.
+
+    >>> grid_points({"C": [1.0, 10.0], "loss": ["hinge"]})
+    [{'C': 1.0, 'loss': 'hinge'}, {'C': 10.0, 'loss': 'hinge'}]
+    """
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One seed on one fold: what validation chose, and what that gives on the test part."""
+
+    fold: str
+    seed: int
+    parameters: Mapping[str, Any]
+    epoch: int
+    valid: float
+    test: Evaluation
+    seconds: float
+    remarks: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """All trials of a cross-validation."""
+
+    algorithm: str
+    select: Metric
+    trials: tuple[Trial, ...]
+
+    @property
+    def folds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(trial.fold for trial in self.trials))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(self.trials[0].test.means)
+
+    def of_fold(self, fold: str) -> list[Trial]:
+        """The trials of one fold, by seed."""
+        return [trial for trial in self.trials if trial.fold == fold]
+
+    def by_seed(self, which: str | Metric) -> Floats:
+        """For each seed the mean over folds of the folds' test means."""
+        key = str(metric(which))
+        means: Floats = np.mean([[t.test.means[key] for t in self.of_fold(fold)] for fold in self.folds], axis=0)
+        return means
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """The mean over folds and seeds."""
+        return {name: float(self.by_seed(name).mean()) for name in self.metrics}
+
+    @property
+    def std(self) -> dict[str, float]:
+        """The standard deviation over seeds of the mean over folds; 0 for a single seed."""
+        values = {name: self.by_seed(name) for name in self.metrics}
+        return {name: float(v.std(ddof=1)) if len(v) > 1 else 0.0 for name, v in values.items()}
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """Every test query of every fold, its values averaged over seeds: ready for `compare` and the paired tests."""
+        parts = [self.of_fold(fold) for fold in self.folds]
+        per_query = {
+            name: np.concatenate([np.mean([trial.test.per_query[name] for trial in part], axis=0) for part in parts])
+            for name in self.metrics
+        }
+        qids = np.array([f"{part[0].fold}/{qid}" for part in parts for qid in part[0].test.qids])
+        empty = sum(part[0].test.empty_queries for part in parts)
+        return Evaluation({name: float(v.mean()) for name, v in per_query.items()}, per_query, qids, empty)
+
+
+def cross_validate(
+    name: str,
+    folds: Sequence[Fold],
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    epochs: int = 10,
+    seeds: int | Sequence[int] = 1,
+    shuffle: bool = True,
+    scaling: str | None = "auto",
+    map: str | FeatureMap | None = None,
+    select: str | Metric = "ndcg@10",
+    metrics: Sequence[str | Metric] = ("ndcg@10", "map"),
+    watch: Callable[[], None] | None = None,
+) -> Report:
+    """Trains on each fold and seed, chooses on the validation part by `select`, and measures that on the test part.
+
+    What is chosen is a point of the grid and, for learners that pass over the data, the pass. The test part has no
+    say in anything. `seeds` is a number of seeds (0, 1, …) or the seeds themselves; `watch` is called after each
+    training.
+
+    Examples
+    --------
+    >>> from ranktron.data.synthetic import Separable
+    >>> lists = Separable(documents=8, features=6).rounds(30)
+    >>> folds = [Fold("one", lists[:10], lists[10:20], lists[20:]), Fold("two", lists[10:20], lists[20:], lists[:10])]
+    >>> report = cross_validate("ranksvm", folds, grid={"C": [1e-3, 100.0]})
+    >>> report.mean["ndcg@10"] > 0.95, report.std["ndcg@10"], [trial.parameters["C"] for trial in report.trials]
+    (True, 0.0, [100.0, 100.0])
+    """
+    chosen, by = [metric(m) for m in metrics], metric(select)
+    points = grid_points(grid or {})
+    if not folds or not chosen or not points:
+        raise DataError("cross-validation needs at least one fold, one metric and one value for each grid parameter")
+    numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if not numbers:
+        raise DataError("cross-validation needs at least one seed")
+    trials = []
+    for fold in folds:
+        if not (fold.valid.labels > 0.0).any():
+            raise DataError(f"{fold.name}: the validation part has no relevant document and cannot choose anything")
+        for seed in numbers:
+            best: tuple[float, Trained, Mapping[str, Any]] | None = None
+            schedule = Schedule(epochs, seed, shuffle)
+            for point in points:
+                given = {**(parameters or {}), **point}
+                trained = train(
+                    name, given, fold.train, schedule, scaling=scaling, map=map, valid=fold.valid, select=by
+                )
+                if trained.course.interrupted:
+                    raise KeyboardInterrupt
+                value = trained.course.kept[str(by)]
+                if best is None or (value - best[0]) * (1.0 if by.higher_is_better else -1.0) > 0.0:
+                    best = value, trained, point
+                if watch is not None:
+                    watch()
+            if best is not None:
+                trials.append(_trial(fold, seed, best, chosen))
+    return Report(name, by, tuple(trials))
+
+
+def _trial(fold: Fold, seed: int, best: tuple[float, Trained, Mapping[str, Any]], metrics: Sequence[Metric]) -> Trial:
+    value, trained, point = best
+    test = evaluate(trained.model.score_rounds(fold.test), fold.test, metrics)
+    course = trained.course
+    return Trial(fold.name, seed, point, course.epoch, value, test, course.seconds, course.remarks)

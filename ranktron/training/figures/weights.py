@@ -1,0 +1,62 @@
+"""The weights of a linear model: for scaled features, for features as they are, and how much they still move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktron.training.algorithms import FIXED, stored_algorithm
+from ranktron.training.model import Model
+from ranktron.data.scaling import Global
+from ranktron.learners.weight_spread import Spread
+from ranktron.types import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """One weight per feature; `spread` and `raw` are None where there is no such thing, and `note` says why.
+
+    >>> model = Model("linear", {}, {"coef": np.array([2.0]), "constant": 0.0}, 1, feature_names=("age",),
+    ...               scaler=Global("standard", np.array([40.0]), np.array([10.0])))
+    >>> weights = weights_of(model)
+    >>> weights.raw, weights.strongest()
+    (array([0.2]), [0])
+    """
+
+    names: tuple[str, ...]
+    scaled: Floats
+    raw: Floats | None
+    spread: Floats | None
+    snapshots: int
+    note: str
+
+    def strongest(self) -> list[int]:
+        """The features by the size of their weights, largest first."""
+        order: list[int] = np.argsort(-np.abs(self.scaled), kind="stable").tolist()
+        return order
+
+
+def weights_of(model: Model) -> Weights:
+    """The weights of a linear model; another kind is an error."""
+    coef = model.coef
+    raw = None if model.by_list else coef / model.scaler.divisor if isinstance(model.scaler, Global) else coef
+    kept = Spread.of(model.record)
+    spread = kept.deviation
+    if spread is not None and spread.shape != coef.shape:
+        spread = None
+    return Weights(model.names, coef, raw, spread, kept.snapshots, _note(model, kept, spread))
+
+
+def _note(model: Model, kept: Spread, spread: Floats | None) -> str:
+    if spread is None:
+        if model.kind == FIXED.name or stored_algorithm(model.kind).solution:
+            return f"a {model.kind} model is solved or fixed, not streamed: its weights have no spread over training"
+        return "no spread over training: it is kept by ranktron train and fit, from the 36th round on"
+    rounds = int(getattr(model.learner(), "rounds", 0))
+    late = rounds > kept.rounds * 1.125  # more than until the next snapshot
+    words = f"about the last half of {kept.rounds if late else rounds:,} rounds"
+    if rounds > kept.rounds:
+        words += f"; the last snapshot of the weights was taken after {kept.rounds:,}"
+    words = f"spread of each weight over the last part of training ({words})"
+    return f"{words}; it has learnt from {rounds - kept.rounds:,} more rounds since" if late else words

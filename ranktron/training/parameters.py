@@ -1,0 +1,129 @@
+"""What describes an algorithm: its parameters, and where its learner is built. It imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from math import isfinite
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from ranktron.errors import DataError
+from ranktron.training.stored_defaults import STORED_DEFAULTS
+
+if TYPE_CHECKING:
+    from ranktron.types import Learner, State
+
+_YES_OR_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: its default says its type; `above` or `choices` say what is allowed."""
+
+    name: str
+    default: Any
+    help: str
+    above: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def check(self, value: Any) -> Any:
+        """The value as the parameter's own type, or an error that says what is allowed; metrics become their names."""
+        value = str(value) if type(value).__name__ == "Metric" else value
+        if isinstance(self.default, bool):
+            fits = _is_truth(value)
+            wanted = "true or false"
+        elif isinstance(self.default, int | float):
+            kind = type(self.default)
+            fits = _is_number(value) and kind(value) == value
+            wanted = "a whole number" if kind is int else "a number"
+            if self.above is not None:
+                fits = fits and self.above < value
+                wanted += f" above {self.above:g}"
+        else:
+            fits = isinstance(value, str) and (not self.choices or value in self.choices)
+            wanted = " or ".join(self.choices) or "text"
+        if not fits:
+            raise DataError(f"{self.name} must be {wanted}, not {value!r}")
+        return type(self.default)(value)
+
+    def parse(self, text: str) -> Any:
+        """The value that a text from the command line means."""
+        value: Any = text
+        if isinstance(self.default, bool):
+            value = _YES_OR_NO.get(text.lower(), text)
+        elif isinstance(self.default, int | float):
+            try:
+                value = float(text)
+            except ValueError:
+                value = text
+        return self.check(value)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A way to learn.
+
+    `name` is for the command line, `estimator` the class. `builder` ("module:function") makes the learner that ranks,
+    scores and keeps the state. An algorithm that does not learn by playing names its `solution`, a function
+    (rounds, parameters, schedule, course, *, valid, select, start) -> state for that learner.
+    """
+
+    name: str
+    estimator: str
+    builder: str
+    summary: str
+    paper: str
+    parameters: tuple[Parameter, ...]
+    solution: str = ""
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All parameters by name: the given ones, checked, and the defaults of the others."""
+        known = {parameter.name: parameter for parameter in self.parameters}
+        for name in given:
+            if name not in known:
+                raise DataError(f"{self.name} has no parameter {name!r}; it has {', '.join(known)}")
+        return {name: p.check(given.get(name, p.default)) for name, p in known.items()}
+
+    def complete_stored(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """All parameters of a stored definition or model: what it leaves out never follows a newer default."""
+        return self.complete({**STORED_DEFAULTS[self.name], **stored})
+
+    def learner(self, n_features: int, parameters: Mapping[str, Any]) -> Learner:
+        """A new learner that has learnt nothing yet."""
+        width = check_count(n_features, "the number of features", 0)
+        learner: Learner = _found(self.builder)(width, **self.complete(parameters))
+        return learner
+
+    def solver(self) -> Callable[..., State] | None:
+        """What solves instead of playing; None for the algorithms that play."""
+        return _found(self.solution) if self.solution else None
+
+
+def _found(place: str) -> Callable[..., Any]:
+    module, name = place.split(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
+def check_count(value: Any, what: str, least: int) -> int:
+    """A whole number of at least so many; anything else is refused."""
+    if not isinstance(value, Integral) or _is_truth(value) or value < least:
+        raise DataError(f"{what} must be a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
+def _is_number(value: Any) -> bool:
+    # numpy's numbers count, those in an array without dimensions too; truth values do not
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    if not hasattr(value, "__float__") or isinstance(value, str) or _is_truth(value):
+        return False
+    try:
+        return kind in "iuf" and getattr(value, "shape", ()) == () and isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
+
+
+def _is_truth(value: Any) -> bool:
+    return type(value).__name__ in ("bool", "bool_")  # numpy's own has the one name or the other

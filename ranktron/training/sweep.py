@@ -1,0 +1,94 @@
+"""One parameter over many values, on the same stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranktron.training.algorithms import algorithm
+from ranktron.errors import DataError
+from ranktron.learners.fused import play_many, recipe_of
+from ranktron.learners import Linear
+from ranktron.learners.loop import play
+from ranktron.data.maps import FeatureMap
+from ranktron.metrics import Metric, evaluate
+from ranktron.training.model import served_scores
+from ranktron.data.rounds import Rounds
+from ranktron.learners.schedule import Schedule
+from ranktron.training.fit import untrained
+from ranktron.types import Learner
+
+Step = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What one value of the parameter gave: time averages, mistakes, and held-out means of the last weights."""
+
+    value: float
+    online: dict[str, float]
+    mistakes: int
+    valid: dict[str, float]
+
+
+def sweep(
+    name: str,
+    parameters: Mapping[str, Any],
+    key: str,
+    values: Sequence[float],
+    rounds: Rounds,
+    schedule: Schedule,
+    metrics: Sequence[Metric],
+    *,
+    scaling: str | None = None,
+    map: str | FeatureMap | None = None,
+    valid: Rounds | None = None,
+    watch: Step | None = None,
+) -> list[Swept]:
+    """Plays the same stream once for every value of one parameter, all at once where the learners allow it.
+
+    Scaling and map are fitted on the whole of it first, once for all values.
+
+    >>> from ranktron.metrics import metric
+    >>> from ranktron.data.synthetic import Separable
+    >>> rows = sweep("slam", {}, "eta", [0.1, 1.0], Separable().rounds(50), Schedule(), [metric("ndcg@10")])
+    >>> [row.value for row in rows]
+    [0.1, 1.0]
+    """
+    algo = algorithm(name)
+    if algo.solver() is not None:
+        raise DataError(f"{name} does not learn online: use cv to choose its parameters")
+    model = untrained(name, parameters, rounds, scaling, map)
+    prepared, held_out = model.prepare(rounds), None if valid is None else model.prepare(valid)
+    learners = [algo.learner(prepared.n_features, {**parameters, key: value}) for value in values]
+    sums = _played(learners, prepared, schedule, metrics, watch)
+    rows = []
+    for value, learner, row in zip(values, learners, sums, strict=True):
+        online = {str(m): float(total / learner.rounds) for m, total in zip(metrics, row, strict=True)}
+        means = {} if held_out is None else dict(evaluate(served_scores(learner, held_out), held_out, metrics).means)
+        rows.append(Swept(value, online, int(getattr(learner, "mistakes", 0)), means))
+    return rows
+
+
+def _played(
+    learners: Sequence[Learner], rounds: Rounds, schedule: Schedule, metrics: Sequence[Metric], watch: Step | None
+) -> Any:
+    """The sums of the metrics over the whole stream, learners × metrics."""
+    sums = np.zeros((len(learners), len(metrics)))
+    linear = [learner for learner in learners if isinstance(learner, Linear) and recipe_of(learner) is not None]
+    for epoch in range(schedule.epochs):
+        if len(linear) == len(learners):
+            for _, values in play_many(linear, schedule.epoch(rounds, epoch), metrics):
+                sums += values
+                if watch is not None:
+                    watch()
+        else:
+            for j, learner in enumerate(learners):
+                for turn in play(learner, schedule.epoch(rounds, epoch), learner.hears, metrics):
+                    sums[j] += turn.values
+                if watch is not None:
+                    watch()
+    return sums

@@ -1,0 +1,159 @@
+"""Each kernel equals its own Python."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranktron.data.io import grouping, decimals, grammar, missing, fast_path, lexer, writing
+
+TEXT = (
+    b"1 qid:a 1:0.5 2:-12.25 3:7 4:1e3 5:NULL # docid = D\r\n\n 0 qid:b 3:0.30000000000000004 1:2\t# \n2 qid:b 2:7 \n"
+)
+DATA = np.frombuffer(TEXT + b" " * 40 + b"\n", np.uint8)
+EVERYWHERE = range(len(TEXT))
+
+
+def same(kernel, *arguments):
+    with np.errstate(over="ignore"):
+        expected = kernel.py_func(*arguments)
+    np.testing.assert_equal(kernel(*arguments), expected)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        lexer.ends,
+        lexer.stops,
+        lexer.skip_blanks,
+        lexer.skip_line,
+        decimals.exponent_at,
+        decimals.number,
+        grammar.is_null,
+        grammar.starts_qid,
+        grammar.word,
+        grammar.comment_word,
+        grammar.comment_docid,
+        grammar.index_at,
+        fast_path.eight,
+    ],
+)
+def test_kernels_of_a_position(kernel):
+    for p in EVERYWHERE:
+        same(kernel, DATA, p)
+
+
+def test_counting_and_extent():
+    for kernel in (grammar.count_lines, grammar.extent):
+        for start in EVERYWHERE[:20]:
+            same(kernel, DATA, start, len(TEXT))
+
+
+@given(st.binary(min_size=8, max_size=8) | st.from_regex(rb"[0-9]{0,8}[ .x]{8}", fullmatch=True))
+def test_eight_digits_at_a_time(content):
+    word = np.uint64(int.from_bytes(content[:8], "little"))
+    same(fast_path.leading_digits, word)
+    digits = len(content[:8]) - len(content[:8].lstrip(b"0123456789"))
+    assert fast_path.leading_digits(word) == min(digits, 7)
+    n = min(digits, 7)
+    same(fast_path.value_of, word, np.uint64(n))
+    assert fast_path.value_of(word, np.uint64(n)) == int(content[:n] or b"0")
+
+
+@given(st.integers(0, 10**18), st.integers(-400, 400), st.booleans())
+def test_scaling(mantissa, exponent, whole):
+    same(decimals.scaled, mantissa, exponent, whole)
+    value, sure = decimals.scaled(mantissa, exponent, whole)
+    if sure == 1 and mantissa:
+        assert value == float(f"{mantissa}e{exponent}")
+    same(decimals.single, value, sure)
+
+
+def parsed(kernel):
+    table = {
+        "X": np.full((4, 5), 9, np.float32),
+        "labels": np.full(4, 9.0),
+        "spans": np.zeros((4, 4), np.int64),
+        "stamps": np.full(5, -1),
+        "tags": fast_path.tags_of(1, 5),
+        "slow": np.zeros((30, 4), np.int64),
+    }
+    result = kernel(DATA, 0, len(TEXT), 0, 1, False, np.nan, *table.values())
+    return result, table
+
+
+def test_lines():
+    (result, table), (expected, plain) = parsed(grammar.lines), parsed(grammar.lines.py_func)
+    assert result == expected == (0, len(TEXT), 3, 0)
+    for name, array in table.items():
+        np.testing.assert_array_equal(array, plain[name])
+    for kernel in (grammar.spell, grammar.spell.py_func):
+        letters = np.zeros((3, 1), np.uint32)
+        assert kernel(DATA, table["spans"][:3], letters)
+        assert letters.view("U1").tolist() == [["D"], [""], [""]]
+    same(grammar.heads, DATA, table["spans"][:3])
+    assert grammar.heads(DATA, table["spans"][:3]).tolist() == [0, 1]
+
+
+def test_parts_of_a_line():
+    for p in EVERYWHERE:
+        for kernel in (grammar.document, grammar.document.py_func):
+            same_tables(kernel, p)
+
+
+def same_tables(kernel, p):
+    labels, spans, slow = np.zeros(1), np.zeros((1, 4), np.int64), np.zeros((9, 4), np.int64)
+    result = kernel(DATA, p, False, labels, spans, 0, slow, 0)
+    again = np.zeros(1), np.zeros((1, 4), np.int64), np.zeros((9, 4), np.int64)
+    assert result == grammar.document(DATA, p, False, again[0], again[1], 0, again[2], 0)
+    np.testing.assert_equal((labels, spans, slow), again)
+
+
+@pytest.mark.parametrize("name", ["features", "usual", "place"])
+def test_kernels_that_fill_a_row(name):
+    outcomes = []
+    for kernel in (ROW_KERNELS[name], ROW_KERNELS[name].py_func):
+        for p in EVERYWHERE:
+            row, stamps, slow = np.full(5, 9, np.float32), np.array([7, -1, -1, 7, -1]), np.zeros((9, 4), np.int64)
+            tags = fast_path.tags_of(1, 5)
+            arguments = {
+                "features": (DATA, p, 1, np.nan, row, stamps, 0, tags, slow, 0),
+                "usual": (DATA, p, -1, 1, row, stamps, 0, tags),
+                "place": (row, stamps, 7, p % 3, p % 5),
+            }
+            with np.errstate(over="ignore"):
+                outcomes.append((kernel(*arguments[name]), row, stamps, slow))
+    half = len(outcomes) // 2
+    np.testing.assert_equal(outcomes[:half], outcomes[half:])
+
+
+ROW_KERNELS = {"features": grammar.features, "usual": fast_path.usual, "place": grammar.place}
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_filling_nulls(mean):
+    X = np.array([[1, np.nan], [np.nan, np.nan], [3, 4], [np.nan, 2]], np.float32)
+    plain, offsets = X.copy(), np.array([0, 3, 4])
+    missing.fill_nulls(X, offsets, mean)
+    missing.fill_nulls.py_func(plain, offsets, mean)
+    assert X.tolist() == plain.tolist() == [[1, 4], [2 if mean else 1, 4], [3, 4], [0, 2]]
+
+
+@given(st.permutations(range(9)))
+def test_rearranging_in_place(rows):
+    X = np.arange(18, dtype=np.float32).reshape(9, 2)
+    compiled, plain = X.copy(), X.copy()
+    grouping.rearrange(compiled, np.array(rows))
+    grouping.rearrange.py_func(plain, np.array(rows))
+    assert compiled.tolist() == plain.tolist() == X[rows].tolist()
+
+
+def test_lines_are_laid_out():
+    rounds = writing._packed([b"0 qid:a", b"1 qid:bb"]), writing._packed([b" 1:", b" 2:"])
+    tails = writing._packed([b" # x\n", b"\n"])
+    text = np.array([b"0.5", b"1", b"", b"-2.25"], "S8").view(np.uint8).reshape(4, 8)
+    lengths = np.array([3, 1, 0, 5])
+    for lay in (writing.lay, writing.lay.py_func):
+        out = np.zeros(60, np.uint8)
+        end = lay(*rounds[0], *rounds[1], text, lengths, *tails, out)
+        assert out[:end].tobytes() == b"0 qid:a 1:0.5 2:1 # x\n1 qid:bb 1: 2:-2.25\n"

@@ -1,0 +1,151 @@
+import sys
+
+import numpy as np
+import pytest
+
+from ranktron.data import io
+from ranktron.errors import DataError
+from ranktron.data.rounds import Rounds
+
+arrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(**columns):
+        parquet.write_table(arrow.table(columns), tmp_path / "a.parquet")
+        return tmp_path / "a.parquet"
+
+    return write
+
+
+def test_named_columns_are_features_and_queries_are_put_together(written):
+    path = written(label=[0, 1, 2], qid=[7, 8, 7], bm25=[0.1, 0.2, 0.3], clicks=[1, 2, 3], docid=["x", "y", "z"])
+    rounds = io.read(path)
+    assert rounds.feature_names == ("bm25", "clicks")
+    assert rounds.X.tolist() == np.array([[0.1, 1], [0.3, 3], [0.2, 2]], np.float32).tolist()
+    assert rounds.qids.tolist() == [7, 8]
+    assert rounds.docids.tolist() == ["x", "z", "y"]
+    assert rounds.rows.tolist() == [0, 2, 1]
+    with pytest.raises(DataError, match="row 2: query 7 comes back after its block ended"):
+        list(io.stream(path))
+
+
+def test_the_index_of_a_data_frame_is_no_feature(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"label": [0, 1, 2], "qid": [7, 7, 8], "bm25": [0.1, 0.2, 0.3], "age": [1, 2, 3]})
+    kept = frame[[True, False, True]]
+    for saved in (kept, kept.rename_axis("row"), frame.set_index("qid"), frame.set_index(["qid", "label"])):
+        saved.to_parquet(tmp_path / "a.parquet")
+        rounds = io.read(tmp_path / "a.parquet")
+        assert rounds.feature_names == ("bm25", "age")
+        assert rounds.qids.tolist() == [7, 8]
+        assert rounds.labels.tolist() == saved.reset_index()["label"].tolist()
+        assert [round.X.shape[1] for round in io.stream(tmp_path / "a.parquet")] == [2, 2]
+
+
+def test_features_are_found_by_the_names_that_are_expected(written):
+    path = written(label=[0], qid=[1], bm25=[2.0], clicks=[3.0])
+    assert io.read(path, feature_names=("clicks", "bm25")).X.tolist() == [[3.0, 2.0]]
+    with pytest.raises(DataError, match=r"a\.parquet: the data has other features.*: age missing; clicks not known"):
+        io.read(path, n_features=3, feature_names=("age", "bm25"))
+    for how in (io.read, io.stream):
+        with pytest.raises(DataError, match=r"a\.parquet: expected 3 features, found 2: bm25, clicks"):
+            list(how(path, n_features=3))
+
+
+def test_lists_to_be_scored_need_no_labels(written):
+    path = written(qid=[7, 8, 7], f1=[1.0, 2.0, 3.0])
+    rounds = io.read_documents(path)
+    assert rounds.X[:, 0].tolist() == [1.0, 3.0, 2.0]
+    assert np.isnan(rounds.labels).all()
+    assert io.read_documents(written(qid=[7], f1=[1.0], label=[2])).labels.tolist() == [2.0]
+    with pytest.raises(DataError, match="expected column 'qid', found no 'qid'"):
+        io.read_documents(written(f1=[1.0]))
+
+
+@pytest.mark.parametrize(("null", "expected"), [("zero", 0), ("min", 2), ("mean", 3)])
+def test_nulls(written, null, expected):
+    path = written(label=[0, 1, 2], qid=["a", "a", "a"], f1=[2.0, None, 4.0])
+    assert io.read(path, null=null).X[:, 0].tolist() == [2, expected, 4]
+    assert next(io.stream(path, null=null)).X[:, 0].tolist() == [2, expected, 4]
+    with pytest.raises(DataError, match="column 'f1' is NULL in row 1; say what to make of it"):
+        io.read(path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"qid": [1], "f1": [1.0]}, "found no 'label'"),
+        ({"label": [1], "f1": [1.0]}, "found no 'qid'"),
+        ({"label": [1], "qid": [1]}, "there is no feature"),
+        (
+            {"label": arrow.array([], "int64"), "qid": arrow.array([], "int64"), "f1": arrow.array([], "float")},
+            "no document",
+        ),
+        ({"label": [1], "qid": [1], "f1": ["x"]}, "expected numbers in column 'f1', found string"),
+        ({"label": [-1], "qid": [1], "f1": [1.0]}, "expected a label >= 0, found -1.0 in row 0"),
+        ({"label": [None, 1], "qid": [1, 1], "f1": [1.0, 2.0]}, "column 'label' is NULL in row 0"),
+        ({"label": [1, 1], "qid": [1, None], "f1": [1.0, 2.0]}, "column 'qid' is NULL in row 1"),
+        (
+            {"label": [1, 1], "qid": [1, 1], "f1": [1.0, float("nan")]},
+            "finite 32-bit number in column 'f1', found nan in row 1",
+        ),
+        (
+            {"label": [1, 1], "qid": [1, 1], "f1": [1.0, 1e39]},
+            "finite 32-bit number in column 'f1', found 1e.39 in row 1",
+        ),
+    ],
+)
+def test_what_cannot_be_read(written, columns, message):
+    path = written(**columns)
+    for how in (io.read, io.stream):
+        with pytest.raises(DataError, match=message):
+            list(how(path))
+
+
+def test_damaged_files(written):
+    path = written(label=[0] * 1000, qid=[1] * 1000, f1=np.random.default_rng(0).normal(size=1000))
+    good = path.read_bytes()
+    for damaged in (good[:100], good[:-20], good[:-3] + b"XXX"):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError):
+            io.read(path)
+
+
+def test_flipped_bytes_of_the_pages_are_found(tmp_path):
+    rng = np.random.default_rng(0)
+    rounds = Rounds.from_arrays(rng.normal(size=(300, 4)), rng.integers(0, 3, 300), qid=np.arange(300) // 30)
+    path = tmp_path / "a.parquet"
+    io.write(rounds, path)
+    good = path.read_bytes()
+    pages = len(good) - 8 - int.from_bytes(good[-8:-4], "little")
+    for _ in range(200):
+        damaged = bytearray(good)
+        damaged[rng.integers(4, pages)] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        try:
+            read = io.read(path)
+        except DataError:
+            continue
+        assert read.X.tobytes() == rounds.X.tobytes()
+        assert read.labels.tolist() == rounds.labels.tolist()
+
+
+def test_more_rows_than_a_batch(tmp_path, monkeypatch):
+    monkeypatch.setattr("ranktron.data.io.parquet.BATCH", 64)
+    rng = np.random.default_rng(1)
+    rounds = Rounds.from_arrays(rng.normal(size=(1000, 3)), rng.integers(0, 3, 1000), qid=np.arange(1000) // 30)
+    io.write(rounds, tmp_path / "a.parquet")
+    assert io.read(tmp_path / "a.parquet").X.tobytes() == rounds.X.tobytes()
+    assert io.read(tmp_path / "a.parquet").feature_names is None
+    for streamed, round in zip(io.stream(tmp_path / "a.parquet"), rounds, strict=True):
+        assert (streamed.qid, streamed.X.tolist()) == (round.qid, round.X.tolist())
+
+
+def test_a_missing_extra_says_what_to_install(written, monkeypatch):
+    path = written(label=[0], qid=[1], f1=[1.0])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install 'ranktron\[parquet\]'"):
+        io.read(path)

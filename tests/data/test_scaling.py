@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from ranktron import DataError, Model, Rounds
+from ranktron.data.scaling import Global, _between_zero_and_one, _moments, _shift_and_divide, fit_scaler, scale
+
+RNG = np.random.default_rng(0)
+X = np.hstack([RNG.normal(5.0, 3.0, (40, 3)), np.full((40, 1), 0.1)]).astype(np.float32)
+LISTS = Rounds.from_arrays(X, RNG.integers(3, size=40), group=[10, 1, 29])
+
+
+def test_each_scaling_is_its_formula():
+    standard = scale(LISTS, fit_scaler("standard", LISTS)).X
+    assert standard[:, :3] == pytest.approx((X[:, :3] - X[:, :3].mean(0)) / X[:, :3].std(0), abs=1e-5)
+    minmax = scale(LISTS, fit_scaler("minmax", LISTS)).X
+    assert (minmax.min(0) == 0).all()
+    assert minmax.max(0).tolist() == [1.0, 1.0, 1.0, 0.0]
+    for round in scale(LISTS, fit_scaler("minmax-query", LISTS)):
+        original = LISTS[list(LISTS.qids).index(round.qid)].X
+        spread = np.ptp(original, axis=0)
+        expected = np.where(spread > 0, (original - original.min(0)) / np.where(spread > 0, spread, 1), 0)
+        assert pytest.approx(expected, abs=1e-6) == round.X
+
+
+@pytest.mark.parametrize("name", ["standard", "minmax", "minmax-query"])
+def test_a_constant_feature_becomes_zero(name):
+    assert not scale(LISTS, fit_scaler(name, LISTS)).X[:, 3].any()
+
+
+def test_auto_leaves_what_lies_within_one_alone():
+    assert fit_scaler("auto", Rounds.from_arrays([[-1.0], [1.0]], [0, 1])) is None
+    assert fit_scaler("auto", Rounds.from_arrays([[-1.0], [1.1]], [0, 1])).name == "standard"
+    assert fit_scaler(None, LISTS) is fit_scaler("none", LISTS) is None
+    assert scale(LISTS, None) is LISTS
+
+
+def test_wrong_widths_and_names_are_refused():
+    for name in ("standard", "minmax", "minmax-query"):
+        with pytest.raises(DataError, match=r"4 features.*has 3"):
+            fit_scaler(name, LISTS)(X[:, :3].copy(), LISTS.offsets)
+    with pytest.raises(DataError, match=r"no scaling 'robust'"):
+        fit_scaler("robust", LISTS)
+
+
+@pytest.mark.parametrize("name", ["none", "standard", "minmax"])
+def test_a_folded_model_scores_the_same(name):
+    w = np.array([1.0, -2.0, 0.5, 3.0])
+    state = {"rounds": 1, "mistakes": 0, "w": w, "lag": np.zeros(4), "sums": np.zeros(3)}
+    model = Model("hinge", {}, state, 4, scaler=fit_scaler(name, LISTS))
+    folded = model.folded()
+    assert folded.scaler is None
+    assert folded.predict(X) == pytest.approx(model.predict(X), abs=1e-5)
+    assert Model.from_bytes(folded.to_bytes()).predict(X).tolist() == folded.predict(X).tolist()
+
+
+def test_per_query_scaling_cannot_be_folded_and_needs_query_ids():
+    state = {"rounds": 1, "mistakes": 0, "w": np.ones(4), "lag": np.zeros(4), "sums": np.zeros(3)}
+    model = Model("hinge", {}, state, 4, scaler=fit_scaler("minmax-query", LISTS))
+    with pytest.raises(DataError, match="cannot be folded"):
+        model.folded()
+    with pytest.raises(DataError, match="query ids"):
+        model.predict(X)
+    qid = np.repeat([0, 1, 2], [10, 1, 29])
+    shuffled = RNG.permutation(40)
+    assert model.predict(X[shuffled], qid[shuffled]) == pytest.approx(model.predict(X, qid)[shuffled])
+    assert model.rank(X[:10]).tolist() == np.argsort(-model.predict(X[:10], np.zeros(10)), kind="stable").tolist()
+
+
+def test_kernels_equal_their_python_twins():
+    scaler = fit_scaler("standard", LISTS)
+    assert isinstance(scaler, Global)
+    fast, slow = np.empty_like(X), np.empty_like(X)
+    for kernel, arguments in (
+        (_shift_and_divide, (X, scaler.shift, scaler.divisor)),
+        (_between_zero_and_one, (X, LISTS.offsets)),
+    ):
+        kernel(*arguments, fast)
+        kernel.py_func(*arguments, slow)
+        assert fast == pytest.approx(slow, rel=1e-6)
+    for one, two in zip(_moments(X), _moments.py_func(X), strict=True):
+        assert one == pytest.approx(two, rel=1e-5)

@@ -1,0 +1,174 @@
+"""The compiled loops against the loop of `play`."""
+
+import numpy as np
+import pytest
+
+from ranktron import DataError, Round, Rounds, metric, play, play_many
+from ranktron.learners import feedback
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.learners.checks import same
+from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.learners import Linear, classification_perceptron, minimax_perceptron, online_listnet, slam_perceptron
+from ranktron.learners.schedule import Course, Schedule
+from ranktron.data.synthetic import Separable, WebSearch
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners.steps import Constant
+from ranktron.surrogates import WorstPair
+from ranktron.training.fit import run
+
+NOISY = WebSearch(features=7, documents=40).rounds(150)
+EASY = Separable(features=7, margin=0.1).rounds(150)
+METRICS = (metric("ndcg@10"), metric("map"))
+MAKERS = {
+    "ndcg@10": lambda: slam_perceptron(7),
+    "ndcg": lambda: slam_perceptron(7, metric="ndcg", eta=1.0, margin=0.5),
+    "ap": lambda: slam_perceptron(7, metric="ap", step="sqrt", average=True),
+    "fraction": lambda: slam_perceptron(7, fraction=0.3),
+    "minimax": lambda: minimax_perceptron(7),
+    "listnet": lambda: online_listnet(7, average=True),
+}
+
+
+@pytest.mark.parametrize("lists", [NOISY, EASY], ids=["noisy", "separable"])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_fused_pass_equals_play_to_the_bit(make, lists):
+    plain, fused = make(), make()
+    for _ in range(2):
+        turns = list(play(plain, lists, feedback.full, METRICS))
+        losses, values = play_pass(fused, recipe_of(fused), lists, np.arange(len(lists)), METRICS)
+        assert losses.tolist() == [turn.loss for turn in turns]
+        assert values.tolist() == [list(turn.values) for turn in turns]
+    assert same(plain.state(), fused.state())
+
+
+@pytest.mark.parametrize("lists", [NOISY, EASY], ids=["noisy", "separable"])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_learning_by_recipe_equals_learning_step_by_step_to_the_bit(make, lists):
+    by_recipe, step_by_step = make(), make()
+    assert by_recipe.recipe is not None
+    step_by_step.recipe = None
+    for turn, other in zip(
+        play(by_recipe, lists, feedback.full), play(step_by_step, lists, feedback.full), strict=True
+    ):
+        assert turn.loss == other.loss
+    assert same(by_recipe.state(), step_by_step.state())
+
+
+def test_feedback_on_part_of_a_list_is_learnt_step_by_step():
+    for make in MAKERS.values():
+        by_recipe, step_by_step = make(), make()
+        step_by_step.recipe = None
+        for learner in (by_recipe, step_by_step):
+            for _ in play(learner, NOISY, feedback.top(3)):
+                pass
+        assert by_recipe.w.any()
+        assert same(by_recipe.state(), step_by_step.state())
+
+
+def test_training_is_the_same_whether_one_watches_or_not():
+    for make in MAKERS.values():
+        courses = []
+        learners = []
+        for watch in (None, lambda turn: None):
+            learner, course = make(), Course()
+            run(learner, NOISY, Schedule(3, 5), course, select=METRICS[0], metrics=METRICS, watch=watch)
+            course.seconds = 0.0
+            courses.append(course)
+            learners.append(learner)
+        assert courses[0] == courses[1]
+        assert same(learners[0].state(), learners[1].state())
+
+
+def test_which_learners_are_known():
+    known = {name for name, a in ALGORITHMS.items() if recipe_of(a.learner(3, {})) is not None}
+    assert known == {"slam", "minimax", "listnet"}
+    assert recipe_of(classification_perceptron(3)) is None
+    assert recipe_of(slam_perceptron(3, metric="ap", binarise=False)) is None
+
+
+def test_many_learners_make_the_mistakes_that_each_makes_alone():
+    makers = [make for make in MAKERS.values() for _ in range(2)]
+    together, alone = [make() for make in makers], [make() for make in makers]
+    rounds = list(play_many(together, EASY, METRICS))
+    for j, learner in enumerate(alone):
+        turns = list(play(learner, EASY, feedback.full, METRICS))
+        assert [losses[j] > 0.0 for losses, _ in rounds] == [turn.loss > 0.0 for turn in turns]
+        assert [tuple(values[j]) for _, values in rounds] == [turn.values for turn in turns]
+        assert (together[j].rounds, together[j].mistakes) == (learner.rounds, learner.mistakes)
+        assert together[j].coef == pytest.approx(learner.coef, rel=1e-9, abs=1e-12)
+
+
+def test_a_round_that_overflows_is_refused_and_changes_nothing():
+    X = np.ones((4, 1), np.float32)
+    X[2:] = [[3e38], [-3e38]]
+    lists = Rounds.from_arrays(X, [1, 0, 1, 0], group=[2, 2])
+    learner = Linear(1, WorstPair(), Constant(1e300))
+    with pytest.raises(DataError, match="overflow in round 1"):
+        play_pass(learner, recipe_of(learner), lists, np.arange(2), ())
+    assert (learner.rounds, learner.w.tolist()) == (1, [0.0])
+    for data in (lists, sparse_of(lists, 1.0)):
+        others = [Linear(1, WorstPair(), Constant(eta)) for eta in (1.0, 1e300)]
+        with pytest.raises(DataError, match=r"learner 1: .*overflow"):
+            list(play_many(others, data))
+        assert (others[1].rounds, others[1].w.tolist()) == (1, [0.0])
+
+
+@pytest.mark.parametrize("lists", [NOISY, EASY], ids=["noisy", "separable"])
+def test_many_learners_of_sparse_lists_are_those_played_alone_to_the_bit(lists):
+    sparse = sparse_of(lists)
+    makers = [make for make in MAKERS.values() for _ in range(2)]
+    together, alone = [make() for make in makers], [make() for make in makers]
+    rounds = list(play_many(together, sparse, METRICS))
+    for j, learner in enumerate(alone):
+        turns = list(play(learner, sparse, feedback.full, METRICS))
+        assert [losses[j] for losses, _ in rounds] == [turn.loss for turn in turns]
+        assert [tuple(values[j]) for _, values in rounds] == [turn.values for turn in turns]
+        assert same(together[j].state(), learner.state())
+
+
+@pytest.mark.parametrize(
+    ("X", "labels", "metrics", "complaint"),
+    [
+        ([[1, 0], [0, 1]], [np.nan, 0], [], "finite label"),
+        ([[1, 0], [0, 1]], [-3, -1], [], "finite label"),
+        ([[1, 0], [0, 1]], [9, 1], ["err"], "err is defined for labels from 0 to 4"),
+        ([[1, 0, 5], [0, 1, 5]], [1, 0], [], "knows 2 features, the list has 3"),
+        (Sparse.from_matrix(np.eye(2, 100_000, dtype=np.float32)), [1, 0], [], "knows 2 features"),
+        ([[1, 0], [0, 1]], [1, 0], ["ndgc"], "no metric 'ndgc'"),
+    ],
+)
+def test_many_learners_refuse_what_one_refuses(X, labels, metrics, complaint):
+    learners = [slam_perceptron(2), minimax_perceptron(2)]
+    with pytest.raises(DataError, match=complaint):
+        list(play_many(learners, [Round(X, labels, "q")], metrics))
+    assert [(learner.rounds, learner.w.tolist()) for learner in learners] == [(0, [0.0, 0.0])] * 2
+    with pytest.raises(DataError, match="stands there twice"):
+        list(play_many(learners[:1] * 2, EASY))
+
+
+def test_a_stream_may_mix_both_kinds():
+    learners = [[slam_perceptron(7, eta=eta) for eta in (0.1, 1.0)] for _ in range(2)]
+    mixed = [one if q % 2 else two for q, (one, two) in enumerate(zip(NOISY, sparse_of(NOISY, 1.0), strict=True))]
+    for own, lists in zip(learners, (NOISY, mixed), strict=True):
+        for _ in play_many(own, lists):
+            pass
+    for one, two in zip(*learners, strict=True):
+        assert two.w == pytest.approx(one.w, rel=1e-9)
+
+
+def sparse_of(lists, density=0.6):
+    X = lists.X * (np.random.default_rng(0).random(lists.X.shape) < density)
+    return Rounds.from_arrays(Sparse.from_matrix(X), lists.labels, group=np.diff(lists.offsets))
+
+
+def test_what_cannot_be_played_together():
+    for learners in ([], [slam_perceptron(7), slam_perceptron(8)], [classification_perceptron(7)]):
+        with pytest.raises(DataError, match="play_many"):
+            next(play_many(learners, NOISY))
+
+
+def test_labels_that_a_metric_does_not_know_are_named():
+    lists = Rounds.from_arrays(np.ones((2, 7)), [5, 0])
+    learner = slam_perceptron(7)
+    with pytest.raises(DataError, match="err@2 is defined for labels from 0 to 4"):
+        play_pass(learner, recipe_of(learner), lists, np.arange(1), (metric("err@2"),))

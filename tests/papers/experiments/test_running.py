@@ -1,0 +1,173 @@
+"""Cells are computed once, on all cores, and never lost."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ranktron.papers.harness import cache
+from ranktron.papers.harness.experiment import Cell, Plan, Series
+from ranktron.papers.harness.cache import Kept, Store, key_of
+from ranktron.papers.harness.runner import Failed, Job, run
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def store(tmp_path):
+    (tmp_path / "cells").mkdir()
+    return Store(tmp_path / "cells")
+
+
+@pytest.fixture
+def cells(monkeypatch):
+    """The module `cells` of this folder, importable here and in worker processes."""
+    monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    import cells
+
+    return cells
+
+
+def jobs_of(name, count, **arguments):
+    cells = [Cell(f"cells:{name}", {"x": x, **arguments}, seed=1) for x in range(count)]
+    return [Job(key_of(cell, None), cell, None) for cell in cells]
+
+
+def test_a_second_run_computes_nothing(store, cells, monkeypatch):
+    jobs = jobs_of("square", 3)
+    first = run(jobs, store, workers=0)
+    assert [first[job.key].result["value"] for job in jobs] == [1, 2, 5]
+    monkeypatch.setattr(cells, "square", cells.broken)
+    told = []
+    again = run(jobs, store, workers=0, watch=told.append)
+    assert [again[job.key] for job in jobs] == [first[job.key] for job in jobs]
+    assert told == [1.0, 1.0, 1.0]
+
+
+def test_a_failed_cell_fails_alone_and_is_tried_again(store, cells):
+    jobs = [*jobs_of("square", 1), *jobs_of("broken", 1)]
+    found = run(jobs, store, workers=0)
+    assert isinstance(found[jobs[0].key], Kept)
+    assert found[jobs[1].key] == Failed("broken, seed 1: ValueError: x is 0 and that is wrong")
+    assert store.get(jobs[1].key) is None
+    nan = Job("k", Cell("cells:not_json", {}, 0), None)
+    assert "not JSON compliant" in run([nan], store, workers=0)["k"].why
+
+
+def test_a_damaged_file_is_computed_again(store, cells):
+    (job,) = jobs_of("square", 1)
+    before = run([job], store, workers=0)[job.key]
+    (store.folder / f"{job.key}.json").write_text('{"result": ')
+    assert run([job], store, workers=0)[job.key].result == before.result
+
+
+@pytest.mark.slow
+def test_processes_have_one_thread_each(store, cells):
+    jobs = jobs_of("square", 4)
+    before = os.environ.get("NUMBA_NUM_THREADS")
+    found = [kept.result for kept in run(jobs, store, workers=2).values()]
+    assert {row["threads"] for row in found} == {"1"}
+    assert os.getpid() not in {row["process"] for row in found}
+    assert os.environ.get("NUMBA_NUM_THREADS") == before
+    assert not multiprocessing.active_children()
+
+
+def test_keys_depend_on_everything(cells, tmp_path, monkeypatch):
+    cell = Cell("cells:square", {"x": 1}, 0)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "train.txt").write_text("1")
+    keys = {
+        key_of(cell, None),
+        key_of(replace(cell, seed=1), None),
+        key_of(replace(cell, arguments={"x": 2}), None),
+        key_of(replace(cell, function="cells:slow"), None),
+        key_of(cell, data),
+    }
+    (data / "train.txt").write_text("2")
+    cache.checksum.cache_clear()
+    keys.add(key_of(cell, data))
+    monkeypatch.setattr(cache, "libraries", lambda: {"numpy": "0"})
+    keys.add(key_of(cell, None))
+    monkeypatch.setattr(cache, "code_version", lambda module: "another")
+    keys.add(key_of(cell, None))
+    assert len(keys) == 8
+    assert key_of(replace(cell, cost=9.0), None) == key_of(cell, None)  # a guess changes no result
+
+
+def test_the_code_of_a_cell_is_the_library_and_its_own_file():
+    online = cache.code_version("ranktron.papers.harness.online_cells")
+    assert online != cache.code_version("ranktron.papers.harness.pairwise_cells")
+    assert len(online) == 64
+
+
+def test_results_pass_through_json(store, cells, tmp_path):
+    (tmp_path / "train.txt").write_text("a\nb\n")
+    job = Job("key", Cell("cells:lines", {}, 0, "data"), tmp_path)
+    assert run([job], store, workers=0)["key"].result == 2
+    assert json.loads((store.folder / "key.json").read_text())["cell"]["data"] == "data"
+
+
+def test_series_have_a_row_for_each_seed_and_a_cell_for_each_part():
+    series = Series("s", sorted, {"T": 9}, {"T": 3}, parts=({"a": 1}, {"a": 2}), seeds=4, quick_seeds=2)
+    assert [[cell.seed for cell in row] for row in series.cells(Plan(quick=True), None)] == [[0, 0], [1, 1]]
+    assert {cell.arguments["T"] for row in series.cells(Plan(quick=True), None) for cell in row} == {3}
+    assert len(series.cells(Plan(seeds=7), None)) == 7
+    assert len(replace(series, seeds=1).cells(Plan(seeds=7), None)) == 1  # nothing is left to chance
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+from ranktron.experiments.experiment import Cell
+from ranktron.experiments.keeping import Store
+from ranktron.experiments.running import Job, run
+
+if __name__ == "__main__":
+    jobs = [Job(str(x), Cell("cells:slow", {{"x": x}}, 0), None) for x in range(400)]
+    run(jobs, Store(Path({folder!r})), workers=2)
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_done_and_ends_at_once(store, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(INTERRUPTED.format(here=str(HERE), folder=str(store.folder)))
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    process = subprocess.Popen(
+        [sys.executable, program], env=environment, stderr=subprocess.PIPE, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in a shell's background ignore it
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while len(list(store.folder.glob("*.json"))) < 5 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes
+    _, complaint = process.communicate(timeout=20)
+    done = len(list(store.folder.glob("*.json")))
+    assert b"KeyboardInterrupt" in complaint
+    assert 5 <= done < 400
+    assert all(store.get(path.stem) is not None for path in store.folder.glob("*.json"))
+
+
+@pytest.mark.slow
+def test_workers_leave_when_their_parent_is_killed(store, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(INTERRUPTED.format(here=str(HERE), folder=str(store.folder)))
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    process = subprocess.Popen(
+        [sys.executable, program], env=environment, stderr=subprocess.PIPE, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(store.folder.glob("*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.communicate(timeout=20)  # the pipe is closed when the last worker has gone

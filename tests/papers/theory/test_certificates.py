@@ -1,0 +1,235 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ranktron import DataError, Rounds, evaluate, metric
+from ranktron.data.serialization import same
+from ranktron.papers.theory.certificates import Line, certify
+from ranktron.learners.schedule import Schedule
+from ranktron.data.synthetic import Separable, WebSearch
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.surrogates import SLAM
+from ranktron.data.rounds import radius
+from ranktron.papers.theory.bounds import bound, slam_constant
+from ranktron.surrogates.slam import largest_weight_ratio
+from ranktron.training.fit import train
+
+EASY = Separable(documents=6, features=5, grades=3, margin=0.3).rounds(60)
+NOISY = WebSearch(features=5, documents=9).rounds(60)
+
+
+def certificate(name, parameters, lists, **options):
+    return certify(train(name, parameters, lists, Schedule(2, 1), **options).model, lists)
+
+
+def by_statement(found):
+    return {line.statement.split(" at eta")[0]: line for line in found.lines}
+
+
+@pytest.mark.parametrize("lists", [EASY, NOISY], ids=["separable", "noisy"])
+@pytest.mark.parametrize("name", ["slam", "minimax", "listnet", "hinge"])
+@pytest.mark.parametrize("scaling", ["none", "standard"])
+def test_no_run_violates_its_certificate(name, lists, scaling):
+    found = certificate(name, {}, lists, scaling=scaling)
+    assert found.rounds == 120
+    assert all(line.holds is not False for line in found.lines)
+    assert found.lines[0].holds is True
+    assert found.lines[0].observed > 0.0
+
+
+def test_the_sums_are_those_of_the_run():
+    watched = []
+    model = train("slam", {"eta": 0.5}, NOISY, Schedule(2, 1), watch=watched.append).model
+    found = certify(model, NOISY)
+    assert found.surrogate_loss == pytest.approx(sum(turn.loss for turn in watched))
+    assert found.mistakes == sum(turn.loss > 0 for turn in watched)
+    assert found.radius == radius(NOISY)
+
+
+def test_theorem_and_corollary_are_claimed_at_their_own_eta_alone():
+    K = slam_constant(10, radius(EASY), largest_weight_ratio(EASY, SLAM("ndcg@10")))
+    at = by_statement(certificate("slam", {"eta": 1.0 / K}, EASY))
+    assert at["Theorem 8"].holds
+    assert at["Corollary 7"].holds
+    assert at["Corollary 7"].bound >= at["Theorem 8"].observed
+    beside = by_statement(certificate("slam", {"eta": 3.0 / K}, EASY))
+    assert "eta < 2/K" in beside["Theorem 8"].why_not
+    assert "eta = 1/K" in beside["Corollary 7"].why_not
+    whole = by_statement(certificate("slam", {"metric": "ndcg", "eta": 1e-9}, EASY))
+    assert whole["Theorem 6"].holds
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [({"fraction": 0.3}, "does not bound"), ({"margin": 2.0}, "margin is not 1"), ({"step": "sqrt"}, "not constant")],
+)
+def test_a_bound_whose_condition_fails_is_not_claimed(parameters, words):
+    found = by_statement(certificate("slam", parameters, EASY))
+    assert words in found["our own bound for any eta"].why_not
+    assert found["our own bound for any eta"].holds is None
+
+
+def test_corollaries_need_separable_data():
+    assert by_statement(certificate("minimax", {}, NOISY))["Corollary 11"].why_not == "the data are not separable"
+    line = by_statement(certificate("minimax", {}, EASY))["Corollary 11"]
+    assert line.bound == pytest.approx(bound(0.0, 1.0 / certificate("minimax", {}, EASY).margin, 4 * radius(EASY) ** 2))
+
+
+def test_a_given_comparator_is_the_one_that_is_used():
+    model = train("minimax", {}, NOISY, Schedule(2, 1)).model
+    zero = certify(model, NOISY, comparator=np.zeros(5))
+    assert not zero.comparator.any()
+    free = certify(model, NOISY)
+    assert free.lines[0].bound <= zero.lines[0].bound + 1e-9
+
+
+def test_what_has_no_run_or_other_data_has_no_certificate():
+    model = train("slam", {}, EASY, Schedule(2, 1)).model
+    with pytest.raises(DataError, match="not the data"):
+        certify(model, EASY[::-1])
+    with pytest.raises(DataError, match="no run recorded"):
+        certify(replace(model, record={}), EASY)
+    with pytest.raises(DataError, match="not for linear"):
+        certify(model.folded(), EASY)
+    with pytest.raises(DataError, match="has 4"):
+        certify(model, Separable(features=4).rounds(5))
+
+
+def test_a_violation_would_be_seen():
+    assert Line("x", 1.1, 1.0).holds is False
+    model = train("slam", {}, EASY, Schedule(2, 1)).model
+    forged = {**model.state, "sums": model.state["sums"] * 0.5}
+    with pytest.raises(DataError, match="other weights"):
+        certify(replace(model, state=forged), EASY)
+
+
+def test_the_commands(tmp_path, monkeypatch, capsys):
+    from ranktron.cli import main
+    from ranktron.data.io import write
+
+    monkeypatch.chdir(tmp_path)
+    write(EASY, "d.txt")
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as exit:
+            main([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        return exit.value.code, out, err
+
+    assert run("train", "d.txt", "--algo", "minimax", "--model", "m")[0] == 0
+    code, out, _ = run("certify", "m", "d.txt")
+    assert code == 0
+    assert "Corollary 11" in out
+    assert "VIOLATED" not in out
+    content = json.loads(run("certify", "m", "d.txt", "--json")[1])
+    assert content["separable"] is True
+    assert all(line["holds"] is not False for line in content["lines"])
+
+    code, out, _ = run("sweep", "d.txt", "--set", "eta=1e-2:1e2:5", "--set", "margin=0.5", "--valid", "d.txt")
+    assert code == 0
+    assert "best by the time average" in out
+    swept = json.loads(run("sweep", "d.txt", "--algo", "hinge", "--set", "eta=0.1,1", "--curve", "c.png", "--json")[1])
+    assert [row["value"] for row in swept["rows"]] == [0.1, 1.0]
+    assert swept["best"] in (0.1, 1.0)
+    assert (tmp_path / "c.png").exists()
+    for wrong in ("eta=3", "eta=1:2", "eta=5:1:3", "eta=a,b", "speed=1,2", "eta=-1,2"):
+        code, _, err = run("sweep", "d.txt", "--set", wrong)
+        assert (code, err.count("\n")) == (2, 1), err
+
+
+def test_a_sweep_is_the_single_runs():
+    from ranktron import metric, play
+    from ranktron.learners import feedback
+    from ranktron.learners import slam_perceptron
+    from ranktron.training.sweep import sweep
+
+    ndcg = metric("ndcg@10")
+    rows = sweep("slam", {}, "eta", [0.1, 3.0], EASY, Schedule(2, 4), [ndcg], valid=EASY)
+    for row in rows:
+        learner = slam_perceptron(5, eta=row.value)
+        values = [
+            turn.values[0]
+            for epoch in range(2)
+            for turn in play(learner, Schedule(2, 4).epoch(EASY, epoch), feedback.full, [ndcg])
+        ]
+        assert row.online["ndcg@10"] == pytest.approx(np.mean(values))
+        assert row.mistakes == learner.mistakes
+    with pytest.raises(DataError, match="does not learn online"):
+        sweep("ranksvm", {}, "C", [1.0], EASY, Schedule(), [ndcg])
+
+
+def test_training_records_the_constants_of_the_bounds():
+    lists = Separable(documents=8, features=4).rounds(30)
+    model = train("slam", {"metric": "ndcg"}, lists, Schedule(2)).model
+    ratios = [v[v > 0.0].max() / v[v > 0.0].min() for v in (SLAM("ndcg").weights(r.X[:, 0], r.labels) for r in lists)]
+    assert model.record["v_max"] == pytest.approx(max(ratios))
+    assert model.record["radius"] == pytest.approx(np.linalg.norm(lists.X.astype(float), axis=1).max())
+    certificate = certify(model, lists)
+    assert (certificate.radius, certificate.v_max) == (model.record["radius"], model.record["v_max"])
+    onward = train("", {}, lists[:5], Schedule(1), start=model).model
+    assert onward.record["radius"] == model.record["radius"]
+
+
+def sparse_of(lists):
+    return Rounds.from_arrays(Sparse.from_matrix(lists.X), lists.labels, group=np.diff(lists.offsets))
+
+
+@pytest.mark.parametrize("name", ["slam", "minimax", "listnet", "hinge"])
+@pytest.mark.parametrize("scaling", ["none", "minmax"])
+def test_the_certificate_of_sparse_features_is_that_of_the_written_ones(name, scaling):
+    dense = certificate(name, {}, EASY, scaling="none")
+    sparse = certificate(name, {}, sparse_of(EASY), scaling=scaling)
+    assert all(line.holds is not False for line in sparse.lines)
+    assert [line.statement for line in sparse.lines]
+    if scaling == "none":
+        assert sparse.radius == pytest.approx(dense.radius, rel=1e-12)
+        assert sparse.mistakes == dense.mistakes
+        assert sparse.margin == pytest.approx(dense.margin, rel=1e-6)
+        assert sparse.surrogate_loss == pytest.approx(dense.surrogate_loss, rel=1e-9)
+        for one, two in zip(dense.lines, sparse.lines, strict=True):
+            assert (two.observed is None) == (one.observed is None)
+            assert two.observed is None or two.observed == pytest.approx(one.observed, rel=1e-9)
+
+
+@pytest.mark.parametrize("map", ["bins:4", "bins-linear:3", "products:3"])
+def test_a_run_is_replayed_through_its_map(map):
+    found = certificate("slam", {"metric": "ndcg"}, EASY, map=map)
+    assert len(found.comparator) == {"bins:4": 20, "bins-linear:3": 20, "products:3": 11}[map]
+    assert all(line.holds is not False for line in found.lines)
+    if map == "bins:4":
+        assert found.radius == pytest.approx(5**0.5)  # a one for each feature
+    with pytest.raises(DataError, match="other weights"):
+        certify(train("slam", {}, EASY[:20], Schedule(1), map=map).model, EASY[20:])
+
+
+def test_a_sweep_of_mapped_and_of_sparse_features_is_the_single_runs():
+    from ranktron.training.sweep import sweep
+
+    ndcg = metric("ndcg@10")
+    for lists, options in ((EASY, {"map": "bins:4"}), (sparse_of(EASY), {}), (EASY, {"map": "products:3"})):
+        rows = sweep("slam", {}, "eta", [0.1, 3.0], lists, Schedule(2, 4), [ndcg], valid=lists, **options)
+        for row in rows:
+            trained = train("slam", {"eta": row.value}, lists, Schedule(2, 4), metrics=[ndcg], **options)
+            assert row.mistakes == trained.model.state["mistakes"]
+            means = evaluate(trained.model.score_rounds(lists), lists, [ndcg]).means
+            assert row.valid["ndcg@10"] == pytest.approx(means["ndcg@10"], rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("slam", {"metric": "ndcg@3"}), ("minimax", {})])
+@pytest.mark.parametrize("watch", [None, lambda turn: None])
+def test_training_records_what_the_measure_lost(name, parameters, watch):
+    lists = Separable(documents=8, features=4, margin=0.01).rounds(30)
+    model = train(name, parameters, lists, Schedule(3), metrics=[metric("mrr")], watch=watch).model
+    certificate = certify(model, lists)
+    assert model.record["metric_loss"] == certificate.metric_loss > 0.0
+    first = train(name, parameters, lists, Schedule(1)).model
+    assert same(train("", {}, lists, Schedule(2), start=first).model.record, model.record)  # to the bit
+    chosen = train(name, parameters, lists, Schedule(3), valid=lists)
+    assert chosen.model.record["metric_loss"] == certify(chosen.model, lists).metric_loss
+
+
+def test_labels_too_high_for_the_measure_can_still_be_learnt_from():
+    lists = Rounds.from_arrays([[1.0], [2.0]], [0.0, 5000.0])
+    assert "metric_loss" not in train("minimax", {}, lists, Schedule(1)).model.record

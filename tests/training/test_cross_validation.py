@@ -1,0 +1,242 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktron import DataError, Rounds, compare, evaluate, metric
+from ranktron.data.io import write
+from ranktron.learners.pairwise.passes import train_outputs
+from ranktron.learners.pairwise.readouts import Committee
+from ranktron.metrics import t_test
+from ranktron.training.cross_validation import Fold, cross_validate, fold_folders, grid_points, read_folds
+from ranktron.learners.schedule import Schedule
+from ranktron.data.synthetic import WebSearch
+from ranktron.training.fit import train
+
+LISTS = WebSearch(features=5, documents=9).rounds(45)
+PARTS = [LISTS[:15], LISTS[15:30], LISTS[30:]]
+FOLDS = [Fold(f"Fold{i + 1}", PARTS[i], PARTS[(i + 1) % 3], PARTS[(i + 2) % 3]) for i in range(3)]
+METRICS = ("ndcg@10", "map:letor")
+
+
+@pytest.fixture
+def letor(tmp_path):
+    """The folds as files in LETOR's layout."""
+    for fold in FOLDS:
+        folder = tmp_path / "data" / fold.name
+        folder.mkdir(parents=True)
+        for name, rounds in zip(("train.txt", "vali.txt.gz", "testset.txt"), fold[1:], strict=True):
+            write(rounds, folder / name)
+    return tmp_path / "data"
+
+
+def test_folds_are_found_in_letors_layout(letor):
+    folds = list(read_folds(letor))
+    assert [fold.name for fold in folds] == ["Fold1", "Fold2", "Fold3"]
+    for found, fold in zip(folds, FOLDS, strict=True):
+        for one, two in zip(found[1:], fold[1:], strict=True):
+            assert one.labels.tolist() == two.labels.tolist()
+            assert np.allclose(one.X, two.X, rtol=1e-5)
+    (single,) = read_folds(letor / "Fold2")
+    assert single.test.labels.tolist() == FOLDS[1].test.labels.tolist()
+
+
+def test_folds_come_in_the_order_of_their_numbers(tmp_path):
+    for name in ("Fold10", "Fold2", "Fold1"):
+        (tmp_path / name).mkdir()
+    assert [path.name for path in fold_folders(tmp_path)] == ["Fold1", "Fold2", "Fold10"]
+
+
+def test_a_fold_without_a_part_is_an_error(letor, tmp_path):
+    (letor / "Fold2" / "vali.txt.gz").unlink()
+    with pytest.raises(DataError, match=r"Fold2: no file called vali"):
+        list(read_folds(letor))
+    write(FOLDS[0].valid, letor / "Fold2" / "vali.txt")
+    write(FOLDS[0].valid, letor / "Fold2" / "vali2.txt")
+    with pytest.raises(DataError, match=r"Fold2: several files called vali"):
+        list(read_folds(letor))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="no file called train"):
+        list(read_folds(tmp_path / "empty"))
+
+
+def test_a_grid_is_all_combinations():
+    assert grid_points({}) == [{}]
+    assert grid_points({"a": [1, 2], "b": ["x"]}) == [{"a": 1, "b": "x"}, {"a": 2, "b": "x"}]
+
+
+def test_validation_chooses_the_grid_point_and_the_pass():
+    grid = {"eta": [1e-3, 1.0], "margin": [0.5, 5.0]}
+    report = cross_validate("hinge", FOLDS, {"average": True}, grid=grid, epochs=4, seeds=2, metrics=METRICS)
+    assert [(t.fold, t.seed) for t in report.trials] == [(f.name, s) for f in FOLDS for s in (0, 1)]
+    for trial, fold in zip(report.trials[::2], FOLDS, strict=True):
+        best = None
+        for point in grid_points(grid):
+            trained = train(
+                "hinge", {"average": True, **point}, fold.train, Schedule(4, 0), scaling="auto", valid=fold.valid
+            )
+            value = max(means["ndcg@10"] for means in trained.course.valid)
+            if best is None or value > best[0]:
+                best = value, point, trained
+        assert (trial.valid, trial.parameters, trial.epoch) == (best[0], best[1], best[2].course.epoch)
+        expected = evaluate(best[2].model.score_rounds(fold.test), fold.test, METRICS)
+        assert trial.test.means == expected.means
+
+
+def test_the_test_part_has_no_say():
+    rng = np.random.default_rng(0)
+    scrambled = [fold._replace(test=replace(fold.test, labels=rng.permutation(fold.test.labels))) for fold in FOLDS]
+    one, two = (
+        cross_validate("committee", folds, grid={"size": [1, 5, 20]}, epochs=5, seeds=2) for folds in (FOLDS, scrambled)
+    )
+    assert [(t.parameters, t.epoch, t.valid) for t in one.trials] == [
+        (t.parameters, t.epoch, t.valid) for t in two.trials
+    ]
+    assert one.mean != two.mean
+
+
+def test_a_metric_to_be_minimised_chooses_the_lowest():
+    report = cross_validate("ranksvm", FOLDS[:1], grid={"C": [1e-6, 1.0]}, select="inversions")
+    fold = FOLDS[0]
+    values = [
+        train(
+            "ranksvm", {"C": C}, fold.train, Schedule(), scaling="auto", valid=fold.valid, select=metric("inversions")
+        ).course.kept["inversions"]
+        for C in (1e-6, 1.0)
+    ]
+    assert report.trials[0].valid == min(values)
+
+
+def test_means_are_over_folds_and_seeds_and_the_spread_over_seeds():
+    uneven = [FOLDS[0], FOLDS[1]._replace(test=FOLDS[1].test[:4])]
+    report = cross_validate("committee", uneven, {"size": 3}, epochs=2, seeds=3, metrics=METRICS)
+    values = np.array([[t.test.means["ndcg@10"] for t in report.of_fold(fold)] for fold in ("Fold1", "Fold2")])
+    assert report.mean["ndcg@10"] == pytest.approx(values.mean())
+    assert report.std["ndcg@10"] == pytest.approx(values.mean(axis=0).std(ddof=1))
+    assert cross_validate("ranksvm", uneven).std == {"ndcg@10": 0.0, "map": 0.0}
+    joined = report.evaluation
+    assert len(joined.qids) == 19
+    assert joined.per_query["ndcg@10"][15:] == pytest.approx(
+        np.mean([t.test.per_query["ndcg@10"] for t in report.of_fold("Fold2")], axis=0)
+    )
+
+
+def test_results_per_query_go_into_a_paired_test():
+    good = cross_validate("ranksvm", FOLDS, {"C": 10.0}, metrics=METRICS)
+    poor = cross_validate("ranksvm", FOLDS, {"C": 1e-12}, scaling="minmax-query", metrics=METRICS)
+    table = compare({"good": good.evaluation, "poor": poor.evaluation})
+    assert table.means["good"]["ndcg@10"] == pytest.approx(good.evaluation.means["ndcg@10"])
+    assert 0.0 <= t_test(good.evaluation, poor.evaluation, "map:letor") <= 1.0
+
+
+def test_seeds_may_be_named_and_trainings_are_counted():
+    calls = []
+    report = cross_validate(
+        "committee", FOLDS[:2], grid={"size": [2, 3]}, epochs=1, seeds=[7, 9], watch=lambda: calls.append(1)
+    )
+    assert [t.seed for t in report.of_fold("Fold1")] == [7, 9]
+    assert len(calls) == 8
+
+
+def test_one_walk_for_many_outputs_gives_what_cross_validation_gives():
+    report = cross_validate("committee", FOLDS, {"size": 7}, epochs=6, scaling=None)
+    for fold, trial in zip(FOLDS, report.trials, strict=True):
+        output = train_outputs(fold.train, {"c": Committee(7)}, Schedule(6, 0), valid=fold.valid)["c"]
+        scores = output.learner.ballot.of_rounds(fold.test)
+        assert evaluate(scores, fold.test, "ndcg@10").means["ndcg@10"] == trial.test.means["ndcg@10"]
+
+
+def test_what_cannot_be_cross_validated_is_an_error():
+    empty = Rounds.from_arrays(np.ones((2, 5)), [0, 0])
+    with pytest.raises(DataError, match="Fold1: the validation part has no relevant document"):
+        cross_validate("ranksvm", [FOLDS[0]._replace(valid=empty)])
+    for arguments in ({"folds": []}, {"metrics": []}, {"grid": {"C": []}}, {"seeds": 0}):
+        with pytest.raises(DataError, match="at least one"):
+            cross_validate("ranksvm", **{"folds": FOLDS, **arguments})
+    with pytest.raises(DataError, match="no parameter 'speed'"):
+        cross_validate("ranksvm", FOLDS, {"speed": 3})
+
+
+def test_ctrl_c_ends_it(monkeypatch):
+    from ranktron.training import cross_validation
+
+    def interrupted(*arguments, **options):
+        trained = train(*arguments, **options)
+        trained.course.interrupted = True
+        return trained
+
+    monkeypatch.setattr(cross_validation, "train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cross_validate("ranksvm", FOLDS)
+
+
+def test_the_command_prints_folds_mean_and_spread(run, letor):
+    command = ("cv", letor, "--algo", "committee", "--set", "size=3", "--grid", "combine=average,borda")
+    options = ("--epochs", 3, "--seeds", 2, "--select", "ndcg@10", "--metrics", "ndcg@10,map:letor", "--scale", "none")
+    code, out, err = run(*command, *options, "--json")
+    assert (code, err) == (0, "")
+    content = json.loads(out)
+    report = cross_validate(
+        "committee", list(read_folds(letor)), {"size": 3},
+        grid={"combine": ["average", "borda"]}, epochs=3, seeds=2, scaling="none", metrics=METRICS,
+    )  # fmt: skip
+    assert content["mean"] == report.mean
+    assert content["std"] == report.std
+    assert [fold["fold"] for fold in content["folds"]] == ["Fold1", "Fold2", "Fold3"]
+    first = content["folds"][0]
+    assert first["queries"] == 15
+    assert [t["seed"] for t in first["trials"]] == [0, 1]
+    assert first["trials"][0]["parameters"]["combine"] in ("average", "borda")
+    assert first["trials"][0]["test"] == dict(report.trials[0].test.means)
+    assert "queries of one grade" in first["trials"][0]["remarks"]
+    code, out, _ = run(*command, *options)
+    assert code == 0
+    assert all(word in out for word in ("Fold1", "mean", "±", "combine=", "queries of one grade"))
+
+
+def test_the_command_compares_with_earlier_reports(run, letor):
+    common = ("--metrics", "ndcg@10,map:letor")
+    assert run("cv", letor, "--algo", "ranksvm", *common, "--out", "svm.json")[0] == 0
+    code, out, _ = run(
+        "cv", letor, "--algo", "rankboost", "--set", "n_rounds=5", *common, "--against", "svm.json", "--json"
+    )
+    assert code == 0
+    comparison = json.loads(out)["comparison"]
+    assert set(comparison["systems"]) == {"rankboost", "svm"}
+    kept = json.loads(Path("svm.json").read_text())["per_query"]
+    assert len(kept["qids"]) == len(kept["values"]["map:letor"]) == 45
+    assert comparison["systems"]["svm"]["ndcg@10"] == pytest.approx(np.mean(kept["values"]["ndcg@10"]))
+    code, out, _ = run("cv", letor, "--algo", "ranksvm", *common, "--against", "svm.json")
+    assert "paired t-test" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("cv", "nowhere"), 2, "nowhere"),
+        (("cv", "empty"), 1, "no file called train"),
+        (("cv", "data", "--algo", "alien"), 2, "alien"),
+        (("cv", "data", "--set", "speed=1"), 2, "--set speed=1: committee has the parameters"),
+        (("cv", "data", "--set", "size=0"), 2, "size must be a whole number above 0"),
+        (("cv", "data", "--grid", "size=1,x"), 2, "--grid size=x"),
+        (("cv", "data", "--grid", "size"), 2, "--grid size"),
+        (("cv", "data", "--select", "nddcg"), 2, "did you mean ndcg"),
+        (("cv", "data", "--against", "other.json"), 1, "other.json is not a report"),
+    ],
+)
+def test_errors_of_the_command_are_one_line(run, letor, tmp_path, arguments, code, words):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other.json").write_text("{}")
+    found, _, err = run(*arguments)
+    assert found == code
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_training_reports_queries_of_one_grade(run, letor, tmp_path):
+    command = ("train", letor / "Fold1" / "train.txt", "--algo", "committee", "--model", "m", "--epochs", 1)
+    _, out, _ = run(*command, "--json")
+    remarks = json.loads(out)["remarks"]
+    assert remarks["queries of one grade"] == sum(len(set(round.labels)) == 1 for round in FOLDS[0].train)

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from ranktron import DataError, metric
+from ranktron.training.algorithms import ALGORITHMS, algorithm
+from ranktron.training.parameters import Parameter
+
+ETA = Parameter("eta", 1.0, "step", above=0.0)
+SIZE = Parameter("size", 3, "members", above=0)
+SHUFFLE = Parameter("shuffle", True, "mix")
+STEP = Parameter("step", "sqrt", "rule", choices=("sqrt", "constant"))
+
+
+def test_values_become_the_parameters_own_type():
+    assert (ETA.check(2), type(ETA.check(2))) == (2.0, float)
+    assert ETA.check(np.array(0.5)) == 0.5
+    assert (SIZE.check(np.int64(4)), type(SIZE.check(np.float32(4.0)))) == (4, int)
+    assert SHUFFLE.check(np.bool_(False)) is False
+    assert Parameter("metric", "map", "measure").check(metric("ndcg@10")) == "ndcg@10"
+    assert (ETA.parse("1e-3"), SIZE.parse("7"), SHUFFLE.parse("no"), STEP.parse("constant")) == (
+        1e-3,
+        7,
+        False,
+        "constant",
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameter", "values"),
+    [
+        (ETA, [0.0, -1.0, np.nan, np.inf, "fast", None, True, [1.0], np.array([0.1]), 10**400, np.complex128(1)]),
+        (SIZE, [0, 1.5, np.nan, np.inf, "3", False]),
+        (SHUFFLE, [1, "perhaps", None]),
+        (STEP, ["fast", 1, None]),
+    ],
+)
+def test_what_does_not_fit_is_named(parameter, values):
+    for value in values:
+        with pytest.raises(DataError, match=f"{parameter.name} must be"):
+            parameter.check(value)
+    with pytest.raises(DataError, match=f"{parameter.name} must be"):
+        parameter.parse("certainly not")
+
+
+def test_algorithms_are_found_by_name_and_know_their_parameters():
+    for name, each in ALGORITHMS.items():
+        assert algorithm(name) is each
+        assert each.complete({}) == {p.name: p.default for p in each.parameters}
+    with pytest.raises(DataError, match="no algorithm 'alien'"):
+        algorithm("alien")
+    for width in (-1, 2.5, None):
+        with pytest.raises(DataError, match="number of features"):
+            algorithm("slam").learner(width, {})
+    with pytest.raises(DataError, match="no parameter 'speed'"):
+        algorithm("slam").complete({"speed": 1})

@@ -1,0 +1,78 @@
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from ranktron import DataError, Model, evaluate, metric
+from ranktron.learners.checks import same
+from ranktron.learners import hinge_perceptron
+from ranktron.learners.schedule import Course, Schedule
+from ranktron.data.synthetic import Separable, WebSearch
+from ranktron.training.fit import run, train
+
+LISTS = WebSearch(features=8, documents=10).rounds(40)
+HELD_OUT = WebSearch(features=8, documents=10).rounds(80)[40:]
+NDCG = metric("ndcg@10")
+
+
+def trained(epochs, start=None, **options):
+    schedule = Schedule(epochs, seed=3)
+    return train("hinge", {"eta": 0.5}, LISTS, schedule, scaling="standard", start=start, **options)
+
+
+def test_going_on_equals_never_having_stopped():
+    whole = trained(5).model
+    halves = trained(2, start=Model.from_bytes(trained(3).model.to_bytes())).model
+    assert whole.to_bytes() == halves.to_bytes()
+
+
+def test_an_interrupted_pass_is_finished_first():
+    def interrupt(turn):
+        if turn.number == 54:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    stopped = trained(3, watch=interrupt)
+    assert stopped.course.interrupted
+    assert (stopped.course.epoch, stopped.course.position) == (1, 15)
+    resumed = trained(1, start=Model.from_bytes(stopped.model.to_bytes()))
+    assert resumed.course.rounds == 25 + 40
+    assert same(resumed.model.state, trained(3).model.state)
+
+
+def test_a_pass_over_other_data_starts_at_its_beginning():
+    model = trained(1).model
+    other = train("hinge", {}, LISTS[:7], Schedule(1), start=model)
+    assert other.course.rounds == 7
+
+
+def test_the_best_epoch_on_held_out_queries_is_kept():
+    chosen = trained(8, valid=HELD_OUT, select=NDCG)
+    values = [v["ndcg@10"] for v in chosen.course.valid]
+    assert len(values) == 8
+    assert chosen.course.epoch == 1 + int(np.argmax(values))
+    assert same(chosen.model.state, trained(chosen.course.epoch).model.state)
+    kept = evaluate(chosen.model.score_rounds(HELD_OUT), HELD_OUT, [NDCG]).means["ndcg@10"]
+    assert kept == pytest.approx(max(values))
+
+
+def test_a_metric_to_be_minimised_keeps_the_lowest():
+    chosen = trained(8, valid=HELD_OUT, select=metric("inversions"))
+    values = [v["inversions"] for v in chosen.course.valid]
+    assert chosen.course.epoch == 1 + int(np.argmin(values))
+
+
+def test_the_course_counts_and_averages():
+    lists = Separable(features=4).rounds(30)
+    course, turns = Course(), []
+    run(hinge_perceptron(4), lists, Schedule(2), course, select=NDCG, metrics=[NDCG], watch=turns.append)
+    assert course.rounds == 60
+    assert course.averages()[0] == pytest.approx(np.mean([turn.values[0] for turn in turns]))
+    assert course.curve[-1] == (60, course.averages())
+
+
+def test_order_depends_on_the_seed_only():
+    one, two, other = (train("hinge", {}, LISTS, Schedule(2, seed)).model.to_bytes() for seed in (1, 1, 2))
+    assert one == two != other
+    with pytest.raises(DataError, match="epochs"):
+        Schedule(0)
