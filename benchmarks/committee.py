@@ -7,20 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktron.papers.committee_tables import TABLE_4
-from ranktron.papers.harness.pairwise_cells import ALPHA_BOUND, METRICS, READOUTS, SELECT
+from ranktron.data.scaling import fit_scaler, scale
+from ranktron.data.synthetic import WebSearch
+from ranktron.learners.batch.rank_svm import minimise
 from ranktron.learners.feedback import full
+from ranktron.learners.loop import play
 from ranktron.learners.pairwise.learner import Pairwise
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.pairwise.passes import HeldOut, train_outputs
 from ranktron.learners.pairwise.readouts import Committee
-from ranktron.learners.loop import play
-from ranktron.metrics import evaluate, metric
-from ranktron.training.cross_validation import Fold, read_folds
-from ranktron.data.scaling import fit_scaler, scale
 from ranktron.learners.schedule import Schedule
-from ranktron.data.synthetic import WebSearch
-from ranktron.learners.batch.rank_svm import minimise
+from ranktron.metrics import evaluate, metric
+from ranktron.papers.committee_tables import TABLE_4
+from ranktron.papers.harness.pairwise_cells import ALPHA_BOUND, METRICS, READOUTS, SELECT
+from ranktron.training.cross_validation import Fold, read_folds
 
 EPOCHS, SEEDS = 50, 10
 PAPER_SECONDS = {"committee": 453.76, "RankSVM": 21238.05}

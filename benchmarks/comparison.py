@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from ranktron.papers import comparison
-from ranktron.papers.harness.experiment import Plan
 from ranktron.papers.harness.cache import Store, libraries
+from ranktron.papers.harness.experiment import Plan
 from ranktron.papers.harness.reproduce import lay_out, prepare
 from ranktron.papers.harness.runner import run
 

@@ -4,13 +4,24 @@
 """
 
 from ranktron import evaluate, play
-from ranktron.learners import feedback
-from ranktron.learners import (Average, Committee, Gaussian, KernelLearner, Last, Oldest, PairSteps, Projection, Random, Smallest)
+from ranktron.data.synthetic import WebSearch
+from ranktron.learners import (
+    Average,
+    Committee,
+    Gaussian,
+    KernelLearner,
+    Last,
+    Oldest,
+    PairSteps,
+    Projection,
+    Random,
+    Smallest,
+    feedback,
+)
 from ranktron.learners.kernelized.budget import UNLIMITED
 from ranktron.learners.pairwise.learner import OUTPUTS
-from ranktron.training.model import served_scores
 from ranktron.learners.schedule import Schedule
-from ranktron.data.synthetic import WebSearch
+from ranktron.training.model import served_scores
 
 READOUTS = {
     "last": Last(),

@@ -14,17 +14,26 @@ from pathlib import Path
 import numpy as np
 
 from ranktron import Round, evaluate, metric, play
-from ranktron.learners import feedback
-from ranktron.learners.fused import play_pass, recipe_of
-from ranktron.learners import (KernelLearner, Oldest, Projection, Random, Smallest, kernel_perceptron, online_listnet, slam_perceptron)
-from ranktron.learners.kernelized.learner import update_of
-from ranktron.learners.kernelized.functions import Gaussian
 from ranktron.data.maps import Bins, as_map
 from ranktron.data.maps.protocols import map_rounds
-from ranktron.training.cross_validation import read_folds
 from ranktron.data.scaling import fit_scaler, scale
-from ranktron.learners.schedule import Course, Schedule
 from ranktron.data.synthetic import WebSearch, _collect
+from ranktron.learners import (
+    KernelLearner,
+    Oldest,
+    Projection,
+    Random,
+    Smallest,
+    feedback,
+    kernel_perceptron,
+    online_listnet,
+    slam_perceptron,
+)
+from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.learners.kernelized.functions import Gaussian
+from ranktron.learners.kernelized.learner import update_of
+from ranktron.learners.schedule import Course, Schedule
+from ranktron.training.cross_validation import read_folds
 from ranktron.training.fit import run as run_training
 
 QUERIES = 1_000

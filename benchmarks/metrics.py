@@ -5,8 +5,8 @@ import warnings
 
 import numpy as np
 
-from ranktron.metrics import evaluate, metric
 from ranktron.data.rounds import Rounds
+from ranktron.metrics import evaluate, metric
 
 QUERIES, DOCUMENTS, REPEATS = 6_000, 120, 7
 

@@ -9,12 +9,11 @@ import time
 import numpy as np
 
 from ranktron import metric, play, play_many
-from ranktron.learners import feedback
-from ranktron.learners.fused import play_pass, recipe_of
-from ranktron.kernels.jit import dot_kernel
-from ranktron.learners import minimax_perceptron, online_listnet, slam_perceptron
-from ranktron.learners.schedule import Course, Schedule
 from ranktron.data.synthetic import WebSearch
+from ranktron.kernels.jit import dot_kernel
+from ranktron.learners import feedback, minimax_perceptron, online_listnet, slam_perceptron
+from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.learners.schedule import Course, Schedule
 from ranktron.training.fit import run as train_run
 
 QUERIES, SOME = 6_000, 300

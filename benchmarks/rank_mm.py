@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktron.papers.harness.rank_mm_cells import METRICS, SELECT
-from ranktron.kernels.dense import score
-from ranktron.metrics import evaluate
-from ranktron.training.cross_validation import read_folds
-from ranktron.learners.schedule import Schedule
 from ranktron.data.synthetic import WebSearch
-from ranktron.papers.theory.pegasos import Pegasos
+from ranktron.kernels.dense import score
 from ranktron.learners.batch.rank_mm import Run, make_dual, solve_path, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
 from ranktron.learners.batch.rank_svm import Objective, _descend, minimise
+from ranktron.learners.schedule import Schedule
+from ranktron.metrics import evaluate
+from ranktron.papers.harness.rank_mm_cells import METRICS, SELECT
+from ranktron.papers.theory.pegasos import Pegasos
+from ranktron.training.cross_validation import read_folds
 
 CS, ETAS, TS = (0.1, 1.0, 10.0, 100.0, 1000.0), (1e-2, 1e-3, 1e-4, 1e-5, 1e-6), (100, 250, 500, 750, 1000)
 NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from ranktron import read
+from ranktron.data.rounds import Rounds
 from ranktron.learners import TopK, online_listnet, top_k_ranker
 from ranktron.learners.loop import play
-from ranktron.data.rounds import Rounds
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 from ranktron.papers.theory.top_k_games import random_ndcg, trial
+from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 
 FEATURES, REPEATS = 50, 5
 SURROGATES = {

@@ -15,10 +15,10 @@ import numpy as np
 
 from ranktron import read
 from ranktron.learners import TopK, online_listnet, top_k_ranker
-from ranktron.learners.top_k.settings import surrogate_of
-from ranktron.training.figures.curves import panels
 from ranktron.learners.steps import Constant, InversePower
+from ranktron.learners.top_k.settings import surrogate_of
 from ranktron.papers.theory.top_k_games import trial
+from ranktron.training.figures.curves import panels
 
 ROUNDS, SEEDS, FOLDS = 30_000, 2, 5
 SETS = {"OHSUMED": "ohsumed-letor3", "MQ2008": "mq2008"}

@@ -19,8 +19,8 @@ from typing import Any
 import click
 
 import ranktron
-from ranktron.training.algorithms import ALGORITHMS
 from ranktron.cli.main import cli
+from ranktron.training.algorithms import ALGORITHMS
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -39,8 +39,14 @@ GROUPS = {
     "Project": ["architecture", "contributing", "changelog"],
 }
 
-# Modules that are public besides the names and rooms of `ranktron` itself.
-FURTHER = ("types", "checks", "theory", "certificates")
+# The modules of the programming reference beside `ranktron` itself and the estimators, by the names of their pages.
+MODULES = {
+    **ranktron._MODULES,
+    "types": "ranktron.types",
+    "checks": "ranktron.learners.checks",
+    "theory": "ranktron.papers.theory.bounds",
+    "certificates": "ranktron.papers.theory.certificates",
+}
 
 
 def navigation() -> dict[str, list[str]]:
@@ -181,14 +187,13 @@ def _escaped(text: str) -> str:
 def rooms() -> dict[str, list[str]]:
     """The pages of the programming reference, and the full names that each documents."""
     estimators = set(import_module("ranktron.estimators").__all__)
-    own = [n for n in ranktron.__all__ if n not in estimators and n not in ranktron._ROOMS and n != "__version__"]
+    own = [n for n in ranktron.__all__ if n not in estimators and n not in ranktron._MODULES and n != "__version__"]
     pages = {"ranktron": [f"ranktron.{name}" for name in own]}
     pages["estimators"] = ["ranktron.estimators.base.Ranker", "ranktron.estimators.base.OnlineRanker"]
     pages["estimators"] += [f"ranktron.{name}" for name in ranktron.__all__ if name in estimators]
-    for room in sorted([*ranktron._ROOMS, *FURTHER]):
-        module = import_module(f"ranktron.{room}")
-        names = [name for name in public_names(module) if room != "types" or name not in ranktron.__all__]
-        pages[room] = [f"ranktron.{room}.{name}" for name in names]
+    for page, home in sorted(MODULES.items()):
+        names = [name for name in public_names(import_module(home)) if page != "types" or name not in ranktron.__all__]
+        pages[page] = [f"{home}.{name}" for name in names]
     return pages
 
 
@@ -218,10 +223,14 @@ def found(name: str) -> Any:
     return getattr(import_module(module), last)
 
 
+def _module(page: str) -> Any:
+    return import_module(MODULES.get(page, page if page == "ranktron" else f"ranktron.{page}"))
+
+
 def room_page(page: str) -> str:
     """A page of the programming reference; the site puts the documentation of each name where its comment stands."""
     names = rooms()[page]
-    module = import_module("ranktron" if page == "ranktron" else f"ranktron.{page}")
+    module = _module(page)
     rows = [f"| `{name}` | {summary(found(name))} |" for name in names]
     table = "\n".join(["| name | what it is |", "|---|---|", *rows])
     comments = [f"<!-- reference: {name} -->" for name in names if told_at(name) == name]
@@ -244,7 +253,7 @@ def room_index() -> str:
     """The pages of the programming reference, with what each room is for."""
     rows = []
     for page, names in rooms().items():
-        module = import_module("ranktron" if page == "ranktron" else f"ranktron.{page}")
+        module = _module(page)
         rows.append(f"| [`{module.__name__}`]({page}.md) | {_escaped(_first(module.__doc__ or ''))} | {len(names)} |")
     return "\n".join(["| module | what is in it | names |", "|---|---|---|", *rows])
 

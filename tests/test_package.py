@@ -126,7 +126,8 @@ def test_the_tree_does_not_name_this_machine():
 
 def test_public_functions_are_not_shadowed_by_modules():
     python(
-        "import ranktron.learners.loop, ranktron.training.fit, ranktron; assert callable(ranktron.play) and ranktron.play.__doc__"
+        "import ranktron.learners.loop, ranktron.training.fit, ranktron;"
+        "assert callable(ranktron.play) and ranktron.play.__doc__"
     )
     for name, home in ranktron._HOMES.items():
         assert name != home.rpartition(".")[2], f"{name} would be hidden by the module of the same name"

@@ -1,4 +1,4 @@
-"""The command that cross-validates: cv."""
+"""`ranktron cv`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ranktron.cli.options import as_json, as_metric, map_option, metrics_option, null_option, parse_settings
+from ranktron.cli.output import counting, print_json, print_table, working
 from ranktron.data.choices import SCALINGS
-from ranktron.training.algorithms import ALGORITHMS, TRAINING
-from ranktron.cli.train import parse_settings
-from ranktron.cli.output import (as_json, as_metric, counting, map_option, metrics_option, null_option, print_json, print_table, working)
 from ranktron.errors import DataError
+from ranktron.training.algorithms import ALGORITHMS, TRAINING
 
 if TYPE_CHECKING:
     from ranktron.metrics import Evaluation, Metric

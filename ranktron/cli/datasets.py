@@ -1,4 +1,4 @@
-"""The command about the papers' data: datasets."""
+"""`ranktron datasets`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.output import as_json, print_json, print_table, working
+from ranktron.cli.options import as_json
+from ranktron.cli.output import print_json, print_table, working
 
 if TYPE_CHECKING:
     from ranktron.papers.datasets import Dataset
@@ -38,8 +39,8 @@ def datasets(name: str | None, data: str | None, check: bool, as_json: bool) -> 
 
 
 def _folder(data: str | None) -> str | None:
-    from ranktron.papers.datasets import data_folder
     from ranktron.errors import DataError
+    from ranktron.papers.datasets import data_folder
 
     try:
         return str(data_folder(data))
@@ -76,8 +77,8 @@ def _row(one: Dataset, folder: str | None, check: bool) -> dict[str, Any]:
 
 
 def _check(one: Dataset, folder: str | None) -> str:
-    from ranktron.papers.datasets import verify
     from ranktron.errors import DataError
+    from ranktron.papers.datasets import verify
 
     try:
         with working(f"checking {one.name}"):

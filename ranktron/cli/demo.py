@@ -1,4 +1,4 @@
-"""The demonstration: what a newcomer sees first."""
+"""`ranktron demo`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from ranktron.cli.output import as_json, print_json, table
+from ranktron.cli.options import as_json
+from ranktron.cli.output import print_json, table
 
 if TYPE_CHECKING:
-    from ranktron.metrics import Metric
     from ranktron.data.rounds import Rounds
+    from ranktron.metrics import Metric
 
 PLAYERS = {
     "hinge, eta=0.01": ("hinge", {"eta": 0.01}),
@@ -62,7 +63,7 @@ def demo(
     """
     _check_mode(ctx, web)
     if web:
-        from ranktron.cli.web import serve_search
+        from ranktron.cli.demo_web import serve_search
 
         serve_search(folder, host, port)
     else:
@@ -81,9 +82,9 @@ def _check_mode(ctx: click.Context, web: bool) -> None:
 
 
 def _stream(out: str, queries: int, seed: int, as_json: bool) -> None:
-    from ranktron.training.baselines import best_feature, random_means
-    from ranktron.metrics import metric
     from ranktron.data.synthetic import Separable
+    from ranktron.metrics import metric
+    from ranktron.training.baselines import best_feature, random_means
 
     ndcg = metric("ndcg@10")
     rounds = Separable(seed=seed, margin=0.1).rounds(queries)
@@ -109,8 +110,8 @@ def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool
     from rich.live import Live
 
     from ranktron.learners import feedback
-    from ranktron.training.algorithms import algorithm
     from ranktron.learners.loop import play
+    from ranktron.training.algorithms import algorithm
 
     learners = {name: algorithm(kind).learner(rounds.n_features, given) for name, (kind, given) in PLAYERS.items()}
     turns = {name: play(learner, rounds, feedback.full, [ndcg]) for name, learner in learners.items()}
@@ -142,8 +143,8 @@ def _table(done: int, total: int, sums: dict[str, float], learners: Any, levels:
 
 def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[str, float]) -> None:
     from ranktron.errors import DataError, MissingExtra
-    from ranktron.training.model import Model
     from ranktron.training.figures.curves import curves
+    from ranktron.training.model import Model
 
     try:
         picture.parent.mkdir(parents=True, exist_ok=True)

@@ -1,14 +1,13 @@
-"""Commands that measure: evaluate, compare."""
+"""`ranktron evaluate`."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.output import DATA, as_json, counting, metrics_option, null_option, print_json, print_table, read
-from ranktron.errors import DataError
+from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read
+from ranktron.cli.output import counting, print_json, print_table
 
 if TYPE_CHECKING:
     from ranktron.metrics import Evaluation, Metric
@@ -28,8 +27,8 @@ def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], nu
 
     Example: ranktron evaluate my.model test.txt --metrics ndcg@10,map:letor
     """
-    from ranktron.training.baselines import best_feature, random_means
     from ranktron.metrics import evaluate as measure
+    from ranktron.training.baselines import best_feature, random_means
     from ranktron.training.model import load
 
     loaded = load(model)
@@ -68,9 +67,9 @@ def _as_content(evaluation: Evaluation, metrics: list[Metric], chance: Any, best
 
 
 def _draw(path: str, model: str, rounds: Any, scores: Any, feature_scores: Any, feature: str) -> None:
-    from ranktron.training.baselines import random_means
     from ranktron.metrics import evaluate as measure
     from ranktron.metrics import metric
+    from ranktron.training.baselines import random_means
     from ranktron.training.figures.curves import curves
 
     depths = list(range(1, 21))
@@ -82,133 +81,3 @@ def _draw(path: str, model: str, rounds: Any, scores: Any, feature_scores: Any, 
     }
     lines = {name: (depths, [means[str(c)] for c in cuts]) for name, means in systems.items()}
     curves(path, lines, {}, title="NDCG@k", x="k", y="mean over queries")
-
-
-@click.command()
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=DATA)
-@click.option("--data", type=DATA, help="The data to rank: each RUN is a file of scores, one a line, or a model.")
-@click.option("--qrels", type=DATA, help="TREC judgements: each RUN is a TREC run file.")
-@click.option(
-    "--test",
-    type=click.Choice(["t", "permutation"]),
-    default="t",
-    show_default=True,
-    help="Paired test between any two runs, two-tailed.",
-)
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "markdown", "latex"]),
-    default="text",
-    show_default=True,
-    help="Form of the table.",
-)
-@metrics_option("ndcg@10,map")
-@null_option
-@as_json
-def compare(
-    runs: tuple[str, ...], data: str | None, qrels: str | None, test: str, style: str, metrics: list[Metric],
-    null: str, as_json: bool,
-) -> None:  # fmt: skip
-    """Compare several RUNs on the same queries, with significance marks.
-
-    With --qrels, a judged document that a run did not return counts as ranked last.
-
-    Example: ranktron compare ours.txt theirs.txt --data test.txt
-    """
-    from ranktron.metrics import compare as compare_evaluations
-
-    if len(set(runs)) < len(runs):
-        raise click.UsageError("the same run is named twice")
-    if (data is None) == (qrels is None):
-        raise click.UsageError("say what the runs are measured against: either --data or --qrels")
-    evaluations = _on_data(runs, data, null, metrics) if data is not None else _on_qrels(runs, str(qrels), metrics)
-    comparison = compare_evaluations(evaluations, test=test)
-    if as_json:
-        p_values = {name: matrix.tolist() for name, matrix in comparison.p_values.items()}
-        print_json({"systems": comparison.means, "better_than": comparison.beats, "p_values": p_values})
-    else:
-        click.echo(getattr(comparison, style)())
-
-
-def _on_data(runs: tuple[str, ...], data: str, null: str, metrics: list[Metric]) -> dict[str, Evaluation]:
-    from ranktron.metrics import evaluate as measure
-    from ranktron.training.model import load
-
-    plain = read(data, null)
-    evaluations = {}
-    for run in runs:
-        if _holds(run) == "model":
-            model = load(run)
-            rounds = read(data, null, model)
-            evaluations[run] = measure(model.score_rounds(rounds), rounds, metrics)
-            continue
-        scores = _scores(run)
-        if scores.shape != plain.labels.shape:
-            raise DataError(f"{run} holds {scores.size:,} scores, but the data has {len(plain.labels):,} documents")
-        evaluations[run] = measure(scores if plain.rows is None else scores[plain.rows], plain, metrics)
-    return evaluations
-
-
-def _scores(run: str) -> Any:
-    import numpy as np
-
-    wanted = "with --data a run is a model, or a file of scores, one a line, as `ranktron rank` writes it"
-    if _holds(run) != "lines":
-        raise DataError(f"{run} is a {_holds(run)} file: {wanted}")
-    try:
-        return np.loadtxt(run, dtype=float, ndmin=1)
-    except ValueError:
-        with open(run, errors="replace") as file:
-            line = file.readline().strip()
-    if len(line.split()) == 6:
-        raise DataError(f"{run} is a TREC run, which is measured with --qrels; {wanted}")
-    raise DataError(f"{run} begins with {line[:40]!r}: {wanted}")
-
-
-def _holds(path: str) -> str:
-    """What stands in a file: a model, parquet, store, or (compressed) lines."""
-    from ranktron.data.io.files import kind_of
-
-    kind = kind_of(Path(path))
-    return "lines" if kind in ("text", "gzip", "zstd") else kind
-
-
-def _on_qrels(runs: tuple[str, ...], qrels: str, metrics: list[Metric]) -> dict[str, Evaluation]:
-    from ranktron.data.io import read_qrels, read_run
-    from ranktron.metrics import evaluate as measure
-
-    for path in (qrels, *runs):
-        if _holds(path) != "lines":
-            raise DataError(
-                f"{path} is a {_holds(path)} file: with --qrels judgements and runs are TREC's; models, and data with "
-                "labels, are compared with --data"
-            )
-    judged = read_qrels(qrels)
-    evaluations = {}
-    for run in runs:
-        scores, rounds = _lists(judged, read_run(run))
-        evaluations[run] = measure(scores, rounds, metrics)
-    return evaluations
-
-
-def _lists(judged: Any, returned: Any) -> tuple[Any, Any]:
-    """Scores and lists of one run: what it returned, then what was judged and not returned."""
-    import numpy as np
-
-    from ranktron.data.rounds import Rounds
-
-    scores: list[float] = []
-    labels: list[float] = []
-    qids: list[str] = []
-    docids: list[str] = []
-    for qid, grades in judged.items():
-        found = returned.get(qid, {})
-        documents = [*found, *(d for d in grades if d not in found)]
-        bottom = min(found.values(), default=0.0) - 1.0
-        scores += [found.get(d, bottom) for d in documents]
-        labels += [max(0.0, grades.get(d, 0)) for d in documents]
-        qids += [qid] * len(documents)
-        docids += documents
-    rounds = Rounds.from_arrays(np.zeros((len(scores), 1)), labels, qids, docids=docids)
-    return np.array(scores), rounds

@@ -1,4 +1,4 @@
-"""The command that explains a model, and lists that it ranks."""
+"""`ranktron explain`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.output import (DATA, as_json, keep_inputs, null_option, print_json, print_table, print_widest, read_documents, table)
+from ranktron.cli.options import DATA, as_json, keep_inputs, null_option, read_documents
+from ranktron.cli.output import print_json, print_table, print_widest, table
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
-    from ranktron.training.model import Explanation, Model
     from ranktron.training.figures.explanation import ExplainedList
     from ranktron.training.figures.weights import Weights
+    from ranktron.training.model import Explanation, Model
 
 
 @click.command()

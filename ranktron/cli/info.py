@@ -1,4 +1,4 @@
-"""Commands about data: info, convert, simulate."""
+"""`ranktron info`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from ranktron.cli.output import DATA, as_json, keep_inputs, null_option, print_json, print_table, read, working
+from ranktron.cli.options import DATA, as_json, null_option, read
+from ranktron.cli.output import print_json, print_table
 
 
 @click.command()
@@ -83,66 +84,3 @@ def _scattered(rounds: Any) -> int:
     breaks = np.diff(rounds.rows) != 1
     breaks[rounds.offsets[1:-1] - 1] = False
     return len(np.unique(np.searchsorted(rounds.offsets, np.flatnonzero(breaks), side="right")))
-
-
-@click.command()
-@click.argument("source", metavar="IN", type=DATA)
-@click.argument("target", metavar="OUT", type=click.Path())
-@null_option
-@as_json
-def convert(source: str, target: str, null: str, as_json: bool) -> None:
-    """Write the data of IN to OUT in the format of OUT's ending.
-
-    .rounds is the binary store, which opens at once whatever its size; .parquet and text (.txt, .txt.gz, .txt.zst)
-    are for other programs.
-
-    Example: ranktron convert train.txt train.rounds
-    """
-    from ranktron.data.io import verify, write
-
-    keep_inputs(target, source)
-    rounds = read(source, null)
-    with working(f"writing {target}"):
-        write(rounds, target)
-        if target.endswith(".rounds"):
-            verify(target)
-    if as_json:
-        print_json({"queries": len(rounds), "documents": len(rounds.labels), "out": target})
-        return
-    click.echo(f"{target}: {len(rounds):,} queries, {len(rounds.labels):,} documents")
-
-
-@click.command()
-@click.argument("kind", type=click.Choice(["separable", "web"]))
-@click.argument("target", metavar="OUT", type=click.Path())
-@click.option("--queries", default=1000, show_default=True, type=click.IntRange(1), help="Number of lists.")
-@click.option("--margin", default=0.5, show_default=True, help="Margin of the separable lists.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the truth and the lists.")
-@click.option(
-    "--skip",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Leave out that many lists first: other lists of the same truth.",
-)
-@as_json
-def simulate(kind: str, target: str, queries: int, margin: float, seed: int, skip: int, as_json: bool) -> None:
-    """Write simulated lists of some KIND to OUT.
-
-    separable: one linear ranker orders every list perfectly, with a margin.
-    web: noisy lists with the shape of web search, and a truth that is not linear.
-    Held-out lists of the same truth have the same seed and another --skip.
-
-    Example: ranktron simulate separable train.txt --queries 500
-    """
-    from ranktron.data.io import write
-    from ranktron.data.synthetic import Separable, WebSearch
-
-    with working(f"simulating {queries:,} lists"):
-        data = Separable(margin=margin, seed=seed) if kind == "separable" else WebSearch(seed=seed)
-        rounds = data.rounds(queries, skip)
-        write(rounds, target)
-    if as_json:
-        print_json({"kind": kind, "queries": len(rounds), "documents": len(rounds.labels), "out": target})
-        return
-    click.echo(f"{target}: {len(rounds):,} lists, {len(rounds.labels):,} documents, {rounds.n_features} features")

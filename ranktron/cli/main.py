@@ -12,38 +12,39 @@ import click
 from ranktron import __version__
 from ranktron.errors import RanktronError
 
-_HOMES = {
-    "info": "data",
-    "datasets": "datasets",
-    "convert": "data",
-    "simulate": "data",
-    "train": "learning",
-    "cv": "protocol",
-    "demo": "demo",
-    "evaluate": "measuring",
-    "compare": "measuring",
-    "rank": "using",
-    "explain": "explaining",
-    "export": "exporting",
-    "push": "exporting",
-    "sweep": "theory",
-    "certify": "theory",
-    "reproduce": "reproducing",
-    "serve": "serving",
-    "token": "serving",
-}
+# Each command is in the file of its name.
+_COMMANDS = (
+    "info",
+    "datasets",
+    "convert",
+    "simulate",
+    "train",
+    "cv",
+    "demo",
+    "evaluate",
+    "compare",
+    "rank",
+    "explain",
+    "export",
+    "push",
+    "sweep",
+    "certify",
+    "reproduce",
+    "serve",
+    "token",
+)
 
 
 class _Commands(click.Group):
     """Imports a command only when it is asked for; the list of commands costs nothing heavy."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_HOMES)
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _HOMES:
+        if name not in _COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"ranktron.cli.{_HOMES[name]}"), name)
+        command: click.Command = getattr(import_module(f"ranktron.cli.{name}"), name)
         return command
 
 

@@ -1,111 +1,14 @@
-"""What commands share: options, tables, JSON, progress."""
+"""How commands speak: tables for eyes, JSON for machines, progress on terminals."""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
-
-from ranktron.errors import DataError
-
-if TYPE_CHECKING:
-    from ranktron.metrics import Metric
-    from ranktron.training.model import Model
-    from ranktron.data.rounds import Rounds
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-DATA = click.Path(exists=True)
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines instead of a table.")
-
-
-def metrics_option(default: str) -> Callable[[F], F]:
-    """The option --metrics: names separated by commas."""
-
-    def parse(_context: click.Context, _option: click.Parameter, text: str) -> list[Metric]:
-        from ranktron.metrics import metric
-
-        try:
-            return [metric(name) for name in text.split(",") if name.strip()]
-        except DataError as error:
-            raise click.BadParameter(str(error)) from None
-
-    help_text = "Metrics, separated by commas; a convention may follow a colon, as in ndcg@10:letor."
-    return click.option("--metrics", default=default, show_default=True, callback=parse, help=help_text)
-
-
-def as_metric(_context: click.Context, _option: click.Parameter, text: str) -> Metric:
-    """A metric by its name; a name that does not exist is a fault of the command line."""
-    from ranktron.metrics import metric
-
-    try:
-        return metric(text)
-    except DataError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _as_recipe(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    """The text of a feature map; one that does not exist is a fault of the command line."""
-    if text is not None:
-        from ranktron.data.maps import as_map
-
-        try:
-            as_map(text)
-        except DataError as error:
-            raise click.BadParameter(str(error)) from None
-    return text
-
-
-map_option = click.option(
-    "--map",
-    "recipe",
-    metavar="MAP",
-    default=None,
-    callback=_as_recipe,
-    help="Feature map, kept in the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N.",
-)
-
-null_option = click.option(
-    "--null",
-    type=click.Choice(["error", "zero", "min", "mean"]),
-    default="error",
-    show_default=True,
-    help="What a NULL value in the data stands for.",
-)
-
-
-def read(path: str, null: str = "error", like: Model | Rounds | None = None) -> Rounds:
-    """Reads data; with a model or other data, as wide as those and with the same features."""
-    from ranktron.data.io import read as read_rounds
-
-    with working(f"reading {path}"):
-        return read_rounds(path, null=null, **_features_of(like))
-
-
-def read_documents(path: str, null: str, model: Model) -> Rounds:
-    """Reads data to be scored, which need not have labels."""
-    from ranktron.data.io import read_documents as read_rounds
-
-    with working(f"reading {path}"):
-        return read_rounds(path, null=null, **_features_of(model))
-
-
-def _features_of(like: Model | Rounds | None) -> dict[str, Any]:
-    if like is None:
-        return {}
-    return {"n_features": like.n_features, "first_index": like.first_index, "feature_names": like.feature_names}
-
-
-def keep_inputs(out: str, *inputs: str | None) -> None:
-    """Refuses to write over a file that is read."""
-    for path in inputs:
-        if path and os.path.exists(out) and os.path.samefile(out, path):
-            raise click.UsageError(f"{out} is an input and would be overwritten: write to another file")
 
 
 def print_json(content: Mapping[str, Any]) -> None:

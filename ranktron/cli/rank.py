@@ -1,4 +1,4 @@
-"""The command that scores data with a model."""
+"""`ranktron rank`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from ranktron.cli.output import DATA, as_json, keep_inputs, null_option, print_json, read_documents
+from ranktron.cli.options import DATA, as_json, keep_inputs, null_option, read_documents
+from ranktron.cli.output import print_json
 from ranktron.errors import DataError
 
 

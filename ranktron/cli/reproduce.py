@@ -1,4 +1,4 @@
-"""The command that runs the papers again: reproduce."""
+"""`ranktron reproduce`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import click
 
-from ranktron.cli.output import as_json, print_json, print_table
+from ranktron.cli.options import as_json
+from ranktron.cli.output import print_json, print_table
 from ranktron.papers import PAPERS
 
 

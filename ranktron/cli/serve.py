@@ -1,10 +1,9 @@
-"""Commands around the service: serve, token."""
+"""`ranktron serve`."""
 
 from __future__ import annotations
 
 import click
 
-from ranktron.cli.output import as_json, print_json
 from ranktron.errors import MissingExtra
 
 
@@ -24,30 +23,3 @@ def serve(folder: str, config: str | None, host: str, port: int) -> None:
         raise MissingExtra("serving", "serve") from None
     run(folder, config, host, port)
     click.echo(f"ended; all that was acknowledged is in {folder}, and the next start goes on from there")
-
-
-@click.command()
-@click.argument("name")
-@click.option(
-    "--scope",
-    "scopes",
-    type=click.Choice(["rank", "feedback", "admin"]),
-    multiple=True,
-    default=["rank", "feedback"],
-    show_default=True,
-    help="What the token allows; may be given more than once.",
-)
-@as_json
-def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
-    """Make a token for the service: the token itself, once, and the line that lets the service know it.
-
-    Example: ranktron token shop --scope rank --scope feedback
-    """
-    from ranktron.service.tokens import new_token
-
-    made, line = new_token(name, scopes)
-    if as_json:
-        print_json({"token": made, "line": line})
-        return
-    click.echo(f"token (shown only now): {made}", err=True)
-    click.echo(line)

@@ -1,16 +1,15 @@
-"""Commands for those who want to know why: sweep, certify."""
+"""`ranktron sweep`."""
 
 from __future__ import annotations
 
-from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from ranktron.cli.options import DATA, as_json, map_option, metrics_option, null_option, parse_settings, read
+from ranktron.cli.output import counting, print_json, print_table
 from ranktron.data.choices import SCALINGS
 from ranktron.training.algorithms import ALGORITHMS
-from ranktron.cli.train import parse_settings
-from ranktron.cli.output import (DATA, as_json, counting, map_option, metrics_option, null_option, print_json, print_table, read, working)
 
 if TYPE_CHECKING:
     from ranktron.metrics import Metric
@@ -93,49 +92,3 @@ def sweep(
     table = [(f"{row.value:.4g}", *row.online.values(), row.mistakes, *row.valid.values()) for row in rows]
     print_table(f"{algo} on {data}", columns, table)
     click.echo(f"best by the time average of {first}: {key}={best.value:.4g}")
-
-
-@click.command()
-@click.argument("model", type=DATA)
-@click.argument("data", type=DATA)
-@null_option
-@as_json
-def certify(model: str, data: str, null: str, as_json: bool) -> None:
-    """Replay the run that trained MODEL on DATA and hold it against the theorems.
-
-    Example: ranktron certify my.model train.txt
-    """
-    from ranktron.papers.theory.certificates import certify as certify_run
-    from ranktron.training.model import load
-
-    loaded = load(model)
-    rounds = read(data, null, loaded)
-    with working("replaying the run"):
-        certificate = certify_run(loaded, rounds)
-    margin = certificate.margin if isfinite(certificate.margin) else None
-    if as_json:
-        content: dict[str, Any] = {
-            "rounds": certificate.rounds, "mistakes": certificate.mistakes, "measure": certificate.measure,
-            "metric_loss": certificate.metric_loss, "surrogate_loss": certificate.surrogate_loss,
-            "radius": certificate.radius, "v_max": certificate.v_max, "margin": margin,
-            "separable": certificate.margin > 0.0,
-        }  # fmt: skip
-        content["lines"] = [{**vars(line), "holds": line.holds} for line in certificate.lines]
-        print_json(content)
-        return
-    separable = "not separable" if certificate.margin == 0.0 else f"separable, best margin {certificate.margin:.4g}"
-    print_table(f"{model}: {certificate.rounds:,} rounds on {data}", ["", ""], [
-        ("mistakes", certificate.mistakes),
-        (f"cumulative loss of {certificate.measure}", certificate.metric_loss),
-        ("cumulative surrogate loss", certificate.surrogate_loss),
-        ("longest document (R)", certificate.radius),
-        ("ratio of weights (v_max)", certificate.v_max),
-        ("the data", separable),
-    ])  # fmt: skip
-    words = {True: "holds", False: "VIOLATED", None: "not claimed"}
-    rows = [
-        (line.statement, "" if line.observed is None else line.observed, "" if line.bound is None else line.bound,
-         words[line.holds] + (f": {line.why_not}" if line.why_not else ""))
-        for line in certificate.lines
-    ]  # fmt: skip
-    print_table("", ["statement", "observed", "at most", ""], rows)

@@ -1,4 +1,4 @@
-"""The command that learns."""
+"""`ranktron train`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ranktron.cli.options import (
+    DATA,
+    as_json,
+    as_metric,
+    keep_inputs,
+    map_option,
+    metrics_option,
+    null_option,
+    parse_settings,
+    read,
+)
+from ranktron.cli.output import counting, print_json, print_table, statements, working
 from ranktron.data.choices import SCALINGS
-from ranktron.training.algorithms import ALGORITHMS, TRAINING, algorithm
-from ranktron.cli.output import (DATA, as_json, as_metric, counting, keep_inputs, map_option, metrics_option, null_option, print_json, print_table, read, statements, working)
 from ranktron.errors import DataError
+from ranktron.training.algorithms import ALGORITHMS, TRAINING
 
 if TYPE_CHECKING:
-    from ranktron.metrics import Metric
-    from ranktron.training.model import Model
     from ranktron.data.rounds import Rounds
     from ranktron.learners.schedule import Course
+    from ranktron.metrics import Metric
     from ranktron.training.fit import Trained
+    from ranktron.training.model import Model
 
 _EPOCHS, _SHUFFLE = TRAINING
 _FEW = 8
@@ -68,9 +79,9 @@ def train(
 
     Example: ranktron train train.txt --algo hinge --set eta=0.1 --valid vali.txt --model my.model
     """
-    from ranktron.training.model import load
     from ranktron.learners.schedule import Schedule
     from ranktron.training.fit import train as train_model
+    from ranktron.training.model import load
 
     keep_inputs(out, data, valid)
     before = load(start) if start else None
@@ -115,23 +126,6 @@ def _compile(
         tried = train_model(name, parameters, few, Schedule(1), valid=valid, watch=watch, **asked)
         if tried.course.interrupted:
             raise KeyboardInterrupt
-
-
-def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
-    """The parameters of an algorithm that texts like eta=0.1 set."""
-    known = {p.name: p for p in algorithm(name).parameters}
-    parameters = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals or key not in known:
-            raise click.UsageError(
-                f"{option} {setting}: {name} has the parameters {', '.join(known)}, given as --set KEY=VALUE"
-            )
-        try:
-            parameters[key] = known[key].parse(value)
-        except DataError as error:
-            raise click.UsageError(f"{option} {setting}: {error}") from None
-    return parameters
 
 
 def _order(seed: int | None, shuffle: bool | None, before: Model | None) -> tuple[int, bool]:

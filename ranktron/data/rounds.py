@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels.dense import first_non_finite
-from ranktron.types.validation import check_count
+from ranktron.kernels.csr import longest_sparse_row
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.dense import first_non_finite, longest_row
 from ranktron.types import Features, Floats, Integers, Matrix, Round
+from ranktron.types.validation import check_count
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,3 +339,13 @@ def group_by(qid: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Integers, Integer
     sizes = np.bincount(row_codes, minlength=len(first))
     appearance = starts[np.unique(codes, return_index=True)[1]]
     return qid[appearance], np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), rows
+
+
+def radius(rounds: Rounds) -> float:
+    """The length of the longest row: R_X, the 1→2 norm of Xᵀ.
+
+    >>> radius(Rounds.from_arrays([[3.0, 4.0], [1.0, 0.0]], [0, 1]))
+    5.0
+    """
+    X = rounds.X
+    return float(longest_sparse_row(X.starts, X.values) if isinstance(X, Sparse) else longest_row(X))

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ranktron.data.choices import SCALINGS
-from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.jit import kernel
 from ranktron.types import Features, Floats, Integers, Matrix
 
 

@@ -5,10 +5,10 @@ from itertools import islice
 
 import numpy as np
 
-from ranktron.errors import DataError
-from ranktron.types.validation import check_count
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.types import Integers, Round
+from ranktron.types.validation import check_count
 
 
 def shuffled(rounds: Rounds, seed: int, epoch: int = 0, start: int = 0) -> Iterator[Round]:

@@ -8,10 +8,10 @@ from itertools import count, islice
 
 import numpy as np
 
-from ranktron.errors import DataError
-from ranktron.types.validation import check_count
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.types import Floats, Learner, Matrix, Round
+from ranktron.types.validation import check_count
 
 _LARGEST = float(np.finfo(np.float32).max) / 4.0
 _LARGEST_RATIO = 1e5

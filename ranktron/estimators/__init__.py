@@ -6,7 +6,14 @@ named `qid` in a data frame) and answers in input order. The parameters and defa
 
 from ranktron.estimators.batch import CommitteePerceptron, PairwisePerceptron, RankBoost, RankSVM
 from ranktron.estimators.margin import RankMM
-from ranktron.estimators.online import (HingePerceptron, KernelPerceptron, MinimaxPerceptron, OnlineListNet, SLAMPerceptron, TopKRanker)
+from ranktron.estimators.online import (
+    HingePerceptron,
+    KernelPerceptron,
+    MinimaxPerceptron,
+    OnlineListNet,
+    SLAMPerceptron,
+    TopKRanker,
+)
 from ranktron.estimators.predtron import PredtronRanker
 from ranktron.estimators.predtron_classes import PredtronClassifier, PredtronOrdinal
 from ranktron.estimators.predtron_labels import PredtronLabelRanker, PredtronMultilabel

@@ -14,15 +14,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ranktron.training.algorithms import ALGORITHMS, MAP, TRAINING
+from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.errors import DataError
 from ranktron.learners.loop import play
+from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate, metric
+from ranktron.training.algorithms import ALGORITHMS, MAP, TRAINING
+from ranktron.training.fit import train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
-from ranktron.data.rounds import Rounds, take_qid_column
-from ranktron.learners.schedule import Schedule
-from ranktron.training.fit import train, untrained
 from ranktron.types import Floats, Integers, Learner
 
 _COMMON = (

@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ranktron.training.algorithms import TRAINING
 from ranktron.errors import DataError
 from ranktron.estimators.base import OnlineRanker, from_table, seed_of, unchanged_if_refused
-from ranktron.training.parameters import Parameter
 from ranktron.learners.predtron import Predtron, Problem, link_of, theoretical_step, variant_of
 from ranktron.learners.schedule import Schedule
 from ranktron.learners.steps import Constant
+from ranktron.training.algorithms import TRAINING
+from ranktron.training.parameters import Parameter
 from ranktron.types import Floats, Integers
 
 _RADIUS = Parameter("radius", 1.0, "of the inputs", above=0.0)

@@ -13,7 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from ranktron.errors import DataError
 from ranktron.estimators.base import as_weights
 from ranktron.estimators.predtron import PredtronEstimator, codes_of
-from ranktron.learners.predtron import (ErrorSetSize, Hamming, Permutations, PlaceLoss, Places, Problem, Subsets, SubsetZeroOne)
+from ranktron.learners.predtron import (
+    ErrorSetSize,
+    Hamming,
+    Permutations,
+    PlaceLoss,
+    Places,
+    Problem,
+    Subsets,
+    SubsetZeroOne,
+)
 from ranktron.learners.predtron.subsets import CountLoss
 from ranktron.types import Floats, Integers
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ranktron.data.files import atomically
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.export.engine import Engine
 from ranktron.export.ranker import LinearEngine, LinearRanker, averaged, check_plain, linear_ranker, renamed
 from ranktron.export.stumps import StumpRanker, stump_ranker
 from ranktron.export.verifying import Check, Sample, sample_of, verify
-from ranktron.data.files import atomically
 from ranktron.training.model import Model
-from ranktron.data.rounds import Rounds
 
 TARGETS = {
     "solr": "ranktron.export.solr:Solr",

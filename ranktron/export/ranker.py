@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
+from ranktron.data.scaling import Global, PerQuery
 from ranktron.errors import DataError
 from ranktron.export.engine import Engine
 from ranktron.training.model import Model
-from ranktron.data.scaling import Global, PerQuery
 from ranktron.types import Floats, Matrix
 
 VOTES = {"pairwise": ("output", "voted"), "committee": ("combine", "borda")}

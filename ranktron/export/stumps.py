@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.data.scaling import Global, PerQuery
 from ranktron.errors import DataError
 from ranktron.export.engine import as_json, single
 from ranktron.export.onnx import onnx_file, onnx_scores
 from ranktron.export.vespa import features_of, number, profile_text, rank_features, remarks_on
 from ranktron.export.vespa_profile import Profile
-from ranktron.training.model import Model
-from ranktron.data.scaling import Global, PerQuery
 from ranktron.learners.batch.rank_boost import Stumps
+from ranktron.training.model import Model
 from ranktron.types import Floats, Integers, Matrix
 
 Singles = npt.NDArray[np.float32]

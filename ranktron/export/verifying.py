@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ranktron.data.rounds import Rounds
+from ranktron.data.scaling import Global
 from ranktron.errors import DataError
 from ranktron.export.engine import Engine, Ranker
 from ranktron.training.model import Model
-from ranktron.data.rounds import Rounds
-from ranktron.data.scaling import Global
 from ranktron.types import Floats, Matrix
 
 LISTS, DOCUMENTS = 64, 32

@@ -192,3 +192,17 @@ def first_misplaced(starts: Integers, columns: Columns, width: int) -> int:
                 return i
             last[columns[at]] = i
     return -1
+
+
+@kernel
+def longest_sparse_row(starts: Integers, values: Values) -> float:
+    """The length of the longest row."""
+    longest = 0.0
+    for i in range(starts.shape[0] - 1):
+        squared = float(starts[i + 1] - starts[i])
+        if values.shape[0]:
+            squared = 0.0
+            for at in range(starts[i], starts[i + 1]):
+                squared += np.float64(values[at]) * np.float64(values[at])
+        longest = max(longest, squared)
+    return float(np.sqrt(longest))

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
+from ranktron.kernels.csr import ONES, Columns, Values, first_misplaced, score_rows
 from ranktron.kernels.dense import first_non_finite, score
 from ranktron.kernels.sorting import descending
-from ranktron.kernels.csr import ONES, Columns, Values, first_misplaced, score_rows
 from ranktron.types import Features, Floats, Integers, Matrix
 
 LARGEST_DENSE = 1 << 30

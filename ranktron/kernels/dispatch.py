@@ -14,9 +14,9 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from ranktron.kernels.dense import add_row, descend, pull_back, score
-from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.csr import add_sparse_row, descend_rows, pull_back_rows, score_rows
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.dense import add_row, descend, pull_back, score
 from ranktron.types import Features, Floats, Integers, Matrix
 
 Code = Callable[..., Any]

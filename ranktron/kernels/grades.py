@@ -3,12 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.types import validation
 from ranktron.errors import DataError
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import rising
-from ranktron.types import Floats, Integers
+from ranktron.types import Floats, Integers, validation
 
 
 def scored(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats]:

@@ -1,16 +1,16 @@
 """Learners: `rank` shows, `learn` moves. An algorithm is a named composition in one small file."""
 
 from ranktron.learners.classification import classification_perceptron
-from ranktron.learners.pairwise.committee import committee_perceptron
 from ranktron.learners.hinge import hinge_perceptron
-from ranktron.learners.kernelized.learner import KernelLearner, kernel_perceptron
 from ranktron.learners.kernelized.functions import Gaussian, LinearKernel, Polynomial
+from ranktron.learners.kernelized.learner import KernelLearner, kernel_perceptron
 from ranktron.learners.kernelized.pairs import PairSteps
 from ranktron.learners.kernelized.removal import Oldest, Projection, Random, Smallest
 from ranktron.learners.kernelized.updates import Descent, PredtronLoss
 from ranktron.learners.linear import Linear
 from ranktron.learners.listnet import online_listnet
 from ranktron.learners.minimax import minimax_perceptron
+from ranktron.learners.pairwise.committee import committee_perceptron
 from ranktron.learners.pairwise.learner import Pairwise, pairwise_perceptron
 from ranktron.learners.pairwise.readouts import Average, Committee, Last
 from ranktron.learners.slam import slam_perceptron

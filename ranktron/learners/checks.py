@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.learners import feedback
+from ranktron.data.rounds import Rounds, stacked
 from ranktron.data.serialization import pack, same, unpack
 from ranktron.errors import DataError
 from ranktron.kernels.dispatch import held, held_as, is_matrix
+from ranktron.learners import feedback
 from ranktron.learners.loop import play
-from ranktron.data.rounds import Rounds, stacked
 from ranktron.types import Feedback, FeedbackModel, Floats, Learner, Ranking, Surrogate
 
 Lists = Iterator[tuple[Floats, Floats]]

@@ -4,8 +4,8 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from ranktron.types.validation import check_count
 from ranktron.types import Feedback, FeedbackModel, Integers, Ranking, Round
+from ranktron.types.validation import check_count
 
 
 def full(round: Round, ranking: Ranking) -> Feedback:

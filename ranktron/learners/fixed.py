@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron.learners import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels.sorting import descending
-from ranktron.learners.linear import as_weights
 from ranktron.kernels.csr_rows import linear_scores
+from ranktron.kernels.sorting import descending
+from ranktron.learners import feedback as feedbacks
+from ranktron.learners.linear import as_weights
 from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 

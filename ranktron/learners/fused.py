@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.kernels.dispatch import Held, between, held, scores_of
+from ranktron.kernels.csr_rows import Sparse, check_features
 from ranktron.kernels.dense import is_full
+from ranktron.kernels.dispatch import Held, between, held, scores_of
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import descending, foremost
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.recipe import Recipe, learn_planned, plan_of
-from ranktron.metrics import Metric, metric
-from ranktron.metrics.gain import dcg, ideal_dcg
-from ranktron.metrics.dispatch import NDCG, first_outside, value
-from ranktron.data.rounds import Rounds
-from ranktron.kernels.csr_rows import Sparse, check_features
 from ranktron.learners.steps import Constant
+from ranktron.metrics import Metric, metric
+from ranktron.metrics.dispatch import NDCG, first_outside, value
+from ranktron.metrics.gain import dcg, ideal_dcg
 from ranktron.types import Floats, Integers, Round, Step
 
 _FEW = 32  # so few places are filled by insertion

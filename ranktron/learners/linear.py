@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron.learners import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels.dispatch import descend_along, held
-from ranktron.kernels.dense import is_full, observed, shown
-from ranktron.learners.recipe import learn_full, recipe
 from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
+from ranktron.kernels.dense import is_full, observed, shown
+from ranktron.kernels.dispatch import descend_along, held
+from ranktron.learners import feedback as feedbacks
+from ranktron.learners.recipe import learn_full, recipe
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ranktron.errors import DataError
 from ranktron.metrics import Metric, metric
-from ranktron.types.validation import check_count
 from ranktron.types import Feedback, FeedbackModel, Floats, Integers, Learner, Ranking, Round, Turn
+from ranktron.types.validation import check_count
 
 
 def play(
@@ -29,7 +29,7 @@ def play(
     >>> import ranktron
     >>> rounds = ranktron.Rounds.from_arrays([[1.0], [3.0], [1.0], [2.0]], [0, 1, 0, 1], group=[2, 2])
     >>> learner = ranktron.learners.hinge_perceptron(n_features=1)
-    >>> [turn.loss for turn in play(learner, rounds, ranktron.learners.feedback.full)]
+    >>> [turn.loss for turn in play(learner, rounds, ranktron.feedback.full)]
     [1.0, 0.0]
     """
     check_count(delay, "the delay, in rounds,", 0)

@@ -11,9 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import Held, descend_along
 from ranktron.kernels.grades import best_below, extremes, grades_seen
-from ranktron.kernels.dense import is_full
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import ideal_order
 from ranktron.learners.mistakes import Misordered, MisorderedBinary, misordered_grades

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranktron.data import streams
-from ranktron.errors import DataError
-from ranktron.metrics import Metric
-from ranktron.types.validation import check_count
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.learners.weight_spread import Spread
 from ranktron.types import Floats, Integers, Round, Turn
+from ranktron.types.validation import check_count
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,7 @@ def check_held_out(rounds: Rounds) -> None:
 class Course:
     """Where training stands and what it has seen: filled while it runs, so that an interrupted run is not lost.
 
-    `remarks` counts what a reader of the report should know, such as queries that teach nothing. `lost` adds up what
-    `measure`, where there is one, lost in every round since the learner was new: certificates speak of it.
+    `remarks` counts what a reader of the report should know, such as queries that teach nothing.
     """
 
     epoch: int = 0
@@ -65,21 +63,9 @@ class Course:
     interrupted: bool = False
     remarks: dict[str, int] = field(default_factory=dict)
     spread: Spread = field(default_factory=Spread, compare=False)
-    measure: Metric | None = None
-    lost: float = 0.0
 
-    def measured(self, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
-        """What is to be measured of every round: these metrics, and last the measure whose loss is added up."""
-        return metrics if self.measure is None else (*metrics, self.measure)
-
-    def note(self, turn: Turn, every: int) -> Turn:
-        """Counts a round, adds up its values and keeps every so-manieth time average for the curve.
-
-        Returns the turn as it is to be shown, without the measure that is not among the metrics.
-        """
-        if self.measure is not None:
-            self.lost += 1.0 - turn.values[-1]
-            turn = turn._replace(values=turn.values[:-1])
+    def note(self, turn: Turn, every: int) -> None:
+        """Counts a round, adds up its values and keeps every so-manieth time average for the curve."""
         self.position += 1
         self.rounds += 1
         self.mistakes += turn.loss > 0.0
@@ -87,13 +73,9 @@ class Course:
             self.sums = [a + b for a, b in zip(self.sums or [0.0] * len(turn.values), turn.values, strict=True)]
             if self.rounds % every == 0:
                 self.curve.append((self.rounds, self.averages()))
-        return turn
 
     def note_all(self, losses: Floats, values: Floats, every: int) -> None:
         """Notes many rounds at once, as if one by one."""
-        if self.measure is not None:
-            self.lost = float(np.cumsum(np.append(self.lost, 1.0 - values[:, -1]))[-1])
-            values = values[:, :-1]
         before = self.rounds
         self.position += len(losses)
         self.rounds += len(losses)

@@ -1,10 +1,10 @@
 """Algorithm 2 of Chaudhuri and Tewari: a perceptron for NDCG, NDCG@k or AP."""
 
 from ranktron.learners.linear import Linear
-from ranktron.metrics import Metric
-from ranktron.metrics import metric as as_metric
 from ranktron.learners.mistakes import mistake_of
 from ranktron.learners.steps import step_of
+from ranktron.metrics import Metric
+from ranktron.metrics import metric as as_metric
 from ranktron.surrogates import SLAM
 
 

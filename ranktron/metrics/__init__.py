@@ -15,13 +15,13 @@ from ranktron.metrics.metric import MEASURES, Metric, metric
 
 if TYPE_CHECKING:
     from ranktron.metrics.evaluation import Evaluation, evaluate
-    from ranktron.metrics.ties import arrange
     from ranktron.metrics.significance import Comparison, compare, permutation_test, t_test
+    from ranktron.metrics.ties import arrange
 
 _LATE = {
     "Evaluation": "evaluation",
     "evaluate": "evaluation",
-    "arrange": "ordering",
+    "arrange": "ties",
     "Comparison": "significance",
     "compare": "significance",
     "permutation_test": "significance",

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.metrics.metric import Metric, metric, metrics
-from ranktron.metrics.ties import Ordering, as_scores
 from ranktron.metrics.dispatch import first_outside, values
+from ranktron.metrics.metric import Metric, metric, metrics
 from ranktron.metrics.sklearn_ties import CODES as TIED_CODES
 from ranktron.metrics.sklearn_ties import tied_values
-from ranktron.types.validation import check_count
-from ranktron.data.rounds import Rounds
+from ranktron.metrics.ties import Ordering, as_scores
 from ranktron.types import Floats, Integers
+from ranktron.types.validation import check_count
 
 _CHUNK = 1 << 21
 

@@ -11,10 +11,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktron.types import validation
 from ranktron.errors import DataError
-from ranktron.metrics.conventions import (ALIASES, CONVENTIONS, DEFAULT, DISCOUNTS, EXPONENTIAL, GAINS, HIGHEST_ERR_GRADE, HIGHEST_EXPONENT, SHORT, Convention)
-from ranktron.types import Floats, Integers
+from ranktron.metrics.conventions import (
+    ALIASES,
+    CONVENTIONS,
+    DEFAULT,
+    DISCOUNTS,
+    EXPONENTIAL,
+    GAINS,
+    HIGHEST_ERR_GRADE,
+    HIGHEST_EXPONENT,
+    SHORT,
+    Convention,
+)
+from ranktron.types import Floats, Integers, validation
 
 
 class Measure(NamedTuple):

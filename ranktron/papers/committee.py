@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ranktron.papers.harness import pairwise_cells
+from ranktron.metrics import Evaluation, t_test
 from ranktron.papers.committee_tables import FACTOR, MARKS, SHOWN, TABLE_4, TABLE_5
+from ranktron.papers.harness import pairwise_cells
 from ranktron.papers.harness.curves import lines
 from ranktron.papers.harness.data import SOURCES
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series, Table
 from ranktron.papers.harness.verdicts import AtLeast, AtMost, Near, Ordered, Values, spread
-from ranktron.metrics import Evaluation, t_test
 from ranktron.papers.report.charts import Dot, Figure, Panel
 from ranktron.types import Floats
 
@@ -129,8 +129,8 @@ def on_lists(data: str) -> Experiment:
         "members' weights by NDCG@10 on the validation part; LETOR's metrics. RankSVM: squared hinge, C of 0.01 to "
         "1000; RankBoost: up to 500 thresholds; both chosen in the same way, without chance.",
         series=(
-            Series("perceptrons", pairwise_cells.perceptrons, {"epochs": 50}, {"epochs": 10}, FOLDS, seeds=10, quick_seeds=3,
-                   cost=3.0),
+            Series("perceptrons", pairwise_cells.perceptrons, {"epochs": 50}, {"epochs": 10}, FOLDS, seeds=10,
+                   quick_seeds=3, cost=3.0),
             Series("baselines", pairwise_cells.baselines, parts=FOLDS, seeds=1, cost=3.0),
         ),
         claims=(*numbers, *orders, *_tests(data)),

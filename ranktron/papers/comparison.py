@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from ranktron.metrics import Evaluation, compare
 from ranktron.papers.harness import comparison_cells
 from ranktron.papers.harness.data import SOURCES
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series, Table
 from ranktron.papers.harness.verdicts import Near, Values, spread
-from ranktron.metrics import Evaluation, compare
 from ranktron.papers.report.charts import Dot, Figure, Panel
 from ranktron.types import Floats
 

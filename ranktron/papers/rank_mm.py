@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.papers.harness import rank_mm_cells
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series, Table
 from ranktron.papers.harness.verdicts import AtMost, Ordered, Values, spread
 from ranktron.papers.report.charts import Dot, Figure, Line, Panel
-from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.types import Floats
 
 NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))

@@ -68,7 +68,9 @@ FIGURE_1 = Experiment(
     about="20 documents, 20 features, five grades, margin 0.5, a fresh list in every round; time-averaged NDCG@10. For "
     "every learner the best of a few learning rates, chosen in hindsight, as the paper did.",
     series=(
-        Series("curves", online_cells.separable, {"T": 20_000, "margin": MARGIN, "rates": RATES}, {"T": 2_000}, cost=9.0),
+        Series(
+            "curves", online_cells.separable, {"T": 20_000, "margin": MARGIN, "rates": RATES}, {"T": 2_000}, cost=9.0
+        ),
     ),
     claims=(
         Claim(

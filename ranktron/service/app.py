@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 
 from starlette.routing import BaseRoute, Route, Router
 
-from ranktron.service.endpoint import Action, Endpoint, Missing
 from ranktron.service.auth import Guard
-from ranktron.service.service import Office
+from ranktron.service.endpoint import Action, Endpoint, Missing
 from ranktron.service.openapi import document
 from ranktron.service.routes import actions
+from ranktron.service.service import Office
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens
 

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Raw
 
 from ranktron.data.io.decimals import number, scaled, single
-from ranktron.data.io.symbols import DOT, LETTER_E, MINUS, ZERO, Bytes
+from ranktron.data.io.lexer import DOT, LETTER_E, MINUS, ZERO, Bytes
 from ranktron.kernels.jit import kernel
 from ranktron.service.errors import Refused
 from ranktron.service.types import Document

@@ -20,17 +20,17 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.learners import TopK
 from ranktron.learners.brief import brief_of, learn_brief
-from ranktron.training.model import Model
 from ranktron.service import stored_round
 from ranktron.service.config import Config
 from ranktron.service.entries import Answered, Entry, Result, decode, encode, told_labels
+from ranktron.service.errors import Refused, gone
 from ranktron.service.features import matrix_of
 from ranktron.service.models import blank_model, is_fixed, ranking_weights
-from ranktron.service.stored_round import OpenRound
-from ranktron.service.errors import Refused, gone
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Tally, observed_quality
+from ranktron.service.stored_round import OpenRound
 from ranktron.service.types import Definition, Document, FeedbackRequest, FullRequest, RankAnswer, Ranked, RankRequest
+from ranktron.training.model import Model
 from ranktron.types import Features, Feedback, Floats, Learner, Matrix
 
 RECENT = 20

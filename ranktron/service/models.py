@@ -8,17 +8,17 @@ import numpy as np
 from msgspec import structs
 
 from ranktron.data import serialization
-from ranktron.training.algorithms import algorithm
+from ranktron.data.maps.protocols import Additive
 from ranktron.errors import DataError
+from ranktron.learners.batch.rank_boost import Stumps
 from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.learners.fixed import Fixed
-from ranktron.data.maps.protocols import Additive
-from ranktron.training.model import Model
 from ranktron.service.config import Config
 from ranktron.service.errors import Refused
-from ranktron.service.types import Definition
 from ranktron.service.journal_writes import SHIFT
-from ranktron.learners.batch.rank_boost import Stumps
+from ranktron.service.types import Definition
+from ranktron.training.algorithms import algorithm
+from ranktron.training.model import Model
 from ranktron.types import Feedback, Floats, Learner
 
 MOST_ROUNDS = SHIFT // 2  # of a model that is taken over; there must be room for those to come

@@ -12,15 +12,15 @@ import numpy as np
 
 from ranktron.data import serialization
 from ranktron.errors import DataError
-from ranktron.training.model import Model
 from ranktron.service import journal_writes
 from ranktron.service.config import Config
-from ranktron.service.live_ranker import Desk
 from ranktron.service.entries import Entry, Result
 from ranktron.service.journal import Log, StoredRanker
+from ranktron.service.live_ranker import Desk
 from ranktron.service.models import complete_stored, warm
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.types import Definition
+from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")
 _entry = msgspec.msgpack.Decoder(Entry)

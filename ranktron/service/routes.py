@@ -7,8 +7,8 @@ from typing import Any
 
 from ranktron.service import types as t
 from ranktron.service.endpoint import BYTES, Action, Content
-from ranktron.service.service import Office
 from ranktron.service.errors import Refused
+from ranktron.service.service import Office
 from ranktron.service.telemetry import Telemetry
 
 PAGES = Path(__file__).parent / "pages"
@@ -151,14 +151,14 @@ def _around(office: Office, telemetry: Telemetry) -> list[Action]:
         Action("GET", "/readyz", "Whether it can keep what it hears", None, None, t.HealthAnswer, ready),
         Action("GET", "/metrics", "Metrics for Prometheus", "rank", None, str, metrics),
         Action("GET", "/", "The page for people", None, None, str, lambda: page("index.html")),
-        Action("GET", "/static/{file}", "A part of that page", None, None, str, page),
+        Action("GET", "/static/{file}", "A part of that page", None, None, str, lambda file: page(file)),
     ]
 
 
-def page(file: str) -> Content:
-    """A file of the folder of pages; nothing outside of it can be asked for."""
+def page(file: str, folder: Path = PAGES) -> Content:
+    """A file of a folder of pages; nothing outside of it can be asked for."""
     kind = _KINDS.get(Path(file).suffix)
-    known = {path.name: path for path in PAGES.iterdir()}
+    known = {path.name: path for path in folder.iterdir()}
     if kind is None or file not in known:
         raise Refused(404, "not_found", "there is no such page")
     return Content(known[file].read_bytes(), kind, _PAGE_HEADERS)

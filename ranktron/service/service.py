@@ -19,18 +19,37 @@ import msgspec
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.training.model import Model
-from ranktron.service import views, journal_writes
+from ranktron.service import journal_writes, views
 from ranktron.service.config import Config
-from ranktron.service.live_ranker import Desk
 from ranktron.service.entries import Entry, Result, encode
-from ranktron.service.journal import Append, Job, KeepRound, Log
-from ranktron.service.models import blank_model, checked_model, complete
 from ranktron.service.errors import Refused, unknown_ranker, unwritten
+from ranktron.service.journal import Append, Job, KeepRound, Log
+from ranktron.service.live_ranker import Desk
+from ranktron.service.models import blank_model, checked_model, complete
 from ranktron.service.recovery import restored, snapshot_of
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import observed_quality
-from ranktron.service.types import (BatchAnswer, DashboardAnswer, Definition, ErrorAnswer, ExplainAnswer, FeedbackAnswer, FeedbackRequest, FullAnswer, FullRequest, Given, Health, RankAnswer, RankerAnswer, RankersAnswer, RankRequest, RollbackRequest, Trouble, VersionsAnswer)
+from ranktron.service.types import (
+    BatchAnswer,
+    DashboardAnswer,
+    Definition,
+    ErrorAnswer,
+    ExplainAnswer,
+    FeedbackAnswer,
+    FeedbackRequest,
+    FullAnswer,
+    FullRequest,
+    Given,
+    Health,
+    RankAnswer,
+    RankerAnswer,
+    RankersAnswer,
+    RankRequest,
+    RollbackRequest,
+    Trouble,
+    VersionsAnswer,
+)
+from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ranktron.data import serialization
-from ranktron.errors import DataError
 from ranktron.data.files import atomically
+from ranktron.errors import DataError
 
 _logger = logging.getLogger("ranktron.service")
 
@@ -23,7 +23,7 @@ class Snapshots:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     snapshots = Snapshots(Path(folder), 1, keep=2)
     ...     for version in (3, 5, 8):
-    ...         snapshots.write(version, archive.pack({"version": version}))
+    ...         snapshots.write(version, serialization.pack({"version": version}))
     ...     snapshots.versions(), snapshots.newest()
     ([5, 8], {'version': 8})
     """

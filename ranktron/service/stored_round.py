@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from ranktron.learners.brief import Brief
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners.brief import Brief
 from ranktron.types import Features, Floats, Matrix
 
 

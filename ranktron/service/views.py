@@ -7,9 +7,19 @@ from time import monotonic
 import numpy as np
 
 from ranktron.service import stored_round
-from ranktron.service.live_ranker import Desk
 from ranktron.service.errors import Refused, gone
-from ranktron.service.types import (DashboardAnswer, ExplainAnswer, Explained, Health, RankerAnswer, Recent, Shown, Updates, Weight)
+from ranktron.service.live_ranker import Desk
+from ranktron.service.types import (
+    DashboardAnswer,
+    ExplainAnswer,
+    Explained,
+    Health,
+    RankerAnswer,
+    Recent,
+    Shown,
+    Updates,
+    Weight,
+)
 
 
 def ranker(desk: Desk) -> RankerAnswer:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktron.metrics import Metric, evaluate
 from ranktron.data.rounds import Rounds
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.metrics import Metric, evaluate
 
 FREQUENT = 100
 DRAWS = 10

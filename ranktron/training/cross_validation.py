@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktron.errors import DataError
 from ranktron.data.io import read
 from ranktron.data.maps import FeatureMap
-from ranktron.metrics import Evaluation, Metric, evaluate, metric
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.learners.schedule import Schedule
+from ranktron.metrics import Evaluation, Metric, evaluate, metric
 from ranktron.training.fit import Trained, train
 from ranktron.types import Floats
 

@@ -7,25 +7,22 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from ranktron.training.algorithms import algorithm, stored_algorithm
-from ranktron.learners.fused import play_pass, recipe_of
-from ranktron.learners.signals import Interrupts
-from ranktron.learners import KernelLearner, Linear
-from ranktron.learners.loop import play
 from ranktron.data.maps import FeatureMap, as_map
-from ranktron.metrics import Metric, evaluate, metric
-from ranktron.training.model import Model, served_scores
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
+from ranktron.learners import KernelLearner, Linear
+from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.learners.loop import play
 from ranktron.learners.schedule import Course, Schedule, check_held_out
+from ranktron.learners.signals import Interrupts
 from ranktron.learners.weight_spread import Spread, next_snapshot
-from ranktron.surrogates import SLAM, WorstPair
-from ranktron.data.rounds import radius
-from ranktron.surrogates.slam import largest_weight_ratio, measure_of
+from ranktron.metrics import Metric, evaluate, metric
+from ranktron.training.algorithms import algorithm, stored_algorithm
+from ranktron.training.model import Model, served_scores
 from ranktron.types import Learner, State, Turn
 
 Watch = Callable[[Turn], None]
-Best = tuple[float, int, State, Spread, float]
+Best = tuple[float, int, State, Spread]
 CURVE_POINTS = 200
 CHUNK = 1024  # rounds played at a time where nobody watches single ones
 
@@ -73,20 +70,14 @@ def train(
         check_held_out(valid)
     select = select or metric("ndcg@10")
     solver = stored_algorithm(start.kind).solver()
-    constants: dict[str, float] = {}
     if solver is not None:
         state = solver(scaled, start.parameters, schedule, course, valid=held_out, select=select, start=start.state)
     else:
         learner = start.blank_learner() if blank else start.learner()
-        course.measure = _measure(learner, rounds)
-        course.lost = float(start.record.get("metric_loss", 0.0))
         run(learner, scaled, schedule, course, metrics=metrics, valid=held_out, select=select, watch=watch)
         state = learner.state()
-        constants = _constants(learner, scaled, start.record)
-        if course.measure is not None and (blank or "metric_loss" in start.record):
-            constants["metric_loss"] = course.lost
     record: dict[str, Any] = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}
-    record |= {"seed": schedule.seed, "shuffle": schedule.shuffle, **constants}
+    record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
     if course.spread.snapshots:
         record["spread"] = course.spread.record()
     return Trained(replace(start, state=state, record=record), course)
@@ -137,7 +128,7 @@ def run(
                     best = _better(best, learner, valid, [select, *metrics], course)
     course.seconds += perf_counter() - started
     if best is not None and not course.interrupted:
-        _, course.epoch, state, course.spread, course.lost = best
+        _, course.epoch, state, course.spread = best
         learner.restore(state)
 
 
@@ -152,7 +143,7 @@ def _play_epoch(
     interrupts: Interrupts,
 ) -> None:
     """Plays what is left of an epoch, or as much of it as comes before an interruption."""
-    recipe, metrics = recipe_of(learner), course.measured(metrics)
+    recipe = recipe_of(learner)
     if recipe is not None and watch is None and isinstance(learner, Linear):
         queries = schedule.queries(len(rounds), course.epoch, course.position)
         for at in range(0, len(queries), CHUNK):
@@ -168,7 +159,7 @@ def _play_epoch(
     else:
         due = next_snapshot(learner.rounds)
         for turn in play(learner, schedule.epoch(rounds, course.epoch, course.position), learner.hears, metrics):
-            turn = course.note(turn, every)
+            course.note(turn, every)
             if learner.rounds == due:
                 _snapshot(learner, course)
                 due = next_snapshot(learner.rounds)
@@ -192,26 +183,8 @@ def _better(best: Best | None, learner: Learner, valid: Rounds, metrics: Sequenc
     course.valid.append(dict(means))
     value = means[str(metrics[0])] * (1.0 if metrics[0].higher_is_better else -1.0)
     if best is None or value > best[0]:
-        return value, course.epoch, learner.state(), replace(course.spread), course.lost
+        return value, course.epoch, learner.state(), replace(course.spread)
     return best
-
-
-def _measure(learner: Learner, rounds: Rounds) -> Metric | None:
-    """The measure that the bounds of a run speak of; None where they speak of none or labels are too high for it."""
-    surrogate = getattr(learner, "surrogate", None)
-    if not isinstance(surrogate, SLAM | WorstPair):
-        return None
-    measure = measure_of(surrogate)
-    return measure if rounds.labels.max() <= measure.highest_label else None
-
-
-def _constants(learner: Learner, rounds: Rounds, before: Mapping[str, Any]) -> dict[str, float]:
-    """R_X and v_max of all that a linear learner has learnt from: what bounds of the run are made of."""
-    if not isinstance(learner, Linear):
-        return {}
-    s = learner.surrogate
-    v_max = largest_weight_ratio(rounds, s) if isinstance(s, SLAM) else 1.0
-    return {"radius": max(radius(rounds), before.get("radius", 0.0)), "v_max": max(v_max, before.get("v_max", 1.0))}
 
 
 def _resumable(model: Model, rounds: Rounds) -> int:

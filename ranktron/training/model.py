@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.data import serialization
-from ranktron.training.algorithms import FIXED, stored_algorithm
-from ranktron.errors import DataError
 from ranktron.data.files import atomically
-from ranktron.kernels.sorting import descending
 from ranktron.data.maps.naming import map_from_dict, map_to_dict
 from ranktron.data.maps.protocols import Additive, FittedMap, map_rounds
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.data.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
+from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.sorting import descending
+from ranktron.training.algorithms import FIXED, stored_algorithm
 from ranktron.types import Floats, Integers, Learner, State
 
 
@@ -90,7 +90,7 @@ class Model:
     Examples
     --------
     >>> import ranktron
-    >>> lists = ranktron.data.synthetic.Separable(features=5).rounds(50)
+    >>> lists = ranktron.synthetic.Separable(features=5).rounds(50)
     >>> ranker = ranktron.HingePerceptron().fit(lists.X, lists.labels, group=np.diff(lists.offsets))
     >>> model = ranker.model_
     >>> model.kind, model.names, model.learner().rounds
@@ -125,7 +125,7 @@ class Model:
         """The same model with what its learner has learnt since.
 
         >>> import ranktron
-        >>> lists = ranktron.data.synthetic.Separable(features=5).rounds(50)
+        >>> lists = ranktron.synthetic.Separable(features=5).rounds(50)
         >>> model = Model("hinge", {}, ranktron.learners.hinge_perceptron(5).state(), 5)
         >>> learner = model.learner()
         >>> for turn in ranktron.play(learner, model.prepare(lists), learner.hears):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from math import isfinite
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ranktron.errors import DataError
@@ -92,6 +91,8 @@ class Algorithm:
 
     def learner(self, n_features: int, parameters: Mapping[str, Any]) -> Learner:
         """A new learner that has learnt nothing yet."""
+        from ranktron.types.validation import check_count  # it imports numpy, and `--help` does not need it
+
         width = check_count(n_features, "the number of features", 0)
         learner: Learner = _found(self.builder)(width, **self.complete(parameters))
         return learner
@@ -105,13 +106,6 @@ def _found(place: str) -> Callable[..., Any]:
     module, name = place.split(":")
     found: Callable[..., Any] = getattr(import_module(module), name)
     return found
-
-
-def check_count(value: Any, what: str, least: int) -> int:
-    """A whole number of at least so many; anything else is refused."""
-    if not isinstance(value, Integral) or _is_truth(value) or value < least:
-        raise DataError(f"{what} must be a whole number of at least {least}, not {value!r}")
-    return int(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.training.algorithms import algorithm
-from ranktron.errors import DataError
-from ranktron.learners.fused import play_many, recipe_of
-from ranktron.learners import Linear
-from ranktron.learners.loop import play
 from ranktron.data.maps import FeatureMap
-from ranktron.metrics import Metric, evaluate
-from ranktron.training.model import served_scores
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
+from ranktron.learners import Linear
+from ranktron.learners.fused import play_many, recipe_of
+from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
+from ranktron.metrics import Metric, evaluate
+from ranktron.training.algorithms import algorithm
 from ranktron.training.fit import untrained
+from ranktron.training.model import served_scores
 from ranktron.types import Learner
 
 Step = Callable[[], None]

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.types import validation
 from ranktron.errors import DataError
+from ranktron.types import validation
 
 Matrix = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
@@ -100,7 +100,7 @@ class Turn(NamedTuple):
 
     >>> import ranktron
     >>> learner = ranktron.learners.hinge_perceptron(n_features=20)
-    >>> turns = ranktron.play(learner, ranktron.data.synthetic.Separable().rounds(5), ranktron.learners.feedback.full, ["mrr"])
+    >>> turns = ranktron.play(learner, ranktron.synthetic.Separable().rounds(5), ranktron.feedback.full, ["mrr"])
     >>> [turn.number for turn in turns]
     [0, 1, 2, 3, 4]
     """

@@ -1,6 +1,7 @@
 """Whatever people call a list of numbers, as the arrays that kernels know; what it is not is said in words."""
 
 import reprlib
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,13 @@ def matrix(given: npt.ArrayLike, what: str) -> npt.NDArray[np.float32]:
     array([[1., 0.]], dtype=float32)
     """
     return _array(given, 2, "iufb", np.float32, what)
+
+
+def check_count(value: Any, what: str, least: int) -> int:
+    """A whole number of at least so many; anything else is refused."""
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_) or value < least:
+        raise DataError(f"{what} must be a whole number of at least {least}, not {value!r}")
+    return int(value)
 
 
 def _array(given: npt.ArrayLike, dimensions: int, kinds: str, wanted: type[Any], what: str) -> npt.NDArray[Any]:

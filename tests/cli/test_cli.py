@@ -217,11 +217,11 @@ def test_errors_are_one_line_and_an_exit_code(data, tmp_path, arguments, code, w
 
 
 def test_every_command_has_help_with_an_example(run):
-    from ranktron.cli.main import _HOMES
+    from ranktron.cli.main import _COMMANDS
 
     code, listing, _ = run("--help")
     assert code == 0
-    for command in _HOMES:
+    for command in _COMMANDS:
         code, out, _ = run(command, "--help")
         assert code == 0
         assert f"Example: ranktron {command}" in out

@@ -11,13 +11,13 @@ import pytest
 
 from ranktron import Model, Rounds, load
 from ranktron.data.io import write
-from ranktron.training.model import Explanation
+from ranktron.data.scaling import Global
+from ranktron.data.synthetic import WebSearch
+from ranktron.learners.schedule import Schedule
 from ranktron.training.figures.explanation import ExplainedList, page
 from ranktron.training.figures.weights import weights_of
-from ranktron.data.scaling import Global
-from ranktron.learners.schedule import Schedule
-from ranktron.data.synthetic import WebSearch
 from ranktron.training.fit import train
+from ranktron.training.model import Explanation
 
 EVIL = '<script>alert("x")</script>&\'"</td>'
 LISTS = WebSearch(features=8, documents=12).rounds(40)

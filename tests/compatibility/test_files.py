@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import ranktron
-from ranktron.training import algorithms
-from ranktron.training.model import Model
 from ranktron.service.config import Config
 from ranktron.service.service import Office
+from ranktron.training import algorithms
+from ranktron.training.model import Model
 from ranktron.training.stored_defaults import STORED_DEFAULTS
 
 HERE = Path(__file__).parent / "0.1.0"

@@ -37,6 +37,7 @@ def write_models(folder):
     from ranktron.model import Model
     from ranktron.rounds import Rounds
     from ranktron.schedule import Schedule
+
     from ranktron.training import train
 
     some = list(lists(40, 1))
@@ -87,6 +88,7 @@ def write_estimators(folder):
 async def write_state(folder):
     from ranktron.model import load
     from ranktron.service.office import Office
+
     from ranktron.service.types import Definition, Document, FeedbackRequest, FullRequest, RankRequest
 
     features = ["a", "b", "c"]

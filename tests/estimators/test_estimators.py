@@ -14,11 +14,11 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import ranktron
 from ranktron import DataError, evaluate, load, play
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.learners.checks import same
-from ranktron.estimators.base import OnlineRanker
-from ranktron.learners.schedule import Schedule
 from ranktron.data.synthetic import WebSearch
+from ranktron.estimators.base import OnlineRanker
+from ranktron.learners.checks import same
+from ranktron.learners.schedule import Schedule
+from ranktron.training.algorithms import ALGORITHMS
 
 LISTS = WebSearch(features=6, documents=8).rounds(60)
 QID = np.repeat(LISTS.qids, np.diff(LISTS.offsets))

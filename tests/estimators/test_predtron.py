@@ -12,8 +12,28 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from ranktron import (DataError, PredtronClassifier, PredtronLabelRanker, PredtronMultilabel, PredtronOrdinal, PredtronRanker)
-from ranktron.learners.predtron import (LossDriven, Permutations, Places, Predtron, Standard, Subsets, binary, multiclass, ordinal, walk, with_costs, with_reject)
+from ranktron import (
+    DataError,
+    PredtronClassifier,
+    PredtronLabelRanker,
+    PredtronMultilabel,
+    PredtronOrdinal,
+    PredtronRanker,
+)
+from ranktron.learners.predtron import (
+    LossDriven,
+    Permutations,
+    Places,
+    Predtron,
+    Standard,
+    Subsets,
+    binary,
+    multiclass,
+    ordinal,
+    walk,
+    with_costs,
+    with_reject,
+)
 from ranktron.learners.steps import Constant
 
 RNG = np.random.default_rng(0)

@@ -200,7 +200,7 @@ class TestPush:
     def test_every_push_has_a_name_of_its_own(self, run, engine, monkeypatch):
         arguments = ("push", "my.model", "--to", "elasticsearch", "--featureset", "m", "--url", engine.url)
         for second in (0, 61):
-            monkeypatch.setattr("ranktron.cli.export.time.gmtime", lambda second=second: time.struct_time(
+            monkeypatch.setattr("ranktron.cli.push.time.gmtime", lambda second=second: time.struct_time(
                 (2026, 1, 2, 3, second // 60, second % 60, 4, 2, 0)))  # fmt: skip
             assert run(*arguments)[0] == 0
         names = [json.loads(body)["model"]["name"] for _, path, body, _ in engine.asked if "_createmodel" in path]

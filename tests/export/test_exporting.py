@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Model, Rounds, read
-from ranktron.training.algorithms import ALGORITHMS
+from ranktron.data.synthetic import WebSearch
 from ranktron.export import TARGETS, export
 from ranktron.export.solr import Solr
 from ranktron.export.vespa import Vespa
 from ranktron.learners.schedule import Schedule
-from ranktron.data.synthetic import WebSearch
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=8, documents=8).rounds(40)

@@ -5,10 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranktron.kernels.dispatch import (add_row_of, between, features_of, held, held_as, is_matrix, linear_direction, scores_of, taken)
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.csr import ONES
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.dispatch import (
+    add_row_of,
+    between,
+    features_of,
+    held,
+    held_as,
+    is_matrix,
+    linear_direction,
+    scores_of,
+    taken,
+)
+from ranktron.kernels.jit import kernel
 
 
 @kernel

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ranktron.kernels import grades, dense
+import ranktron
+from ranktron.kernels import dense, grades, sorting
 
 SCORES = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e3, 1e3) | st.sampled_from([0.0, -0.0, 1.0]))
 LABELS = hnp.arrays(
@@ -18,14 +19,14 @@ LABELS = hnp.arrays(
 @given(SCORES)
 def test_descending_is_a_stable_sort_of_float32_scores(scores):
     expected = np.argsort(-scores.astype(np.float32), kind="stable")
-    assert (dense.descending(scores) == expected).all()
+    assert (sorting.descending(scores) == expected).all()
 
 
 @given(SCORES, st.integers(1, 35))
 def test_the_foremost_are_the_beginning_of_descending(scores, k):
-    first = dense.foremost(scores, k)
-    assert first.tolist() == dense.descending(scores)[:k].tolist()
-    assert (first == dense.foremost.py_func(scores, k)).all()
+    first = sorting.foremost(scores, k)
+    assert first.tolist() == sorting.descending(scores)[:k].tolist()
+    assert (first == sorting.foremost.py_func(scores, k)).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([33, 100, 159, 160, 161, 700]), st.integers(1, 50))
@@ -33,14 +34,14 @@ def test_long_lists_are_sorted_alike(seed, m, k):
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=m) * 10.0 ** rng.integers(-30, 30, size=m) * rng.integers(0, 2, size=m)
     order = np.argsort(-scores.astype(np.float32), kind="stable")
-    assert (dense.descending(scores) == order).all()
-    assert (dense.foremost(scores, k) == order[:k]).all()
+    assert (sorting.descending(scores) == order).all()
+    assert (sorting.foremost(scores, k) == order[:k]).all()
 
 
 @given(hnp.arrays(np.float64, st.sampled_from([3, 40, 200]), elements=st.floats(width=32)))
 def test_even_scores_that_are_no_numbers_are_put_in_some_order(scores):
-    assert sorted(dense.descending(scores).tolist()) == list(range(len(scores)))
-    assert (dense.foremost(scores, 5) == dense.descending(scores)[:5]).all()
+    assert sorted(sorting.descending(scores).tolist()) == list(range(len(scores)))
+    assert (sorting.foremost(scores, 5) == sorting.descending(scores)[:5]).all()
 
 
 @given(LABELS, st.integers(0, 2**32 - 1))
@@ -66,13 +67,13 @@ def test_documents_by_grade_and_their_extremes(labels, seed):
 
 @given(hnp.arrays(np.float64, st.integers(0, 60), elements=st.integers(-5, 5)))
 def test_rising_is_a_stable_sort(values):
-    assert (dense.rising(values) == np.argsort(values, kind="stable")).all()
-    assert (dense.rising.py_func(values) == dense.rising(values)).all()
+    assert (sorting.rising(values) == np.argsort(values, kind="stable")).all()
+    assert (sorting.rising.py_func(values) == sorting.rising(values)).all()
 
 
 def test_no_kernel_sorts_with_numpy():
     """Cached kernels that contain numpy's sorts have disturbed one another: `rising` and `descending` replace them."""
-    for path in Path(dense.__file__).parent.rglob("*.py"):
+    for path in Path(ranktron.__file__).parent.rglob("*.py"):
         for function in ast.walk(ast.parse(path.read_text())):
             marks = {getattr(mark, "id", "") for mark in getattr(function, "decorator_list", [])}
             if marks & {"kernel", "dot_kernel", "rounding_kernel"}:
@@ -82,7 +83,7 @@ def test_no_kernel_sorts_with_numpy():
 
 def test_descending_handles_extremes():
     scores = np.array([0.0, np.inf, -1e300, 1e300, -np.inf, -0.0])
-    assert dense.descending(scores).tolist() == [1, 3, 0, 5, 2, 4]
+    assert sorting.descending(scores).tolist() == [1, 3, 0, 5, 2, 4]
 
 
 def test_score_and_pull_back_are_matrix_products():
@@ -128,7 +129,7 @@ def test_kernels_equal_their_python_twins(scores, seed):
     labels = rng.integers(4, size=len(scores)) * rng.choice([1.0, 0.5])
     items = rng.permutation(len(scores))
     X, w = rng.normal(size=(len(scores), 3)).astype(np.float32), rng.normal(size=3)
-    assert (dense.descending(scores) == dense.descending.py_func(scores)).all()
+    assert (sorting.descending(scores) == sorting.descending.py_func(scores)).all()
     assert dense.score(X, w) == pytest.approx(dense.score.py_func(X, w), rel=1e-12, abs=1e-12)
     assert (grades.grades(labels)[0] == grades.grades.py_func(labels)[0]).all()
     assert (dense.observed(scores, items, labels)[0] == dense.observed.py_func(scores, items, labels)[0]).all()

@@ -4,16 +4,22 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Round, Rounds, metric, play, play_many
-from ranktron.learners import feedback
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.learners.checks import same
-from ranktron.learners.fused import play_pass, recipe_of
-from ranktron.learners import Linear, classification_perceptron, minimax_perceptron, online_listnet, slam_perceptron
-from ranktron.learners.schedule import Course, Schedule
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners import (
+    Linear,
+    classification_perceptron,
+    feedback,
+    minimax_perceptron,
+    online_listnet,
+    slam_perceptron,
+)
+from ranktron.learners.checks import same
+from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.learners.schedule import Course, Schedule
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import WorstPair
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import run
 
 NOISY = WebSearch(features=7, documents=40).rounds(150)

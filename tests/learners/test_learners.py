@@ -2,15 +2,14 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Feedback, Round, play
-from ranktron.learners import feedback
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.learners.checks import check_learner, same
-from ranktron.learners import Linear, hinge_perceptron
-from ranktron.learners.mistakes import Misordered
 from ranktron.data.synthetic import Separable
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners import Linear, feedback, hinge_perceptron
+from ranktron.learners.checks import check_learner, same
+from ranktron.learners.mistakes import Misordered
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.surrogates import PairwiseHinge
+from ranktron.training.algorithms import ALGORITHMS
 
 LISTS = Separable(documents=8, features=6, margin=0.1).rounds(60)
 

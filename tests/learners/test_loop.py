@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, metric, play
-from ranktron.learners import feedback
-from ranktron.learners import hinge_perceptron
-from ranktron.data.synthetic import Separable
 from ranktron.data.streams import each, repeat, shuffled, take
+from ranktron.data.synthetic import Separable
+from ranktron.learners import feedback, hinge_perceptron
 
 LISTS = Separable(documents=6, features=4).rounds(20)
 

@@ -5,9 +5,9 @@ import pytest
 
 from ranktron import Model
 from ranktron.data.serialization import same
+from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners import online_listnet, slam_perceptron
 from ranktron.learners.schedule import Course, Schedule
-from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.training.fit import run, train
 

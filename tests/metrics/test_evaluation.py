@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.metrics import CONVENTIONS, MEASURES, Metric, arrange, evaluate, metric
-from ranktron.data.rounds import Rounds
 
 EVERY = [
     Metric(name, None if measure.cut == "none" else 5, convention)

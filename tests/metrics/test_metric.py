@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktron.errors import DataError
-from ranktron.metrics import CONVENTIONS, MEASURES, Metric, binary, gain, metric, pairs, dispatch, sklearn_ties
+from ranktron.metrics import CONVENTIONS, MEASURES, Metric, binary, dispatch, gain, metric, pairs, sklearn_ties
 from ranktron.metrics.conventions import DISCOUNTS, GAINS, SHORT
 
 labels_of_a_list = st.lists(st.one_of(st.integers(0, 4), st.sampled_from([0.5, 1.25, 3.75])), min_size=1, max_size=40)

@@ -172,7 +172,8 @@ class TestCompare:
 
 def test_evaluating_does_not_import_scipy():
     program = (
-        "import sys, numpy as np; from ranktron.metrics import evaluate, compare; from ranktron.data.rounds import Rounds;"
+        "import sys, numpy as np;"
+        "from ranktron.metrics import evaluate, compare; from ranktron.data.rounds import Rounds;"
         "evaluate(np.zeros(2), Rounds.from_arrays(np.zeros((2, 1)), [0, 1]), 'ndcg');"
         "print([x for x in ('scipy.stats', 'scipy.special', 'scipy.optimize', 'sklearn') if x in sys.modules])"
     )

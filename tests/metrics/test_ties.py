@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.metrics import MEASURES, Metric, arrange, evaluate, ties
-from ranktron.data.rounds import Rounds
 
 PAPER = [Metric(name, None if measure.cut == "none" else 3) for name, measure in MEASURES.items()]
 

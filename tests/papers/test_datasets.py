@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktron.papers import datasets
 from ranktron.cli import main
-from ranktron.papers.datasets import DATASETS, absent, dataset, find, folds, known, locations, reading, table, verify
 from ranktron.errors import DataError
+from ranktron.papers import datasets
+from ranktron.papers.datasets import DATASETS, absent, dataset, find, folds, known, locations, reading, table, verify
 
 RANKINGS = [name for name, one in DATASETS.items() if one.kind == "ranking"]
 OTHERS = [name for name in DATASETS if name not in RANKINGS]

@@ -18,11 +18,11 @@ import time
 import numpy as np
 import pytest
 
-from ranktron.training.algorithms import ALGORITHMS
 from ranktron.service.config import Config
 from ranktron.service.entries import told_labels
-from ranktron.service.service import Office
 from ranktron.service.recovery import _entry
+from ranktron.service.service import Office
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.types import Feedback
 
 KILLS = int(os.environ.get("RANKTRON_KILLS", "40"))
@@ -36,8 +36,8 @@ import os, socket, sys, json
 import uvicorn
 from ranktron.service.app import application
 from ranktron.service.config import Config
-from ranktron.service.office import Office
-from ranktron.algorithms import ALGORITHMS
+from ranktron.service.service import Office
+from ranktron.training.algorithms import ALGORITHMS
 import numpy as np
 from ranktron.types import Feedback
 

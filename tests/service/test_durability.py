@@ -300,8 +300,8 @@ def test_a_disk_that_is_really_full(tmp_path):
     """The limit on the size of files, in a process of its own, does what a full disk does: writes fail half-way."""
     code = """
 import asyncio, resource, signal, sys
-from ranktron.service.office import Office
-from ranktron.service.refusals import Refused
+from ranktron.service.service import Office
+from ranktron.service.errors import Refused
 from ranktron.service.types import *
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 

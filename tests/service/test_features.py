@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from ranktron.service.features import _joined, _read, matrix_of
 from ranktron.service.errors import Refused
+from ranktron.service.features import _joined, _read, matrix_of
 from ranktron.service.types import Document
 
 NAMES = ["a", "b", "c"]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ranktron import Rounds, load
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.model import Model
-from ranktron.service.types import Document
 from ranktron.data.synthetic import Separable
+from ranktron.service.types import Document
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import Schedule, train
+from ranktron.training.model import Model
 
 ROUND = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
 

@@ -11,15 +11,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.model import Model
 from ranktron.service import live_ranker as desks
 from ranktron.service.config import Config
 from ranktron.service.entries import told_labels
-from ranktron.service.service import Office
 from ranktron.service.errors import Refused
 from ranktron.service.recovery import _entry
+from ranktron.service.service import Office
 from ranktron.service.types import Definition, Document, ErrorAnswer, FeedbackRequest, RankRequest, RollbackRequest
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.model import Model
 
 SEEDS = int(os.environ.get("RANKTRON_INTERLEAVINGS", "12"))
 CONFIG = Config(snapshot_every=7, versions=3, remembered=100_000, max_open=60, max_rankers=2)

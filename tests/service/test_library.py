@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ranktron import metric, play
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.learners.feedback import full, top
 from ranktron.data.synthetic import WebSearch
+from ranktron.learners.feedback import full, top
+from ranktron.training.algorithms import ALGORITHMS
 
 NDCG = metric("ndcg@10")
 ROUNDS = WebSearch(features=8).rounds(400)

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.data.maps import as_map
 from ranktron.data.maps.bins import FittedBins
-from ranktron.training.model import Model
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler
+from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.service.models import is_fixed, warm
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.model import Model
 from ranktron.types import Feedback
 
 NAMES = ("f0", "f1", "f2")

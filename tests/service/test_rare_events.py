@@ -7,14 +7,14 @@ import time
 import numpy as np
 import pytest
 
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.model import Model
 from ranktron.service.config import Config
+from ranktron.service.errors import Refused
 from ranktron.service.journal import Job
 from ranktron.service.models import MOST_ROUNDS
 from ranktron.service.service import Office
-from ranktron.service.errors import Refused
 from ranktron.service.types import Definition, Document, FeedbackRequest, RankRequest
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.model import Model
 
 DEFINITION = Definition(["a", "b"])
 LIST = RankRequest([Document("x", [1.0, 2.0]), Document("y", [0.0, 1.0])])

@@ -6,10 +6,10 @@ import logging
 import pytest
 
 from ranktron import DataError
-from ranktron.service.config import Config, read_config
 from ranktron.service.auth import Bucket
-from ranktron.service.service import Office
+from ranktron.service.config import Config, read_config
 from ranktron.service.server import is_loopback, run
+from ranktron.service.service import Office
 from ranktron.service.tokens import Tokens, new_token, read_tokens
 
 LIST = {"documents": [{"id": "a", "features": [1, 2, 3]}, {"id": "b", "features": [0, 0, 0]}]}

@@ -14,8 +14,8 @@ from threading import Thread
 import pytest
 
 from ranktron import Client, ServiceError
-from ranktron.training.model import Model
 from ranktron.service.tokens import new_token
+from ranktron.training.model import Model
 
 
 class Program:

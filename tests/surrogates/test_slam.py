@@ -10,9 +10,9 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
 
 from ranktron import DataError, metric
-from ranktron.learners.checks import check_surrogate
 from ranktron.kernels.grades import best_below, by_grade, extremes, grades_seen
 from ranktron.kernels.sorting import ideal_order
+from ranktron.learners.checks import check_surrogate
 from ranktron.learners.mistakes import Misordered, MisorderedBinary, misordered
 from ranktron.surrogates import SLAM, ClassificationHinge, ListNet, WorstPair
 from ranktron.surrogates.listnet import exponentials, listnet

@@ -6,7 +6,18 @@ from hypothesis import strategies as st
 from ranktron import DataError
 from ranktron.learners.checks import check_surrogate
 from ranktron.learners.mistakes import Misclassified, Misordered, MisorderedBinary
-from ranktron.surrogates import (KL, SLAM, CalibratedSquared, ClassificationHinge, ListNet, MeanPairwiseHinge, PairwiseHinge, SmoothDCG, Squared, WorstPair)
+from ranktron.surrogates import (
+    KL,
+    SLAM,
+    CalibratedSquared,
+    ClassificationHinge,
+    ListNet,
+    MeanPairwiseHinge,
+    PairwiseHinge,
+    SmoothDCG,
+    Squared,
+    WorstPair,
+)
 from ranktron.surrogates.pairwise_hinge import _pairwise_hinge
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from ranktron import DataError, Rounds, compare, evaluate, metric
 from ranktron.data.io import write
+from ranktron.data.synthetic import WebSearch
 from ranktron.learners.pairwise.passes import train_outputs
 from ranktron.learners.pairwise.readouts import Committee
+from ranktron.learners.schedule import Schedule
 from ranktron.metrics import t_test
 from ranktron.training.cross_validation import Fold, cross_validate, fold_folders, grid_points, read_folds
-from ranktron.learners.schedule import Schedule
-from ranktron.data.synthetic import WebSearch
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=5, documents=9).rounds(45)

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ranktron import DataError, HingePerceptron, Model, Rounds, load, play
-from ranktron.learners import feedback
-from ranktron.data.serialization import pack, unpack
-from ranktron.learners.checks import same
-from ranktron.learners import hinge_perceptron
 from ranktron.data.scaling import fit_scaler, scale
-from ranktron.learners.schedule import Schedule
+from ranktron.data.serialization import pack, unpack
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners import feedback, hinge_perceptron
+from ranktron.learners.checks import same
+from ranktron.learners.schedule import Schedule
 from ranktron.training.fit import train
 
 LISTS = Separable(documents=6, features=4).rounds(30)

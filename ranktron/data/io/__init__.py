@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["read", "read_documents", "read_qrels", "read_run", "stream", "verify", "write", "write_qrels", "write_run"]
 
 _HOMES = {
-    "read": "sources",
-    "read_documents": "sources",
-    "stream": "sources",
-    "write": "sources",
+    "read": "api",
+    "read_documents": "api",
+    "stream": "api",
+    "write": "api",
     "verify": "store",
     "read_qrels": "trec",
     "read_run": "trec",

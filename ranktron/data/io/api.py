@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktron.errors import DataError
-from ranktron.kernels.dispatch import held_as
+from ranktron.data.io.files import Paths, kind_of, parts
 from ranktron.data.io.grouping import fitted, in_file
 from ranktron.data.io.letor import frame_of, read_text
 from ranktron.data.io.missing import placeholder
-from ranktron.data.io.files import Paths, kind_of, parts
 from ranktron.data.io.parquet import LABELLED, parquet_runs, read_parquet, write_parquet
 from ranktron.data.io.store import read_store, store_runs, write_store
 from ranktron.data.io.streaming import Run, joined, text_runs
 from ranktron.data.io.writing import write_text
-from ranktron.kernels.dense import first_non_finite
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.dense import first_non_finite
+from ranktron.kernels.dispatch import held_as
 from ranktron.types import Round
 
 TEXT = ("text", "gzip", "zstd")

@@ -2,7 +2,22 @@
 
 import numpy as np
 
-from ranktron.data.io.symbols import (DOT, EXACT, LARGEST, LETTER_E, MINUS, NEAR, NONE, PLUS, POWERS, ROOM, SLACK, UNKNOWN, ZERO, Bytes)
+from ranktron.data.io.lexer import (
+    DOT,
+    EXACT,
+    LARGEST,
+    LETTER_E,
+    MINUS,
+    NEAR,
+    NONE,
+    PLUS,
+    POWERS,
+    ROOM,
+    SLACK,
+    UNKNOWN,
+    ZERO,
+    Bytes,
+)
 from ranktron.kernels.jit import kernel
 
 

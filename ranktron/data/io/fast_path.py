@@ -6,7 +6,7 @@ They only ever say "read" or "not the usual form"; what is not usual is left to 
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.io.symbols import COLON, DOT, MINUS, POWERS, SPACE, Bytes
+from ranktron.data.io.lexer import COLON, DOT, MINUS, POWERS, SPACE, Bytes
 from ranktron.kernels.jit import kernel
 from ranktron.types import Integers, Matrix
 

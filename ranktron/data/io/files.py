@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from ranktron.errors import DataError, MissingExtra
 from ranktron.data.files import atomically
+from ranktron.errors import DataError, MissingExtra
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 

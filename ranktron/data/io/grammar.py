@@ -9,8 +9,35 @@ import numpy.typing as npt
 
 from ranktron.data.io.decimals import number, single
 from ranktron.data.io.fast_path import Words, usual
-from ranktron.data.io.symbols import (BELOW, BEYOND, COLON, EQUALS, EXACT, FINE, HASH, ID_COMMENT, INDEX, LABEL, LARGEST_INDEX, LINE_FEED, MINUS, NEGATIVE, NONE, NULL, QID, SPACE, TAB, TWICE, VALUE, ZERO, Bytes)
-from ranktron.data.io.lexer import ends, skip_blanks, skip_line, stops
+from ranktron.data.io.lexer import (
+    BELOW,
+    BEYOND,
+    COLON,
+    EQUALS,
+    EXACT,
+    FINE,
+    HASH,
+    ID_COMMENT,
+    INDEX,
+    LABEL,
+    LARGEST_INDEX,
+    LINE_FEED,
+    MINUS,
+    NEGATIVE,
+    NONE,
+    NULL,
+    QID,
+    SPACE,
+    TAB,
+    TWICE,
+    VALUE,
+    ZERO,
+    Bytes,
+    ends,
+    skip_blanks,
+    skip_line,
+    stops,
+)
 from ranktron.kernels.jit import kernel
 from ranktron.types import Floats, Integers, Matrix
 

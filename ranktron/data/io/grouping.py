@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.errors import DataError
 from ranktron.data.io.missing import fill_nulls
-from ranktron.kernels.jit import kernel
 from ranktron.data.rounds import Rounds, group_by
+from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.jit import kernel
 from ranktron.types import Features, Floats, Integers, Matrix
 
 

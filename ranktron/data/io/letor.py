@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.errors import DataError
-from ranktron.data.io import grammar, symbols
+from ranktron.data.io import grammar, lexer
+from ranktron.data.io.files import mapped
 from ranktron.data.io.grouping import assemble
 from ranktron.data.io.missing import placeholder
-from ranktron.data.io.files import mapped
 from ranktron.data.io.parse_errors import Look, Problem, explain
 from ranktron.data.io.sparse_text import SparseTable, is_rare, parse_sparse
 from ranktron.data.io.text import Piece, Table, Text, parse
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.types import Integers
 
@@ -102,7 +102,7 @@ def _parsed(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared
     pieces = [(part, piece) for part, text in enumerate(texts) for piece in text.pieces(CHUNK)]
     guess = declared.completed(*_extent([next(texts[0].pieces(SAMPLE))], pool))
     filled = _fill(texts, pieces, pool, filler, guess)
-    if isinstance(filled, Refused) and filled.problem.wrong in (symbols.BEYOND, symbols.BELOW) and None in declared:
+    if isinstance(filled, Refused) and filled.problem.wrong in (lexer.BEYOND, lexer.BELOW) and None in declared:
         known = declared.completed(*_extent([piece for _, piece in pieces], pool))
         filled = _fill(texts, pieces, pool, filler, known)
     if isinstance(filled, Refused):
@@ -194,7 +194,7 @@ def query_name(text: Text, at: int, word: bytes, lines_before: int = 0) -> str:
     try:
         return word.decode("utf-8")
     except UnicodeDecodeError:
-        problem = Problem(symbols.NOT_TEXT, at)
+        problem = Problem(lexer.NOT_TEXT, at)
         raise explain(text.name, text.data, problem, Look(1, 0, False, 0.0), lines_before) from None
 
 

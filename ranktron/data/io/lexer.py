@@ -1,7 +1,25 @@
-"""The kernels that know where a word and a line end."""
+"""The bytes and codes that the kernels of the text reader share, and where a word and a line end."""
 
-from ranktron.data.io.symbols import HASH, LINE_FEED, RETURN, SPACE, TAB, Bytes
+import numpy as np
+import numpy.typing as npt
+
 from ranktron.kernels.jit import kernel
+
+Bytes = npt.NDArray[np.uint8]
+
+LINE_FEED, RETURN, TAB, SPACE, HASH, COLON = 10, 13, 9, 32, 35, 58
+PLUS, MINUS, DOT, ZERO, EQUALS, LETTER_E = 43, 45, 46, 48, 61, 101
+LARGEST_INDEX = 2**24
+ROOM = 10**17
+POWERS = np.array([float(f"1e{k}") for k in range(301)])
+LARGEST = float(np.finfo(np.float32).max)
+
+# How sure a number is: not one at all, correct to the last bit of a double, off by a few bits, or not computed.
+NONE, EXACT, NEAR, UNKNOWN = 0, 1, 2, 3
+SLACK = 2.0**-49
+
+# What was wrong with a line.
+FINE, LABEL, NEGATIVE, QID, ID_COMMENT, INDEX, VALUE, TOO_LARGE, TWICE, BEYOND, BELOW, NULL, NOT_TEXT = range(13)
 
 
 @kernel

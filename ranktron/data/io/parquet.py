@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.errors import DataError, MissingExtra
 from ranktron.data.files import atomically
 from ranktron.data.io.grouping import assemble, fitted_features, in_file, room_for
 from ranktron.data.io.missing import placeholder
 from ranktron.data.io.streaming import Run
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError, MissingExtra
 from ranktron.types import Matrix
 
 BATCH = 1 << 16

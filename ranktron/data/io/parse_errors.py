@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ranktron.data.io import grammar, lexer
+from ranktron.data.io.lexer import Bytes
 from ranktron.errors import DataError
-from ranktron.data.io import grammar, symbols
-from ranktron.data.io.symbols import Bytes
 
 
 class Problem(NamedTuple):
@@ -36,30 +36,30 @@ def explain(name: str, data: Bytes, problem: Problem, look: Look, lines_before: 
 
 
 def _line_start(data: Bytes, at: int) -> int:
-    feeds = np.flatnonzero(data[max(0, at - 10_000_000) : at] == symbols.LINE_FEED)
+    feeds = np.flatnonzero(data[max(0, at - 10_000_000) : at] == lexer.LINE_FEED)
     return max(0, at - 10_000_000) + int(feeds[-1]) + 1 if len(feeds) else max(0, at - 10_000_000)
 
 
 def _words(wrong: int, before: bytes, rest: bytes, look: Look) -> str:
     word = _shown((rest.split() or [b""])[0])
     index = _shown(rest.split(b":")[0])
-    if wrong == symbols.QID and look.after_hash:
+    if wrong == lexer.QID and look.after_hash:
         return "found 'qid:', but the first document has its query id after '#' at the end of the line"
-    if wrong == symbols.VALUE:
+    if wrong == lexer.VALUE:
         kind = "a finite number" if rest.lower().lstrip(b"+-").startswith((b"nan", b"inf")) else "a number"
         return f"expected {kind} after {_shown(before.split()[-1])}, found {word}"
     return {
-        symbols.LABEL: f"expected a label (a finite number >= 0), found {word}",
-        symbols.NEGATIVE: f"expected a label >= 0, found {word}",
-        symbols.QID: f"expected 'qid:' and a query id after the label, found {word}",
-        symbols.ID_COMMENT: f"expected '#' and a query id (one word) at the end of the line, found {_shown(rest)}",
-        symbols.NOT_TEXT: f"expected a query id in UTF-8, found {word}",
-        symbols.INDEX: f"expected index:value with an index from {look.first} to {symbols.LARGEST_INDEX}, found {word}",
-        symbols.TOO_LARGE: f"expected a number that fits into 32 bits, found {word}",
-        symbols.TWICE: f"expected each feature once, found {index} again",
-        symbols.BEYOND: f"expected at most {look.width} features (from {look.first} on), found feature {index}",
-        symbols.BELOW: f"expected an index >= {look.first}, found {index}",
-        symbols.NULL: "found NULL; say what to make of it: null='zero', 'min' or 'mean' (or --null zero)",
+        lexer.LABEL: f"expected a label (a finite number >= 0), found {word}",
+        lexer.NEGATIVE: f"expected a label >= 0, found {word}",
+        lexer.QID: f"expected 'qid:' and a query id after the label, found {word}",
+        lexer.ID_COMMENT: f"expected '#' and a query id (one word) at the end of the line, found {_shown(rest)}",
+        lexer.NOT_TEXT: f"expected a query id in UTF-8, found {word}",
+        lexer.INDEX: f"expected index:value with an index from {look.first} to {lexer.LARGEST_INDEX}, found {word}",
+        lexer.TOO_LARGE: f"expected a number that fits into 32 bits, found {word}",
+        lexer.TWICE: f"expected each feature once, found {index} again",
+        lexer.BEYOND: f"expected at most {look.width} features (from {look.first} on), found feature {index}",
+        lexer.BELOW: f"expected an index >= {look.first}, found {index}",
+        lexer.NULL: "found NULL; say what to make of it: null='zero', 'min' or 'mean' (or --null zero)",
     }[wrong]
 
 

@@ -7,15 +7,31 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.io import grammar, symbols
+from ranktron.data.io import grammar, lexer
 from ranktron.data.io.decimals import number, single
+from ranktron.data.io.lexer import (
+    BELOW,
+    BEYOND,
+    COLON,
+    FINE,
+    HASH,
+    INDEX,
+    LARGEST_INDEX,
+    NONE,
+    NULL,
+    TWICE,
+    VALUE,
+    Bytes,
+    ends,
+    skip_blanks,
+    skip_line,
+    stops,
+)
 from ranktron.data.io.parse_errors import Look, Problem, explain
-from ranktron.data.io.symbols import (BELOW, BEYOND, COLON, FINE, HASH, INDEX, LARGEST_INDEX, NONE, NULL, TWICE, VALUE, Bytes)
 from ranktron.data.io.text import Piece, Text
-from ranktron.data.io.lexer import ends, skip_blanks, skip_line, stops
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.csr import Columns, Values
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.jit import kernel
 from ranktron.types import Floats, Integers
 
 WIDE, RARE = 1000, 0.05
@@ -86,7 +102,7 @@ def _lines(
             if after_hash:
                 spans[i, 0], spans[i, 1] = grammar.comment_word(data, p) if data[p] == HASH else (p, p)
                 if spans[i, 0] == spans[i, 1]:
-                    return symbols.ID_COMMENT, p, i, n
+                    return lexer.ID_COMMENT, p, i, n
                 spans[i, 2] = spans[i, 3] = 0
             else:
                 spans[i, 2], spans[i, 3] = grammar.comment_docid(data, p) if data[p] == HASH else (0, 0)
@@ -145,5 +161,5 @@ def _settle(data: Bytes, values: Values, labels: Floats, slow: npt.NDArray[Any])
                 value = float(np.float32(value))
             values[at] = value
         if not np.isfinite(value):
-            return Problem(symbols.LABEL if at < 0 else symbols.TOO_LARGE, start)
+            return Problem(lexer.LABEL if at < 0 else lexer.TOO_LARGE, start)
     return None

@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.errors import DataError
-from ranktron.kernels.dispatch import features_of, held
 from ranktron.data.files import atomically
-from ranktron.data.io.grouping import fitted_features
 from ranktron.data.io.files import STORE_MAGIC, kind_of, readable
+from ranktron.data.io.grouping import fitted_features
 from ranktron.data.io.streaming import Run
 from ranktron.data.rounds import Rounds
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.dispatch import features_of, held
 from ranktron.types import Features
 
 DENSE, SPARSE = 1, 2

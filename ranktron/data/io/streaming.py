@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktron.errors import DataError
 from ranktron.data.io import grammar
+from ranktron.data.io.files import blocks
 from ranktron.data.io.letor import Frame, frame_of, look_of, query_name, reads_sparse
 from ranktron.data.io.missing import fill_nulls, placeholder
-from ranktron.data.io.files import blocks
 from ranktron.data.io.parse_errors import Look, explain
 from ranktron.data.io.sparse_text import SparseTable, parse_sparse
 from ranktron.data.io.text import Piece, Table, Text, parse
 from ranktron.data.rounds import stacked
+from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.types import Features, Floats, Round
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktron.data.io import grammar, symbols
-from ranktron.data.io.grouping import room_for
-from ranktron.data.io.parse_errors import Look, Problem
+from ranktron.data.io import grammar, lexer
 from ranktron.data.io.fast_path import Words, tags_of
-from ranktron.data.io.symbols import Bytes
+from ranktron.data.io.grouping import room_for
+from ranktron.data.io.lexer import Bytes
+from ranktron.data.io.parse_errors import Look, Problem
 from ranktron.types import Floats, Integers, Matrix
 
 
@@ -95,7 +95,7 @@ def parse(piece: Piece, row: int, table: Table, look: Look) -> tuple[int, Proble
             table.X, table.labels, table.spans, stamps, table.tags, slow,
         )  # fmt: skip
         problem = _settle(piece.data, table, slow[:n])
-        if problem is None and wrong != symbols.FINE:
+        if problem is None and wrong != lexer.FINE:
             problem = Problem(wrong, p)
         if problem is not None:
             return row, Problem(problem.wrong, problem.at + piece.base)
@@ -115,5 +115,5 @@ def _settle(data: Bytes, table: Table, slow: Integers) -> Problem | None:
                 value = float(np.float32(value))
             table.X[row, column] = value
         if not np.isfinite(value):
-            return Problem(symbols.LABEL if column < 0 else symbols.TOO_LARGE, start)
+            return Problem(lexer.LABEL if column < 0 else lexer.TOO_LARGE, start)
     return None

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from pathlib import Path
 
-from ranktron.errors import DataError
 from ranktron.data.io.files import blocks, compressing
+from ranktron.errors import DataError
 
 Values = dict[str, dict[str, float]]
 Grades = dict[str, dict[str, int]]

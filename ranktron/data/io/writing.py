@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.errors import DataError
 from ranktron.data.io.files import compressing
-from ranktron.data.io.symbols import Bytes
-from ranktron.kernels.jit import kernel
+from ranktron.data.io.lexer import Bytes
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.jit import kernel
 from ranktron.types import Integers, Matrix
 
 NUMBERS = 1 << 19  # written at a time

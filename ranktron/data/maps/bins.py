@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
 from ranktron.data.maps.protocols import Shape, check_input, sample_of
-from ranktron.types.validation import check_count
 from ranktron.data.rounds import Rounds
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES, Columns
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.jit import kernel
 from ranktron.types import Floats, Integers, Matrix
+from ranktron.types.validation import check_count
 
 SAMPLE = 50_000
 """So many documents tell where the quantiles are."""

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.errors import DataError
 from ranktron.data.maps.protocols import check_input, sample_of
 from ranktron.data.maps.strengths import curve_weight, shares
-from ranktron.types.validation import check_count
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.types import Floats, Matrix
+from ranktron.types.validation import check_count
 
 SAMPLE = 100_000
 PART = 4096

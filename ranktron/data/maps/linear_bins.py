@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
 from ranktron.data.maps.bins import MOST, SAMPLE, check_edges, column_list, cuts_of, find_places, heights, padded
 from ranktron.data.maps.protocols import Shape, check_input, sample_of
-from ranktron.types.validation import check_count
 from ranktron.data.rounds import Rounds
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.errors import DataError
 from ranktron.kernels.csr import Columns, Values
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.jit import kernel
 from ranktron.types import Floats, Integers, Matrix
+from ranktron.types.validation import check_count
 
 
 @kernel

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ranktron.errors import DataError
 from ranktron.data.maps.bins import Bins, FittedBins
 from ranktron.data.maps.gaussian import FittedFourier, FittedNystroem, Nystroem, RandomFourier
 from ranktron.data.maps.linear_bins import FittedLinearBins, LinearBins
 from ranktron.data.maps.products import FittedProducts, Products
 from ranktron.data.maps.protocols import FeatureMap, FittedMap
+from ranktron.errors import DataError
 
 MAPS: dict[str, tuple[type[Any], type[Any]]] = {
     "bins": (Bins, FittedBins),

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
 from ranktron.data.maps.protocols import check_input, sample_of
 from ranktron.data.maps.strengths import curve_weight, strengths
-from ranktron.types.validation import check_count
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
+from ranktron.kernels.jit import kernel
 from ranktron.types import Floats, Integers, Matrix
+from ranktron.types.validation import check_count
 
 SAMPLE = 100_000
 REACH = 2.0

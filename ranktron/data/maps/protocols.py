@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from ranktron.errors import DataError
 from ranktron.data.rounds import Rounds, as_matrix
+from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.types import Features, Floats, Matrix
 

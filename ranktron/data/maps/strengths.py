@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktron.errors import DataError
 from ranktron.data.maps.bins import Bins
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.types import Floats
 
 GROUPS = 8

@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.learners import feedback as feedbacks
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.grades import grades
-from ranktron.learners.signals import Interrupts
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import descending
-from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.metrics import Metric, evaluate
-from ranktron.data.rounds import Rounds
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners import feedback as feedbacks
 from ranktron.learners.batch.thresholds import add_step, step_scores, thresholds_of
+from ranktron.learners.pairwise.pairs import Pairs
+from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.signals import Interrupts
+from ranktron.metrics import Metric, evaluate
 from ranktron.types import Features, Feedback, Floats, Integers, Ranking, State
 
 _SURE = 1.0 - 1e-9

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ranktron.errors import DataError
-from ranktron.learners.fixed import Fixed
-from ranktron.metrics import Metric, evaluate
 from ranktron.data.rounds import Rounds
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners.batch.rank_mm_exact import ExactDual
 from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
 from ranktron.learners.batch.rank_mm_steps import paper_dual
-from ranktron.kernels.csr_rows import linear_scores
+from ranktron.learners.fixed import Fixed
+from ranktron.learners.schedule import Course, Schedule
+from ranktron.metrics import Metric, evaluate
 from ranktron.types import Floats, Integers, State
 
 STEPS = ("exact", "paper")

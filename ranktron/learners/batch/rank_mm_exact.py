@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ranktron.data.rounds import radius
 from ranktron.errors import DataError
 from ranktron.kernels.dispatch import Held, between, scores_of
 from ranktron.kernels.jit import kernel
 from ranktron.learners.batch.rank_mm_losses import vertex
 from ranktron.learners.batch.rank_mm_problem import Problem, carry
-from ranktron.data.rounds import radius
 from ranktron.types import Floats, Integers, State
 
 EXCHANGES = 10

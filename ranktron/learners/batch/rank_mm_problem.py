@@ -13,14 +13,14 @@ from zlib import crc32
 
 import numpy as np
 
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dispatch import Held, add_row_of, between, held, scores_of
 from ranktron.kernels.grades import grades
 from ranktron.kernels.jit import kernel
-from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.data.rounds import Rounds
 from ranktron.learners.batch.rank_mm_losses import loss_code, vertex
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.types import Floats, Integers
 
 

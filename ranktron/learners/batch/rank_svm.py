@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
 from ranktron.kernels.grades import grades
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import rising
+from ranktron.learners.batch.grade_tree import add, below
 from ranktron.learners.fixed import Fixed
 from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.metrics import Metric, evaluate
-from ranktron.data.rounds import Rounds
 from ranktron.learners.schedule import Course, Schedule
-from ranktron.learners.batch.grade_tree import add, below
-from ranktron.kernels.csr_rows import linear_scores
+from ranktron.metrics import Metric, evaluate
 from ranktron.types import Floats, Integers, State
 
 SMOOTHINGS = (1.0, 0.1, 1e-2, 1e-3, 1e-4)

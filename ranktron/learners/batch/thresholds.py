@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.csr import Columns, Values
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.jit import kernel
 from ranktron.types import Features, Floats, Integers, Matrix
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron.learners import feedback as feedbacks
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.sorting import descending
+from ranktron.learners import feedback as feedbacks
 from ranktron.learners.kernelized.budget import BESIDES, UNLIMITED, Budget
 from ranktron.learners.kernelized.functions import Gaussian, KernelFunction, kernel_of
 from ranktron.learners.kernelized.pairs import PairSteps
@@ -19,15 +21,13 @@ from ranktron.learners.kernelized.rows import GROWTH
 from ranktron.learners.kernelized.support import LAG, Support
 from ranktron.learners.kernelized.updates import Descent, Move, PredtronLoss, Update
 from ranktron.learners.linear import heard_scores, overflow
+from ranktron.learners.mistakes import Misordered, mistake_of
 from ranktron.learners.pairwise.learner import OUTPUTS
 from ranktron.learners.pairwise.readouts import EVERYONE, Average, Ballot, Committee, Last, Readout
+from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of
+from ranktron.learners.steps import Constant, InversePower
 from ranktron.metrics import Metric, evaluate
 from ranktron.metrics import metric as as_metric
-from ranktron.learners.mistakes import Misordered, mistake_of
-from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of
-from ranktron.data.rounds import Rounds
-from ranktron.kernels.csr_rows import check_features, linear_scores
-from ranktron.learners.steps import Constant, InversePower
 from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair
 from ranktron.types import Features, Feedback, Floats, Ranking, State
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.csr import Columns, Values
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.jit import kernel
 from ranktron.types import Features, Floats, Integers, State
 
 BESIDE = 32

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron.learners import feedback as feedbacks
 from ranktron.errors import DataError
-from ranktron.kernels.dispatch import held
+from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite, observed
+from ranktron.kernels.dispatch import held
 from ranktron.kernels.sorting import descending
+from ranktron.learners import feedback as feedbacks
 from ranktron.learners.linear import overflow, why_refused
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.pairwise.readouts import EVERYONE, Average, Ballot, Committee, Last, Readout
 from ranktron.learners.pairwise.trail import HYPOTHESIS, Counts, Trail, blank_trail, stored_trail, visit
-from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 UNBOUNDED: Counts = np.zeros(0, np.int32)

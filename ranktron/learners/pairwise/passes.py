@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import held
-from ranktron.learners.signals import Interrupts
 from ranktron.learners.pairwise.committee import committee_perceptron
 from ranktron.learners.pairwise.learner import UNBOUNDED, Pairwise, check_bound, pairwise_perceptron
 from ranktron.learners.pairwise.pairs import Documents, Pairs
 from ranktron.learners.pairwise.readouts import Readout
 from ranktron.learners.pairwise.trail import CHUNK, Counts, Trail, visit
-from ranktron.metrics import Metric, evaluate, metric
-from ranktron.data.rounds import Rounds
 from ranktron.learners.schedule import Course, Schedule, check_held_out
-from ranktron.kernels.csr_rows import linear_scores
+from ranktron.learners.signals import Interrupts
+from ranktron.metrics import Metric, evaluate, metric
 from ranktron.types import Floats, Integers, State
 
 ONE_GRADE, REMOVED = "queries of one grade", "pairs removed by the alpha-bound"

@@ -7,13 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
 from ranktron.kernels.dense import score
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import descending
 from ranktron.learners.pairwise.trail import SUCCESSES, Trail, add_weighted
-from ranktron.data.rounds import Rounds
-from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
 from ranktron.types import Features, Floats, Integers, Matrix
 
 EVERYONE = 1 << 62

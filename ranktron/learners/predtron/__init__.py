@@ -11,6 +11,7 @@ from ranktron.learners.predtron.loop import Mistake, Predtron, theoretical_step,
 from ranktron.learners.predtron.permutations import Permutations
 from ranktron.learners.predtron.positions import PlaceLoss, Places
 from ranktron.learners.predtron.problem import Enumerated, Problem, surrogate, unit_surrogate
+from ranktron.learners.predtron.ranker import PredtronLearner, predtron_ranker
 from ranktron.learners.predtron.subsets import Counted, ErrorSetSize, Hamming, Subsets, SubsetZeroOne
 from ranktron.learners.predtron.variants import LossDriven, Standard, variant_of
 
@@ -27,6 +28,7 @@ __all__ = [
     "PlaceLoss",
     "Places",
     "Predtron",
+    "PredtronLearner",
     "Problem",
     "Sparse",
     "Standard",
@@ -38,6 +40,7 @@ __all__ = [
     "link_of",
     "multiclass",
     "ordinal",
+    "predtron_ranker",
     "surrogate",
     "theoretical_step",
     "unit_surrogate",

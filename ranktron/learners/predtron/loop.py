@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.kernels.csr import pull_back_rows
+from ranktron.kernels.csr_rows import Sparse, linear_scores
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.jit import dot_kernel, kernel
 from ranktron.learners.predtron.links import Euclidean, Link
 from ranktron.learners.predtron.problem import UNIT, Problem
 from ranktron.learners.predtron.variants import Standard, Variant
-from ranktron.kernels.csr_rows import Sparse, linear_scores
-from ranktron.kernels.csr import pull_back_rows
 from ranktron.learners.steps import Constant
 from ranktron.types import Floats, State, Step
 

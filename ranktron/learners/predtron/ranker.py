@@ -2,13 +2,17 @@
 
 from dataclasses import dataclass
 
-from ranktron.learners import feedback as feedbacks
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import observed
 from ranktron.kernels.sorting import descending
+from ranktron.learners import feedback as feedbacks
 from ranktron.learners.linear import why_refused
-from ranktron.learners.predtron import (Permutations, PlaceLoss, Places, Predtron, link_of, theoretical_step, variant_of)
-from ranktron.kernels.csr_rows import check_features
+from ranktron.learners.predtron.links import link_of
+from ranktron.learners.predtron.loop import Predtron, theoretical_step
+from ranktron.learners.predtron.permutations import Permutations
+from ranktron.learners.predtron.positions import PlaceLoss, Places
+from ranktron.learners.predtron.variants import variant_of
 from ranktron.learners.steps import Constant
 from ranktron.types import Features, Feedback, Floats, Ranking, State
 

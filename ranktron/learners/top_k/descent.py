@@ -6,12 +6,12 @@ nothing.
 
 import numpy as np
 
-from ranktron.kernels.dispatch import Held, add_row_of, features_of, taken
+from ranktron.kernels.csr import Columns, Values, add_sparse_row
+from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import squared_length
+from ranktron.kernels.dispatch import Held, add_row_of, features_of, taken
 from ranktron.kernels.jit import kernel
 from ranktron.learners.brief import EVERY, Brief
-from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.csr import Columns, Values, add_sparse_row
 from ranktron.types import Features, Floats, Integers, Matrix
 
 

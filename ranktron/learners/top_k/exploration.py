@@ -10,9 +10,8 @@ from math import perm
 import numpy as np
 
 from ranktron.kernels.dispatch import Held, scores_of
-from ranktron.kernels.dense import _radix_sorted
 from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.sorting import descending, radix_sorted
 from ranktron.types import Floats, Integers
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -70,10 +69,10 @@ def _falling(drawn: Floats) -> Integers:
     for i in range(drawn.shape[0]):
         keys[i] = np.uint64((1.0 - drawn[i]) * 2.0**53)
         low[i] = np.uint32(keys[i] & np.uint64(0xFFFFFFFF))
-    by_low = _radix_sorted(low)
+    by_low = radix_sorted(low)
     for i in range(drawn.shape[0]):
         high[i] = np.uint32(keys[by_low[i]] >> np.uint64(32))
-    return by_low[_radix_sorted(high)]
+    return by_low[radix_sorted(high)]
 
 
 @kernel

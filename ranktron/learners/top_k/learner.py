@@ -7,18 +7,26 @@ from math import inf
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.dispatch import held
-from ranktron.learners.feedback import top
+from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite
+from ranktron.kernels.dispatch import held
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import descending
 from ranktron.learners.brief import Brief
+from ranktron.learners.feedback import top
 from ranktron.learners.linear import as_weights, overflow
 from ranktron.learners.top_k.descent import descended, first_scores, gathered
 from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, is_outlined, weights_of
 from ranktron.learners.top_k.exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
-from ranktron.learners.top_k.refusals import (NO_LABEL, NOT_SHOWN, TOO_HIGH, TWICE, check_limits, why_never_ranked, why_refused)
-from ranktron.kernels.csr_rows import check_features, linear_scores
+from ranktron.learners.top_k.refusals import (
+    NO_LABEL,
+    NOT_SHOWN,
+    TOO_HIGH,
+    TWICE,
+    check_limits,
+    why_never_ranked,
+    why_refused,
+)
 from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, Ranking, State, Step
 
 _NOTHING = np.zeros(0)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from math import inf
 
 from ranktron.errors import DataError
-from ranktron.learners.top_k.learner import TopK
-from ranktron.learners.top_k.estimator import Decomposed
 from ranktron.learners.steps import Constant, InversePower
+from ranktron.learners.top_k.estimator import Decomposed
+from ranktron.learners.top_k.learner import TopK
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 
 

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "places": ("absent", "checksum", "data_folder", "file_at", "find", "known", "verify"),
+    "locations": ("absent", "checksum", "data_folder", "file_at", "find", "known", "verify"),
     "reading": ("Examples", "examples", "folds", "load", "read_multilabel", "read_ordinal"),
     "table": ("DATASETS", "Dataset", "dataset"),
 }

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ranktron.errors import DataError
 from ranktron.papers.datasets.checksums import KNOWN
 from ranktron.papers.datasets.table import Dataset, dataset
-from ranktron.errors import DataError
 
 Folder = str | os.PathLike[str]
 

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktron.papers.datasets.locations import Folder, file_at, find, verify
-from ranktron.papers.datasets.table import SPARSE, YANDEX, Dataset, dataset
-from ranktron.errors import DataError
 from ranktron.data.io import read
 from ranktron.data.io.files import blocks, kind_of
-from ranktron.training.cross_validation import PARTS, Fold
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
+from ranktron.papers.datasets.locations import Folder, file_at, find, verify
+from ranktron.papers.datasets.table import SPARSE, YANDEX, Dataset, dataset
+from ranktron.training.cross_validation import PARTS, Fold
 from ranktron.types import Floats
 
 # Istella has numbers of up to 308 digits: whatever 32 bits cannot hold becomes the largest number that they can.

@@ -14,11 +14,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ranktron.papers.harness.experiment import Cell
 from ranktron.data.files import atomically
+from ranktron.papers.harness.experiment import Cell
 
-_PACKAGE = Path(__file__).parent.parent
-_LOOKS_ON = {"cli", "checks.py", "experiments", "export", "report", "service", "__main__.py", "datasets"}
+_PACKAGE = Path(__file__).parents[2]
+_COUNTS = ("errors.py", "types", "kernels", "data", "metrics", "surrogates", "learners", "training", "estimators")
+"""What can change a result, beside the theorems and the file of the cell's own function."""
 _NUMERICS = ("numpy", "scipy", "numba", "scikit-learn")
 _WHOLE = 256 << 20
 """Larger data files are known by their size and their first and last megabyte."""
@@ -71,11 +72,13 @@ def key_of(cell: Cell, folder: Path | None) -> str:
 @lru_cache
 def code_version(module: str) -> str:
     """A hash of all code that can change a result: the library below the experiments, and the function's own file."""
-    files = [path for path in sorted(_PACKAGE.rglob("*.py")) if path.relative_to(_PACKAGE).parts[0] not in _LOOKS_ON]
     own = import_module(module).__file__
+    counting = (_PACKAGE / name for name in (*_COUNTS, "papers/theory"))
+    files = sorted(path for place in counting for path in (place.rglob("*.py") if place.is_dir() else [place]))
     digest = hashlib.sha256()
-    for path in [*files, *([Path(own)] if own else [])]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in files:
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    digest.update(Path(own).read_bytes() if own else b"")
     return digest.hexdigest()
 
 

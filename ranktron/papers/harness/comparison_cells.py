@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.papers.harness.data import folds
-from ranktron.metrics import Evaluation, evaluate
-from ranktron.training.cross_validation import Fold, cross_validate
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
+from ranktron.metrics import Evaluation, evaluate
+from ranktron.papers.harness.data import folds
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.cross_validation import Fold, cross_validate
 
 METRICS = ("ndcg@10:letor", "map:letor")
 SELECT = METRICS[0]

@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.learners import feedback
-from ranktron.papers.theory import bounds
-from ranktron.papers.harness.data import folds
-from ranktron.learners.fused import play_many
-from ranktron.learners import Linear, minimax_perceptron, online_listnet, slam_perceptron
-from ranktron.learners.loop import play
-from ranktron.metrics import metric
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
-from ranktron.learners.schedule import Schedule
 from ranktron.data.synthetic import Adversary, Separable
+from ranktron.learners import Linear, feedback, minimax_perceptron, online_listnet, slam_perceptron
+from ranktron.learners.fused import play_many
+from ranktron.learners.loop import play
+from ranktron.learners.schedule import Schedule
+from ranktron.metrics import metric
+from ranktron.papers.harness.data import folds
+from ranktron.papers.theory import bounds
 from ranktron.types import Floats, Round
 
 LEARNERS: Mapping[str, Callable[[int, float], Linear]] = {
@@ -88,9 +87,9 @@ def shares_of_bounds(T: int, margin: float, seed: int) -> Any:
         ),
     }
     shares = {}
-    for name, (learner, bounds) in runs.items():
+    for name, (learner, bound) in runs.items():
         lost = [1.0 - turn.values[0] for turn in play(learner, lists, feedback.full, [metric("ndcg@10")])]
-        shares[name] = float(np.max(np.cumsum(lost) / bounds))
+        shares[name] = float(np.max(np.cumsum(lost) / bound))
     return shares
 
 

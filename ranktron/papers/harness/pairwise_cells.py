@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.papers.harness.data import folds
+from ranktron.data.rounds import Rounds
+from ranktron.data.scaling import fit_scaler, scale
+from ranktron.learners.batch.rank_svm import minimise
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.pairwise.passes import train_outputs
 from ranktron.learners.pairwise.readouts import Average, Committee, Last, Readout
-from ranktron.metrics import Evaluation, evaluate
-from ranktron.training.cross_validation import Fold, cross_validate
-from ranktron.data.rounds import Rounds
-from ranktron.data.scaling import fit_scaler, scale
 from ranktron.learners.schedule import Schedule
-from ranktron.learners.batch.rank_svm import minimise
+from ranktron.metrics import Evaluation, evaluate
+from ranktron.papers.harness.data import folds
+from ranktron.training.cross_validation import Fold, cross_validate
 
 METRICS = ("map:letor", "ndcg@1:letor", "ndcg@5:letor", "ndcg@10:letor")
 SELECT = "ndcg@10:letor"

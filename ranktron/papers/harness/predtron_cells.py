@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ranktron.papers.theory.predtron_games import (Curves, GaussianLists, varying_documents, varying_features, varying_lists, varying_sparsity)
+from ranktron.papers.theory.predtron_games import (
+    Curves,
+    GaussianLists,
+    varying_documents,
+    varying_features,
+    varying_lists,
+    varying_sparsity,
+)
 
 
 def more_lists(x: Sequence[int], seed: int) -> Any:

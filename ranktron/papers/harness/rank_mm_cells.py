@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktron.papers.harness.data import folds
 from ranktron.kernels.dense import score
-from ranktron.metrics import evaluate
-from ranktron.training.cross_validation import Fold
-from ranktron.learners.schedule import Schedule
 from ranktron.learners.batch.rank_mm import Run, make_dual
 from ranktron.learners.batch.rank_mm_problem import Problem
+from ranktron.learners.schedule import Schedule
+from ranktron.metrics import evaluate
+from ranktron.papers.harness.data import folds
+from ranktron.training.cross_validation import Fold
 from ranktron.types import Floats
 
 SELECT = "map:letor"

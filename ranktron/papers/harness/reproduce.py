@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from ranktron import __version__
+from ranktron.data.files import atomically
 from ranktron.errors import DataError
 from ranktron.papers import PAPERS
+from ranktron.papers.harness.cache import Kept, Store, key_of, libraries
 from ranktron.papers.harness.data import find, where
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Plan, Results
-from ranktron.papers.harness.cache import Kept, Store, key_of, libraries
 from ranktron.papers.harness.runner import Failed, Job, Watch, run
 from ranktron.papers.harness.verdicts import FAILED, MISSING, RULES
-from ranktron.data.files import atomically
 from ranktron.papers.report.charts import Figure, svg_file
 from ranktron.papers.report.page import Page, Part, Row, Section, html
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from time import process_time
 from typing import NamedTuple
 
-from ranktron.papers.harness.experiment import Cell
 from ranktron.papers.harness.cache import Kept, Store
+from ranktron.papers.harness.experiment import Cell
 
 Watch = Callable[[float], None]
 """Is told the cost of each cell that is done."""

@@ -7,13 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.papers.harness.online_cells import all_lists, marks
 from ranktron.learners import TopK, online_listnet, top_k_ranker
-from ranktron.learners.top_k.estimator import Decomposed
-from ranktron.papers.theory.top_k_bounds import regret_bound, theorem_settings
 from ranktron.learners.steps import InversePower
+from ranktron.learners.top_k.estimator import Decomposed
+from ranktron.papers.harness.online_cells import all_lists, marks
+from ranktron.papers.theory.top_k_bounds import regret_bound, theorem_settings
+from ranktron.papers.theory.top_k_games import (
+    Indistinguishable,
+    Player,
+    Pool,
+    average_so_far,
+    full_feedback,
+    midpoint,
+    random_ndcg,
+    regret,
+    rtop_1f,
+)
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
-from ranktron.papers.theory.top_k_games import (Indistinguishable, Player, Pool, average_so_far, full_feedback, midpoint, random_ndcg, regret, rtop_1f)
 from ranktron.types import Learner
 
 CONVEX: Mapping[str, Decomposed] = {

@@ -11,52 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ranktron.data.rounds import Rounds, radius
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import Sparse, linear_scores
 from ranktron.kernels.grades import by_grade
 from ranktron.kernels.jit import kernel
 from ranktron.metrics import Metric, metric
-from ranktron.types.validation import check_count
-from ranktron.data.rounds import Rounds
-from ranktron.kernels.csr_rows import Sparse, linear_scores
-from ranktron.kernels.csr import Values
 from ranktron.surrogates import SLAM
 from ranktron.surrogates.slam import AP, NDCG, slam_weights
 from ranktron.surrogates.worst_pair import closest_pair
-from ranktron.types import Features, Floats, Integers, Matrix
-
-
-@kernel
-def _longest(X: Matrix) -> float:
-    longest = 0.0
-    for i in range(X.shape[0]):
-        squared = 0.0
-        for j in range(X.shape[1]):
-            squared += np.float64(X[i, j]) * np.float64(X[i, j])  # a 32-bit square may overflow, or vanish
-        longest = max(longest, squared)
-    return float(np.sqrt(longest))
-
-
-@kernel
-def _longest_row(starts: Integers, values: Values) -> float:
-    longest = 0.0
-    for i in range(starts.shape[0] - 1):
-        squared = float(starts[i + 1] - starts[i])
-        if values.shape[0]:
-            squared = 0.0
-            for at in range(starts[i], starts[i + 1]):
-                squared += np.float64(values[at]) * np.float64(values[at])
-        longest = max(longest, squared)
-    return float(np.sqrt(longest))
-
-
-def radius(rounds: Rounds) -> float:
-    """The length of the longest row: R_X, the 1→2 norm of Xᵀ.
-
-    >>> radius(Rounds.from_arrays([[3.0, 4.0], [1.0, 0.0]], [0, 1]))
-    5.0
-    """
-    X = rounds.X
-    return float(_longest_row(X.starts, X.values) if isinstance(X, Sparse) else _longest(X))
+from ranktron.types import Features, Floats, Integers
+from ranktron.types.validation import check_count
 
 
 def margin(w: Floats, rounds: Rounds) -> float:

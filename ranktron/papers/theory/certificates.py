@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.papers.theory import bounds
+from ranktron.data.rounds import Rounds, radius
 from ranktron.data.serialization import same
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
 from ranktron.learners import Linear
 from ranktron.learners.loop import play
-from ranktron.metrics import Metric
-from ranktron.training.model import Model
-from ranktron.data.rounds import Rounds
 from ranktron.learners.schedule import Schedule
-from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners.steps import Constant
+from ranktron.metrics import Metric
+from ranktron.papers.theory import bounds
 from ranktron.surrogates import SLAM, WorstPair
+from ranktron.training.model import Model
 from ranktron.types import Floats, Round
 
 Frozen = Callable[[Floats], tuple[float, Floats]]
@@ -60,7 +60,7 @@ class Certificate:
     >>> import ranktron
     >>> from ranktron.learners.schedule import Schedule
     >>> from ranktron.training.fit import train
-    >>> lists = ranktron.data.synthetic.Separable().rounds(50)
+    >>> lists = ranktron.synthetic.Separable().rounds(50)
     >>> certificate = certify(train("minimax", {}, lists, Schedule(epochs=1)).model, lists)
     >>> all(line.holds is not False for line in certificate.lines)
     True
@@ -129,7 +129,7 @@ def certify(model: Model, rounds: Rounds, comparator: Floats | None = None) -> C
     True
     """
     run, scaled = _replayed(model, rounds)
-    R = bounds.radius(scaled)
+    R = radius(scaled)
     surrogate = run.learner.surrogate
     v_max = bounds.largest_weight_ratio(scaled, surrogate) if isinstance(surrogate, SLAM) else 1.0
     separation = bounds.best_margin(scaled)

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktron.errors import DataError
-from ranktron.learners.top_k.learner import TopK
-from ranktron.learners.top_k.estimator import Decomposed
-from ranktron.papers.theory.top_k_bounds import Limits, theorem_settings
-from ranktron.learners.loop import play
-from ranktron.metrics import evaluate, metric
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
+from ranktron.learners.loop import play
 from ranktron.learners.steps import Constant
+from ranktron.learners.top_k.estimator import Decomposed
+from ranktron.learners.top_k.learner import TopK
+from ranktron.metrics import evaluate, metric
+from ranktron.papers.theory.top_k_bounds import Limits, theorem_settings
 from ranktron.surrogates import CalibratedSquared, Squared
 from ranktron.types import Floats, Learner, Round, Surrogate
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
 from starlette.routing import Route
 
-from ranktron.training.algorithms import algorithm
 from ranktron.learners.brief import brief_of, learn_brief
-from ranktron.service.config import Config
-from ranktron.service.endpoint import Action, Content, Endpoint
 from ranktron.service.auth import Guard
-from ranktron.service.routes import page
+from ranktron.service.config import Config
 from ranktron.service.demo.search import FEATURES, Index
+from ranktron.service.endpoint import Action, Content, Endpoint
+from ranktron.service.routes import page
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens
 from ranktron.service.types import Definition, Given, Taken
+from ranktron.training.algorithms import algorithm
 from ranktron.types import Feedback
 
+PAGES = Path(__file__).parent / "pages"
 RANKER = "search"
 HEARD = 5
 # A person gives few votes, on about half of what is shown: little exploration, among the best 15 only, and no vote that
@@ -147,7 +149,8 @@ def search_actions(index: Index) -> list[Action]:
         )
 
     return [
-        Action("GET", "/search", "The search page", None, None, Content, lambda: page("search.html")),
+        Action("GET", "/search", "The search page", None, None, Content, lambda: page("search.html", PAGES)),
+        Action("GET", "/demo/static/{file}", "A part of it", None, None, Content, lambda file: page(file, PAGES)),
         Action("GET", "/demo/setup", "What the search page is about", None, None, SetupAnswer, setup),
         Action("POST", "/demo/candidates", "Candidates and features", None, Question, CandidatesAnswer, candidates),
     ]

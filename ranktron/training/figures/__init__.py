@@ -1,1 +1,1 @@
-"""Pictures. The plotting library is imported here alone, and late."""
+"""Pictures of models: learning curves, weights, the shapes of features, the page that explains a ranking."""

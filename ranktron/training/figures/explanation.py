@@ -9,9 +9,9 @@ from math import isnan
 
 import numpy as np
 
-from ranktron.training.model import Explanation, Model
 from ranktron.training.figures.curves import COLOURS
 from ranktron.training.figures.weights import Weights
+from ranktron.training.model import Explanation, Model
 from ranktron.types import Floats
 
 Piece = tuple[str, str]

@@ -7,8 +7,8 @@ from html import escape
 import numpy as np
 
 from ranktron.data.maps.protocols import Shape
-from ranktron.training.model import Model
 from ranktron.data.scaling import Global
+from ranktron.training.model import Model
 from ranktron.types import Floats
 
 SHOWN = 24

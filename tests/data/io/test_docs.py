@@ -1,7 +1,7 @@
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "data.md"
+PAGE = Path(__file__).parents[3] / "docs" / "data.md"
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranktron.data.io import grouping, decimals, grammar, missing, fast_path, lexer, writing
+from ranktron.data.io import decimals, fast_path, grammar, grouping, lexer, missing, writing
 
 TEXT = (
     b"1 qid:a 1:0.5 2:-12.25 3:7 4:1e3 5:NULL # docid = D\r\n\n 0 qid:b 3:0.30000000000000004 1:2\t# \n2 qid:b 2:7 \n"

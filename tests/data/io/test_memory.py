@@ -26,7 +26,7 @@ def test_importing_imports_nothing_heavy():
 
 def test_reading_text_does_not_import_the_extras(tmp_path):
     (tmp_path / "a.txt").write_text("1 qid:1 1:1\n")
-    loaded = run("import sys, ranktron.data.io; ranktron.data.io.read(sys.argv[1]); print(*sys.modules)", tmp_path / "a.txt")
+    loaded = run("import sys, ranktron.data.io; ranktron.io.read(sys.argv[1]); print(*sys.modules)", tmp_path / "a.txt")
     assert not {"pyarrow", "zstandard", "sklearn"} & set(loaded)
 
 
@@ -48,7 +48,7 @@ def large(tmp_path_factory):
 STREAM = """
     import sys, ranktron.data.io
     rounds = labels = total = 0
-    for round in ranktron.data.io.stream(sys.argv[1]):
+    for round in ranktron.io.stream(sys.argv[1]):
         rounds += 1
         labels += round.labels.sum()
         total += float(round.X[0, 0])
@@ -66,7 +66,11 @@ def test_a_stream_of_a_large_file_stays_under_300_megabytes(large, tmp_path):
     assert first[:2] == [str(queries), str(200.0 * queries)]
     assert float(first[3]) < 300
     store = tmp_path / "large.rounds"
-    run("import sys, ranktron.data.io; ranktron.data.io.write(ranktron.data.io.read(sys.argv[1]), sys.argv[2])", path, store)
+    run(
+        "import sys, ranktron.data.io; ranktron.io.write(ranktron.io.read(sys.argv[1]), sys.argv[2])",
+        path,
+        store,
+    )
     second = run(STREAM, store)
     assert second[:3] == first[:3]
     assert float(second[3]) < 300
@@ -87,7 +91,7 @@ PEAK = """
         with open("/proc/self/status") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon"))
 
-    ranktron.data.io.read(sys.argv[1])
+    ranktron.io.read(sys.argv[1])
     before, peak, done = anonymous(), 0, threading.Event()
 
     def watch():
@@ -97,7 +101,7 @@ PEAK = """
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    rounds = ranktron.data.io.read(sys.argv[2])
+    rounds = ranktron.io.read(sys.argv[2])
     done.set()
     watcher.join()
     print(max(peak, anonymous()) - before, rounds.X.nbytes + rounds.labels.nbytes + rounds.offsets.nbytes)

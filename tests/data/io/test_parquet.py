@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ranktron.data import io
-from ranktron.errors import DataError
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 
 arrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

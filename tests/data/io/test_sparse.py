@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktron.data import io
-from ranktron.errors import DataError
 from ranktron.data.io import store
 from ranktron.data.rounds import Rounds
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES
+from ranktron.kernels.csr_rows import Sparse
 
 
 def random_rounds(rng, d, ones=False, density=0.2):
@@ -219,7 +219,7 @@ def test_parquet_says_what_to_do_instead(tmp_path):
 STREAM = """
     import sys, ranktron.data.io
     rounds = entries = 0
-    for round in ranktron.data.io.stream(sys.argv[1]):
+    for round in ranktron.io.stream(sys.argv[1]):
         rounds += 1
         entries += len(round.X.trimmed().columns)
     with open("/proc/self/status") as file:

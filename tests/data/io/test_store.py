@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ranktron.data import io
-from ranktron.errors import DataError
 from ranktron.data.io import store
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranktron.data import io
-from ranktron.errors import DataError
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 
 NAMES = [".txt", ".letor", ".svm", ".txt.gz", ".txt.zst", ".parquet", ".rounds"]
 

@@ -9,11 +9,11 @@ from ranktron import DataError, Rounds, read
 from ranktron.cli import main
 from ranktron.data.io import write
 from ranktron.data.maps import Bins
-from ranktron.training.figures.explanation import page
-from ranktron.training.figures.shapes import SHOWN, shape_pieces, shapes_of
-from ranktron.learners.schedule import Schedule
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners.schedule import Schedule
+from ranktron.training.figures.explanation import page
+from ranktron.training.figures.shapes import SHOWN, shape_pieces, shapes_of
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=30, documents=12).rounds(40)

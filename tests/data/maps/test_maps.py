@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from ranktron import DataError, OnlineListNet, Rounds, load
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.data.serialization import pack, unpack
-from ranktron.learners import Gaussian
 from ranktron.data.maps import Bins, LinearBins, Nystroem, Products, RandomFourier, as_map
 from ranktron.data.maps.bins import cuts_of
 from ranktron.data.maps.naming import MAPS, map_from_dict, map_to_dict
 from ranktron.data.maps.protocols import Additive, map_rounds
 from ranktron.data.maps.strengths import shares, strengths
-from ranktron.metrics import evaluate
-from ranktron.learners.schedule import Schedule
+from ranktron.data.serialization import pack, unpack
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners import Gaussian
+from ranktron.learners.schedule import Schedule
+from ranktron.metrics import evaluate
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=5, documents=12).rounds(60)

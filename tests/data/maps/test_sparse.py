@@ -7,17 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranktron import DataError, Feedback, Rounds, play
-from ranktron.learners import feedback
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.learners.checks import same
-from ranktron.learners.fused import play_pass, recipe_of
-from ranktron.kernels.dense import descend, pull_back, score
-from ranktron.learners import classification_perceptron, hinge_perceptron, online_listnet, slam_perceptron
-from ranktron.metrics import metric
 from ranktron.data.scaling import extremes, fit_scaler, scale
 from ranktron.data.synthetic import WebSearch
-from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.csr import ONES, descend_rows, pull_back_rows, score_rows
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.dense import descend, pull_back, score
+from ranktron.learners import classification_perceptron, feedback, hinge_perceptron, online_listnet, slam_perceptron
+from ranktron.learners.checks import same
+from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.metrics import metric
+from ranktron.training.algorithms import ALGORITHMS
 
 
 def random_rows(rng, m, d, density, ones):

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 import ranktron
 from ranktron import DataError, Model, Rounds, evaluate, metric
-from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.learners.schedule import Course, Schedule
 from ranktron.data.synthetic import Separable, WebSearch
+from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.batch import rank_boost
 from ranktron.learners.batch.rank_boost import Boosting, Stumps, potentials
 from ranktron.learners.batch.thresholds import _best, _best_of_entries, add_step, step_scores, thresholds_of
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners.pairwise.pairs import Pairs
+from ranktron.learners.schedule import Course, Schedule
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=5, documents=9).rounds(12)

@@ -5,11 +5,11 @@ from sklearn.svm import LinearSVC
 
 import ranktron
 from ranktron import DataError, Rounds, evaluate, metric
-from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.learners.schedule import Course, Schedule
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners.batch import rank_svm
 from ranktron.learners.batch.rank_svm import Objective, minimise, solve
+from ranktron.learners.pairwise.pairs import Pairs
+from ranktron.learners.schedule import Course, Schedule
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=5, documents=9).rounds(15)

@@ -6,20 +6,36 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, KernelPerceptron, Round, Rounds, evaluate, load, play
-from ranktron.learners import feedback
+from ranktron.data.synthetic import WebSearch
+from ranktron.learners import (
+    Average,
+    Committee,
+    Descent,
+    Gaussian,
+    KernelLearner,
+    Last,
+    LinearKernel,
+    Oldest,
+    PairSteps,
+    Pairwise,
+    Polynomial,
+    Projection,
+    Random,
+    Smallest,
+    feedback,
+    kernel_perceptron,
+)
 from ranktron.learners.checks import check_learner, same
-from ranktron.learners import (Average, Committee, Descent, Gaussian, KernelLearner, Last, LinearKernel, Oldest, PairSteps, Pairwise, Polynomial, Projection, Random, Smallest, kernel_perceptron)
 from ranktron.learners.kernelized.budget import Budget
 from ranktron.learners.kernelized.support import Support
 from ranktron.learners.pairwise.learner import OUTPUTS
 from ranktron.learners.pairwise.readouts import EVERYONE
-from ranktron.metrics import metric
 from ranktron.learners.schedule import Schedule
-from ranktron.data.synthetic import WebSearch
 from ranktron.learners.steps import Constant
+from ranktron.metrics import metric
 from ranktron.surrogates import WorstPair
-from ranktron.training.sweep import sweep
 from ranktron.training.fit import train
+from ranktron.training.sweep import sweep
 
 NOISY = WebSearch(features=5, documents=12).rounds(50)
 RULES = [Oldest(), Random(), Smallest(), Projection()]

@@ -7,18 +7,35 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, KernelPerceptron, Round, Rounds, load, play
-from ranktron.learners import feedback
+from ranktron.data.synthetic import Separable, WebSearch
+from ranktron.learners import (
+    Average,
+    Descent,
+    Gaussian,
+    KernelLearner,
+    Last,
+    Linear,
+    LinearKernel,
+    Oldest,
+    PairSteps,
+    Pairwise,
+    Polynomial,
+    PredtronLoss,
+    Projection,
+    Random,
+    Smallest,
+    feedback,
+    kernel_perceptron,
+)
 from ranktron.learners.checks import check_learner, same
-from ranktron.learners import (Average, Descent, Gaussian, KernelLearner, Last, Linear, LinearKernel, Oldest, PairSteps, Pairwise, Polynomial, PredtronLoss, Projection, Random, Smallest, kernel_perceptron)
 from ranktron.learners.kernelized.budget import Budget
 from ranktron.learners.kernelized.pool import blank_pool
 from ranktron.learners.kernelized.support import Support
-from ranktron.learners.predtron.ranker import predtron_ranker
-from ranktron.metrics import metric
 from ranktron.learners.mistakes import Misordered, mistake_of
 from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of
-from ranktron.data.synthetic import Separable, WebSearch
+from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.steps import Constant, InversePower
+from ranktron.metrics import metric
 from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair
 
 NDCG = metric("ndcg@10")

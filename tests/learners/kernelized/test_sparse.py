@@ -8,17 +8,32 @@ import pytest
 import scipy.sparse
 
 from ranktron import DataError, KernelPerceptron, Rounds, Sparse, load, play
-from ranktron.learners import feedback
+from ranktron.data.maps import Bins
+from ranktron.data.maps.protocols import map_rounds
 from ranktron.data.serialization import pack, same, unpack
-from ranktron.learners import (Average, Committee, Descent, Gaussian, KernelLearner, Last, LinearKernel, Oldest, PairSteps, Polynomial, Projection, Random, Smallest, kernel_perceptron)
+from ranktron.data.synthetic import WebSearch
+from ranktron.learners import (
+    Average,
+    Committee,
+    Descent,
+    Gaussian,
+    KernelLearner,
+    Last,
+    LinearKernel,
+    Oldest,
+    PairSteps,
+    Polynomial,
+    Projection,
+    Random,
+    Smallest,
+    feedback,
+    kernel_perceptron,
+)
 from ranktron.learners.kernelized.budget import Budget
 from ranktron.learners.kernelized.rows import DenseRows, SparseRows, entries, products, squares
 from ranktron.learners.kernelized.support import Support
-from ranktron.learners.pairwise.learner import OUTPUTS
-from ranktron.data.maps import Bins
-from ranktron.data.maps.protocols import map_rounds
 from ranktron.learners.mistakes import Misordered
-from ranktron.data.synthetic import WebSearch
+from ranktron.learners.pairwise.learner import OUTPUTS
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import MeanPairwiseHinge, WorstPair
 

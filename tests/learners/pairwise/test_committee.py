@@ -7,16 +7,16 @@ import pytest
 import ranktron
 from ranktron import DataError, Model, Rounds, evaluate
 from ranktron.data import serialization
-from ranktron.learners.checks import check_learner
+from ranktron.data.scaling import fit_scaler, scale
+from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners import committee_perceptron
+from ranktron.learners.checks import check_learner
 from ranktron.learners.pairwise.learner import OUTPUTS
 from ranktron.learners.pairwise.passes import train_outputs
 from ranktron.learners.pairwise.readouts import EVERYONE, Average, Committee, borda
+from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Evaluation, t_test
 from ranktron.training.cross_validation import Fold, cross_validate, read_folds
-from ranktron.data.scaling import fit_scaler, scale
-from ranktron.learners.schedule import Schedule
-from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=6, documents=10).rounds(30)
@@ -177,7 +177,7 @@ def test_the_same_rounds_leave_the_same_state_wherever_a_run_was_interrupted(siz
             broken.restore(whole.state())
         for learner in (whole, broken):
             ranking = learner.rank(round.X, number)
-            learner.learn(round.X, ranking, ranktron.learners.feedback.top(2)(round, ranking))
+            learner.learn(round.X, ranking, ranktron.feedback.top(2)(round, ranking))
         assert serialization.pack(whole.state()) == serialization.pack(broken.state())
 
 

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 import ranktron
 from ranktron import DataError, Feedback, Model, Rounds, metric, play
+from ranktron.data.synthetic import Separable, WebSearch
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.dispatch import held
 from ranktron.learners import feedback
 from ranktron.learners.checks import check_learner, same
-from ranktron.kernels.dispatch import held
 from ranktron.learners.pairwise import passes, trail
 from ranktron.learners.pairwise.learner import OUTPUTS, Pairwise, pairwise_perceptron
 from ranktron.learners.pairwise.pairs import Pairs
@@ -22,8 +24,6 @@ from ranktron.learners.pairwise.passes import ONE_GRADE, REMOVED, Passes, train_
 from ranktron.learners.pairwise.readouts import Average, Committee, Last
 from ranktron.learners.pairwise.trail import blank_trail, visit
 from ranktron.learners.schedule import Course, Schedule
-from ranktron.data.synthetic import Separable, WebSearch
-from ranktron.kernels.csr_rows import Sparse
 from ranktron.training.fit import train
 
 NOISY = WebSearch(features=6, documents=10).rounds(30)
@@ -369,9 +369,9 @@ def test_a_second_process_compiles_nothing(tmp_path):
 import json
 from numba.core.dispatcher import Dispatcher
 import gc
-from ranktron.schedule import Schedule
-from ranktron.simulate import WebSearch
-from ranktron.training import train
+from ranktron.learners.schedule import Schedule
+from ranktron.data.synthetic import WebSearch
+from ranktron.training.fit import train
 lists = WebSearch(features=6, documents=10).rounds(10)
 for name in ("committee", "ranksvm", "rankboost"):
     train(name, {}, lists, Schedule(2), valid=lists)

@@ -5,7 +5,22 @@ from itertools import pairwise, permutations, product
 import numpy as np
 import pytest
 
-from ranktron.learners.predtron import (Counted, ErrorSetSize, Hamming, Permutations, PlaceLoss, Places, Subsets, SubsetZeroOne, binary, link_of, multiclass, ordinal, with_costs, with_reject)
+from ranktron.learners.predtron import (
+    Counted,
+    ErrorSetSize,
+    Hamming,
+    Permutations,
+    PlaceLoss,
+    Places,
+    Subsets,
+    SubsetZeroOne,
+    binary,
+    link_of,
+    multiclass,
+    ordinal,
+    with_costs,
+    with_reject,
+)
 from ranktron.papers.theory.predtron_bounds import weak_margin
 
 COSTS = [[0.0, 2.0, 1.0], [0.5, 0.0, 4.0], [3.0, 1.0, 0.0]]

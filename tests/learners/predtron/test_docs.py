@@ -4,7 +4,7 @@ import doctest
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "papers" / "predtron.md"
+PAGE = Path(__file__).parents[3] / "docs" / "papers" / "predtron.md"
 
 
 def test_examples_run():

@@ -5,14 +5,34 @@ import pytest
 from sklearn.linear_model import Perceptron
 
 from ranktron import DataError, play
+from ranktron.data.synthetic import Separable
 from ranktron.learners import feedback
 from ranktron.learners.checks import same
-from ranktron.learners.predtron.ranker import predtron_ranker
-from ranktron.learners.predtron import (Euclidean, Group, LossDriven, Permutations, PlaceLoss, Places, Predtron, Sparse, Standard, Subsets, Trace, binary, link_of, multiclass, ordinal, theoretical_step, variant_of, walk, with_costs)
+from ranktron.learners.predtron import (
+    Euclidean,
+    Group,
+    LossDriven,
+    Permutations,
+    PlaceLoss,
+    Places,
+    Predtron,
+    Sparse,
+    Standard,
+    Subsets,
+    Trace,
+    binary,
+    link_of,
+    multiclass,
+    ordinal,
+    theoretical_step,
+    variant_of,
+    walk,
+    with_costs,
+)
 from ranktron.learners.predtron import loop as loops
-from ranktron.papers.theory.predtron_bounds import gradient
-from ranktron.data.synthetic import Separable
+from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.steps import Constant, InversePower
+from ranktron.papers.theory.predtron_bounds import gradient
 
 
 def claim(item):

@@ -8,11 +8,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranktron import DataError
-from ranktron.learners.predtron import (Counted, Enumerated, ErrorSetSize, Hamming, Permutations, PlaceLoss, Places, Predtron, Subsets, SubsetZeroOne, binary, check_problem, multiclass, ordinal, subsets, surrogate, unit_surrogate, with_costs, with_reject)
+from ranktron.learners.predtron import (
+    Counted,
+    Enumerated,
+    ErrorSetSize,
+    Hamming,
+    Permutations,
+    PlaceLoss,
+    Places,
+    Predtron,
+    Subsets,
+    SubsetZeroOne,
+    binary,
+    check_problem,
+    multiclass,
+    ordinal,
+    subsets,
+    surrogate,
+    unit_surrogate,
+    with_costs,
+    with_reject,
+)
 from ranktron.learners.predtron import permutations as ranking
 from ranktron.learners.predtron import problem as parts
-from ranktron.papers.theory.predtron_bounds import lemma_4, literal_margin, smallest_ndcg_loss, weak_margin
 from ranktron.learners.predtron.problem import similarity
+from ranktron.papers.theory.predtron_bounds import lemma_4, literal_margin, smallest_ndcg_loss, weak_margin
 
 
 def claim(item):

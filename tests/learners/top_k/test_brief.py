@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from ranktron import Feedback
-from ranktron.learners import checks
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.kernels.dense import pull_back
-from ranktron.learners import TopK
-from ranktron.learners.brief import Brief, brief_of, learn_brief
 from ranktron.data.synthetic import Separable
+from ranktron.kernels.dense import pull_back
+from ranktron.learners import TopK, checks
+from ranktron.learners.brief import Brief, brief_of, learn_brief
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
+from ranktron.training.algorithms import ALGORITHMS
 
 LISTS = list(Separable(documents=12, features=6, margin=0.1).rounds(80))
 SURROGATES = [Squared(), PairwiseHinge(), KL(), KL(printed=True), SmoothDCG(0.3), SmoothDCG(0.3, printed=True)]

@@ -8,8 +8,8 @@ import pytest
 from ranktron import read
 from ranktron.learners import TopK, online_listnet, top_k_ranker
 from ranktron.learners.steps import InversePower
-from ranktron.surrogates import SmoothDCG
 from ranktron.papers.theory.top_k_games import Outcome, random_ndcg, trial
+from ranktron.surrogates import SmoothDCG
 
 claim = pytest.mark.claim
 pytestmark = pytest.mark.data

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Feedback
-from ranktron.learners.top_k import exploration as exploration
-from ranktron.learners.top_k.learner import TopK
-from ranktron.learners.top_k.estimator import check_decomposed, estimate, weights_of
-from ranktron.papers.theory.top_k_bounds import Limits, largest_loss, second_moment
 from ranktron.learners.steps import Constant
+from ranktron.learners.top_k import exploration as exploration
+from ranktron.learners.top_k.estimator import check_decomposed, estimate, weights_of
+from ranktron.learners.top_k.learner import TopK
+from ranktron.papers.theory.top_k_bounds import Limits, largest_loss, second_moment
 from ranktron.surrogates import KL, CalibratedSquared, ListNet, MeanPairwiseHinge, PairwiseHinge, SmoothDCG, Squared
 from ranktron.types import Ranking
 

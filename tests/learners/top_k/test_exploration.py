@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from ranktron.learners import feedback
+from ranktron.learners.steps import Constant
 from ranktron.learners.top_k import exploration as exploration
 from ranktron.learners.top_k.learner import TopK
-from ranktron.learners.steps import Constant
 from ranktron.surrogates import PairwiseHinge, Squared
 
 claim = pytest.mark.claim

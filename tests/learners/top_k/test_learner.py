@@ -7,16 +7,15 @@ import pytest
 
 import ranktron
 from ranktron import DataError, Feedback, play
-from ranktron.learners import feedback
-from ranktron.learners.checks import check_learner, same
-from ranktron.kernels.dispatch import held
-from ranktron.learners import TopK, top_k_ranker
-from ranktron.learners.top_k.learner import _located
-from ranktron.learners.top_k.descent import _descended, _descended_rows, _gathered, _gathered_rows
-from ranktron.learners.top_k.exploration import explores, uniform_scores
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.dispatch import held
+from ranktron.learners import TopK, feedback, top_k_ranker
+from ranktron.learners.checks import check_learner, same
 from ranktron.learners.steps import Constant, InversePower
+from ranktron.learners.top_k.descent import _descended, _descended_rows, _gathered, _gathered_rows
+from ranktron.learners.top_k.exploration import explores, uniform_scores
+from ranktron.learners.top_k.learner import _located
 from ranktron.surrogates import KL, ListNet, PairwiseHinge, SmoothDCG, Squared
 from ranktron.types import Ranking, Round
 

@@ -8,8 +8,20 @@ from scipy.optimize import linprog, minimize
 
 from ranktron import metric
 from ranktron.learners.checks import check_surrogate
-from ranktron.surrogates import (KL, CalibratedSquared, ListNet, PairwiseHinge, SmoothDCG, Squared, calibrated, kl, pairwise_hinge, smooth_dcg, squared)
 from ranktron.papers.theory.top_k_games import Indistinguishable
+from ranktron.surrogates import (
+    KL,
+    CalibratedSquared,
+    ListNet,
+    PairwiseHinge,
+    SmoothDCG,
+    Squared,
+    calibrated,
+    kl,
+    pairwise_hinge,
+    smooth_dcg,
+    squared,
+)
 
 claim = pytest.mark.claim
 RNG = np.random.default_rng(0)

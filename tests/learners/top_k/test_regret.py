@@ -5,11 +5,22 @@ import pytest
 
 from ranktron import DataError
 from ranktron.learners import feedback
+from ranktron.learners.steps import Constant
 from ranktron.learners.top_k.learner import TopK
 from ranktron.papers.theory.top_k_bounds import Limits, largest_loss, regret_bound, second_moment, theorem_settings
-from ranktron.learners.steps import Constant
+from ranktron.papers.theory.top_k_games import (
+    Indistinguishable,
+    Pool,
+    best_fixed,
+    exponent,
+    full_feedback,
+    impossibility,
+    losses,
+    midpoint,
+    regret,
+    rtop_1f,
+)
 from ranktron.surrogates import KL, CalibratedSquared, PairwiseHinge, Squared
-from ranktron.papers.theory.top_k_games import (Indistinguishable, Pool, best_fixed, exponent, full_feedback, impossibility, losses, midpoint, regret, rtop_1f)
 
 claim = pytest.mark.claim
 CONVEX = [Squared(), PairwiseHinge(), KL(), KL(printed=True)]

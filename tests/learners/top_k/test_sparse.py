@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktron import DataError, Feedback, Rounds, TopKRanker
-from ranktron.learners import feedback
-from ranktron.learners.checks import check_learner, same
-from ranktron.learners import TopK, top_k_ranker
-from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.data.synthetic import WebSearch
-from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.csr import ONES
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners import TopK, feedback, top_k_ranker
+from ranktron.learners.brief import brief_of, learn_brief
+from ranktron.learners.checks import check_learner, same
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 

@@ -9,16 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranktron import DataError, Rounds, metric, play
-from ranktron.learners import feedback
-from ranktron.learners import classification_perceptron, minimax_perceptron, online_listnet, slam_perceptron
-from ranktron.papers.theory.predtron_bounds import corollary_5
+from ranktron.data.rounds import radius
+from ranktron.data.streams import repeat
 from ranktron.data.synthetic import Adversary, Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.data.streams import repeat
+from ranktron.learners import classification_perceptron, feedback, minimax_perceptron, online_listnet, slam_perceptron
+from ranktron.papers.theory.bounds import (
+    best_margin,
+    bound,
+    bound_at,
+    bound_for_any_eta,
+    largest_weight_ratio,
+    lower_bound,
+    margin,
+    slam_constant,
+    square_root_trick,
+    weight_ratio_limit,
+)
+from ranktron.papers.theory.predtron_bounds import corollary_5
 from ranktron.surrogates import SLAM, WorstPair
-from ranktron.data.rounds import radius
-from ranktron.papers.theory.bounds import (best_margin, bound, bound_at, bound_for_any_eta, lower_bound, margin, slam_constant, square_root_trick, weight_ratio_limit)
-from ranktron.surrogates.slam import largest_weight_ratio
 
 claim = pytest.mark.claim
 MEASURES = ["ndcg", "ndcg@3", "ap"]

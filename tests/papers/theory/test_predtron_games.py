@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
-from ranktron.papers.theory.predtron_games import (GaussianLists, SparseLists, graded, held_out_loss, ranker, trained, varying_documents, varying_features, varying_lists, varying_sparsity)
+from ranktron.papers.theory.predtron_games import (
+    GaussianLists,
+    SparseLists,
+    graded,
+    held_out_loss,
+    ranker,
+    trained,
+    varying_documents,
+    varying_features,
+    varying_lists,
+    varying_sparsity,
+)
 
 
 def claim(item):

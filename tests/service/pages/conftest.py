@@ -13,9 +13,9 @@ import uvicorn
 from ranktron.service.app import application
 from ranktron.service.config import Config
 from ranktron.service.demo.routes import search_routes
-from ranktron.service.service import Office
 from ranktron.service.demo.search import Index
 from ranktron.service.demo.standard_library import standard_library
+from ranktron.service.service import Office
 from ranktron.service.tokens import Tokens
 
 

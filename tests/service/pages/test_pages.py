@@ -7,14 +7,14 @@ import time
 import pytest
 
 from ranktron import Client
-from ranktron.training.algorithms import ALGORITHMS
 from ranktron.data.maps import Bins
-from ranktron.training.model import Model
 from ranktron.data.rounds import Rounds
-from ranktron.service.models import warm
 from ranktron.service.demo.search import Index
 from ranktron.service.demo.standard_library import Document
+from ranktron.service.models import warm
 from ranktron.service.tokens import new_token
+from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.model import Model
 
 pytestmark = pytest.mark.browser
 

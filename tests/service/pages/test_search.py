@@ -14,8 +14,8 @@ import pytest
 from ranktron.cli import main
 from ranktron.errors import DataError
 from ranktron.service.demo import standard_library as library
-from ranktron.service.demo.routes import DEFINITION, EXAMPLES, HEARD, QUERIES, RANKER
 from ranktron.service.demo.inventory import SKIPPED
+from ranktron.service.demo.routes import DEFINITION, EXAMPLES, HEARD, QUERIES, RANKER
 from ranktron.service.demo.search import CANDIDATES, FEATURES, Index
 from ranktron.service.demo.standard_library import Document, standard_library
 

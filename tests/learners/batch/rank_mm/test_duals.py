@@ -9,12 +9,22 @@ from scipy.special import logsumexp
 
 from ranktron import Rounds
 from ranktron.kernels.grades import grades
-from ranktron.papers.theory.pegasos import Pegasos
 from ranktron.learners.batch.rank_mm import make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_exact import ExactDual, _free_place, _shift, average_in
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import Problem, carry
-from ranktron.learners.batch.rank_mm_steps import (DocumentDual, PairDual, _log_add, _log_sums, _single, clip_pairs, marginals, paper_dual, project_pairs)
+from ranktron.learners.batch.rank_mm_steps import (
+    DocumentDual,
+    PairDual,
+    _log_add,
+    _log_sums,
+    _single,
+    clip_pairs,
+    marginals,
+    paper_dual,
+    project_pairs,
+)
+from ranktron.papers.theory.pegasos import Pegasos
 
 claim = pytest.mark.claim
 KINDS = [(loss, step) for loss in LOSSES for step in ("exact", "plain", "paper")]

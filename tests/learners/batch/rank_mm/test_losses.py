@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Rounds
-from ranktron.learners.checks import check_surrogate
 from ranktron.kernels.grades import grades
-from ranktron.learners.batch.rank_mm_losses import (LOSSES, MarginLoss, average_pairs, lower_counts, vertex, worst_document, worst_pair)
+from ranktron.learners.batch.rank_mm_losses import (
+    LOSSES,
+    MarginLoss,
+    average_pairs,
+    lower_counts,
+    vertex,
+    worst_document,
+    worst_pair,
+)
 from ranktron.learners.batch.rank_svm import Objective
+from ranktron.learners.checks import check_surrogate
 from ranktron.surrogates import PairwiseHinge
 
 claim = pytest.mark.claim

@@ -9,15 +9,15 @@ import pytest
 import ranktron
 from ranktron import DataError, RankMM, metric
 from ranktron.cli import main
-from ranktron.kernels.dense import score
-from ranktron.metrics import evaluate
-from ranktron.training.cross_validation import Fold, cross_validate
-from ranktron.learners.schedule import Course, Schedule
 from ranktron.data.synthetic import Separable, WebSearch
+from ranktron.kernels.dense import score
 from ranktron.learners.batch import rank_mm
 from ranktron.learners.batch.rank_mm import FUTILE, HELD, UNFINISHED, Run, make_dual, solve, solve_path, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
+from ranktron.learners.schedule import Course, Schedule
+from ranktron.metrics import evaluate
+from ranktron.training.cross_validation import Fold, cross_validate
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=6, documents=12).rounds(40)
@@ -109,7 +109,7 @@ def test_memory_is_stated_and_refused_with_advice():
 
 def test_the_command_line_states_the_memory_before_it_trains(tmp_path, capfd):
     path = tmp_path / "lists.txt"
-    ranktron.data.io.write(LISTS, path)
+    ranktron.io.write(LISTS, path)
     with pytest.raises(SystemExit) as exit:
         main(["train", str(path), "--algo", "rankmm", "--set", "memory=1e-6", "--model", str(tmp_path / "mm.model")])
     stated, refused = capfd.readouterr().err.splitlines()

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from ranktron.papers import committee, predtron, rank_mm, slam, top_k
-from ranktron.papers.harness import rank_mm_cells, online_cells, top_k_cells
-from ranktron.papers.harness.verdicts import DIFFERS, HOLDS, REPRODUCED
 from ranktron.learners.pairwise.readouts import Ballot
+from ranktron.papers import committee, predtron, rank_mm, slam, top_k
+from ranktron.papers.harness import online_cells, rank_mm_cells, top_k_cells
+from ranktron.papers.harness.verdicts import DIFFERS, HOLDS, REPRODUCED
 from ranktron.papers.theory import predtron_games
 
 

@@ -4,9 +4,44 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
-from ranktron.learners.predtron import (Enumerated, LossDriven, Permutations, PlaceLoss, Places, Predtron, Standard, Subsets, binary, link_of, multiclass, ordinal, theoretical_step, walk, with_reject)
-from ranktron.papers.theory.predtron_bounds import (any_step, certify, corollary_2, corollary_5, corollary_6, corollary_7, corollary_8, graceful_bound, lemma_4, ordinal_bound, perceptron, radius, reject_bound, smallest_ndcg_loss, theorem_1, theorem_14, theorem_15, weak_margin)
+from ranktron.learners.predtron import (
+    Enumerated,
+    LossDriven,
+    Permutations,
+    PlaceLoss,
+    Places,
+    Predtron,
+    Standard,
+    Subsets,
+    binary,
+    link_of,
+    multiclass,
+    ordinal,
+    theoretical_step,
+    walk,
+    with_reject,
+)
 from ranktron.learners.steps import Constant, InversePower
+from ranktron.papers.theory.predtron_bounds import (
+    any_step,
+    certify,
+    corollary_2,
+    corollary_5,
+    corollary_6,
+    corollary_7,
+    corollary_8,
+    graceful_bound,
+    lemma_4,
+    ordinal_bound,
+    perceptron,
+    radius,
+    reject_bound,
+    smallest_ndcg_loss,
+    theorem_1,
+    theorem_14,
+    theorem_15,
+    weak_margin,
+)
 
 
 def claim(item):

@@ -3,9 +3,9 @@
 import { get, poll, post, put, rankerPath, remove, ServiceError } from "/static/api.js";
 import { Curve } from "/static/curve.js";
 import { count, element, number, say } from "/static/elements.js";
-import { Results, thumb } from "/static/results.js";
+import { Results, thumb } from "/demo/static/results.js";
 import { TokenForm } from "/static/token.js";
-import { Voter } from "/static/voter.js";
+import { Voter } from "/demo/static/voter.js";
 import { Weights } from "/static/weights.js";
 
 const PAUSE = 900; // votes that come within this many milliseconds are one answer

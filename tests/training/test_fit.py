@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Model, evaluate, metric
-from ranktron.learners.checks import same
-from ranktron.learners import hinge_perceptron
-from ranktron.learners.schedule import Course, Schedule
 from ranktron.data.synthetic import Separable, WebSearch
+from ranktron.learners import hinge_perceptron
+from ranktron.learners.checks import same
+from ranktron.learners.schedule import Course, Schedule
 from ranktron.training.fit import run, train
 
 LISTS = WebSearch(features=8, documents=10).rounds(40)

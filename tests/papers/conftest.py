@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktron.papers.harness.experiment import Plan
-from ranktron.papers.harness.reproduce import reproduce
 from ranktron.data.io import write
 from ranktron.data.synthetic import Separable
+from ranktron.papers.harness.experiment import Plan
+from ranktron.papers.harness.reproduce import reproduce
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,11 @@ import pytest
 
 from ranktron import Rounds, metric
 from ranktron.data import io
-from ranktron.training.algorithms import ALGORITHMS
-from ranktron.papers import comparison
-from ranktron.papers.harness import data, comparison_cells
-from ranktron.metrics import compare
 from ranktron.data.synthetic import WebSearch
+from ranktron.metrics import compare
+from ranktron.papers import comparison
+from ranktron.papers.harness import comparison_cells, data
+from ranktron.training.algorithms import ALGORITHMS
 
 NAMES = comparison_cells.names()
 
@@ -65,7 +65,11 @@ def results(**shifts):
 
     def part(shift, fold):
         own = base[fold] + shift + 0.02 * rng.normal(size=8)
-        return {"queries": dict.fromkeys(comparison_cells.METRICS, own.tolist()), "chosen": {}, "seconds": 1.0 + 10.0 * shift}
+        return {
+            "queries": dict.fromkeys(comparison_cells.METRICS, own.tolist()),
+            "chosen": {},
+            "seconds": 1.0 + 10.0 * shift,
+        }
 
     return {name: [[part(shift, fold) for fold in range(5)] for _ in range(3)] for name, shift in shifts.items()}
 
@@ -77,7 +81,9 @@ def test_the_table_marks_what_is_significantly_worse():
     assert p["worst"] < 1e-6
     assert p["middle"] > 0.01
     whole = comparison.evaluations(made)
-    raw = compare({name: whole[name] for name in ("best", "worst")}, comparison_cells.SELECT).p_values[comparison_cells.SELECT][0, 1]
+    raw = compare({name: whole[name] for name in ("best", "worst")}, comparison_cells.SELECT).p_values[
+        comparison_cells.SELECT
+    ][0, 1]
     assert p["worst"] == pytest.approx(2 * raw)  # Holm: the smaller of two counts twice
     table = comparison.table(made)
     assert [row[0] for row in table.rows][2] == "worst"

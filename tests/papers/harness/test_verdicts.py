@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from ranktron.papers.harness.verdicts import (DIFFERS, HOLDS, OTHER_LEVEL, REPRODUCED, AtLeast, AtMost, Near, Ordered, spread)
+from ranktron.papers.harness.verdicts import (
+    DIFFERS,
+    HOLDS,
+    OTHER_LEVEL,
+    REPRODUCED,
+    AtLeast,
+    AtMost,
+    Near,
+    Ordered,
+    spread,
+)
 
 
 def seeds(mean, deviation, n=5):

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from ranktron.papers.harness import cache
-from ranktron.papers.harness.experiment import Cell, Plan, Series
 from ranktron.papers.harness.cache import Kept, Store, key_of
+from ranktron.papers.harness.experiment import Cell, Plan, Series
 from ranktron.papers.harness.runner import Failed, Job, run
 
 HERE = Path(__file__).parent
@@ -128,9 +128,9 @@ INTERRUPTED = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
-from ranktron.experiments.experiment import Cell
-from ranktron.experiments.keeping import Store
-from ranktron.experiments.running import Job, run
+from ranktron.papers.harness.experiment import Cell
+from ranktron.papers.harness.cache import Store
+from ranktron.papers.harness.runner import Job, run
 
 if __name__ == "__main__":
     jobs = [Job(str(x), Cell("cells:slow", {{"x": x}}, 0), None) for x in range(400)]

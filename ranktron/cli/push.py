@@ -1,0 +1,76 @@
+"""`ranktron push`."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import click
+
+from ranktron.cli.export import describe_check, export_options, exported_model, name_of, print_notes, summarize
+from ranktron.cli.options import DATA
+from ranktron.cli.output import print_json
+
+_ENGINES = ("elasticsearch", "opensearch", "solr", "vespa")
+
+
+@click.command()
+@click.argument("model", type=DATA)
+@click.option("--to", type=click.Choice(_ENGINES), required=True, help="The engine.")
+@click.option("--url", help="Where the engine answers.  [default: its usual port on this machine]")
+@click.option("--featureset", help="The feature set to make the model from (Elasticsearch, OpenSearch).")
+@click.option("--collection", help="The collection or core (Solr).")
+@click.option("--version", help="What follows the name.  [default: the time]")
+@click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(0.1), help="Seconds for each call.")
+@click.option("--dry-run", is_flag=True, help="Print the calls and make none.")
+@export_options
+def push(
+    model: str, to: str, url: str | None, featureset: str | None, collection: str | None, version: str | None,
+    timeout: float, dry_run: bool, as_json: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Upload MODEL to a search engine under a new name, next to the versions before it.
+
+    The user and password, or the API key, come from the environment: RANKTRON_ENGINE_USER and RANKTRON_ENGINE_PASSWORD,
+    or RANKTRON_ENGINE_API_KEY.
+
+    Example: ranktron push my.model --to elasticsearch --featureset movies --url https://search:9200
+    """
+    from ranktron.export import pushing
+
+    name = f"{options['name'] or name_of(model)}-{version or time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
+    if to == "vespa":
+        raise click.UsageError(
+            "Vespa takes models with the application: export with --to vespa into schemas/SCHEMA/NAME.profile and run "
+            "vespa deploy, or deploy --to vespa-inputs once and send what --to vespa-weights writes with the queries"
+        )
+    if to == "solr" and collection is None:
+        raise click.UsageError("Solr keeps models in a collection: name it with --collection")
+    if to != "solr" and featureset is None:
+        raise click.UsageError("the LTR plugin makes models from a feature set: name it with --featureset")
+    address = pushing.checked_url(url or pushing.HOMES[to])
+    exported = exported_model(model, to, name, options)
+    if to == "solr":
+        calls = pushing.solr_calls(exported.content, str(collection))
+    else:
+        calls = pushing.plugin_calls(exported.content, str(featureset), options["store"])
+    made = []
+    if not dry_run:
+        pushing.send(address, calls, pushing.credentials(), timeout, lambda call, status: made.append((call, status)))
+    shown = [(call, None) for call in calls] if dry_run else made
+    if as_json:
+        answers = [_call(address, call, status) for call, status in shown]
+        print_json({**summarize(exported), "url": address, "dry_run": dry_run, "calls": answers})
+        return
+    for call, status in shown:
+        click.echo(f"{call.method} {address}{call.path}" + ("" if status is None else f"  {status}"))
+        if dry_run and call.body is not None:
+            click.echo(call.body.decode(), nl=False)
+    if not dry_run:
+        click.echo(f"{exported.name} is there, {describe_check(exported)}; queries use it when they name it")
+    print_notes(exported)
+
+
+def _call(address: str, call: Any, status: int | None) -> dict[str, Any]:
+    body = None if call.body is None else json.loads(call.body)
+    return {"method": call.method, "url": address + call.path, "body": body, "status": status}

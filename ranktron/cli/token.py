@@ -1,0 +1,35 @@
+"""`ranktron token`."""
+
+from __future__ import annotations
+
+import click
+
+from ranktron.cli.options import as_json
+from ranktron.cli.output import print_json
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice(["rank", "feedback", "admin"]),
+    multiple=True,
+    default=["rank", "feedback"],
+    show_default=True,
+    help="What the token allows; may be given more than once.",
+)
+@as_json
+def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
+    """Make a token for the service: the token itself, once, and the line that lets the service know it.
+
+    Example: ranktron token shop --scope rank --scope feedback
+    """
+    from ranktron.service.tokens import new_token
+
+    made, line = new_token(name, scopes)
+    if as_json:
+        print_json({"token": made, "line": line})
+        return
+    click.echo(f"token (shown only now): {made}", err=True)
+    click.echo(line)

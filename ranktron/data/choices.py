@@ -1,0 +1,3 @@
+"""Names that users choose from; nothing is imported here, so that `--help` is quick."""
+
+SCALINGS = ("none", "standard", "minmax", "minmax-query")
