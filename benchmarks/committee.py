@@ -14,7 +14,7 @@ from ranktron.learners.feedback import full
 from ranktron.learners.loop import play
 from ranktron.learners.pairwise.learner import Pairwise
 from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.learners.pairwise.passes import HeldOut, train_outputs
+from ranktron.learners.pairwise.passes import MemberWeights, train_outputs
 from ranktron.learners.pairwise.readouts import Committee
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate, metric
@@ -144,12 +144,12 @@ def _in_order(fold, readouts, schedule):
 def _streamed(fold, readouts, schedule):
     """The test scores of each output after its best pass on the validation part."""
     walker = Pairwise(fold.train.n_features, Committee(30))
-    held_out = HeldOut(fold.valid, metric(SELECT), metric(SELECT))
+    weights = MemberWeights(fold.valid, metric(SELECT))
     best = {}
     for epoch in range(schedule.epochs):
         for _ in play(walker, schedule.epoch(fold.train, epoch), full):
             pass
-        held_out.weigh_members(walker.trail)
+        weights.measure(walker.trail)
         for name, readout in readouts.items():
             ballot = readout.ballot(walker.trail.settled(30, 0))
             value = evaluate(ballot.of_rounds(fold.valid), fold.valid, SELECT).means[SELECT]

@@ -32,7 +32,7 @@ from ranktron.learners import (
 from ranktron.learners.fused import play_pass, recipe_of
 from ranktron.learners.kernelized.functions import Gaussian
 from ranktron.learners.kernelized.learner import update_of
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.schedule import Fit, Schedule, Validation
 from ranktron.training.cross_validation import read_folds
 from ranktron.training.fit import run as run_training
 
@@ -102,11 +102,12 @@ def chosen(train_lists, valid, test, maps, epochs, seeds, averages):
         preparing = time.process_time() - started
         held_out, last = (map_rounds(scale(lists, scaler), fitted) for lists in (valid, test))
         for seed, eta, average in product(range(seeds), ETAS, averages):
-            learner, course = online_listnet(ready.n_features, eta=eta, average=average), Course()
+            learner = online_listnet(ready.n_features, eta=eta, average=average)
+            fit = Fit(ready, Schedule(epochs, seed), validation=Validation(held_out, NDCG))
             started = time.process_time()
-            run_training(learner, ready, Schedule(epochs, seed), course, select=NDCG, valid=held_out)
+            run_training(learner, fit)
             seconds = preparing + time.process_time() - started
-            value = course.kept["ndcg@10"]
+            value = fit.course.kept["ndcg@10"]
             if seed not in best or value > best[seed][0]:
                 tested = evaluate(learner.predict(last.X), test, [NDCG]).means["ndcg@10"]
                 setting = f"{name or 'no map'}, eta={eta}" + ", average" * average

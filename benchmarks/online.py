@@ -13,7 +13,7 @@ from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.jit import dot_kernel
 from ranktron.learners import feedback, minimax_perceptron, online_listnet, slam_perceptron
 from ranktron.learners.fused import play_pass, recipe_of
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.schedule import Fit, Schedule, Validation
 from ranktron.training.fit import run as train_run
 
 QUERIES, SOME = 6_000, 300
@@ -82,7 +82,7 @@ def run():
     held_out = lists[:600]
 
     def fit(make):
-        train_run(make(136), lists, Schedule(1), Course(), select=NDCG, valid=held_out)
+        train_run(make(136), Fit(lists, Schedule(1), validation=Validation(held_out, NDCG)))
 
     def fused(make):
         learner = make(136)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.dense import score
-from ranktron.learners.batch.rank_mm import Run, make_dual, solve_path, solve_rank_mm
+from ranktron.learners.batch.rank_mm import Run, make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
 from ranktron.learners.batch.rank_svm import Objective, _descend, minimise
@@ -23,7 +23,9 @@ from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
 from ranktron.papers.harness.rank_mm_cells import METRICS, SELECT
 from ranktron.papers.theory.pegasos import Pegasos
+from ranktron.papers.theory.rank_mm import solve_path
 from ranktron.training.cross_validation import read_folds
+from ranktron.training.figures.curves import COLOURS
 
 CS, ETAS, TS = (0.1, 1.0, 10.0, 100.0, 1000.0), (1e-2, 1e-3, 1e-4, 1e-5, 1e-6), (100, 250, 500, 750, 1000)
 NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))
@@ -189,8 +191,6 @@ def paper_path(lists, loss):
 
 def gap(picture):
     """Prints when each way reaches a gap, for several C, and draws those of C = 100."""
-    from ranktron.papers.report.rank_mm import draw_gaps
-
     fold = next(iter(read_folds(folder())))
     drawn = {}
     for C in (10.0, 100.0, 1000.0):
@@ -203,6 +203,38 @@ def gap(picture):
             if C == 100.0:
                 drawn[f"{NAMES[loss]}, C = {C:g}"] = lines
     draw_gaps(picture, drawn)
+
+
+def draw_gaps(path, panels):
+    """Draws one column per panel, both axes logarithmic, and writes the picture to a file."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(
+        2, len(panels), figsize=(4.2 * len(panels), 7.6), sharey=True, squeeze=False, layout="constrained"
+    )
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    colours = dict(zip(names, COLOURS * 10, strict=False))
+    styles = {name: ("-", "--")[at // len(COLOURS) % 2] for at, name in enumerate(names)}
+    for column, (title, lines) in enumerate(panels.items()):
+        for row, (label, coordinate) in enumerate({"passes": 0, "seconds": 1}.items()):
+            ax = axes[row, column]
+            for name, points in ((name, thinned(points)) for name, points in lines.items()):
+                xs, ys = [point[coordinate] for point in points], [point[2] for point in points]
+                ax.plot(xs, ys, label=name, color=colours[name], linestyle=styles[name], linewidth=1.6)
+            ax.set(xscale="log", yscale="log", xlabel=label, title=title if row == 0 else "")
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.grid(alpha=0.25)
+        axes[0, column].legend(frameon=False, fontsize=7)
+    for row in range(2):
+        axes[row, 0].set_ylabel("gap, relative to the optimum")
+    figure.savefig(path, dpi=144, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def thinned(points):
+    """Points that lie apart on a logarithmic axis."""
+    kept = np.unique(np.geomspace(1, max(len(points), 1), 60).astype(int)) - 1
+    return [points[i] for i in kept]
 
 
 def print_hits(panel, lines):

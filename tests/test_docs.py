@@ -34,6 +34,7 @@ MADE = {
     ("docs/commands.md", "commands"): made.command_reference,
     ("docs/commands.md", "parameters"): made.algorithm_reference,
     ("docs/api/index.md", "rooms"): made.room_index,
+    ("docs/architecture.md", "walks"): made.walks,
     ("docs/choosing.md", "comparison"): made.comparison,
     **{
         ("docs/reproduce.md", paper): partial(made.reproduced, paper)

@@ -90,8 +90,8 @@ def statements() -> Iterator[None]:
 
 
 @contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[[], None] | None]:
-    """A progress bar on a terminal: yields a function to call at each step, None where nobody looks."""
+def counting(what: str, total: int) -> Iterator[Callable[..., None] | None]:
+    """A progress bar on a terminal: yields a function to call at each step, or after several; None elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -103,12 +103,13 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None] | None]:
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(what, total=total)
         every = max(1, total // 500)
-        done = 0
+        done = shown = 0
 
-        def step() -> None:
-            nonlocal done
-            done += 1
-            if done % every == 0:
+        def step(count: int = 1) -> None:
+            nonlocal done, shown
+            done += count
+            if done - shown >= every:
+                shown = done
                 progress.update(task, completed=done)
 
         yield step

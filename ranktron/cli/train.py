@@ -97,8 +97,7 @@ def train(
     asked: dict[str, Any] = {"scaling": scale or "auto", "map": recipe, "select": select, "metrics": metrics}
     _compile(name, parameters if before is None else before.parameters, rounds, held_out, asked)
     with counting(f"training {name}", epochs * len(rounds)) as step, statements():
-        watch = None if step is None else lambda _turn: step()
-        trained = train_model(name, parameters, rounds, schedule, start=before, valid=held_out, watch=watch, **asked)
+        trained = train_model(name, parameters, rounds, schedule, start=before, valid=held_out, progress=step, **asked)
     trained.model.save(out)
     if curve:
         _draw(curve, name, metrics, trained.course)
@@ -115,15 +114,12 @@ def _compile(
     name: str, parameters: Mapping[str, Any], rounds: Rounds, held_out: Rounds | None, asked: dict[str, Any]
 ) -> None:
     """Learns from the first few lists and forgets it, so that neither bar nor speed counts what is compiled once."""
-    from rich.console import Console
-
     from ranktron.learners.schedule import Schedule
     from ranktron.training.fit import train as train_model
 
-    watch = (lambda _turn: None) if Console(stderr=True).is_terminal else None
     few, valid = rounds[:_FEW], None if held_out is None else held_out[:_FEW]
     with working("getting ready (the first time, this compiles)"), suppress(DataError):
-        tried = train_model(name, parameters, few, Schedule(1), valid=valid, watch=watch, **asked)
+        tried = train_model(name, parameters, few, Schedule(1), valid=valid, **asked)
         if tried.course.interrupted:
             raise KeyboardInterrupt
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, get_type_hints
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,38 +25,56 @@ from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
 from ranktron.types import Floats, Integers, Learner
 
+RANDOM_STATE = Parameter("random_state", None, "seed of the shuffling")
 _COMMON = (
     *TRAINING,
     Parameter("scale", None, 'None, or "standard", "minmax", "minmax-query": scaling fitted with the model'),
     MAP,
-    Parameter("random_state", None, "seed of the shuffling"),
+    RANDOM_STATE,
 )
 
+C = TypeVar("C", bound=type[Any])
 R = TypeVar("R", bound="type[Ranker]")
 
 
-def from_table(name: str) -> Callable[[R], R]:
-    """Gives an estimator the parameters of its row in the table: signature, defaults and documentation."""
-    algorithm = ALGORITHMS[name]
-    parameters = (*algorithm.parameters, *_COMMON)
+def with_parameters(*parameters: Parameter) -> Callable[[C], C]:
+    """Gives an estimator its parameters: signature, defaults and documentation.
 
-    def decorate(cls: R) -> R:
+    A parameter has the type that the class declares for the attribute of its name, or else that of its default.
+    """
+
+    def decorate(cls: C) -> C:
         def __init__(self: Any, **given: Any) -> None:
             for parameter in parameters:
                 setattr(self, parameter.name, given.pop(parameter.name, parameter.default))
             if given:
                 raise TypeError(f"{cls.__name__} has no parameter {next(iter(given))!r}")
 
-        one = inspect.Parameter
+        one, types = inspect.Parameter, get_type_hints(cls)
         signature = [one("self", one.POSITIONAL_OR_KEYWORD)]
-        signature += [one(p.name, one.KEYWORD_ONLY, default=p.default) for p in parameters]
-        __init__.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
-        described = "\n".join(f"    {p.name} : default {p.default!r}\n        {p.help}" for p in parameters)
-        before, after = (cls.__doc__ or "").split("    Examples\n", 1)
-        cls.__doc__ = f"{before}    Parameters\n    ----------\n{described}\n\n    Examples\n{after}"
-        cls.__init__ = __init__  # type: ignore[method-assign]
-        cls._algorithm = algorithm
+        described = ""
+        for p in parameters:
+            kind = types.get(p.name, Any if p.default is None else type(p.default))
+            signature.append(one(p.name, one.KEYWORD_ONLY, default=p.default, annotation=kind))
+            choices = f"{{{', '.join(map(repr, p.choices))}}}, " if p.choices else ""
+            described += f"{p.name} : {choices}default {p.default!r}\n    {p.help}\n"
+        __init__.__signature__ = inspect.Signature(signature, return_annotation=None)  # type: ignore[attr-defined]
+        __init__.__module__, __init__.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+        cls.__init__ = __init__
+        before, examples, after = inspect.cleandoc(cls.__doc__ or "").partition("Examples\n")
+        cls.__doc__ = f"{before}Parameters\n----------\n{described}\n{examples}{after}"
         return cls
+
+    return decorate
+
+
+def from_table(name: str) -> Callable[[R], R]:
+    """Gives a ranker its row in the table: the algorithm and its parameters."""
+    algorithm = ALGORITHMS[name]
+
+    def decorate(cls: R) -> R:
+        cls._algorithm = algorithm
+        return with_parameters(*algorithm.parameters, *_COMMON)(cls)
 
     return decorate
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,15 +14,31 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktron.errors import DataError
-from ranktron.estimators.base import OnlineRanker, from_table, seed_of, unchanged_if_refused
+from ranktron.estimators.base import RANDOM_STATE, OnlineRanker, from_table, seed_of, unchanged_if_refused
 from ranktron.learners.predtron import Predtron, Problem, link_of, theoretical_step, variant_of
+from ranktron.learners.predtron.links import NORMS
+from ranktron.learners.predtron.variants import VARIANTS
 from ranktron.learners.schedule import Schedule
 from ranktron.learners.steps import Constant
-from ranktron.training.algorithms import TRAINING
+from ranktron.training.algorithms import ALGORITHMS, TRAINING
 from ranktron.training.parameters import Parameter
 from ranktron.types import Floats, Integers
 
-_RADIUS = Parameter("radius", 1.0, "of the inputs", above=0.0)
+_N_EPOCHS, _SHUFFLE = TRAINING
+_RADIUS = Parameter("radius", 1.0, "of the inputs, for theory; None measures it on the first data seen", above=0.0)
+
+RANKER = {p.name: p for p in ALGORITHMS["predtron"].parameters}
+SHARED = (
+    Parameter("variant", "standard", "loss-driven steps are as long as the loss is large", choices=VARIANTS),
+    Parameter("norm", "l2", "of the margin", choices=NORMS),
+    Parameter("eta", 1.0, 'step size, or "theory": the step of the paper\'s theorems, which needs the radius'),
+    replace(_RADIUS, default=None),
+    RANKER["average"],
+    Parameter("fit_intercept", True, "whether every score has a constant"),
+    _N_EPOCHS,
+    replace(_SHUFFLE, help="whether every pass takes the examples in a new order"),
+    RANDOM_STATE,
+)
 
 
 @from_table("predtron")
@@ -42,23 +59,12 @@ class PredtronRanker(OnlineRanker):
 class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
     """What the estimators over single examples share: everything but the problem.
 
-    Parameters of all of them: `variant` ("standard", "loss-driven"), `norm` ("l2", "l1", "group", "trace"), `eta` (a
-    number, or "theory" for the step of the paper's theorems, which needs the `radius` of the inputs; None measures it
-    on the first data seen), `average`, `fit_intercept`, `n_epochs`, `shuffle`, `random_state`.
-
     After fitting, `learner_` is the Predtron, `coef_` and `intercept_` its weights, `online_losses_` the mean online
     loss of each pass, ties broken against the learner.
     """
 
-    variant: str
-    norm: str
     eta: float | str
     radius: float | None
-    average: bool
-    fit_intercept: bool
-    n_epochs: int
-    shuffle: bool
-    random_state: Any
     classes_: npt.NDArray[Any]
     n_outputs_: int
     _takes_tables: ClassVar[bool] = False

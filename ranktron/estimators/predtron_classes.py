@@ -9,8 +9,10 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from ranktron.errors import DataError
-from ranktron.estimators.predtron import PredtronEstimator, codes_of
+from ranktron.estimators.base import with_parameters
+from ranktron.estimators.predtron import SHARED, PredtronEstimator, codes_of
 from ranktron.learners.predtron import Enumerated, binary, multiclass, ordinal, with_costs, with_reject
+from ranktron.training.parameters import Parameter
 from ranktron.types import Floats, Integers
 
 
@@ -25,20 +27,23 @@ class _Classes(ClassifierMixin, PredtronEstimator):  # type: ignore[misc]
         return codes_of(self, y, classes, reset=reset)
 
 
+@with_parameters(
+    Parameter(
+        "loss",
+        "zero-one",
+        '"zero-one", or a table of what predicting a class (row) costs where another (column) is right; classes stand '
+        "in sorted order and the diagonal is 0",
+    ),
+    Parameter(
+        "reject", None, "what a rejection costs, between 0 and 1, for all classes or for each; only with zero-one"
+    ),
+    Parameter(
+        "reject_label", None, 'what `predict` answers instead of a class; None: "REJECT" for names, -1 for numbers'
+    ),
+    *SHARED,
+)
 class PredtronClassifier(_Classes):
     """A linear classifier that learns from its mistakes, with any cost and with the option to reject.
-
-    Parameters
-    ----------
-    loss : "zero-one" or (classes, classes), default "zero-one"
-        A table says what predicting a class (row) costs where another (column) is right; classes stand in sorted
-        order and the diagonal is 0.
-    reject : None, number or (classes,), default None
-        What a rejection costs, between 0 and 1, for all classes or for each; only with the zero-one loss.
-    reject_label : default None
-        What `predict` answers instead of a class; None means "REJECT" for names and -1 for numbers.
-    variant, norm, eta, radius, average, fit_intercept, n_epochs, shuffle, random_state
-        As for all of Predtron's estimators: see `PredtronEstimator`.
 
     Examples
     --------
@@ -48,34 +53,7 @@ class PredtronClassifier(_Classes):
     (1.0, 100)
     """
 
-    def __init__(
-        self,
-        *,
-        loss: Any = "zero-one",
-        reject: Any = None,
-        reject_label: Any = None,
-        variant: str = "standard",
-        norm: str = "l2",
-        eta: float | str = 1.0,
-        radius: float | None = None,
-        average: bool = False,
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.reject = reject
-        self.reject_label = reject_label
-        self.variant = variant
-        self.norm = norm
-        self.eta = eta
-        self.radius = radius
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+    loss: Any
 
     def decision_function(self, X: Any) -> Floats:
         """The scores of the classes; for two classes the lead of the second."""
@@ -121,15 +99,11 @@ class PredtronClassifier(_Classes):
         return problem, problem.dimension
 
 
+@with_parameters(*SHARED)
 class PredtronOrdinal(_Classes):
     """A classifier for ordered classes, which charges the distance between the predicted and the right class.
 
     Classes stand in sorted order; the loss is the number of steps between them.
-
-    Parameters
-    ----------
-    variant, norm, eta, radius, average, fit_intercept, n_epochs, shuffle, random_state
-        As for all of Predtron's estimators: see `PredtronEstimator`.
 
     Examples
     --------
@@ -137,29 +111,6 @@ class PredtronOrdinal(_Classes):
     >>> PredtronOrdinal(n_epochs=300, random_state=0).fit(X, y).predict(X)
     array([1, 1, 2, 2, 3, 3])
     """
-
-    def __init__(
-        self,
-        *,
-        variant: str = "standard",
-        norm: str = "l2",
-        eta: float | str = 1.0,
-        radius: float | None = None,
-        average: bool = False,
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.variant = variant
-        self.norm = norm
-        self.eta = eta
-        self.radius = radius
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     def decision_function(self, X: Any) -> Floats:
         """The scores of the classes; for two classes the lead of the second."""

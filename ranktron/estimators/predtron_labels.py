@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ranktron.errors import DataError
-from ranktron.estimators.base import as_weights
-from ranktron.estimators.predtron import PredtronEstimator, codes_of
+from ranktron.estimators.base import as_weights, with_parameters
+from ranktron.estimators.predtron import RANKER, SHARED, PredtronEstimator, codes_of
 from ranktron.learners.predtron import (
     ErrorSetSize,
     Hamming,
@@ -24,22 +24,26 @@ from ranktron.learners.predtron import (
     SubsetZeroOne,
 )
 from ranktron.learners.predtron.subsets import CountLoss
+from ranktron.training.parameters import Parameter
 from ranktron.types import Floats, Integers
 
 SUBSET_LOSSES: dict[str, CountLoss] = {"subset": SubsetZeroOne(), "hamming": Hamming(), "error-set": ErrorSetSize()}
 
 
+@with_parameters(
+    Parameter(
+        "loss",
+        "hamming",
+        "hamming: the number of wrong classes; subset: 1 for any wrong class; error-set: the number of pairs (missed "
+        "class, class in vain)",
+        choices=tuple(SUBSET_LOSSES),
+    ),
+    *SHARED,
+)
 class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[misc]
     """A classifier that gives every example a subset of the classes: y is a table of zeros and ones.
 
     With a single class per example instead of a table it learns one against the rest, all at once.
-
-    Parameters
-    ----------
-    loss : "hamming", "subset" or "error-set", default "hamming"
-        The number of wrong classes; 1 for any wrong class; the number of pairs (missed class, class in vain).
-    variant, norm, eta, radius, average, fit_intercept, n_epochs, shuffle, random_state
-        As for all of Predtron's estimators: see `PredtronEstimator`.
 
     Examples
     --------
@@ -47,31 +51,6 @@ class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[mi
     >>> PredtronMultilabel(n_epochs=100, random_state=0).fit(X, Y).score(X, Y)
     1.0
     """
-
-    def __init__(
-        self,
-        *,
-        loss: str = "hamming",
-        variant: str = "standard",
-        norm: str = "l2",
-        eta: float | str = 1.0,
-        radius: float | None = None,
-        average: bool = False,
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.variant = variant
-        self.norm = norm
-        self.eta = eta
-        self.radius = radius
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     _takes_tables = True
 
@@ -126,17 +105,9 @@ class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[mi
         return Subsets(self.n_outputs_, SUBSET_LOSSES[self.loss]), self.n_outputs_
 
 
+@with_parameters(RANKER["representation"], RANKER["loss"], *SHARED)
 class PredtronLabelRanker(PredtronEstimator):
     """Ranks the same labels anew for every example: y is a table of relevances >= 0, one column per label.
-
-    Parameters
-    ----------
-    representation : "-i", "-i^1.1", "-i^2", "1/i" or "discount", default "-i^1.1"
-        What a place i is worth in the vector of a permutation.
-    loss : "ndcg", "ndcg@k" or "p@k", default "ndcg"
-        One minus this measure is learnt.
-    variant, norm, eta, radius, average, fit_intercept, n_epochs, shuffle, random_state
-        As for all of Predtron's estimators: see `PredtronEstimator`.
 
     Examples
     --------
@@ -145,33 +116,6 @@ class PredtronLabelRanker(PredtronEstimator):
     >>> ranker.rank(X)[0], ranker.score(X, Y)
     (array([0, 1, 2]), 1.0)
     """
-
-    def __init__(
-        self,
-        *,
-        representation: str = "-i^1.1",
-        loss: str = "ndcg",
-        variant: str = "standard",
-        norm: str = "l2",
-        eta: float | str = 1.0,
-        radius: float | None = None,
-        average: bool = False,
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.representation = representation
-        self.loss = loss
-        self.variant = variant
-        self.norm = norm
-        self.eta = eta
-        self.radius = radius
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     _takes_tables = True
 

@@ -1,17 +1,22 @@
-"""How a training run is laid out, and what it has seen so far."""
+"""One fit: what it learns from and in which order, how the best pass is chosen, and how far it is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from ranktron.data import streams
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.learners.signals import Interrupts
 from ranktron.learners.weight_spread import Spread
-from ranktron.types import Floats, Integers, Round, Turn
+from ranktron.metrics import Metric, evaluate
+from ranktron.types import Floats, Integers, Round, State, Turn
 from ranktron.types.validation import check_count
 
 
@@ -36,12 +41,6 @@ class Schedule:
     def epoch(self, rounds: Rounds, number: int, start: int = 0) -> Iterator[Round]:
         """The rounds of epoch `number`, from position `start` on."""
         return streams.each(rounds, self.queries(len(rounds), number, start))
-
-
-def check_held_out(rounds: Rounds) -> None:
-    """Refuses held-out lists that cannot tell a good ranker from a bad one."""
-    if not (rounds.labels > 0.0).any():
-        raise DataError("the validation data have no relevant document: they cannot tell good rankers from bad")
 
 
 @dataclass
@@ -96,3 +95,95 @@ class Course:
         if not self.valid:
             return {}
         return self.valid[min(self.epoch - self.first_epoch, len(self.valid)) - 1]
+
+
+@dataclass(eq=False)
+class Validation:
+    """Validation queries, the metric that chooses on them, and the best pass so far with what was kept of it."""
+
+    rounds: Rounds
+    select: Metric
+    best: float = -np.inf
+    epoch: int = 0
+    kept: Any = None
+
+    def __post_init__(self) -> None:
+        if not (self.rounds.labels > 0.0).any():
+            raise DataError("the validation data have no relevant document: they cannot tell good rankers from bad")
+
+    def judge(
+        self, epoch: int, scores: Floats, keep: Callable[[], Any], metrics: Sequence[Metric] = ()
+    ) -> dict[str, float]:
+        """Measures the scores after a pass; what `keep` gives is kept if no pass was better before."""
+        means = dict(evaluate(scores, self.rounds, [self.select, *metrics]).means)
+        value = means[str(self.select)] * (1.0 if self.select.higher_is_better else -1.0)
+        if self.kept is None or value > self.best:
+            self.best, self.epoch, self.kept = value, epoch, keep()
+        return means
+
+
+@dataclass(eq=False)
+class Fit:
+    """One fit, whoever does it: passes of an online learner, passes over pairs, or a batch solver.
+
+    Ctrl-C and the choice of the best pass are written here, for all of them.
+
+    Parameters
+    ----------
+    rounds : Rounds
+        The queries to learn from, scaled and mapped.
+    schedule : Schedule
+        How many passes, in which order.
+    course : Course
+        How far it is; filled while it runs.
+    validation : Validation, optional
+        Queries that choose the best pass.
+    start : State
+        What to go on from; empty: from nothing.
+    progress : callable, optional
+        Is told how many queries have been learnt from since it was told before.
+    """
+
+    rounds: Rounds
+    schedule: Schedule
+    course: Course = field(default_factory=Course)
+    validation: Validation | None = None
+    start: State = field(default_factory=dict)
+    progress: Callable[[int], None] | None = None
+    _interrupts: Interrupts = field(default_factory=Interrupts)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Counts the seconds; meanwhile Ctrl-C sets `stopping` instead of breaking a step in the middle."""
+        began = perf_counter()
+        with self._interrupts:
+            try:
+                yield
+            finally:
+                self.course.interrupted = self.stopping
+                self.course.seconds += perf_counter() - began
+
+    @property
+    def stopping(self) -> bool:
+        """Whether Ctrl-C has asked for the end."""
+        return self._interrupts.asked
+
+    def advance(self, queries: int) -> None:
+        """Tells whoever watches that so many more queries have been learnt from."""
+        if self.progress is not None:
+            self.progress(queries)
+
+    def judge(
+        self, scores: Callable[[Rounds], Floats], keep: Callable[[], Any], metrics: Sequence[Metric] = ()
+    ) -> None:
+        """Lets the validation queries, where there are any, judge the pass that has just ended."""
+        if self.validation is not None:
+            found = self.validation.judge(self.course.epoch, scores(self.validation.rounds), keep, metrics)
+            self.course.valid.append(found)
+
+    def best(self) -> Any:
+        """What was kept of the best pass, to which the course returns; None without one, or after Ctrl-C."""
+        if self.validation is None or self.validation.kept is None or self.course.interrupted:
+            return None
+        self.course.epoch = self.validation.epoch
+        return self.validation.kept

@@ -42,6 +42,15 @@ def gain_of(label: float, gain: int) -> float:
 
 
 @kernel
+def exponential_gains(labels: Floats) -> Floats:
+    """2^r − 1 of each label."""
+    gained = np.empty(labels.shape[0])
+    for i in range(labels.shape[0]):
+        gained[i] = gain_of(labels[i], EXPONENTIAL_GAIN)
+    return gained
+
+
+@kernel
 def discount_at(i: int, discount: int) -> float:
     """The weight of the position i, counted from 0."""
     if i < _TABLE:

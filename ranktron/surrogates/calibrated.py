@@ -7,13 +7,14 @@ import numpy as np
 from ranktron.kernels.grades import scored
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import descending
+from ranktron.metrics.gain import exponential_gains
 from ranktron.types import Floats
 
 
 @kernel
 def _calibrated(scores: Floats, labels: Floats, gradient: Floats) -> float:
     m = scores.shape[0]
-    G = np.exp2(labels) - 1.0
+    G = exponential_gains(labels)
     best = descending(labels)
     Z = 0.0
     for i in range(m):

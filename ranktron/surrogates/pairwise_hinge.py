@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.grades import grades, scored
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import rising
@@ -15,25 +16,7 @@ _NOTHING = np.zeros(0)
 
 
 @kernel
-def _count_below(tree: Integers, grade: int) -> int:
-    """How many of the counted documents have a grade below `grade` (prefix sum of a Fenwick tree)."""
-    total = 0
-    while grade > 0:
-        total += tree[grade]
-        grade -= grade & -grade
-    return total
-
-
-@kernel
-def _count_one_more(tree: Integers, grade: int) -> None:
-    position = grade + 1
-    while position < tree.shape[0]:
-        tree[position] += 1
-        position += position & -position
-
-
-@kernel
-def _violations(scores: Floats, codes: Integers, count: int, margin: float, gradient: Floats) -> int:
+def _violations(scores: Floats, codes: Integers, count: int, margin: float, gradient: Floats) -> float:
     """Fills the gradient of the summed hinge and counts the pairs that pay.
 
     Walking down the scores, a document pays once for each lower-graded document seen less than the margin below it;
@@ -41,10 +24,10 @@ def _violations(scores: Floats, codes: Integers, count: int, margin: float, grad
     """
     order = rising(scores)[::-1]
     m = scores.shape[0]
-    pairs = 0
+    pairs = 0.0
     for mirrored in range(2):
         sign = -1.0 if mirrored else 1.0
-        tree = np.zeros(count + 1, np.int64)
+        tree = np.zeros((count + 1, 2))
         seen = 0
         for position in range(m):
             i = order[m - 1 - position] if mirrored else order[position]
@@ -52,12 +35,12 @@ def _violations(scores: Floats, codes: Integers, count: int, margin: float, grad
                 j = order[m - 1 - seen] if mirrored else order[seen]
                 if not margin + sign * (scores[j] - scores[i]) > 0.0:
                     break
-                _count_one_more(tree, count - 1 - codes[j] if mirrored else codes[j])
+                add(tree, count - 1 - codes[j] if mirrored else codes[j], 0.0)
                 seen += 1
-            lower = _count_below(tree, count - 1 - codes[i] if mirrored else codes[i])
+            lower, _ = below(tree, count - 1 - codes[i] if mirrored else codes[i])
             gradient[i] -= sign * lower
             pairs += lower
-    return pairs // 2
+    return 0.5 * pairs
 
 
 @kernel

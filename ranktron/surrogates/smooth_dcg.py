@@ -8,6 +8,7 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels.grades import scored
 from ranktron.kernels.jit import kernel
+from ranktron.metrics.gain import EXPONENTIAL_GAIN, gain_of
 from ranktron.types import Floats, Integers
 
 
@@ -35,7 +36,7 @@ def _estimated(
     gradient[:] = 0.0
     for n in range(places.shape[0]):
         a = places[n]
-        G = (np.exp2(labels[n]) - 1.0) * weights[a]
+        G = gain_of(labels[n], EXPONENTIAL_GAIN) * weights[a]
         gain += G * P[a]
         gradient[a] += sign * G * P[a] / epsilon
     for j in range(scores.shape[0]):
@@ -50,7 +51,7 @@ def _settled(P: Floats, places: Integers, labels: Floats, weights: Floats, epsil
     gradient[:] = 0.0
     for n in range(places.shape[0]):
         a = places[n]
-        G = (np.exp2(labels[n]) - 1.0) * weights[a]
+        G = gain_of(labels[n], EXPONENTIAL_GAIN) * weights[a]
         gain += G * P[a]
         gradient[a] += G * P[a] / epsilon
     return gain
@@ -103,7 +104,7 @@ class SmoothDCG:
         """The part of the gradient that one label decides: ∓G(R_i) P_i (e_i − P) / ε."""
         P = np.exp((scores - scores.max()) / self.epsilon)
         P /= P.sum()
-        G = (1.0 if self.printed else -1.0) * (2.0 ** labels[0] - 1.0)
+        G = (1.0 if self.printed else -1.0) * gain_of(float(labels[0]), EXPONENTIAL_GAIN)
         return np.asarray(G * P[items[0]] * (np.eye(len(scores))[items[0]] - P) / self.epsilon)
 
     def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:

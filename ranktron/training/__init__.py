@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ranktron.training.fit import Trained, train
+    from ranktron.training.fit import Trained, run, train, untrained
 
-__all__ = ["Trained", "train"]
+__all__ = ["Trained", "run", "train", "untrained"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,6 @@ from ranktron.errors import DataError
 from ranktron.training.parameters import Algorithm, Parameter
 
 STEPS = ("constant", "sqrt")
-SCALINGS = ("none", "standard", "minmax", "minmax-query")
 
 TRAINING = (
     Parameter("n_epochs", 10, "passes over the data", above=0),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Any
 
 from ranktron.data.maps import FeatureMap, as_map
@@ -13,18 +12,16 @@ from ranktron.data.scaling import fit_scaler, scale
 from ranktron.learners import KernelLearner, Linear
 from ranktron.learners.fused import play_pass, recipe_of
 from ranktron.learners.loop import play
-from ranktron.learners.schedule import Course, Schedule, check_held_out
-from ranktron.learners.signals import Interrupts
+from ranktron.learners.recipe import Recipe
+from ranktron.learners.schedule import Course, Fit, Schedule, Validation
 from ranktron.learners.weight_spread import Spread, next_snapshot
-from ranktron.metrics import Metric, evaluate, metric
+from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
 from ranktron.training.model import Model, served_scores
-from ranktron.types import Learner, State, Turn
+from ranktron.types import Learner
 
-Watch = Callable[[Turn], None]
-Best = tuple[float, int, State, Spread]
 CURVE_POINTS = 200
-CHUNK = 1024  # rounds played at a time where nobody watches single ones
+CHUNK = 1024  # rounds of a compiled pass, after which progress is told and Ctrl-C is noticed
 
 
 @dataclass(frozen=True)
@@ -47,13 +44,14 @@ def train(
     valid: Rounds | None = None,
     select: Metric | None = None,
     metrics: Sequence[Metric] = (),
-    watch: Watch | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Trained:
     """Trains a model from nothing, or on from `start`: with the same data and seed, as if it had never stopped.
 
     The scaling is fitted first, then the feature map on what the scaling gives; a model to go on from has its own.
     Online algorithms play the rounds; batch algorithms solve. Either way held-out queries, where given, choose the
-    best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `course.interrupted` and loses nothing.
+    best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `course.interrupted` and loses nothing. `progress`
+    is told how many rounds have been played since it was told before; it changes nothing else.
 
     >>> from ranktron.data.synthetic import Separable
     >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
@@ -65,16 +63,14 @@ def train(
     epoch = int(start.record.get("epoch", 0))
     course = Course(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     course.spread = Spread.of(start.record)
-    scaled, held_out = start.prepare(rounds), None if valid is None else start.prepare(valid)
-    if valid is not None:
-        check_held_out(valid)
-    select = select or metric("ndcg@10")
+    validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"))
+    fit = Fit(start.prepare(rounds), schedule, course, validation, start.state, progress)
     solver = stored_algorithm(start.kind).solver()
     if solver is not None:
-        state = solver(scaled, start.parameters, schedule, course, valid=held_out, select=select, start=start.state)
+        state = solver(fit, start.parameters)
     else:
         learner = start.blank_learner() if blank else start.learner()
-        run(learner, scaled, schedule, course, metrics=metrics, valid=held_out, select=select, watch=watch)
+        run(learner, fit, metrics)
         state = learner.state()
     record: dict[str, Any] = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
@@ -100,91 +96,68 @@ def untrained(
     return model if recipe is None else replace(model, map=recipe.fit(scale(rounds, model.scaler)))
 
 
-def run(
-    learner: Learner,
-    rounds: Rounds,
-    schedule: Schedule,
-    course: Course,
-    *,
-    select: Metric,
-    metrics: Sequence[Metric] = (),
-    valid: Rounds | None = None,
-    watch: Watch | None = None,
-) -> None:
-    """Plays `schedule.epochs` more passes, after what is left of a pass that was interrupted.
+def run(learner: Learner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
+    """Plays the schedule's passes, after what is left of a pass that was interrupted.
 
-    With `valid`, every pass is scored on it, and the learner ends as it was after the best one.
+    Validation queries measure every pass, and the learner ends as it was after the best one.
     """
-    best: Best | None = None
-    last = course.epoch + schedule.epochs + (course.position > 0)
-    every = max(1, schedule.epochs * len(rounds) // CURVE_POINTS)
-    started = perf_counter()
-    with Interrupts() as interrupts:
-        while course.epoch < last and not course.interrupted:
-            _play_epoch(learner, rounds, schedule, course, tuple(metrics), every, watch, interrupts)
-            if course.position == len(rounds):
+    course = fit.course
+    last = course.epoch + fit.schedule.epochs + (course.position > 0)
+    every = max(1, fit.schedule.epochs * len(fit.rounds) // CURVE_POINTS)
+    with fit.running():
+        while course.epoch < last and not fit.stopping:
+            _play_epoch(learner, fit, tuple(metrics), every)
+            if course.position == len(fit.rounds):
                 course.epoch, course.position = course.epoch + 1, 0
-                if valid is not None:
-                    best = _better(best, learner, valid, [select, *metrics], course)
-    course.seconds += perf_counter() - started
-    if best is not None and not course.interrupted:
-        _, course.epoch, state, course.spread = best
+                if isinstance(learner, KernelLearner) and fit.validation is not None:
+                    learner.weigh(fit.validation.rounds, fit.validation.select)
+                fit.judge(
+                    lambda valid: served_scores(learner, valid),
+                    lambda: (learner.state(), replace(course.spread)),
+                    metrics,
+                )
+    best = fit.best()
+    if best is not None:
+        state, course.spread = best
         learner.restore(state)
 
 
-def _play_epoch(
-    learner: Learner,
-    rounds: Rounds,
-    schedule: Schedule,
-    course: Course,
-    metrics: tuple[Metric, ...],
-    every: int,
-    watch: Watch | None,
-    interrupts: Interrupts,
-) -> None:
-    """Plays what is left of an epoch, or as much of it as comes before an interruption."""
+def _play_epoch(learner: Learner, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
+    """Plays what is left of an epoch, or as much of it as comes before Ctrl-C."""
     recipe = recipe_of(learner)
-    if recipe is not None and watch is None and isinstance(learner, Linear):
-        queries = schedule.queries(len(rounds), course.epoch, course.position)
-        for at in range(0, len(queries), CHUNK):
-            rest = queries[at : at + CHUNK]
-            while len(rest):
-                due = next_snapshot(learner.rounds) - learner.rounds
-                course.note_all(*play_pass(learner, recipe, rounds, rest[:due], metrics), every)
-                if due <= len(rest):
-                    _snapshot(learner, course)
-                rest = rest[due:]
-            if interrupts.asked:
-                break
-    else:
+    if recipe is not None and isinstance(learner, Linear):
+        _play_fused(learner, recipe, fit, metrics, every)
+        return
+    course, due = fit.course, next_snapshot(learner.rounds)
+    rounds = fit.schedule.epoch(fit.rounds, course.epoch, course.position)
+    for turn in play(learner, rounds, learner.hears, metrics):
+        course.note(turn, every)
+        if learner.rounds == due:
+            _snapshot(learner, course)
+            due = next_snapshot(learner.rounds)
+        fit.advance(1)
+        if fit.stopping:
+            break
+
+
+def _play_fused(learner: Linear, recipe: Recipe, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
+    """The same in compiled passes over parts of the epoch, which end where a snapshot of the weights is due."""
+    course = fit.course
+    queries = fit.schedule.queries(len(fit.rounds), course.epoch, course.position)
+    while len(queries) and not fit.stopping:
         due = next_snapshot(learner.rounds)
-        for turn in play(learner, schedule.epoch(rounds, course.epoch, course.position), learner.hears, metrics):
-            course.note(turn, every)
-            if learner.rounds == due:
-                _snapshot(learner, course)
-                due = next_snapshot(learner.rounds)
-            if watch is not None:
-                watch(turn)
-            if interrupts.asked:
-                break
-    course.interrupted = interrupts.asked
+        part = queries[: min(CHUNK, due - learner.rounds)]
+        course.note_all(*play_pass(learner, recipe, fit.rounds, part, metrics), every)
+        if learner.rounds == due:
+            _snapshot(learner, course)
+        fit.advance(len(part))
+        queries = queries[len(part) :]
 
 
 def _snapshot(learner: Learner, course: Course) -> None:
     coef = getattr(learner, "coef", None)
     if coef is not None:
         course.spread.note(learner.rounds, coef)
-
-
-def _better(best: Best | None, learner: Learner, valid: Rounds, metrics: Sequence[Metric], course: Course) -> Best:
-    if isinstance(learner, KernelLearner):
-        learner.weigh(valid, metrics[0])
-    means = evaluate(served_scores(learner, valid), valid, metrics).means
-    course.valid.append(dict(means))
-    value = means[str(metrics[0])] * (1.0 if metrics[0].higher_is_better else -1.0)
-    if best is None or value > best[0]:
-        return value, course.epoch, learner.state(), replace(course.spread)
-    return best
 
 
 def _resumable(model: Model, rounds: Rounds) -> int:

@@ -66,7 +66,7 @@ class Algorithm:
 
     `name` is for the command line, `estimator` the class. `builder` ("module:function") makes the learner that ranks,
     scores and keeps the state. An algorithm that does not learn by playing names its `solution`, a function
-    (rounds, parameters, schedule, course, *, valid, select, start) -> state for that learner.
+    (fit, parameters) -> state for that learner.
     """
 
     name: str

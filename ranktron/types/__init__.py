@@ -17,7 +17,7 @@ Matrix = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Features = Any
-"""A row of features for each document: a `Matrix`, or the rows of `sparse.Sparse` where most of them are 0."""
+"""A row of features for each document: a `Matrix`, or the rows of a `Sparse` where most of them are 0."""
 
 
 class _List(NamedTuple):

@@ -1,5 +1,6 @@
 """The estimators over examples: scikit-learn's own checks, and that they run the loop and nothing else."""
 
+import inspect
 import pickle
 import warnings
 
@@ -67,6 +68,40 @@ def test_scikit_learns_own_checks(case):
             if name == "check_classifiers_multilabel_output_format_predict_proba":
                 continue  # a perceptron has no probabilities
             check(estimator)
+
+
+OWN = {
+    PredtronClassifier: {"loss": "zero-one", "reject": None, "reject_label": None},
+    PredtronOrdinal: {},
+    PredtronMultilabel: {"loss": "hamming"},
+    PredtronLabelRanker: {"representation": "-i^1.1", "loss": "ndcg"},
+}
+SHARED = {
+    "variant": "standard",
+    "norm": "l2",
+    "eta": 1.0,
+    "radius": None,
+    "average": False,
+    "fit_intercept": True,
+    "n_epochs": 10,
+    "shuffle": True,
+    "random_state": None,
+}
+
+
+@pytest.mark.parametrize("cls", OWN, ids=lambda cls: cls.__name__)
+def test_parameters_are_named_in_signature_and_help(cls):
+    signature = inspect.signature(cls)
+    defaults = [(p.name, p.default, type(p.default)) for p in signature.parameters.values()]
+    assert defaults == [(name, value, type(value)) for name, value in (OWN[cls] | SHARED).items()]
+    assert {p.kind for p in signature.parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    assert (cls.__init__.__module__, cls.__init__.__qualname__) == (cls.__module__, f"{cls.__name__}.__init__")
+    described = inspect.getdoc(cls).partition("\nParameters\n----------\n")[2].partition("\n\nExamples\n")[0]
+    assert [line.split(" : ")[0] for line in described.splitlines() if line[0] != " "] == list(signature.parameters)
+    with pytest.raises(TypeError, match=f"{cls.__name__} has no parameter 'alpha'"):
+        cls(alpha=1)
+    with pytest.raises(TypeError, match="positional"):
+        cls("standard")
 
 
 def with_one(X):

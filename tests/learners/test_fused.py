@@ -16,7 +16,7 @@ from ranktron.learners import (
 )
 from ranktron.learners.checks import same
 from ranktron.learners.fused import play_pass, recipe_of
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.schedule import Fit, Schedule
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import WorstPair
 from ranktron.training.algorithms import ALGORITHMS
@@ -71,15 +71,18 @@ def test_feedback_on_part_of_a_list_is_learnt_step_by_step():
         assert same(by_recipe.state(), step_by_step.state())
 
 
-def test_training_is_the_same_whether_one_watches_or_not():
+def test_training_in_compiled_passes_is_training_round_by_round(monkeypatch):
     for make in MAKERS.values():
         courses = []
         learners = []
-        for watch in (None, lambda turn: None):
-            learner, course = make(), Course()
-            run(learner, NOISY, Schedule(3, 5), course, select=METRICS[0], metrics=METRICS, watch=watch)
-            course.seconds = 0.0
-            courses.append(course)
+        for fused in (recipe_of, lambda learner: None):
+            monkeypatch.setattr("ranktron.training.fit.recipe_of", fused)
+            learner, told = make(), []
+            fit = Fit(NOISY, Schedule(3, 5), progress=told.append)
+            run(learner, fit, METRICS)
+            assert sum(told) == 3 * len(NOISY)
+            fit.course.seconds = 0.0
+            courses.append(fit.course)
             learners.append(learner)
         assert courses[0] == courses[1]
         assert same(learners[0].state(), learners[1].state())

@@ -7,7 +7,7 @@ from ranktron import Model
 from ranktron.data.serialization import same
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners import online_listnet, slam_perceptron
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.schedule import Fit, Schedule
 from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.training.fit import run, train
 
@@ -53,17 +53,17 @@ def test_two_snapshots_make_a_spread():
     assert Spread.of({}).snapshots == 0
 
 
-def spread_of(watch, epochs=3, make=slam_perceptron):
-    course = Course()
-    from ranktron import metric
-
-    run(make(6), NOISY, Schedule(epochs, 5), course, select=metric("ndcg@10"), watch=watch)
-    return course.spread.record()
+def spread_of(make):
+    fit = Fit(NOISY, Schedule(3, 5))
+    run(make(6), fit)
+    return fit.course.spread.record()
 
 
 @pytest.mark.parametrize("make", [slam_perceptron, online_listnet])
-def test_it_is_the_same_whether_one_watches_or_not(make):
-    assert same(spread_of(None, make=make), spread_of(lambda turn: None, make=make))
+def test_it_is_the_same_in_compiled_passes_and_round_by_round(make, monkeypatch):
+    fused = spread_of(make)
+    monkeypatch.setattr("ranktron.training.fit.recipe_of", lambda learner: None)
+    assert same(fused, spread_of(make))
 
 
 def test_going_on_equals_never_having_stopped():

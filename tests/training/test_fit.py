@@ -6,9 +6,10 @@ import pytest
 
 from ranktron import DataError, Model, evaluate, metric
 from ranktron.data.synthetic import Separable, WebSearch
-from ranktron.learners import hinge_perceptron
+from ranktron.learners import feedback, hinge_perceptron
 from ranktron.learners.checks import same
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.loop import play
+from ranktron.learners.schedule import Fit, Schedule
 from ranktron.training.fit import run, train
 
 LISTS = WebSearch(features=8, documents=10).rounds(40)
@@ -28,11 +29,14 @@ def test_going_on_equals_never_having_stopped():
 
 
 def test_an_interrupted_pass_is_finished_first():
-    def interrupt(turn):
-        if turn.number == 54:
+    played = []
+
+    def interrupt(count):
+        played.append(count)
+        if sum(played) == 55:
             os.kill(os.getpid(), signal.SIGINT)
 
-    stopped = trained(3, watch=interrupt)
+    stopped = trained(3, progress=interrupt)
     assert stopped.course.interrupted
     assert (stopped.course.epoch, stopped.course.position) == (1, 15)
     resumed = trained(1, start=Model.from_bytes(stopped.model.to_bytes()))
@@ -64,8 +68,11 @@ def test_a_metric_to_be_minimised_keeps_the_lowest():
 
 def test_the_course_counts_and_averages():
     lists = Separable(features=4).rounds(30)
-    course, turns = Course(), []
-    run(hinge_perceptron(4), lists, Schedule(2), course, select=NDCG, metrics=[NDCG], watch=turns.append)
+    fit, twin = Fit(lists, Schedule(2)), hinge_perceptron(4)
+    run(hinge_perceptron(4), fit, [NDCG])
+    epochs = [fit.schedule.epoch(lists, epoch) for epoch in range(2)]
+    turns = [turn for rounds in epochs for turn in play(twin, rounds, feedback.full, [NDCG])]
+    course = fit.course
     assert course.rounds == 60
     assert course.averages()[0] == pytest.approx(np.mean([turn.values[0] for turn in turns]))
     assert course.curve[-1] == (60, course.averages())

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,7 @@ from ranktron.kernels.sorting import descending
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.batch.thresholds import add_step, step_scores, thresholds_of
 from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.learners.schedule import Course, Schedule
-from ranktron.learners.signals import Interrupts
-from ranktron.metrics import Metric, evaluate
+from ranktron.learners.schedule import Fit
 from ranktron.types import Features, Feedback, Floats, Integers, Ranking, State
 
 _SURE = 1.0 - 1e-9
@@ -180,61 +177,26 @@ class Boosting:
         }
 
 
-@dataclass(eq=False)
-class HeldOut:
-    """Held-out lists, scored along with the boosting: they choose how many thresholds are kept."""
+def solve(fit: Fit, parameters: Mapping[str, Any]) -> State:
+    """Adds `n_rounds` thresholds to those of `start`; validation queries choose how many are kept."""
+    course, start = fit.course, fit.start
+    boosting = Boosting(fit.rounds, parameters["balance"])
+    scores = np.zeros(0 if fit.validation is None else len(fit.validation.rounds.labels))
 
-    rounds: Rounds
-    select: Metric
-    best: float = -np.inf
-    best_epoch: int = 0
+    def add_to_scores(feature: int, threshold: float, alpha: float) -> None:
+        if fit.validation is not None:
+            add_step(fit.validation.rounds.X, feature, threshold, alpha, scores)
 
-    def __post_init__(self) -> None:
-        self.scores = np.zeros(len(self.rounds.labels))
-
-    def add(self, feature: int, threshold: float, alpha: float) -> None:
-        """Adds a thresholded feature to the scores."""
-        add_step(self.rounds.X, feature, threshold, alpha, self.scores)
-
-    def judge(self, course: Course) -> None:
-        """Measures the scores and remembers the best."""
-        means = evaluate(self.scores, self.rounds, [self.select]).means
-        course.valid.append(dict(means))
-        value = means[str(self.select)] * (1.0 if self.select.higher_is_better else -1.0)
-        if value > self.best:
-            self.best, self.best_epoch = value, course.epoch
-
-
-def solve(
-    rounds: Rounds,
-    parameters: Mapping[str, Any],
-    schedule: Schedule,
-    course: Course,
-    *,
-    valid: Rounds | None,
-    select: Metric,
-    start: State,
-) -> State:
-    """Adds `n_rounds` thresholds to those of `start`; held-out lists, where given, choose how many are kept."""
-    began = perf_counter()
-    boosting = Boosting(rounds, parameters["balance"])
-    held_out = None if valid is None else HeldOut(valid, select)
     if start:
-        for feature, threshold, alpha in zip(start["features"], start["thresholds"], start["alphas"], strict=True):
-            boosting.add(feature, threshold, alpha)
-            if held_out is not None:
-                held_out.add(feature, threshold, alpha)
+        for stump in zip(start["features"], start["thresholds"], start["alphas"], strict=True):
+            boosting.add(*stump)
+            add_to_scores(*stump)
     course.first_epoch = course.epoch = len(boosting.alphas)
     last = course.epoch + parameters["n_rounds"]
-    with Interrupts() as interrupts:
-        while course.epoch < last and not interrupts.asked and boosting.step():
-            course.epoch, course.rounds = course.epoch + 1, course.rounds + len(rounds)
-            if held_out is not None:
-                held_out.add(boosting.features[-1], boosting.thresholds[-1], boosting.alphas[-1])
-                held_out.judge(course)
-        course.interrupted = interrupts.asked
-    course.seconds += perf_counter() - began
+    with fit.running():
+        while course.epoch < last and not fit.stopping and boosting.step():
+            course.epoch, course.rounds = course.epoch + 1, course.rounds + len(fit.rounds)
+            add_to_scores(boosting.features[-1], boosting.thresholds[-1], boosting.alphas[-1])
+            fit.judge(lambda _valid: scores, lambda: course.epoch)
     course.remarks["queries of one grade"] = boosting.idle
-    if held_out is not None and course.valid and not course.interrupted:
-        course.epoch = held_out.best_epoch
-    return boosting.state(course.epoch)
+    return boosting.state(fit.best() or course.epoch)

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
@@ -22,8 +22,7 @@ from ranktron.learners.batch.rank_mm_exact import ExactDual
 from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
 from ranktron.learners.batch.rank_mm_steps import paper_dual
 from ranktron.learners.fixed import Fixed
-from ranktron.learners.schedule import Course, Schedule
-from ranktron.metrics import Metric, evaluate
+from ranktron.learners.schedule import Course, Fit, Schedule
 from ranktron.types import Floats, Integers, State
 
 STEPS = ("exact", "paper")
@@ -126,20 +125,6 @@ def solve_rank_mm(
     return run.solution()
 
 
-def solve_path(rounds: Rounds, Cs: Sequence[float], loss: str = "average", **options: Any) -> list[Solution]:
-    """Solves for one C after the other, each starting from the solution before it.
-
-    >>> from ranktron.data.synthetic import Separable
-    >>> path = solve_path(Separable().rounds(50), [0.1, 1.0, 10.0])
-    >>> [found.converged for found in path]
-    [True, True, True]
-    """
-    path: list[Solution] = []
-    for C in Cs:
-        path.append(solve_rank_mm(rounds, C, loss, start=path[-1] if path else None, **options))
-    return path
-
-
 def make_dual(problem: Problem, step: str = "exact", eta: float = 0.01, corners: int = 20, memory: float = 4.0) -> Dual:
     """Dual variables at their start; an error where they would take more than `memory` gigabytes."""
     if step not in STEPS:
@@ -240,47 +225,27 @@ def rank_mm(n_features: int, **parameters: Any) -> Fixed:
     return Fixed(n_features)
 
 
-def solve(
-    rounds: Rounds,
-    parameters: Mapping[str, Any],
-    schedule: Schedule,
-    course: Course,
-    *,
-    valid: Rounds | None,
-    select: Metric,
-    start: State,
-) -> State:
-    """Solves; held-out lists, where given, measure every pass.
+def solve(fit: Fit, parameters: Mapping[str, Any]) -> State:
+    """Solves; validation queries, where given, measure every pass.
 
     The exact step takes as many passes as the gap asks for, `max_iter` at most, and keeps the weights of least
-    objective; the paper's steps take the passes of the schedule. The best pass on held-out lists is kept instead with
-    `early_stopping`, and of the paper's steps. Dual variables of earlier passes over the same lists are taken up again.
+    objective; the paper's steps take the passes of the schedule. The best pass on validation queries is kept instead
+    with `early_stopping`, and of the paper's steps. Dual variables of earlier passes over the same lists are taken up
+    again.
     """
-    began = perf_counter()
+    rounds, schedule, course = fit.rounds, fit.schedule, fit.course
     problem = Problem(rounds, parameters["loss"], parameters["C"])
-    chosen = {name: parameters[name] for name in ("step", "eta", "corners", "memory")}
-    exact = parameters["step"] == "exact"
-    megabytes = bytes_held(rounds, problem.loss, chosen["step"], chosen["corners"]) / 1e6
-    _LOG.info("rankmm will hold %.3g megabytes for dual variables (at most %g gigabytes)", megabytes, chosen["memory"])
-    course.remarks[HELD] = round(megabytes)
-    course.remarks["queries of one grade"] = len(rounds) - problem.m
-    dual = make_dual(problem, **chosen)
-    lists = problem.fingerprint()
-    if start and start.get("lists") == lists:
-        dual.restore(start["dual"], int(start["steps"]))
-    run = Run(dual, parameters["tol"] if exact else 0.0, parameters["max_seconds"], parameters["average"])
-    best: tuple[float, int, Floats] | None = None
-    try:
+    lists, exact = problem.fingerprint(), parameters["step"] == "exact"
+    with fit.running():
+        dual = _stated_dual(problem, parameters, course)
+        if fit.start and fit.start.get("lists") == lists:
+            dual.restore(fit.start["dual"], int(fit.start["steps"]))
+        run = Run(dual, parameters["tol"] if exact else 0.0, parameters["max_seconds"], parameters["average"])
         for done in run.passes(schedule, parameters["max_iter"] if exact else schedule.epochs, course.epoch):
             course.epoch, course.rounds = done.number, course.rounds + len(rounds)
-            if valid is not None:
-                means = evaluate(linear_scores(valid.X, run.w), valid, [select]).means
-                course.valid.append(dict(means))
-                value = means[str(select)] * (1.0 if select.higher_is_better else -1.0)
-                if best is None or value > best[0]:
-                    best = value, done.number, run.w.copy()
-    except KeyboardInterrupt:
-        course.interrupted = True
+            fit.judge(lambda valid: linear_scores(valid.X, run.w), run.w.copy)
+            if fit.stopping:
+                break
     if exact and not run.converged:
         course.remarks[UNFINISHED] = len(run.history)
     if exact and run.futile:
@@ -288,9 +253,19 @@ def solve(
     w = run.w
     if exact and run.history:
         _, course.epoch, w = run.best
-    if best is not None and not course.interrupted and (parameters["early_stopping"] or not exact):
-        _, course.epoch, w = best
-    course.seconds += perf_counter() - began
+    if parameters["early_stopping"] or not exact:
+        best = fit.best()
+        w = w if best is None else best
     kept = {"lists": lists, "steps": dual.steps, "dual": dict(dual.state())}
     history = np.array([(done.primal, done.dual, done.gap) for done in run.history]).reshape(-1, 3)
     return {"coef": w.copy(), "constant": 0.0, "history": history, **kept}
+
+
+def _stated_dual(problem: Problem, parameters: Mapping[str, Any], course: Course) -> Dual:
+    """The dual variables; how much memory they take is stated before they take it."""
+    chosen = {name: parameters[name] for name in ("step", "eta", "corners", "memory")}
+    megabytes = bytes_held(problem.rounds, problem.loss, chosen["step"], chosen["corners"]) / 1e6
+    _LOG.info("rankmm will hold %.3g megabytes for dual variables (at most %g gigabytes)", megabytes, chosen["memory"])
+    course.remarks[HELD] = round(megabytes)
+    course.remarks["queries of one grade"] = len(problem.rounds) - problem.m
+    return make_dual(problem, **chosen)

@@ -8,15 +8,12 @@ g ≤ 0 where it is to be lowered, so that the loss is −⟨g, a⟩: a vertex o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.grades import grades
+from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import rising
-from ranktron.learners.batch.grade_tree import add, below
 from ranktron.types import Floats, Integers
 
 LOSSES = ("average", "max", "max-average")
@@ -126,36 +123,3 @@ def loss_code(name: str) -> int:
     if name not in LOSSES:
         raise DataError(f"loss must be {' or '.join(LOSSES)}, not {name!r}")
     return LOSSES.index(name)
-
-
-@dataclass(frozen=True)
-class MarginLoss:
-    """A loss of a list that asks for a lead as large as the difference of the labels.
-
-        average      1/|R| Σ_{(j, k) ∈ R} ℓ_jk        ℓ_jk = max(0, y_j − y_k − (s_j − s_k))
-        max          max_{(j, k) ∈ R} ℓ_jk            R = {(j, k): y_j > y_k}
-        max-average  max_k 1/|P_k| Σ_{j ∈ P_k} ℓ_jk   P_k = {j: y_j > y_k}
-
-    Labels may be any numbers. A surrogate like any other: it may also be learnt online.
-
-    Examples
-    --------
-    >>> scores, labels = np.array([0.0, 1.0, 0.0]), np.array([2.0, 0.0, 0.0])
-    >>> MarginLoss("average")(scores, labels)
-    (2.5, array([-1. ,  0.5,  0.5]))
-    >>> MarginLoss("max")(scores, labels)
-    (3.0, array([-1.,  1.,  0.]))
-    """
-
-    name: str = "average"
-
-    def __post_init__(self) -> None:
-        loss_code(self.name)
-
-    def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        codes, count = grades(labels)
-        g = np.zeros(len(scores))
-        if count < 2:
-            return 0.0, g
-        loss = vertex(loss_code(self.name), scores - labels, codes, count, g)
-        return loss, 0.0 - g

@@ -7,10 +7,9 @@ c_q = 1/(Q |S_q|) where every list weighs the same (Q lists with pairs), 1/Σ|S_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +18,13 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
+from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.grades import grades
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import rising
-from ranktron.learners.batch.grade_tree import add, below
 from ranktron.learners.fixed import Fixed
 from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.learners.schedule import Course, Schedule
-from ranktron.metrics import Metric, evaluate
+from ranktron.learners.schedule import Fit
 from ranktron.types import Floats, Integers, State
 
 SMOOTHINGS = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
@@ -191,11 +189,12 @@ def minimise(
     tol: float = 1e-6,
     max_iter: int = 1000,
     start: Floats | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Solution:
     """Minimises the objective of RankSVM to a gradient `tol` times as long as the one at w = 0.
 
     f is strongly convex, so that f(w) − min f ≤ ½ |∇f(w)|²; for the plain hinge, whose corner is rounded ever less,
-    C δ/2 is added to that.
+    C δ/2 is added to that. `stop` is asked after each iteration whether to end early.
 
     >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
     >>> minimise(lists, C=1.0).w.round(6)
@@ -205,26 +204,30 @@ def minimise(
         raise DataError(f"loss must be squared or hinge, not {loss!r}")
     w = np.zeros(rounds.n_features) if start is None else start
     if loss == "squared":
-        return _descend(Objective(rounds, C, balance), w, tol, max_iter)
+        return _descend(Objective(rounds, C, balance), w, tol, max_iter, stop)
     iterations = 0
     for width in SMOOTHINGS:
-        found = _descend(Objective(rounds, C, balance, width), w, tol, max_iter)
+        found = _descend(Objective(rounds, C, balance, width), w, tol, max_iter, stop)
         w, iterations = found.w, iterations + found.iterations
     return found._replace(gap=found.gap + 0.5 * C * SMOOTHINGS[-1], iterations=iterations)
 
 
-def _descend(objective: Objective, w: Floats, tol: float, max_iter: int) -> Solution:
+def _descend(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> Solution:
     try:
         with np.errstate(over="raise", invalid="raise"):
-            return _minimised(objective, w, tol, max_iter)
+            return _minimised(objective, w, tol, max_iter, stop)
     except FloatingPointError:
         raise DataError(
             f"the objective overflows with C = {objective.C:g}: choose a smaller C, or scale the features"
         ) from None
 
 
-def _minimised(objective: Objective, w: Floats, tol: float, max_iter: int) -> Solution:
+def _minimised(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> Solution:
     from scipy.optimize import minimize
+
+    def callback(intermediate_result: object) -> None:
+        if stop():
+            raise StopIteration
 
     goal = tol * float(np.linalg.norm(objective.gradient(np.zeros_like(w))))
     if goal == 0.0:  # no pair pulls in any direction
@@ -235,6 +238,7 @@ def _minimised(objective: Objective, w: Floats, tol: float, max_iter: int) -> So
         jac=objective.gradient,
         hessp=objective.curvature,
         method="trust-ncg",
+        callback=callback,
         options={"gtol": goal, "maxiter": max_iter, "max_trust_radius": 1e8},
     )
     length = float(np.linalg.norm(objective.gradient(found.x)))
@@ -260,28 +264,16 @@ def rank_svm(
     return Fixed(n_features)
 
 
-def solve(
-    rounds: Rounds,
-    parameters: Mapping[str, Any],
-    schedule: Schedule,
-    course: Course,
-    *,
-    valid: Rounds | None,
-    select: Metric,
-    start: State,
-) -> State:
-    """Solves, and measures the solution on held-out lists where there are any. The schedule has no say in it."""
-    began = perf_counter()
-    w = np.zeros(rounds.n_features)
-    try:
-        found = minimise(rounds, **parameters, start=np.array(start["coef"]) if start else None)
-        w = found.w
-        if not found.converged:
-            course.remarks[UNFINISHED] = found.iterations
-    except KeyboardInterrupt:
-        course.interrupted = True
-    course.epoch, course.rounds, course.seconds = course.epoch + 1, len(rounds), perf_counter() - began
+def solve(fit: Fit, parameters: Mapping[str, Any]) -> State:
+    """Solves, and measures the solution on the validation queries. The schedule has no say in it."""
+    rounds, course = fit.rounds, fit.course
+    before = np.array(fit.start["coef"]) if fit.start else None
+    with fit.running():
+        found = minimise(rounds, **parameters, start=before, stop=lambda: fit.stopping)
+    if not found.converged:
+        course.remarks[UNFINISHED] = found.iterations
+    course.epoch, course.rounds = course.epoch + 1, len(rounds)
     course.remarks["queries of one grade"] = int(np.count_nonzero(Objective(rounds).weights == 0.0))
-    if valid is not None:
-        course.valid.append(dict(evaluate(linear_scores(valid.X, w), valid, [select]).means))
-    return {"coef": w, "constant": 0.0}
+    state = {"coef": found.w, "constant": 0.0}
+    fit.judge(lambda valid: linear_scores(valid.X, found.w), lambda: state)
+    return state

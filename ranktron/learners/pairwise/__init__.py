@@ -1,7 +1,7 @@
 """The pairwise perceptron and what is read out of its hypotheses: last, pocket, average, votes, a committee."""
 
 from ranktron.learners.pairwise.committee import committee_perceptron
-from ranktron.learners.pairwise.learner import Pairwise, pairwise_perceptron
+from ranktron.learners.pairwise.learner import OUTPUTS, Pairwise, pairwise_perceptron
 from ranktron.learners.pairwise.readouts import Average, Committee, Last
 
-__all__ = ["Average", "Committee", "Last", "Pairwise", "committee_perceptron", "pairwise_perceptron"]
+__all__ = ["OUTPUTS", "Average", "Committee", "Last", "Pairwise", "committee_perceptron", "pairwise_perceptron"]

@@ -5,9 +5,8 @@ Here the pairs of all lists are mixed, which the stream of `learn` cannot do. On
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,7 @@ from ranktron.learners.pairwise.learner import UNBOUNDED, Pairwise, check_bound,
 from ranktron.learners.pairwise.pairs import Documents, Pairs
 from ranktron.learners.pairwise.readouts import Readout
 from ranktron.learners.pairwise.trail import CHUNK, Counts, Trail, visit
-from ranktron.learners.schedule import Course, Schedule, check_held_out
-from ranktron.learners.signals import Interrupts
+from ranktron.learners.schedule import Course, Fit, Schedule, Validation
 from ranktron.metrics import Metric, evaluate, metric
 from ranktron.types import Floats, Integers, State
 
@@ -61,8 +59,10 @@ class Passes:
         """How many pairs are passed over by now."""
         return int(np.count_nonzero(self.misranked > self.limit))
 
-    def go(self, trail: Trail, size: int, floor: int, course: Course, interrupts: Interrupts | None = None) -> Trail:
-        """Takes a trail through what is left of the course's pass, or as much of it as comes before an interruption."""
+    def go(
+        self, trail: Trail, size: int, floor: int, course: Course, stopping: Callable[[], bool] = lambda: False
+    ) -> Trail:
+        """Takes a trail through what is left of the course's pass, or as much of it as comes before Ctrl-C."""
         upper, lower, order = self._order(course.epoch)
         for start in range(course.position, len(order), CHUNK):
             part = order[start : start + CHUNK]
@@ -71,7 +71,7 @@ class Passes:
                 held(self.rounds.X), upper, lower, part, self._steps, self.misranked, self.limit, floor, trail
             )
             course.position = start + len(part)
-            if interrupts is not None and interrupts.asked:
+            if stopping():
                 break
         if course.position == len(order):
             course.epoch, course.position = course.epoch + 1, 0
@@ -94,12 +94,12 @@ class Passes:
 
 @dataclass(eq=False)
 class Output:
-    """One reading of a walk: the learner that serves it, the pass that was kept, and what held-out lists said."""
+    """One reading of a walk: the learner that serves it, the pass that was kept, and what validation queries said."""
 
     learner: Pairwise
+    validation: Validation | None = None
     epoch: int = 0
     valid: list[dict[str, float]] = field(default_factory=list)
-    best: tuple[float, int, State] | None = None
 
     def reach(self, trail: Trail, epoch: int, rounds: int) -> None:
         """Follows the walk to where it stands."""
@@ -107,38 +107,33 @@ class Output:
         self.learner.rounds += rounds
         self.epoch = epoch
 
-    def judge(self, epoch: int, held_out: HeldOut) -> None:
-        """Measures what the learner serves now, and remembers the best."""
-        select = held_out.select
-        means = evaluate(self.learner.ballot.of_rounds(held_out.rounds), held_out.rounds, [select]).means
-        self.valid.append(dict(means))
-        value = means[str(select)] * (1.0 if select.higher_is_better else -1.0)
-        if self.best is None or value > self.best[0]:
-            self.best = value, epoch, self.learner.state()
+    def judge(self) -> None:
+        """Lets the validation queries judge what the learner serves now."""
+        if self.validation is not None:
+            scores = self.learner.ballot.of_rounds(self.validation.rounds)
+            self.valid.append(self.validation.judge(self.epoch, scores, self.learner.state))
 
     def conclude(self) -> None:
         """Puts the learner back to where it was best, on a trail of its own."""
-        if self.best is None:
+        if self.validation is None or self.validation.kept is None:
             self.learner.follow(self.learner.trail.copy())
         else:
-            _, self.epoch, state = self.best
-            self.learner.restore(state)
+            self.epoch = self.validation.epoch
+            self.learner.restore(self.validation.kept)
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Held-out lists: `select` chooses the best pass on them, `weigh` gives the members of a committee their values."""
+class MemberWeights:
+    """Validation queries and the metric on them that gives the members of a committee their weights."""
 
     rounds: Rounds
-    select: Metric
-    weigh: Metric
+    metric: Metric
 
     def __post_init__(self) -> None:
-        check_held_out(self.rounds)
-        if not self.weigh.higher_is_better:
-            raise DataError(f"{self.weigh} cannot weigh a committee: choose a metric of which more is better")
+        if not self.metric.higher_is_better:
+            raise DataError(f"{self.metric} cannot weigh a committee: choose a metric of which more is better")
 
-    def weigh_members(self, trail: Trail) -> None:
+    def measure(self, trail: Trail) -> None:
         """Measures the members of the pool that nobody has measured yet, and the current hypothesis."""
         for slot in np.flatnonzero(np.isnan(trail.values[: trail.kept])):
             trail.values[slot] = self._value(trail.members[slot])
@@ -146,28 +141,28 @@ class HeldOut:
             trail.value[0] = self._value(trail.w)
 
     def _value(self, w: Floats) -> float:
-        return evaluate(linear_scores(self.rounds.X, w), self.rounds, [self.weigh]).means[str(self.weigh)]
+        return evaluate(linear_scores(self.rounds.X, w), self.rounds, [self.metric]).means[str(self.metric)]
 
 
-def walk(passes: Passes, outputs: Sequence[Output], course: Course, held_out: HeldOut | None) -> None:
+def walk(passes: Passes, outputs: Sequence[Output], fit: Fit, weights: MemberWeights | None) -> None:
     """Takes all outputs along the same walk; each ends at its best pass, or where Ctrl-C stopped it."""
+    course = fit.course
     size, floor = max(o.learner.readout.size for o in outputs), min(o.learner.floor for o in outputs)
-    measured = held_out is not None and any(o.learner.readout.measured for o in outputs)
-    last = course.epoch + passes.schedule.epochs + (course.position > 0)
+    measured = weights if any(o.learner.readout.measured for o in outputs) else None
+    last = course.epoch + fit.schedule.epochs + (course.position > 0)
     course.remarks[ONE_GRADE] = int(np.count_nonzero(passes.pairs.counts == 0))
     trail = outputs[0].learner.trail
-    started = perf_counter()
-    with Interrupts() as interrupts:
-        while course.epoch < last and not course.interrupted:
-            trail = passes.go(trail, size, floor, course, interrupts)
-            course.interrupted = interrupts.asked
-            if held_out is not None and measured and course.position == 0:
-                held_out.weigh_members(trail)
+    with fit.running():
+        while course.epoch < last and not fit.stopping:
+            trail = passes.go(trail, size, floor, course, lambda: fit.stopping)
+            ended = course.position == 0
+            if ended and measured is not None:
+                measured.measure(trail)
             for output in outputs:
-                output.reach(trail, course.epoch, len(passes.rounds) if course.position == 0 else 0)
-                if held_out is not None and course.position == 0:
-                    output.judge(course.epoch, held_out)
-    course.seconds += perf_counter() - started
+                output.reach(trail, course.epoch, len(fit.rounds) if ended else 0)
+                if ended:
+                    output.judge()
+            fit.advance(len(fit.rounds) if ended else 0)
     if len(passes.misranked):
         course.remarks[REMOVED] = passes.removed
     if not course.interrupted:
@@ -199,58 +194,37 @@ def train_outputs(
     >>> sorted(outputs), outputs["pocket"].learner.rounds
     (['average', 'pocket'], 60)
     """
-    outputs = {name: Output(Pairwise(rounds.n_features, r, selective, pairs_per_query)) for name, r in readouts.items()}
-    held_out = None if valid is None else HeldOut(valid, metric(select), metric(weigh))
-    walk(Passes(rounds, schedule, alpha_bound, pairs_per_query), list(outputs.values()), Course(), held_out)
+    by = metric(select)
+    outputs = {
+        name: Output(
+            Pairwise(rounds.n_features, each, selective, pairs_per_query),
+            None if valid is None else Validation(valid, by),
+        )
+        for name, each in readouts.items()
+    }
+    weights = None if valid is None else MemberWeights(valid, metric(weigh))
+    walk(Passes(rounds, schedule, alpha_bound, pairs_per_query), list(outputs.values()), Fit(rounds, schedule), weights)
     return outputs
 
 
-def solve_pairwise(
-    rounds: Rounds,
-    parameters: Mapping[str, Any],
-    schedule: Schedule,
-    course: Course,
-    *,
-    valid: Rounds | None,
-    select: Metric,
-    start: State,
-) -> State:
+def solve_pairwise(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Trains a pairwise perceptron in passes over all pairs."""
-    learner = pairwise_perceptron(rounds.n_features, **parameters)
-    return _solve(learner, rounds, parameters, schedule, course, valid, select, start)
+    return _solve(pairwise_perceptron(fit.rounds.n_features, **parameters), fit, parameters)
 
 
-def solve_committee(
-    rounds: Rounds,
-    parameters: Mapping[str, Any],
-    schedule: Schedule,
-    course: Course,
-    *,
-    valid: Rounds | None,
-    select: Metric,
-    start: State,
-) -> State:
+def solve_committee(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Trains a committee perceptron in passes over all pairs."""
-    learner = committee_perceptron(rounds.n_features, **parameters)
-    return _solve(learner, rounds, parameters, schedule, course, valid, select, start)
+    return _solve(committee_perceptron(fit.rounds.n_features, **parameters), fit, parameters)
 
 
-def _solve(
-    learner: Pairwise,
-    rounds: Rounds,
-    parameters: Mapping[str, Any],
-    schedule: Schedule,
-    course: Course,
-    valid: Rounds | None,
-    select: Metric,
-    start: State,
-) -> State:
-    if start:
-        learner.restore(start)
-    output = Output(learner)
-    weigh = metric(parameters["metric"]) if "metric" in parameters else select
-    held_out = None if valid is None else HeldOut(valid, select, weigh)
-    passes = Passes(rounds, schedule, parameters["alpha_bound"], parameters["pairs_per_query"])
-    walk(passes, [output], course, held_out)
-    course.epoch, course.valid = output.epoch, output.valid
+def _solve(learner: Pairwise, fit: Fit, parameters: Mapping[str, Any]) -> State:
+    if fit.start:
+        learner.restore(fit.start)
+    output, weights = Output(learner, fit.validation), None
+    if fit.validation is not None:
+        weigh = metric(parameters["metric"]) if "metric" in parameters else fit.validation.select
+        weights = MemberWeights(fit.validation.rounds, weigh)
+    passes = Passes(fit.rounds, fit.schedule, parameters["alpha_bound"], parameters["pairs_per_query"])
+    walk(passes, [output], fit, weights)
+    fit.course.epoch, fit.course.valid = output.epoch, output.valid
     return learner.state()

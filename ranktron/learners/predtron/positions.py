@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.metrics.gain import exponential_gains
 from ranktron.types import Floats
 
 _HIGHEST = 1000.0  # sums of 2^y have to stay finite
@@ -96,8 +97,7 @@ class PlaceLoss:
             return (labels > 0.0).astype(float)
         if labels.max(initial=0.0) > _HIGHEST:
             raise DataError(f"the gain 2^y - 1 of label {labels.max():g} is too large; labels go up to {_HIGHEST:g}")
-        gains: Floats = np.exp2(labels) - 1.0
-        return gains
+        return exponential_gains(np.asarray(labels, np.float64))
 
     def discount(self, m: int) -> Floats:
         """D(1), …, D(m)."""

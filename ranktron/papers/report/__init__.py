@@ -1,1 +1,1 @@
-"""The report of the experiments: one page, its charts, and pictures for the documentation."""
+"""The report of the experiments: one page and its charts."""

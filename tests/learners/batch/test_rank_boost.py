@@ -14,7 +14,7 @@ from ranktron.learners.batch import rank_boost
 from ranktron.learners.batch.rank_boost import Boosting, Stumps, potentials
 from ranktron.learners.batch.thresholds import _best, _best_of_entries, add_step, step_scores, thresholds_of
 from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.schedule import Fit, Schedule
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=5, documents=9).rounds(12)
@@ -145,11 +145,9 @@ def test_ctrl_c_keeps_what_was_chosen(monkeypatch):
         return step(self)
 
     monkeypatch.setattr(Boosting, "step", interrupted)
-    course = Course()
-    state = rank_boost.solve(
-        LISTS, {"n_rounds": 9, "balance": "pair"}, Schedule(), course, valid=None, select=NDCG, start={}
-    )
-    assert course.interrupted
+    fit = Fit(LISTS, Schedule())
+    state = rank_boost.solve(fit, {"n_rounds": 9, "balance": "pair"})
+    assert fit.course.interrupted
     assert len(state["alphas"]) == 3
 
 

@@ -1,3 +1,6 @@
+import os
+import signal
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -9,7 +12,7 @@ from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners.batch import rank_svm
 from ranktron.learners.batch.rank_svm import Objective, minimise, solve
 from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.schedule import Fit, Schedule
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=5, documents=9).rounds(15)
@@ -155,13 +158,19 @@ def test_stopping_too_early_is_remarked():
 
 
 def test_an_interrupted_solution_says_so(monkeypatch):
-    def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
+    gradient, asked = rank_svm.Objective.gradient, []
 
-    monkeypatch.setattr(rank_svm, "minimise", interrupted)
-    course = Course()
-    solve(LISTS, {}, Schedule(), course, valid=None, select=NDCG, start={})
-    assert course.interrupted
+    def interrupted(self, w):
+        if w.any() and not asked:
+            asked.append(os.kill(os.getpid(), signal.SIGINT))
+        return gradient(self, w)
+
+    monkeypatch.setattr(rank_svm.Objective, "gradient", interrupted)
+    fit = Fit(LISTS, Schedule())
+    state = solve(fit, {})
+    assert fit.course.interrupted
+    assert fit.course.remarks[rank_svm.UNFINISHED] == 1
+    assert state["coef"].any()
 
 
 def test_bad_parameters_are_named():

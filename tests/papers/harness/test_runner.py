@@ -109,6 +109,25 @@ def test_the_code_of_a_cell_is_the_library_and_its_own_file():
     assert len(online) == 64
 
 
+def test_code_that_moves_makes_cells_new(tmp_path, monkeypatch):
+    """Also those of an older version, whose modules stood elsewhere: they are computed again rather than mistaken."""
+    monkeypatch.setattr(cache, "_PACKAGE", tmp_path)
+    for folder in (*cache._COUNTS[1:], "papers/theory"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "errors.py").write_text("")
+    versions = set()
+    for name in ("types/steps.py", "learners/steps.py", "learners/sizes.py"):
+        (tmp_path / name).write_text("eta = 1.0")
+        versions.add(cache.code_version.__wrapped__("json"))
+        (tmp_path / name).unlink()
+    (tmp_path / "cli").mkdir()
+    (tmp_path / "cli" / "steps.py").write_text("eta = 1.0")  # what only looks on counts for nothing
+    versions.add(cache.code_version.__wrapped__("json"))
+    (tmp_path / "cli" / "steps.py").write_text("eta = 2.0")
+    versions.add(cache.code_version.__wrapped__("json"))
+    assert len(versions) == 4
+
+
 def test_results_pass_through_json(store, cells, tmp_path):
     (tmp_path / "train.txt").write_text("a\nb\n")
     job = Job("key", Cell("cells:lines", {}, 0, "data"), tmp_path)

@@ -8,6 +8,8 @@ from ranktron import DataError, Rounds, evaluate, metric
 from ranktron.data.rounds import radius
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners import feedback, slam_perceptron
+from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
 from ranktron.papers.theory.bounds import bound, largest_weight_ratio, slam_constant
 from ranktron.papers.theory.certificates import Line, certify
@@ -37,9 +39,15 @@ def test_no_run_violates_its_certificate(name, lists, scaling):
     assert found.lines[0].observed > 0.0
 
 
+def turns_of(learner, lists, schedule, metrics=()):
+    """Every round of a training run, played one by one."""
+    epochs = (schedule.epoch(lists, epoch) for epoch in range(schedule.epochs))
+    return [turn for rounds in epochs for turn in play(learner, rounds, feedback.full, metrics)]
+
+
 def test_the_sums_are_those_of_the_run():
-    watched = []
-    model = train("slam", {"eta": 0.5}, NOISY, Schedule(2, 1), watch=watched.append).model
+    model = train("slam", {"eta": 0.5}, NOISY, Schedule(2, 1)).model
+    watched = turns_of(slam_perceptron(NOISY.n_features, eta=0.5), NOISY, Schedule(2, 1))
     found = certify(model, NOISY)
     assert found.surrogate_loss == pytest.approx(sum(turn.loss for turn in watched))
     assert found.mistakes == sum(turn.loss > 0 for turn in watched)
@@ -215,8 +223,8 @@ def test_a_sweep_of_mapped_and_of_sparse_features_is_the_single_runs():
 )
 def test_a_certificate_adds_up_what_every_shown_ranking_lost(name, parameters, measure):
     lists = Separable(documents=8, features=4, margin=0.01).rounds(30)
-    turns = []
-    trained = train(name, parameters, lists, Schedule(3), metrics=[metric(measure)], watch=turns.append)
+    trained = train(name, parameters, lists, Schedule(3))
+    turns = turns_of(trained.model.blank_learner(), lists, Schedule(3), [metric(measure)])
     lost = certify(trained.model, lists).metric_loss
     assert 0.0 < lost == pytest.approx(sum(1.0 - turn.values[0] for turn in turns))
     first = train(name, parameters, lists, Schedule(1)).model

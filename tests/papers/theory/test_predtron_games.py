@@ -115,14 +115,3 @@ def test_the_l2_margin_does_not_care_for_sparsity():
     assert l2[1] == pytest.approx(l2[0], rel=0.25)
     assert l1[0] < 0.3 * l2[0]
     assert l1[1] > 2.0 * l2[1]
-
-
-def test_a_picture(tmp_path):
-    pytest.importorskip("matplotlib")
-    from ranktron.papers.report.predtron import bands
-
-    curves = varying_features((10, 20), seeds=2, lists=3, held_out=2)
-    bands(tmp_path / "c.svg", curves, title="t", x="p0", names={"l1": "sparse"}, log=True)
-    assert "<svg" in (tmp_path / "c.svg").read_text()
-    with pytest.raises(DataError, match="cannot write"):
-        bands(tmp_path / "nowhere" / "c.svg", curves, title="t", x="p0")

@@ -7,7 +7,6 @@ from ranktron import DataError, Rounds
 from ranktron.kernels.grades import grades
 from ranktron.learners.batch.rank_mm_losses import (
     LOSSES,
-    MarginLoss,
     average_pairs,
     lower_counts,
     vertex,
@@ -16,6 +15,7 @@ from ranktron.learners.batch.rank_mm_losses import (
 )
 from ranktron.learners.batch.rank_svm import Objective
 from ranktron.learners.checks import check_surrogate
+from ranktron.papers.theory.rank_mm import MarginLoss
 from ranktron.surrogates import PairwiseHinge
 
 claim = pytest.mark.claim

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from ranktron.kernels.dense import score
-from ranktron.learners.batch.rank_mm import make_dual, solve_path, solve_rank_mm
+from ranktron.learners.batch.rank_mm import make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import Problem
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
+from ranktron.papers.theory.rank_mm import solve_path
 from ranktron.training.cross_validation import read_folds
 
 pytestmark = pytest.mark.data

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from ranktron import DataError
-from ranktron.learners.batch.projections import _cap, _fall, cap_groups, project_l1_inf
+from ranktron.learners.batch.projections import _cap, _fall, cap_groups
+from ranktron.papers.theory.rank_mm import project_l1_inf
 
 claim = pytest.mark.claim
 

@@ -1,6 +1,8 @@
 """RankMM as users meet it: solving to a gap, stopping, starting warm, training, choosing, the command line."""
 
 import json
+import os
+import signal
 from itertools import count
 
 import numpy as np
@@ -12,11 +14,12 @@ from ranktron.cli import main
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.dense import score
 from ranktron.learners.batch import rank_mm
-from ranktron.learners.batch.rank_mm import FUTILE, HELD, UNFINISHED, Run, make_dual, solve, solve_path, solve_rank_mm
+from ranktron.learners.batch.rank_mm import FUTILE, HELD, UNFINISHED, Run, make_dual, solve, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.schedule import Fit, Schedule
 from ranktron.metrics import evaluate
+from ranktron.papers.theory.rank_mm import solve_path
 from ranktron.training.cross_validation import Fold, cross_validate
 from ranktron.training.fit import train
 
@@ -101,10 +104,10 @@ def test_memory_is_stated_and_refused_with_advice():
         solve_rank_mm(LISTS, memory=1e-6)
     with pytest.raises(DataError, match=r"would take 0\.0 GB, more than the 1e-06 GB allowed: take step=.exact"):
         solve_rank_mm(LISTS, step="paper", memory=1e-6)
-    course = Course()
+    fit = Fit(LISTS, Schedule())
     with pytest.raises(DataError, match="raise memory"):
-        solve(LISTS, {**DEFAULTS, "memory": 1e-6}, Schedule(), course, valid=None, select=metric("ndcg@10"), start={})
-    assert HELD in course.remarks  # stated before anything is solved
+        solve(fit, {**DEFAULTS, "memory": 1e-6})
+    assert HELD in fit.course.remarks  # stated before anything is solved
 
 
 def test_the_command_line_states_the_memory_before_it_trains(tmp_path, capfd):
@@ -171,9 +174,9 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch):
 
     def interrupted(self, *arguments):
         for done in original(self, *arguments):
-            yield done
             if done.number == 2:
-                raise KeyboardInterrupt
+                os.kill(os.getpid(), signal.SIGINT)
+            yield done
 
     monkeypatch.setattr(Run, "passes", interrupted)
     trained = train("rankmm", {"C": 100.0, "loss": "max", "tol": 1e-9}, LISTS, Schedule(), valid=VALID)

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from ranktron import DataError, Rounds
 from ranktron.kernels.csr import ONES
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.learners.batch.rank_mm import make_dual, solve_path, solve_rank_mm
+from ranktron.learners.batch.rank_mm import make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import Problem, carry
 from ranktron.learners.schedule import Schedule
 from ranktron.papers.theory.pegasos import Pegasos
+from ranktron.papers.theory.rank_mm import solve_path
 from ranktron.training.fit import train
 
 

@@ -1,4 +1,8 @@
-"""Numbers and sums of values by grade, updated and queried in O(log grades): a Fenwick tree for kernels."""
+"""Numbers and sums of values by grade, updated and queried in O(log grades).
+
+A Fenwick tree: P. M. Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994. A tree for n grades is an
+array of zeros of shape (n + 1, 2).
+"""
 
 from ranktron.kernels.jit import kernel
 from ranktron.types import Floats
