@@ -29,7 +29,7 @@ from ranktron.learners import (
     online_listnet,
     slam_perceptron,
 )
-from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.learners.fused import play_pass
 from ranktron.learners.kernelized.functions import Gaussian
 from ranktron.learners.kernelized.learner import update_of
 from ranktron.learners.schedule import Fit, Schedule, Validation
@@ -200,7 +200,7 @@ def run():
 
         def fused(data, make=make):
             learner = make(data.n_features)
-            play_pass(learner, recipe_of(learner), data, np.arange(QUERIES), (NDCG,))
+            play_pass(learner, data, np.arange(QUERIES), (NDCG,))
 
         def plain(data, make=make):
             for _ in play(make(data.n_features), data, feedback.full, [NDCG]):

@@ -12,7 +12,7 @@ from ranktron import metric, play, play_many
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.jit import dot_kernel
 from ranktron.learners import feedback, minimax_perceptron, online_listnet, slam_perceptron
-from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.learners.fused import play_pass
 from ranktron.learners.schedule import Fit, Schedule, Validation
 from ranktron.training.fit import run as train_run
 
@@ -86,7 +86,7 @@ def run():
 
     def fused(make):
         learner = make(136)
-        play_pass(learner, recipe_of(learner), lists, np.arange(QUERIES), (NDCG,))
+        play_pass(learner, lists, np.arange(QUERIES), (NDCG,))
 
     rows.append(limit_row("fit, SLAM, held-out evaluation included", best_of(lambda: fit(slam_perceptron)), limit, 8.0))
     for name, make in makers.items():

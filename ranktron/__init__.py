@@ -115,6 +115,7 @@ _MOVED = {
     "learners.pairwise_passes": "learners.pairwise.passes",
     "learners.pairwise_readouts": "learners.pairwise.readouts",
     "learners.pairwise_trail": "learners.pairwise.trail",
+    "learners.recipe": "learners.fused_step",
     "learners.top_k_descent": "learners.top_k.descent",
     "learners.top_k_estimator": "learners.top_k.estimator",
     "learners.top_k_exploration": "learners.top_k.exploration",

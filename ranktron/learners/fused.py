@@ -1,12 +1,13 @@
 """The same learners without the visits to Python: whole passes, and many learners at once, in compiled loops.
 
 Private. It composes the very kernels that `play` composes, in the same order, so that it gives the same weights to the
-bit (a test says so); it exists because a round then costs a fraction. `recipe_of` says which learners it knows.
+bit (a test says so); it exists because a round then costs a fraction. `can_fuse` says which learners it can play.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,8 @@ from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import Held, between, held, scores_of
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import descending, foremost
+from ranktron.learners.fused_step import as_spec, fused_step, label_plan
 from ranktron.learners.linear import Linear, overflow
-from ranktron.learners.recipe import Recipe, learn_planned, plan_of
 from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.dispatch import NDCG, first_outside, value
@@ -29,9 +30,9 @@ from ranktron.types import Floats, Integers, Round, Step
 _FEW = 32  # so few places are filled by insertion
 
 
-def recipe_of(learner: object) -> Recipe | None:
-    """The recipe of a learner; None for those that only `play` can play."""
-    return learner.recipe if type(learner) is Linear else None
+def can_fuse(learner: object) -> TypeGuard[Linear]:
+    """Whether compiled passes can play a learner; if not, only `play` can."""
+    return type(learner) is Linear and learner.fused is not None
 
 
 @kernel
@@ -65,19 +66,19 @@ def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, valu
 
 @kernel
 def _pass(
-    X: Held, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, recipe: Floats,
+    X: Held, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, numbers: Floats,
     w: Floats, lag: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
     """Plays the queries one after the other; returns how many, fewer than all where a round has to be refused."""
-    longest = np.max(offsets[1:] - offsets[:-1])
+    longest, spec = np.max(offsets[1:] - offsets[:-1]), as_spec(numbers)
     items, gradient, direction = np.arange(longest), np.empty(longest), np.zeros(w.shape[0])
     for n in range(queries.shape[0]):
         a, b = offsets[queries[n]], offsets[queries[n] + 1]
         rows = between(X, a, b)
         scores = scores_of(rows, w)
         _measure(scores, labels[a:b], choices, _best(labels[a:b], choices), values[n])
-        losses[n] = learn_planned(
-            rows, items[: b - a], labels[a:b], scores, recipe, plan_of(labels[a:b], recipe), etas[n], first + n + 1.0,
+        losses[n] = fused_step(
+            rows, items[: b - a], labels[a:b], scores, spec, label_plan(labels[a:b], spec), etas[n], first + n + 1.0,
             w, lag, sums, gradient[: b - a], direction,
         )  # fmt: skip
         if np.isnan(losses[n]):
@@ -87,19 +88,20 @@ def _pass(
 
 @kernel
 def _many(
-    X: Held, labels: Floats, S: Floats, etas: Floats, first: Integers, recipes: Floats, same: npt.NDArray[np.bool_],
+    X: Held, labels: Floats, S: Floats, etas: Floats, first: Integers, numbers: Floats, same: npt.NDArray[np.bool_],
     W: Floats, lags: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
     """One list for many learners, whose scores are the rows of S; returns the learner that refuses it, -1 if none."""
     m = labels.shape[0]
     items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
-    plan, best = plan_of(labels, recipes[0]), _best(labels, choices)
+    plan, best = label_plan(labels, as_spec(numbers[0])), _best(labels, choices)
     for j in range(S.shape[0]):
+        spec = as_spec(numbers[j])
         if not same[j]:
-            plan = plan_of(labels, recipes[j])
+            plan = label_plan(labels, spec)
         _measure(S[j], labels, choices, best, values[j])
-        losses[j] = learn_planned(
-            X, items, labels, S[j], recipes[j], plan, etas[j], first[j] + 1.0,
+        losses[j] = fused_step(
+            X, items, labels, S[j], spec, plan, etas[j], first[j] + 1.0,
             W[j], lags[j], sums[j], gradient, direction,
         )  # fmt: skip
         if np.isnan(losses[j]):
@@ -119,9 +121,7 @@ def _etas(step: Step, first: int, count: int) -> Floats:
     return np.array([step(number) for number in range(first, first + count)])
 
 
-def play_pass(
-    learner: Linear, recipe: Recipe, rounds: Rounds, queries: Integers, metrics: tuple[Metric, ...]
-) -> tuple[Floats, Floats]:
+def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple[Metric, ...]) -> tuple[Floats, Floats]:
     """Plays some queries with full feedback: (the loss of each, its metrics).
 
     A round that has to be refused is an error, as in `play`; the learner is then as it was before that round.
@@ -129,7 +129,7 @@ def play_pass(
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
     etas = _etas(learner.step, learner.rounds, len(queries))
     done = _pass(
-        held(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, recipe.numbers,
+        held(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused_numbers,
         learner.w, learner.lag, learner.sums, numbers_of(metrics), losses, values,
     )  # fmt: skip
     learner.rounds += done
@@ -163,17 +163,16 @@ def play_many(
     """
     from threadpoolctl import threadpool_limits
 
-    recipes = [recipe_of(learner) for learner in learners]
-    if not learners or None in recipes or len({learner.n_features for learner in learners}) > 1:
+    if not learners or not all(map(can_fuse, learners)) or len({learner.n_features for learner in learners}) > 1:
         raise DataError("play_many plays SLAM, minimax and ListNet learners of the same number of features")
     if len(set(map(id, learners))) < len(learners):
         raise DataError("play_many plays each learner once: the same one stands there twice")
     measures = tuple(metric(each) for each in metrics)
-    table = np.array([recipe.numbers for recipe in recipes if recipe is not None])
+    table = np.array([learner.fused_numbers for learner in learners])
     W, lags, sums = (np.array([getattr(learner, name) for learner in learners]) for name in ("w", "lag", "sums"))
     for j, learner in enumerate(learners):  # from now on the learners look into these tables
         learner.w, learner.lag, learner.sums = W[j], lags[j], sums[j]
-    same = np.array([j == 0 or recipe == recipes[j - 1] for j, recipe in enumerate(recipes)])
+    same = np.array([j == 0 or learner.fused == learners[j - 1].fused for j, learner in enumerate(learners)])
     steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
     choices, first = numbers_of(measures), np.array([learner.rounds for learner in learners])
     # For matrices of this size a second thread costs far more than it brings.

@@ -1,6 +1,7 @@
 """The linear learner: scores X w, and steps along the gradient that a surrogate gives in score space."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
 from ranktron.kernels.dense import is_full, observed, shown
 from ranktron.kernels.dispatch import descend_along, held
 from ranktron.learners import feedback as feedbacks
-from ranktron.learners.recipe import learn_full, recipe
+from ranktron.learners.fused_step import fused_round, fused_spec
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
 
@@ -49,7 +50,16 @@ class Linear:
         self.w = np.zeros(self.n_features)
         self.lag = np.zeros(self.n_features)  # Σ t δ_t, so that the mean of w_1 … w_T is w_{T+1} − lag / T
         self.sums = np.zeros(3)  # Σ f_t(w_t), Σ η_t f_t(w_t), Σ η_t² |z_t|²: what a certificate of the run needs
-        self.recipe = recipe(self.surrogate, self.mistake)
+        self._compose()
+
+    def __setstate__(self, pickled: dict[str, Any]) -> None:
+        self.__dict__.update(pickled)
+        self._compose()
+
+    def _compose(self) -> None:
+        """Makes what follows from the surrogate, the mistake rule and the number of features."""
+        self.fused = fused_spec(self.surrogate, self.mistake)
+        self.fused_numbers = np.array(self.fused or (), float)
         self._direction = np.zeros(self.n_features)
 
     @property
@@ -77,10 +87,10 @@ class Linear:
         m, width = X.shape
         if width != self.n_features:
             check_features(X, self.n_features)
-        if self.recipe is not None:
+        if self.fused is not None:
             eta, t = self.step(ranking.number), self.rounds + 1.0
-            loss: float = learn_full(
-                held(X), m, ranking.scores, feedback.items, feedback.labels, self.recipe.numbers, eta, t,
+            loss: float = fused_round(
+                held(X), m, ranking.scores, feedback.items, feedback.labels, self.fused_numbers, eta, t,
                 self.w, self.lag, self.sums, self._direction,
             )  # fmt: skip
             if loss == loss:

@@ -7,6 +7,7 @@ import numpy as np
 
 from ranktron.kernels.grades import scored
 from ranktron.kernels.jit import dot_kernel, kernel, rounding_kernel
+from ranktron.surrogates.fused_forms import LISTNET_LOSS, FusedForm
 from ranktron.types import Floats
 
 _SERIES = tuple(1.0 / factorial(k) for k in range(14))
@@ -88,6 +89,11 @@ class ListNet:
     ----------
     Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach.
     """
+
+    @property
+    def fused_form(self) -> FusedForm:
+        """How compiled passes compute this loss."""
+        return FusedForm(LISTNET_LOSS, binary=None)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
         scores, labels = scored(scores, labels)

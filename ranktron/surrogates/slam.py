@@ -14,6 +14,7 @@ from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import ideal_order, rising
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, discount_at, gain_of
+from ranktron.surrogates.fused_forms import SLAM_LOSS, FusedForm
 from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
 
@@ -168,6 +169,13 @@ class SLAM:
         object.__setattr__(self, "fraction", float(self.fraction))
         object.__setattr__(self, "code", AP if measure.name == "map" else NDCG)
         object.__setattr__(self, "k", measure.k or 0)
+
+    @property
+    def fused_form(self) -> FusedForm | None:
+        """How compiled passes compute this loss; None where graded labels have to be refused first."""
+        if self.code == AP and not self.binarise:
+            return None
+        return FusedForm(SLAM_LOSS, self.code == AP, self.k, self.margin, self.fraction)
 
     def weights(self, scores: Floats, labels: Floats) -> Floats:
         """The weights v, one per document, that a round at these scores freezes."""

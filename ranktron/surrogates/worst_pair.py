@@ -6,6 +6,7 @@ import numpy as np
 
 from ranktron.kernels.grades import best_below, by_grade, extremes, scored
 from ranktron.kernels.jit import kernel
+from ranktron.surrogates.fused_forms import WORST_PAIR_LOSS, FusedForm
 from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
 
@@ -72,6 +73,11 @@ class WorstPair:
 
     def __post_init__(self) -> None:
         check_margin(self.margin)
+
+    @property
+    def fused_form(self) -> FusedForm:
+        """How compiled passes compute this loss."""
+        return FusedForm(WORST_PAIR_LOSS, binary=False, margin=self.margin)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
         scores, labels = scored(scores, labels)

@@ -10,9 +10,8 @@ from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
 from ranktron.learners import KernelLearner, Linear
-from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.learners.fused import can_fuse, play_pass
 from ranktron.learners.loop import play
-from ranktron.learners.recipe import Recipe
 from ranktron.learners.schedule import Course, Fit, Schedule, Validation
 from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
@@ -124,9 +123,8 @@ def run(learner: Learner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
 
 def _play_epoch(learner: Learner, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
     """Plays what is left of an epoch, or as much of it as comes before Ctrl-C."""
-    recipe = recipe_of(learner)
-    if recipe is not None and isinstance(learner, Linear):
-        _play_fused(learner, recipe, fit, metrics, every)
+    if can_fuse(learner):
+        _play_fused(learner, fit, metrics, every)
         return
     course, due = fit.course, next_snapshot(learner.rounds)
     rounds = fit.schedule.epoch(fit.rounds, course.epoch, course.position)
@@ -140,14 +138,14 @@ def _play_epoch(learner: Learner, fit: Fit, metrics: tuple[Metric, ...], every: 
             break
 
 
-def _play_fused(learner: Linear, recipe: Recipe, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
+def _play_fused(learner: Linear, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
     """The same in compiled passes over parts of the epoch, which end where a snapshot of the weights is due."""
     course = fit.course
     queries = fit.schedule.queries(len(fit.rounds), course.epoch, course.position)
     while len(queries) and not fit.stopping:
         due = next_snapshot(learner.rounds)
         part = queries[: min(CHUNK, due - learner.rounds)]
-        course.note_all(*play_pass(learner, recipe, fit.rounds, part, metrics), every)
+        course.note_all(*play_pass(learner, fit.rounds, part, metrics), every)
         if learner.rounds == due:
             _snapshot(learner, course)
         fit.advance(len(part))

@@ -11,8 +11,7 @@ import numpy as np
 from ranktron.data.maps import FeatureMap
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.learners import Linear
-from ranktron.learners.fused import play_many, recipe_of
+from ranktron.learners.fused import can_fuse, play_many
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Metric, evaluate
@@ -78,7 +77,7 @@ def _played(
 ) -> Any:
     """The sums of the metrics over the whole stream, learners × metrics."""
     sums = np.zeros((len(learners), len(metrics)))
-    linear = [learner for learner in learners if isinstance(learner, Linear) and recipe_of(learner) is not None]
+    linear = [learner for learner in learners if can_fuse(learner)]
     for epoch in range(schedule.epochs):
         if len(linear) == len(learners):
             for _, values in play_many(linear, schedule.epoch(rounds, epoch), metrics):

@@ -15,10 +15,11 @@ from ranktron.learners import (
     slam_perceptron,
 )
 from ranktron.learners.checks import same
-from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.learners.fused import can_fuse, play_pass
+from ranktron.learners.mistakes import Misordered, MisorderedBinary
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.learners.steps import Constant
-from ranktron.surrogates import WorstPair
+from ranktron.surrogates import SLAM, PairwiseHinge, WorstPair
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import run
 
@@ -41,7 +42,7 @@ def test_a_fused_pass_equals_play_to_the_bit(make, lists):
     plain, fused = make(), make()
     for _ in range(2):
         turns = list(play(plain, lists, feedback.full, METRICS))
-        losses, values = play_pass(fused, recipe_of(fused), lists, np.arange(len(lists)), METRICS)
+        losses, values = play_pass(fused, lists, np.arange(len(lists)), METRICS)
         assert losses.tolist() == [turn.loss for turn in turns]
         assert values.tolist() == [list(turn.values) for turn in turns]
     assert same(plain.state(), fused.state())
@@ -49,34 +50,32 @@ def test_a_fused_pass_equals_play_to_the_bit(make, lists):
 
 @pytest.mark.parametrize("lists", [NOISY, EASY], ids=["noisy", "separable"])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_learning_by_recipe_equals_learning_step_by_step_to_the_bit(make, lists):
-    by_recipe, step_by_step = make(), make()
-    assert by_recipe.recipe is not None
-    step_by_step.recipe = None
-    for turn, other in zip(
-        play(by_recipe, lists, feedback.full), play(step_by_step, lists, feedback.full), strict=True
-    ):
+def test_learning_fused_equals_learning_step_by_step_to_the_bit(make, lists):
+    fused, step_by_step = make(), make()
+    assert fused.fused is not None
+    step_by_step.fused = None
+    for turn, other in zip(play(fused, lists, feedback.full), play(step_by_step, lists, feedback.full), strict=True):
         assert turn.loss == other.loss
-    assert same(by_recipe.state(), step_by_step.state())
+    assert same(fused.state(), step_by_step.state())
 
 
 def test_feedback_on_part_of_a_list_is_learnt_step_by_step():
     for make in MAKERS.values():
-        by_recipe, step_by_step = make(), make()
-        step_by_step.recipe = None
-        for learner in (by_recipe, step_by_step):
+        fused, step_by_step = make(), make()
+        step_by_step.fused = None
+        for learner in (fused, step_by_step):
             for _ in play(learner, NOISY, feedback.top(3)):
                 pass
-        assert by_recipe.w.any()
-        assert same(by_recipe.state(), step_by_step.state())
+        assert fused.w.any()
+        assert same(fused.state(), step_by_step.state())
 
 
 def test_training_in_compiled_passes_is_training_round_by_round(monkeypatch):
     for make in MAKERS.values():
         courses = []
         learners = []
-        for fused in (recipe_of, lambda learner: None):
-            monkeypatch.setattr("ranktron.training.fit.recipe_of", fused)
+        for fused in (can_fuse, lambda learner: False):
+            monkeypatch.setattr("ranktron.training.fit.can_fuse", fused)
             learner, told = make(), []
             fit = Fit(NOISY, Schedule(3, 5), progress=told.append)
             run(learner, fit, METRICS)
@@ -89,10 +88,36 @@ def test_training_in_compiled_passes_is_training_round_by_round(monkeypatch):
 
 
 def test_which_learners_are_known():
-    known = {name for name, a in ALGORITHMS.items() if recipe_of(a.learner(3, {})) is not None}
+    known = {name for name, a in ALGORITHMS.items() if can_fuse(a.learner(3, {}))}
     assert known == {"slam", "minimax", "listnet"}
-    assert recipe_of(classification_perceptron(3)) is None
-    assert recipe_of(slam_perceptron(3, metric="ap", binarise=False)) is None
+    assert not can_fuse(classification_perceptron(3))
+    assert not can_fuse(slam_perceptron(3, metric="ap", binarise=False))
+
+
+def test_a_subclass_that_computes_something_else_declares_its_fused_form_anew():
+    class Doubled(SLAM):
+        def __call__(self, scores, labels):
+            loss, gradient = super().__call__(scores, labels)
+            return 2.0 * loss, 2.0 * gradient
+
+    class Renamed(SLAM):
+        pass
+
+    class Never(Misordered):
+        def __call__(self, scores, labels):
+            return False
+
+    for surrogate, mistake, fused in (
+        (SLAM(), Misordered(10), True),
+        (Renamed(), Misordered(10), True),
+        (SLAM(), None, True),
+        (Doubled(), Misordered(10), False),
+        (SLAM(), Never(10), False),
+        (SLAM(), MisorderedBinary(), False),
+        (SLAM("ap"), MisorderedBinary(), True),
+        (PairwiseHinge(), Misordered(), False),
+    ):
+        assert can_fuse(Linear(3, surrogate, Constant(1.0), mistake)) is fused
 
 
 def test_many_learners_make_the_mistakes_that_each_makes_alone():
@@ -113,7 +138,7 @@ def test_a_round_that_overflows_is_refused_and_changes_nothing():
     lists = Rounds.from_arrays(X, [1, 0, 1, 0], group=[2, 2])
     learner = Linear(1, WorstPair(), Constant(1e300))
     with pytest.raises(DataError, match="overflow in round 1"):
-        play_pass(learner, recipe_of(learner), lists, np.arange(2), ())
+        play_pass(learner, lists, np.arange(2), ())
     assert (learner.rounds, learner.w.tolist()) == (1, [0.0])
     for data in (lists, sparse_of(lists, 1.0)):
         others = [Linear(1, WorstPair(), Constant(eta)) for eta in (1.0, 1e300)]
@@ -180,4 +205,4 @@ def test_labels_that_a_metric_does_not_know_are_named():
     lists = Rounds.from_arrays(np.ones((2, 7)), [5, 0])
     learner = slam_perceptron(7)
     with pytest.raises(DataError, match="err@2 is defined for labels from 0 to 4"):
-        play_pass(learner, recipe_of(learner), lists, np.arange(1), (metric("err@2"),))
+        play_pass(learner, lists, np.arange(1), (metric("err@2"),))

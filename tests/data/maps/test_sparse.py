@@ -14,7 +14,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import descend, pull_back, score
 from ranktron.learners import classification_perceptron, feedback, hinge_perceptron, online_listnet, slam_perceptron
 from ranktron.learners.checks import same
-from ranktron.learners.fused import play_pass, recipe_of
+from ranktron.learners.fused import play_pass
 from ranktron.metrics import metric
 from ranktron.training.algorithms import ALGORITHMS
 
@@ -197,7 +197,7 @@ def test_the_fused_sparse_pass_is_play(make):
     queries = np.random.default_rng(3).permutation(len(SPARSE))
     for _ in play(one, [SPARSE[int(q)] for q in queries], feedback.full):
         pass
-    losses, values = play_pass(two, recipe_of(two), SPARSE, queries, (metric("ndcg@10"),))
+    losses, values = play_pass(two, SPARSE, queries, (metric("ndcg@10"),))
     assert same(one.state(), two.state())
     assert losses.shape == (60,)
     assert ((values >= 0.0) & (values <= 1.0)).all()

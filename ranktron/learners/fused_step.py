@@ -1,0 +1,126 @@
+"""One round's learning as a single kernel, for the surrogates and mistake rules that declare a fused form.
+
+Private. The kernel composes the very kernels that the surrogates and the mistake rules call, in the same order, so that
+the weights are the same to the bit (a test says so); a round then costs one visit to machine code instead of four.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranktron.kernels.dense import is_full
+from ranktron.kernels.dispatch import Held, descend_along
+from ranktron.kernels.grades import best_below, extremes, grades_seen
+from ranktron.kernels.jit import kernel
+from ranktron.kernels.sorting import ideal_order
+from ranktron.learners.mistakes import misordered_grades
+from ranktron.surrogates.fused_forms import LISTNET_LOSS, SLAM_LOSS, WORST_PAIR_LOSS, FusedForm
+from ranktron.surrogates.listnet import listnet
+from ranktron.surrogates.slam import AP, NDCG, slam_at, slam_weights
+from ranktron.surrogates.worst_pair import worst_pair_at
+from ranktron.types import Floats, Integers, Mistake, Surrogate
+
+
+class FusedSpec(NamedTuple):
+    """The fused form of a surrogate, completed by its mistake rule: what the kernels of this file read by name."""
+
+    loss: int
+    binary: bool
+    k: int
+    margin: float
+    fraction: float
+    mistakes_only: bool
+    mistake_k: int
+
+
+class Recipe:
+    """Named by pickled learners of 0.1.0, which `Linear` gives a `FusedSpec` instead. Until 0.3."""
+
+
+def fused_spec(surrogate: Surrogate, mistake: Mistake | None) -> FusedSpec | None:
+    """The spec of a surrogate and a mistake rule that see the same grades; None where one declares no fused form."""
+    form: FusedForm | None = _declared(surrogate, "fused_form")
+    if form is None:
+        return None
+    if mistake is None:
+        return FusedSpec(form.loss, bool(form.binary), *form[2:], False, 0)
+    rule: tuple[bool, int] | None = _declared(mistake, "fused_rule")
+    if rule is None or form.binary not in (None, rule[0]):
+        return None
+    return FusedSpec(form.loss, rule[0], *form[2:], True, rule[1])
+
+
+def _declared(thing: object, name: str) -> Any:
+    """What a class declares of itself; a subclass that computes something else has to declare it anew."""
+    for cls in type(thing).__mro__:
+        if name in vars(cls):
+            return getattr(thing, name)
+        if "__call__" in vars(cls):
+            return None
+    return None
+
+
+@kernel
+def as_spec(numbers: Floats) -> FusedSpec:
+    """The spec that travels as numbers: Python hands an array to a kernel several times faster than a tuple."""
+    loss, binary, k, margin, fraction, mistakes_only, mistake_k = numbers
+    return FusedSpec(int(loss), binary != 0.0, int(k), margin, fraction, mistakes_only != 0.0, int(mistake_k))
+
+
+@kernel
+def label_plan(labels: Floats, spec: FusedSpec) -> tuple[Integers, Integers, Floats]:
+    """All that depends on the labels alone: the documents by grade, and the weights of SLAM."""
+    if spec.loss == LISTNET_LOSS and not spec.mistakes_only:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    documents, starts, values = grades_seen(labels, spec.binary)
+    if spec.loss != SLAM_LOSS:
+        return documents, starts, values
+    return documents, starts, slam_weights(starts, values, AP if spec.binary else NDCG, spec.k)
+
+
+@kernel
+def fused_loss(
+    labels: Floats, scores: Floats, spec: FusedSpec, plan: tuple[Integers, Integers, Floats], gradient: Floats
+) -> float:
+    """The loss of a whole list, with its gradient; -1 where there is nothing to learn."""
+    documents, starts, v = plan
+    if starts.shape[0] == 0:
+        return listnet(scores, labels, gradient)
+    lowest, highest = extremes(scores, documents, starts)
+    below = best_below(scores, highest)
+    if spec.mistakes_only and not misordered_grades(scores, documents, starts, lowest, below, spec.mistake_k):
+        return -1.0
+    if spec.loss == SLAM_LOSS:
+        ideal = ideal_order(scores, documents, starts, v.shape[0])
+        return slam_at(scores, documents, starts, below, ideal, v, spec.margin, spec.fraction, gradient)
+    if spec.loss == WORST_PAIR_LOSS:
+        return worst_pair_at(scores, lowest, below, spec.margin, gradient)
+    return listnet(scores, labels, gradient)
+
+
+@kernel
+def fused_step(
+    X: Held, items: Integers, labels: Floats, scores: Floats, spec: FusedSpec,
+    plan: tuple[Integers, Integers, Floats], eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, gradient: Floats, direction: Floats,
+) -> float:  # fmt: skip
+    """Learns from the labels of a whole list: the loss, or NaN where scores or weights overflow."""
+    loss = fused_loss(labels, scores, spec, plan, gradient)
+    if loss < 0.0:
+        return 0.0
+    return loss if descend_along(X, items, gradient, loss, eta, t, w, lag, sums, direction) else np.nan
+
+
+@kernel
+def fused_round(
+    X: Held, m: int, scores: Floats, items: Integers, labels: Floats, numbers: Floats, eta: float, t: float,
+    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+) -> float:  # fmt: skip
+    """The same for one round as it comes; NaN, and nothing changed, where the feedback is not on the whole list."""
+    if scores.shape[0] != m or not is_full(items, labels, m):
+        return np.nan
+    spec = as_spec(numbers)
+    plan = label_plan(labels, spec)
+    return fused_step(X, items, labels, scores, spec, plan, eta, t, w, lag, sums, np.empty(m), direction)

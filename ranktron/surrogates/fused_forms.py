@@ -1,0 +1,26 @@
+"""What a surrogate declares so that compiled passes can compute it: which loss it is, and its settings by name."""
+
+from typing import NamedTuple
+
+SLAM_LOSS, WORST_PAIR_LOSS, LISTNET_LOSS = range(3)
+
+
+class FusedForm(NamedTuple):
+    """The compiled loss that equals a surrogate to the bit.
+
+    Parameters
+    ----------
+    loss : int
+        One of the codes of this module; `learners/fused_step.py` has the kernel of each.
+    binary : bool or None
+        Whether every label above 0 is the same grade; None: as the mistake rule has it.
+    k : int
+        The last position that counts; 0: all of them.
+    margin, fraction : float
+    """
+
+    loss: int
+    binary: bool | None
+    k: int = 0
+    margin: float = 1.0
+    fraction: float = 0.0
