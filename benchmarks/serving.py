@@ -59,10 +59,10 @@ def serve_ours(port, folder):
 
     from ranktron.service.app import application
     from ranktron.service.config import Config
-    from ranktron.service.service import Office
+    from ranktron.service.service import RankingService
 
-    office = Office(folder, Config(max_open=200_000))
-    uvicorn.run(application(office), port=port, log_level="error", access_log=False)
+    service = RankingService(folder, Config(max_open=200_000))
+    uvicorn.run(application(service), port=port, log_level="error", access_log=False)
 
 
 class Server:

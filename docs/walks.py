@@ -22,7 +22,7 @@ import numpy as np
 import ranktron
 from ranktron.cli import main
 from ranktron.service.app import application
-from ranktron.service.service import Office
+from ranktron.service.service import RankingService
 from ranktron.service.types import Definition
 
 ROOT = Path(ranktron.__file__).parent
@@ -94,9 +94,9 @@ async def serve():
     files = set()
     documents = [{"id": "x", "features": [1, 0]}, {"id": "y", "features": [0, 1]}]
     with tempfile.TemporaryDirectory() as folder:
-        async with Office(folder) as office:
-            app = application(office, None)
-            await office.create("shop", Definition(["a", "b"]))
+        async with RankingService(folder) as service:
+            app = application(service, None)
+            await service.create("shop", Definition(["a", "b"]))
             for noted in (set(), files):
                 with noting(noted):
                     shown = await ask(app, "/v1/rankers/shop/rank", {"documents": documents})

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from ranktron.service.config import Config
-from ranktron.service.errors import Refused
+from ranktron.service.errors import RequestError
 from ranktron.service.tokens import Tokens
 
 _LOOPBACK = (b"localhost", b"127.0.0.1", b"[::1]")
@@ -37,7 +37,7 @@ class Bucket:
         return True
 
 
-class Guard:
+class Authenticator:
     """Checks every request before any of its body is read."""
 
     def __init__(self, config: Config, tokens: Tokens) -> None:
@@ -53,7 +53,7 @@ class Guard:
             # A page from elsewhere may have had its own name resolved to this machine.
             host = headers.get(b"host", b"localhost").lower()
             if host.rpartition(b":")[0] not in _LOOPBACK and host not in _LOOPBACK:
-                raise Refused(403, "bad_host", "without tokens the service answers to localhost only")
+                raise RequestError(403, "bad_host", "without tokens the service answers to localhost only")
         elif needed is not None:
             name = self._holder(headers, needed)
         if self.config.rate > 0.0 and needed is not None:
@@ -64,9 +64,9 @@ class Guard:
         kind, _, token = headers.get(b"authorization", b"").partition(b" ")
         holder = self.tokens.holder(token.strip().decode("latin-1")) if kind.lower() == b"bearer" else None
         if holder is None:
-            raise Refused(401, "no_token", "this needs a known token: Authorization: Bearer ...")
+            raise RequestError(401, "no_token", "this needs a known token: Authorization: Bearer ...")
         if not holder.may(needed):
-            raise Refused(403, "wrong_scope", f"this needs a token of scope {needed}")
+            raise RequestError(403, "wrong_scope", f"this needs a token of scope {needed}")
         return holder.name
 
     def _pace(self, name: str) -> None:
@@ -74,20 +74,20 @@ class Guard:
         if bucket is None:
             bucket = self._buckets[name] = Bucket(self.config.rate)
         if not bucket.take():
-            raise Refused(429, "too_many_requests", f"more than {self.config.rate:g} requests a second: slow down")
+            raise RequestError(429, "too_many_requests", f"more than {self.config.rate:g} requests a second: slow down")
 
     def check_kind(self, headers: Mapping[bytes, bytes], kind: str) -> None:
         """Refuses bodies of another kind; a form on a page from elsewhere cannot send this one unasked."""
         given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if given != kind.encode("ascii"):
-            raise Refused(415, "wrong_content_type", f"the body must be {kind}: set Content-Type")
+            raise RequestError(415, "wrong_content_type", f"the body must be {kind}: set Content-Type")
 
     def check_length(self, headers: Mapping[bytes, bytes]) -> int:
         """The most bytes a body may have; a body that says beforehand that it is longer is refused."""
         limit = self.config.max_body
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > limit:
-            raise Refused(413, "too_large", f"a request may have at most {limit} bytes")
+            raise RequestError(413, "too_large", f"a request may have at most {limit} bytes")
         return limit
 
     def preflight(self, scope: Mapping[str, Any], methods: Iterable[str]) -> list[tuple[bytes, bytes]]:

@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from ranktron.service.auth import Guard
-from ranktron.service.errors import Refused
+from ranktron.service.auth import Authenticator
+from ranktron.service.errors import RequestError
 from ranktron.service.telemetry import Telemetry
-from ranktron.service.types import ErrorAnswer, Trouble
+from ranktron.service.types import ErrorAnswer, ErrorBody
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -63,7 +63,7 @@ class Action:
 class Endpoint:
     """The ASGI application at one path."""
 
-    def __init__(self, actions: list[Action], guard: Guard, telemetry: Telemetry) -> None:
+    def __init__(self, actions: list[Action], guard: Authenticator, telemetry: Telemetry) -> None:
         self.actions = {action.method: action for action in actions}
         self.decoders = {
             action.method: msgspec.json.Decoder(action.takes, strict=True)
@@ -84,14 +84,14 @@ class Endpoint:
             headers = self.guard.admit(scope, action.scope)
             answer = await self._act(action, scope, receive, headers)
             status = await _reply(send, 200, answer, self.guard.headers(headers))
-        except Refused as refused:
+        except RequestError as refused:
             status = await _refuse(send, refused, self._readable(scope))
         except OSError:  # the client has gone
             status = 499
         except Exception:
             _logger.exception("a request failed")
             trouble = "something went wrong in the server, and was written to its log"
-            status = await _refuse(send, Refused(500, "internal", trouble), self._readable(scope))
+            status = await _refuse(send, RequestError(500, "internal", trouble), self._readable(scope))
         finally:
             self.telemetry.request(name, status, perf_counter() - started)
 
@@ -101,7 +101,7 @@ class Endpoint:
     def _action(self, scope: Scope) -> Action:
         action = self.actions.get(scope["method"])
         if action is None:
-            raise Refused(405, "method_not_allowed", f"this path takes {', '.join(self.actions)}")
+            raise RequestError(405, "method_not_allowed", f"this path takes {', '.join(self.actions)}")
         return action
 
     async def _act(self, action: Action, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> Any:
@@ -121,7 +121,7 @@ class Endpoint:
             complaint = (
                 "the disk is too slow, or the compiler; whether it was taken is not known: feedback may be sent again"
             )
-            raise Refused(503, "slow_disk", complaint) from None
+            raise RequestError(503, "slow_disk", complaint) from None
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         limit = self.guard.check_length(headers)
@@ -129,15 +129,15 @@ class Endpoint:
             async with asyncio.timeout(self.guard.config.request_seconds):
                 return await _read(receive, limit)
         except TimeoutError:
-            raise Refused(408, "too_slow", "the request took too long to arrive") from None
+            raise RequestError(408, "too_slow", "the request took too long to arrive") from None
 
     def _decoded(self, action: Action, body: bytes) -> Any:
         try:
             return self.decoders[action.method].decode(body)
         except msgspec.ValidationError as error:
-            raise Refused(422, "invalid", str(error)) from None
+            raise RequestError(422, "invalid", str(error)) from None
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            raise Refused(400, "malformed", f"the body is not strict JSON: {error}") from None
+            raise RequestError(400, "malformed", f"the body is not strict JSON: {error}") from None
 
 
 async def _read(receive: Receive, limit: int) -> bytes:
@@ -155,7 +155,7 @@ async def _read(receive: Receive, limit: int) -> bytes:
         parts.append(message.get("body", b""))
         length += len(parts[-1])
     if length > limit:
-        raise Refused(413, "too_large", f"a request may have at most {limit} bytes")
+        raise RequestError(413, "too_large", f"a request may have at most {limit} bytes")
     return b"".join(parts)
 
 
@@ -181,8 +181,8 @@ async def _reply(send: Send, status: int, answer: Any, headers: list[tuple[bytes
     return status
 
 
-async def _refuse(send: Send, refused: Refused, headers: list[tuple[bytes, bytes]]) -> int:
-    answer = ErrorAnswer(Trouble(refused.code, str(refused)))
+async def _refuse(send: Send, refused: RequestError, headers: list[tuple[bytes, bytes]]) -> int:
+    answer = ErrorAnswer(ErrorBody(refused.code, str(refused)))
     if refused.status in (408, 413):
         headers.append((b"connection", b"close"))
     if refused.status == 401:
@@ -193,10 +193,10 @@ async def _refuse(send: Send, refused: Refused, headers: list[tuple[bytes, bytes
 class Missing:
     """The ASGI application of all other paths."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Authenticator) -> None:
         self.guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            missing = Refused(404, "not_found", "there is nothing at this path: see /openapi.json")
+            missing = RequestError(404, "not_found", "there is nothing at this path: see /openapi.json")
             await _refuse(send, missing, self.guard.headers(dict(scope["headers"])))

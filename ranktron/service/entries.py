@@ -1,4 +1,4 @@
-"""Entries of the log: what changes the weights, and what came of it."""
+"""Entries of the journal: what changes the weights, and what came of it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ decode = msgspec.msgpack.Decoder().decode
 encode = msgspec.msgpack.Encoder().encode
 
 
-class Entry(msgspec.Struct, array_like=True, frozen=True):
-    """One line of the log: something that changes the weights."""
+class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
+    """One line of the journal: something that changes the weights."""
 
     kind: str
     round: int

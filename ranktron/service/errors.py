@@ -5,7 +5,7 @@ from __future__ import annotations
 from ranktron.errors import RanktronError
 
 
-class Refused(RanktronError):
+class RequestError(RanktronError):
     """A request that is not granted; nothing was changed."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -13,17 +13,17 @@ class Refused(RanktronError):
         self.status, self.code = status, code
 
 
-def unknown_ranker(name: str) -> Refused:
-    return Refused(404, "unknown_ranker", f"there is no ranker {name!r}; make it with PUT /v1/rankers/{name}")
+def unknown_ranker(name: str) -> RequestError:
+    return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}; make it with PUT /v1/rankers/{name}")
 
 
-def gone(number: int) -> Refused:
-    return Refused(
+def gone(number: int) -> RequestError:
+    return RequestError(
         410,
         "round_gone",
         f"round {number} is no longer open: it was dropped, being old, or lost in a crash; nothing was learnt from it",
     )
 
 
-def unwritten(why: str) -> Refused:
-    return Refused(503, "not_written", f"the disk does not take what has to be kept ({why}); nothing was learnt")
+def unwritten(why: str) -> RequestError:
+    return RequestError(503, "not_written", f"the disk does not take what has to be kept ({why}); nothing was learnt")

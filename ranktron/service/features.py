@@ -17,7 +17,7 @@ from msgspec import Raw
 from ranktron.data.io.decimals import number, scaled, single
 from ranktron.data.io.lexer import DOT, LETTER_E, MINUS, ZERO, Bytes
 from ranktron.kernels.jit import kernel
-from ranktron.service.errors import Refused
+from ranktron.service.errors import RequestError
 from ranktron.service.types import Document
 from ranktron.types import Matrix
 
@@ -87,7 +87,7 @@ def matrix_of(documents: Sequence[Document], names: Sequence[str]) -> Matrix:
         with np.errstate(over="ignore"):  # what is too large is found below
             X = np.array(list(chain.from_iterable(rows))).astype(np.float32).reshape(m, d)
     if not np.isfinite(X).all():
-        raise Refused(422, "feature_too_large", "a feature is too large for single precision")
+        raise RequestError(422, "feature_too_large", "a feature is too large for single precision")
     return X
 
 
@@ -101,16 +101,16 @@ def _row(document: Document, names: Sequence[str]) -> list[float]:
     try:
         features = _careful.decode(given) if isinstance(given, Raw) else given
     except msgspec.ValidationError as error:
-        raise Refused(422, "invalid", f"the features of document {document.id!r}: {error}") from None
+        raise RequestError(422, "invalid", f"the features of document {document.id!r}: {error}") from None
     except msgspec.DecodeError as error:
-        raise Refused(400, "malformed", f"the features of document {document.id!r}: {error}") from None
+        raise RequestError(400, "malformed", f"the features of document {document.id!r}: {error}") from None
     if isinstance(features, list):
         if len(features) != len(names):
             complaint = f"document {document.id!r} has {len(features)} features, and should have {len(names)}"
-            raise Refused(422, "wrong_features", complaint)
+            raise RequestError(422, "wrong_features", complaint)
         return features
     lacking = [name for name in names if name not in features]
     if lacking or len(features) > len(names):
         wrong = f"lacks {lacking[0]!r}" if lacking else f"has {min(features.keys() - set(names))!r}"
-        raise Refused(422, "wrong_features", f"document {document.id!r} {wrong}; every feature must be given once")
+        raise RequestError(422, "wrong_features", f"document {document.id!r} {wrong}; every feature must be given once")
     return [features[name] for name in names]

@@ -1,4 +1,4 @@
-"""The desk: one ranker at work. It shows rankings, keeps rounds open, and learns what the log tells it to.
+"""One ranker at work: it shows rankings, keeps rounds open, and learns what the journal tells it to.
 
 Nothing here waits or writes: `rank` and `check` change no weights, `apply` moves them, and the same entries applied in
 the same order give the same weights to the bit, live or in a replay.
@@ -19,16 +19,16 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.learners import TopK
-from ranktron.learners.brief import brief_of, learn_brief
+from ranktron.learners.pending import learn_pending, pending_round
 from ranktron.service import stored_round
 from ranktron.service.config import Config
-from ranktron.service.entries import Answered, Entry, Result, decode, encode, told_labels
-from ranktron.service.errors import Refused, gone
+from ranktron.service.entries import Answered, JournalEntry, Result, decode, encode, told_labels
+from ranktron.service.errors import RequestError, gone
 from ranktron.service.features import matrix_of
 from ranktron.service.models import blank_model, is_fixed, ranking_weights
 from ranktron.service.snapshots import Snapshots
-from ranktron.service.stats import Tally, observed_quality
-from ranktron.service.stored_round import OpenRound
+from ranktron.service.stats import Stats, observed_quality
+from ranktron.service.stored_round import StoredRound
 from ranktron.service.types import Definition, Document, FeedbackRequest, FullRequest, RankAnswer, Ranked, RankRequest
 from ranktron.training.model import Model
 from ranktron.types import Features, Feedback, Floats, Learner, Matrix
@@ -39,7 +39,7 @@ _logger = logging.getLogger("ranktron.service")
 T = TypeVar("T")
 
 
-class Desk:
+class LiveRanker:
     """A learner with the rounds that wait for their feedback."""
 
     def __init__(
@@ -59,14 +59,14 @@ class Desk:
         self.reserving = False
         self.open: dict[int, bytes] = {}
         self.forgotten: list[int] = []  # dropped, but still on disk
-        self.pending: dict[int | None, tuple[Entry, Future[Result]]] = {}
+        self.unwritten: dict[int | None, tuple[JournalEntry, Future[Result]]] = {}
         self.answered: dict[int, Answered] = {}
         self.past: dict[int, bytes] = {}
         self.refused: list[int] = []
         self.closed = False  # while its model is being replaced
         self.barrier = 0  # rounds before this one were ranked by another kind of model, and stay unanswered
         self.recent: deque[int] = deque(maxlen=RECENT)
-        self.tally = Tally()
+        self.stats = Stats()
         self.cut = 0
         self.kept_at: float | None = None
         self.start_from(blank_model(definition, config))
@@ -125,57 +125,59 @@ class Desk:
         try:
             ranking = self.learner.rank(features, self.next)
         except DataError as error:
-            raise Refused(422, "not_rankable", str(error)) from None
+            raise RequestError(422, "not_rankable", str(error)) from None
         order, scores = ranking.order.tolist(), ranking.scores[ranking.order]
         if not np.isfinite(scores).all():
-            raise Refused(422, "not_rankable", "a score is too large: the features, or the weights, are")
+            raise RequestError(422, "not_rankable", "a score is too large: the features, or the weights, are")
         shown = [
             Ranked(documents[item].id, score, position)
             for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
         ]
-        brief = brief_of(self.learner, features, ranking, self.k)
-        rows = min(len(order), max(len(brief.shown), self.config.explained))
-        propensities, kept_rows = brief.propensities, X[ranking.order[:rows]]
+        pending = pending_round(self.learner, features, ranking, self.k)
+        rows = min(len(order), max(len(pending.shown), self.config.explained))
+        propensities, kept_rows = pending.propensities, X[ranking.order[:rows]]
         kept = stored_round.pack(
-            OpenRound(
+            StoredRound(
                 self.next,
                 at,
                 self.version,
                 ranking.explored,
                 request.query,
-                brief.size,
+                pending.size,
                 [ranked.id for ranked in shown[:rows]],
                 scores[:rows].tobytes(),
                 kept_rows.tobytes(),
                 b"" if self.map else self._weights,
-                brief.shown.tobytes(),
-                brief.drift.tobytes(),
-                brief.constant,
+                pending.shown.tobytes(),
+                pending.drift.tobytes(),
+                pending.constant,
                 None if propensities is None else propensities.tobytes(),
                 () if propensities is None else propensities.shape,
                 self._parts(kept_rows),
-                brief.columns.tobytes(),
+                pending.columns.tobytes(),
             )
         )
         answer = RankAnswer(self.next, shown, ranking.explored, self.version)
         self.open[self.next] = kept
         self.recent.append(self.next)
         self.next += 1
-        self.tally.showed(ranking.explored)
+        self.stats.showed(ranking.explored)
         return answer, kept
 
     def matrix(self, documents: Sequence[Document]) -> Matrix:
         """The features of documents, scaled; anything but finite numbers in the right places is refused."""
         m = len(documents)
         if m > self.config.max_documents:
-            raise Refused(413, "too_many_documents", f"{m} documents; at most {self.config.max_documents} are ranked")
+            raise RequestError(
+                413, "too_many_documents", f"{m} documents; at most {self.config.max_documents} are ranked"
+            )
         if len({document.id for document in documents}) < m:
-            raise Refused(422, "duplicate_document", "two documents have the same id")
+            raise RequestError(422, "duplicate_document", "two documents have the same id")
         X = matrix_of(documents, self.names)
         if self.template.scaler is not None:
             X = self.template.scaler(X, np.array([0, m]))
             if not np.isfinite(X).all():
-                raise Refused(422, "feature_too_large", "a feature is too large to be scaled")
+                raise RequestError(422, "feature_too_large", "a feature is too large to be scaled")
         return X
 
     def mapped(self, X: Matrix) -> Features:
@@ -195,23 +197,23 @@ class Desk:
         for number, kept in self.open.items():
             if len(dropped) >= excess and stored_round.unpack(kept).at >= limit:
                 break
-            if number not in self.pending:
+            if number not in self.unwritten:
                 dropped.append(number)
         self.forget(dropped)
 
     # Hearing
 
-    def check_feedback(self, request: FeedbackRequest) -> Entry | Result | Future[Result]:
-        """The entry to log for this feedback; what came or will come of it, if it has come before."""
+    def check_feedback(self, request: FeedbackRequest) -> JournalEntry | Result | Future[Result]:
+        """The entry to write for this feedback; what came or will come of it, if it has come before."""
         number = request.round
-        earlier, waiting = self.answered.get(number), self.pending.get(number)
+        earlier, waiting = self.answered.get(number), self.unwritten.get(number)
         if earlier is not None:
             return self._same(number, earlier.labels, request, earlier.result)
         if waiting is not None:
             return self._same(number, told_labels(waiting[0].body), request, waiting[1])
         if number not in self.open:
             if number >= self.next:
-                raise Refused(404, "unknown_round", f"there has been no round {number}")
+                raise RequestError(404, "unknown_round", f"there has been no round {number}")
             raise gone(number)
         self._check_open()
         self._check_learns()
@@ -221,47 +223,47 @@ class Desk:
         places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
         for document in request.labels:
             if document not in places:
-                raise Refused(
+                raise RequestError(
                     422, "not_shown", f"document {document!r} is not among the first {shown.k} shown in round {number}"
                 )
         self._check_labels(request.labels.values())
         told = sorted((places[document], label, document) for document, label in request.labels.items())
-        return Entry("feedback", number, time(), encode(told))
+        return JournalEntry("feedback", number, time(), encode(told))
 
     def _same(self, number: int, told: dict[str, float], request: FeedbackRequest, result: T) -> T:
         if told != request.labels:
-            raise Refused(409, "already_answered", f"round {number} has been answered with other labels")
+            raise RequestError(409, "already_answered", f"round {number} has been answered with other labels")
         return result
 
-    def replacement(self, model: bytes) -> Entry:
+    def replacement(self, model: bytes) -> JournalEntry:
         """The entry that replaces the model."""
         self._check_open()
-        return Entry("model", self.next, time(), model)
+        return JournalEntry("model", self.next, time(), model)
 
     def _check_open(self) -> None:
         if self.closed:
-            raise Refused(503, "busy", "the model is being replaced: try again in a moment")
+            raise RequestError(503, "busy", "the model is being replaced: try again in a moment")
 
-    def check_full(self, request: FullRequest) -> Entry:
-        """The entry to log for a list of which all labels are known."""
+    def check_full(self, request: FullRequest) -> JournalEntry:
+        """The entry to write for a list of which all labels are known."""
         if self.learns == "top":
-            raise Refused(
+            raise RequestError(
                 409, "learns_from_the_top", f"{self.template.kind} learns from what it showed: rank, then send feedback"
             )
         self._check_open()
         self._check_learns()
         ids = [document.id for document in request.documents]
         if set(ids) != request.labels.keys():
-            raise Refused(422, "wrong_labels", "every document must have a label, and every label a document")
+            raise RequestError(422, "wrong_labels", "every document must have a label, and every label a document")
         self._check_labels(request.labels.values())
         X = self.matrix(request.documents)
         labels = np.array([request.labels[document] for document in ids])
         number, self.next = self.next, self.next + 1
-        return Entry("full", number, time(), encode((X.tobytes(), labels.tobytes())))
+        return JournalEntry("full", number, time(), encode((X.tobytes(), labels.tobytes())))
 
     def _check_learns(self) -> None:
         if self.learns == "nothing":
-            raise Refused(
+            raise RequestError(
                 409, "does_not_learn", f"{self.template.kind} was solved in one go: it ranks, but cannot learn"
             )
 
@@ -269,11 +271,11 @@ class Desk:
         low, high = self.definition.labels
         for label in labels:
             if not low <= label <= high:
-                raise Refused(422, "label_out_of_range", f"label {label:g} is not between {low:g} and {high:g}")
+                raise RequestError(422, "label_out_of_range", f"label {label:g} is not between {low:g} and {high:g}")
 
     # Learning
 
-    def apply(self, entry: Entry, version: int) -> Result:
+    def apply(self, entry: JournalEntry, version: int) -> Result:
         """Does what an entry says; weights that would overflow stay as they were."""
         before = self.weights
         loss: float | None
@@ -298,12 +300,12 @@ class Desk:
             self._settle(entry, result)
         return result
 
-    def _learn(self, entry: Entry) -> float:
+    def _learn(self, entry: JournalEntry) -> float:
         if entry.kind == "feedback":
             told = decode(entry.body)
             places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
             heard = Feedback(np.array(places), np.array(labels, float))
-            return learn_brief(self.learner, stored_round.unpack(self.open[entry.round]).brief(self.mapped), heard)
+            return learn_pending(self.learner, stored_round.unpack(self.open[entry.round]).pending(self.mapped), heard)
         if entry.kind == "model":
             self._replace(Model.from_bytes(entry.body), entry.round)
             return 0.0
@@ -326,24 +328,24 @@ class Desk:
         """Drops open rounds, and counts them."""
         for number in numbers:
             del self.open[number]
-            self.tally.dropped += 1
+            self.stats.dropped += 1
             self.forgotten.append(number)
 
     def _note_step(self, before: Floats | None) -> None:
         after = self.weights
         if before is not None and after is not None:
-            self.tally.moved(sqrt(float(((after - before) ** 2).sum())))
+            self.stats.moved(sqrt(float(((after - before) ** 2).sum())))
 
-    def _settle(self, entry: Entry, result: Result) -> None:
-        self.pending.pop(entry.round, None)
+    def _settle(self, entry: JournalEntry, result: Result) -> None:
+        self.unwritten.pop(entry.round, None)
         kept = self.open.pop(entry.round)
         self.remember(entry, result, kept)
         shown = stored_round.unpack(kept)
         labels = np.array([label for _, label, _ in decode(entry.body)], float)
         delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
-        self.tally.answered(entry.round, observed_quality(labels), shown.explored, delay)
+        self.stats.answered(entry.round, observed_quality(labels), shown.explored, delay)
 
-    def remember(self, entry: Entry, result: Result, kept: bytes | None) -> None:
+    def remember(self, entry: JournalEntry, result: Result, kept: bytes | None) -> None:
         """Remembers that a round was answered, and, if it is known, what it showed."""
         self.answered[entry.round] = Answered(entry.body, entry.at, result)
         _shorten(self.answered, self.config.remembered)

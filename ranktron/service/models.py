@@ -11,17 +11,17 @@ from ranktron.data import serialization
 from ranktron.data.maps.protocols import Additive
 from ranktron.errors import DataError
 from ranktron.learners.batch.rank_boost import Stumps
-from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.learners.fixed import Fixed
+from ranktron.learners.pending import learn_pending, pending_round
 from ranktron.service.config import Config
-from ranktron.service.errors import Refused
-from ranktron.service.journal_writes import SHIFT
+from ranktron.service.errors import RequestError
+from ranktron.service.journal import CAPACITY
 from ranktron.service.types import Definition
 from ranktron.training.algorithms import algorithm
 from ranktron.training.model import Model
 from ranktron.types import Feedback, Floats, Learner
 
-MOST_ROUNDS = SHIFT // 2  # of a model that is taken over; there must be room for those to come
+MOST_ROUNDS = CAPACITY // 2  # of a model that is taken over; there must be room for those to come
 
 
 def complete(definition: Definition) -> Definition:
@@ -29,7 +29,7 @@ def complete(definition: Definition) -> Definition:
     try:
         parameters = algorithm(definition.algorithm).complete(definition.parameters)
     except DataError as error:
-        raise Refused(422, "bad_parameters", str(error)) from None
+        raise RequestError(422, "bad_parameters", str(error)) from None
     return structs.replace(definition, parameters=parameters)
 
 
@@ -43,17 +43,17 @@ def blank_model(definition: Definition, config: Config) -> Model:
     """The model of a ranker that has learnt nothing yet; a complete definition that makes no sense is refused."""
     names = definition.features
     if len(names) > config.max_features:
-        raise Refused(413, "too_many_features", f"{len(names)} features; at most {config.max_features} are taken")
+        raise RequestError(413, "too_many_features", f"{len(names)} features; at most {config.max_features} are taken")
     if len(set(names)) < len(names):
-        raise Refused(422, "duplicate_feature", "two features have the same name")
+        raise RequestError(422, "duplicate_feature", "two features have the same name")
     if not definition.labels[0] < definition.labels[1]:
-        raise Refused(422, "bad_labels", "labels must be [lowest, highest], the highest above the lowest")
+        raise RequestError(422, "bad_labels", "labels must be [lowest, highest], the highest above the lowest")
     try:
         learner = algorithm(definition.algorithm).learner(len(names), definition.parameters)
     except DataError as error:
-        raise Refused(422, "bad_parameters", str(error)) from None
+        raise RequestError(422, "bad_parameters", str(error)) from None
     if is_fixed(learner):
-        raise Refused(
+        raise RequestError(
             422, "not_online", f"{definition.algorithm} does not learn round by round; train it, then POST its model"
         )
     model = Model(definition.algorithm, definition.parameters, learner.state(), len(names), feature_names=tuple(names))
@@ -69,19 +69,19 @@ def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
             raise DataError(f"the model has {width} features, the ranker {len(definition.features)}")
         model = Model.from_bytes(data, "the model")
     except (DataError, ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
-        raise Refused(422, "bad_model", str(error) or "the model cannot be read") from None
+        raise RequestError(422, "bad_model", str(error) or "the model cannot be read") from None
     _check_map(model, config)
     names = tuple(definition.features)
     if model.feature_names not in (None, names):
-        raise Refused(422, "bad_model", "the features of the model have other names than those of the ranker")
+        raise RequestError(422, "bad_model", "the features of the model have other names than those of the ranker")
     _check_usable(model, config, "bad_model")
     if not 0 <= model.learner().rounds <= MOST_ROUNDS:
-        raise Refused(422, "bad_model", f"the model says that it has had more than {MOST_ROUNDS} rounds")
+        raise RequestError(422, "bad_model", f"the model says that it has had more than {MOST_ROUNDS} rounds")
     return replace(model, feature_names=names, record={})
 
 
 def _check_map(model: Model, config: Config) -> None:
-    """Refuses maps that cannot be served: briefs and explanations need one function for each feature."""
+    """Refuses maps that cannot be served: pending rounds and explanations need one function for each feature."""
     if model.map is None:
         return
     name, width = model.map.name, model.map.n_outputs
@@ -95,20 +95,20 @@ def _check_map(model: Model, config: Config) -> None:
         )
     else:
         return
-    raise Refused(422, "bad_model", complaint)
+    raise RequestError(422, "bad_model", complaint)
 
 
 def _check_usable(model: Model, config: Config, code: str) -> None:
     """Lets a twin rank and learn once, so that numbers no kernel can take are found before they are kept."""
     k = getattr(model.learner(), "k", 1)
     if k > config.max_k:
-        raise Refused(422, code, f"k must be at most {config.max_k}, not {k}")
+        raise RequestError(422, code, f"k must be at most {config.max_k}, not {k}")
     try:
         warm(model, k)
     except DataError:
         pass  # it knows how to say no
     except (ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
-        raise Refused(422, code, f"a ranker with these parameters cannot work: {error}") from None
+        raise RequestError(422, code, f"a ranker with these parameters cannot work: {error}") from None
 
 
 def warm(model: Model, k: int) -> None:
@@ -118,7 +118,9 @@ def warm(model: Model, k: int) -> None:
     X = X if model.map is None else model.map(X)
     ranking = learner.rank(X, 0)
     if not is_fixed(learner):
-        learn_brief(learner, brief_of(learner, X, ranking, 2), Feedback(np.array([0, 1])[:k], np.array([1.0, 0.0])[:k]))
+        learn_pending(
+            learner, pending_round(learner, X, ranking, 2), Feedback(np.array([0, 1])[:k], np.array([1.0, 0.0])[:k])
+        )
 
 
 def is_fixed(learner: Learner) -> bool:

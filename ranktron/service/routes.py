@@ -7,8 +7,8 @@ from typing import Any
 
 from ranktron.service import types as t
 from ranktron.service.endpoint import BYTES, Action, Content
-from ranktron.service.errors import Refused
-from ranktron.service.service import Office
+from ranktron.service.errors import RequestError
+from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
 
 PAGES = Path(__file__).parent / "pages"
@@ -22,23 +22,29 @@ _PAGE_HEADERS = (
 _ONE = "/v1/rankers/{name}"
 
 
-def actions(office: Office, telemetry: Telemetry) -> list[Action]:
+def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
     """Everything that can be asked for, the busiest first."""
-    return [*_rounds(office), *_rankers(office), *_versions(office), *_looking(office), *_around(office, telemetry)]
+    return [
+        *_rounds(service),
+        *_rankers(service),
+        *_versions(service),
+        *_looking(service),
+        *_around(service, telemetry),
+    ]
 
 
-def _rounds(office: Office) -> list[Action]:
+def _rounds(service: RankingService) -> list[Action]:
     def rank(request: t.RankRequest, name: str) -> Any:
-        return office.rank(name, request)
+        return service.rank(name, request)
 
     def feedback(request: t.FeedbackRequest, name: str) -> Any:
-        return office.feedback(name, request)
+        return service.feedback(name, request)
 
     def full(request: t.FullRequest, name: str) -> Any:
-        return office.full(name, request)
+        return service.full(name, request)
 
     def many(one: Any) -> Any:
-        return lambda request, name: office.batch(request.requests, one, name)
+        return lambda request, name: service.batch(request.requests, one, name)
 
     post = "POST"
     return [
@@ -53,7 +59,7 @@ def _rounds(office: Office) -> list[Action]:
             feedback,
         ),
         Action(post, f"{_ONE}/full", "Learn from all labels of a list", "feedback", t.FullRequest, t.FullAnswer, full),
-        Action(post, f"{_ONE}/rank/batch", "Rank many lists", "rank", t.RankBatch, t.BatchAnswer, many(office.rank)),
+        Action(post, f"{_ONE}/rank/batch", "Rank many lists", "rank", t.RankBatch, t.BatchAnswer, many(service.rank)),
         Action(
             post,
             f"{_ONE}/feedback/batch",
@@ -61,7 +67,7 @@ def _rounds(office: Office) -> list[Action]:
             "feedback",
             t.FeedbackBatch,
             t.BatchAnswer,
-            many(office.feedback),
+            many(service.feedback),
         ),
         Action(
             post,
@@ -70,39 +76,39 @@ def _rounds(office: Office) -> list[Action]:
             "feedback",
             t.FullBatch,
             t.BatchAnswer,
-            many(office.full),
+            many(service.full),
         ),
     ]
 
 
-def _rankers(office: Office) -> list[Action]:
+def _rankers(service: RankingService) -> list[Action]:
     def make(request: t.Definition, name: str) -> Any:
-        return office.create(name, request)
+        return service.create(name, request)
 
     return [
-        Action("GET", "/v1/rankers", "All rankers", "rank", None, t.RankersAnswer, office.rankers),
+        Action("GET", "/v1/rankers", "All rankers", "rank", None, t.RankersAnswer, service.rankers),
         Action("PUT", _ONE, "Make a ranker", "admin", t.Definition, t.RankerAnswer, make),
-        Action("GET", _ONE, "A ranker", "rank", None, t.RankerAnswer, office.ranker),
-        Action("DELETE", _ONE, "Delete a ranker and all it has learnt", "admin", None, None, office.delete),
+        Action("GET", _ONE, "A ranker", "rank", None, t.RankerAnswer, service.ranker),
+        Action("DELETE", _ONE, "Delete a ranker and all it has learnt", "admin", None, None, service.delete),
     ]
 
 
-def _versions(office: Office) -> list[Action]:
+def _versions(service: RankingService) -> list[Action]:
     def model(name: str) -> Content:
-        return Content(office.model(name).to_bytes(), BYTES)
+        return Content(service.model(name).to_bytes(), BYTES)
 
     def start(request: bytes, name: str) -> Any:
-        return office.set_model(name, request)
+        return service.set_model(name, request)
 
     def rollback(request: t.RollbackRequest, name: str) -> Any:
-        return office.rollback(name, request)
+        return service.rollback(name, request)
 
     versions = f"{_ONE}/versions"
     return [
         Action("GET", f"{_ONE}/model", "The model file", "rank", None, bytes, model),
         Action("POST", f"{_ONE}/model", "Start from a trained model", "admin", bytes, t.RankerAnswer, start),
-        Action("GET", versions, "The versions that are kept", "rank", None, t.VersionsAnswer, office.versions),
-        Action("POST", versions, "Keep the present version", "admin", None, t.VersionsAnswer, office.keep),
+        Action("GET", versions, "The versions that are kept", "rank", None, t.VersionsAnswer, service.versions),
+        Action("POST", versions, "Keep the present version", "admin", None, t.VersionsAnswer, service.keep),
         Action(
             "POST",
             f"{_ONE}/rollback",
@@ -115,15 +121,15 @@ def _versions(office: Office) -> list[Action]:
     ]
 
 
-def _looking(office: Office) -> list[Action]:
+def _looking(service: RankingService) -> list[Action]:
     def explain(name: str, round: str) -> t.ExplainAnswer:
         if not (round.isascii() and round.isdecimal() and len(round) <= 16):
-            raise Refused(404, "unknown_round", "rounds are whole numbers")
-        return office.explain(name, int(round))
+            raise RequestError(404, "unknown_round", "rounds are whole numbers")
+        return service.explain(name, int(round))
 
     board, why = "What the page for people shows", "Why a round was ordered as it was"
     return [
-        Action("GET", f"{_ONE}/dashboard", board, "rank", None, t.DashboardAnswer, office.dashboard),
+        Action("GET", f"{_ONE}/dashboard", board, "rank", None, t.DashboardAnswer, service.dashboard),
         Action(
             "GET",
             f"{_ONE}/explain/{{round}}",
@@ -136,14 +142,14 @@ def _looking(office: Office) -> list[Action]:
     ]
 
 
-def _around(office: Office, telemetry: Telemetry) -> list[Action]:
+def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
     def metrics() -> Content:
-        text = telemetry.text(office.desks.values(), office.log)
+        text = telemetry.text(service.live_rankers.values(), service.journal)
         return Content(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def ready() -> t.HealthAnswer:
-        if not office.log.ready:
-            raise Refused(503, "not_ready", "the disk does not take writes")
+        if not service.journal.ready:
+            raise RequestError(503, "not_ready", "the disk does not take writes")
         return t.HealthAnswer(True)
 
     return [
@@ -160,5 +166,5 @@ def page(file: str, folder: Path = PAGES) -> Content:
     kind = _KINDS.get(Path(file).suffix)
     known = {path.name: path for path in folder.iterdir()}
     if kind is None or file not in known:
-        raise Refused(404, "not_found", "there is no such page")
+        raise RequestError(404, "not_found", "there is no such page")
     return Content(known[file].read_bytes(), kind, _PAGE_HEADERS)

@@ -20,9 +20,9 @@ from ranktron.service.app import application
 from ranktron.service.config import Config, read_config
 from ranktron.service.features import matrix_of
 from ranktron.service.models import blank_model
-from ranktron.service.service import Office
+from ranktron.service.service import RankingService
 from ranktron.service.stats import observed_quality
-from ranktron.service.tokens import read_tokens
+from ranktron.service.tokens import Tokens, read_tokens
 from ranktron.service.types import Definition, Document
 
 
@@ -40,17 +40,18 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
     try:
         with Console(stderr=True).status("getting ready (the first time, this compiles)"):
             _compile()
-            office = Office(folder, settings)
+            service = RankingService(folder, settings)
     except BaseException:
         listening.close()
         raise
     where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
     click.echo(
-        f"{_count(len(office.desks), 'ranker')} of {folder} at {where}, {_count(len(tokens), 'token')}; Ctrl-C ends it"
+        f"Serving {_count(len(service.live_rankers), 'ranker')} from {folder} at {where} ({_authentication(tokens)}). "
+        "Press Ctrl-C to stop."
     )
     server = uvicorn.Server(
         uvicorn.Config(
-            application(office, tokens, also),
+            application(service, tokens, also),
             access_log=False,
             log_level="warning",
             server_header=False,
@@ -65,7 +66,11 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _authentication(tokens: Tokens) -> str:
+    return f"{_count(len(tokens), 'token')} accepted" if len(tokens) else "authentication off"
 
 
 def _compile() -> None:

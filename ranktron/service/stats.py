@@ -26,13 +26,13 @@ def observed_quality(labels: Floats) -> float:
     return float(_NDCG(labels)) if labels.max() > 0.0 else 0.0
 
 
-class Tally:
+class Stats:
     """Counts, a thinned curve, and the last delays and update norms; all of bounded size.
 
-    >>> tally = Tally()
+    >>> stats = Stats()
     >>> for number in range(2000):
-    ...     tally.answered(number, 1.0, False, 0.5)
-    >>> len(tally.curve()) <= POINTS, tally.heard().rounds
+    ...     stats.answered(number, 1.0, False, 0.5)
+    >>> len(stats.curve()) <= POINTS, stats.heard().rounds
     (True, 2000)
     """
 

@@ -10,14 +10,14 @@ import numpy as np
 from msgspec import Struct
 
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.learners.brief import Brief
+from ranktron.learners.pending import PendingRound
 from ranktron.types import Features, Floats, Matrix
 
 
-class OpenRound(Struct, array_like=True, frozen=True):
-    """What was shown, and the brief that its feedback will be learnt from.
+class StoredRound(Struct, array_like=True, frozen=True):
+    """What was shown, and the pending round that its feedback will be learnt from.
 
-    `rows` has the first shown documents, at least as many as the brief needs; `weights` those that ranked, or, where a
+    `rows` has the first shown documents, at least as many as the pending round needs; `weights` those that ranked, or, where a
     map makes more features of each, `parts` what each feature added to each score.
     """
 
@@ -56,15 +56,15 @@ class OpenRound(Struct, array_like=True, frozen=True):
             return np.frombuffer(self.parts).reshape(len(self.ids), -1)
         return self.features() * np.frombuffer(self.weights) if self.weights else None
 
-    def brief(self, mapped: Callable[[Matrix], Features]) -> Brief:
-        """The brief, over the bytes of this round. Arrays are copied where kernels were compiled for writable ones."""
+    def pending(self, mapped: Callable[[Matrix], Features]) -> PendingRound:
+        """The pending round, over the bytes of this round. Arrays are copied where kernels were compiled for writable ones."""
         propensities = None
         if self.propensities is not None:
             propensities = np.frombuffer(self.propensities).reshape(self.shape).copy()
         rows = mapped(self.features()[: self.k].copy())
-        if isinstance(rows, Sparse):  # columns as learners keep them in their briefs
+        if isinstance(rows, Sparse):  # columns as learners keep them in their pending rounds
             rows = replace(rows, columns=rows.columns.astype(np.int32))
-        return Brief(
+        return PendingRound(
             rows,
             np.frombuffer(self.shown).copy(),
             self.number,
@@ -77,12 +77,12 @@ class OpenRound(Struct, array_like=True, frozen=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(OpenRound)
+_decoder = msgspec.msgpack.Decoder(StoredRound)
 
 
-def pack(round: OpenRound) -> bytes:
+def pack(round: StoredRound) -> bytes:
     return _encoder.encode(round)
 
 
-def unpack(data: bytes) -> OpenRound:
+def unpack(data: bytes) -> StoredRound:
     return _decoder.decode(data)

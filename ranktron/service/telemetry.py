@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 
-from ranktron.service.journal import Log
-from ranktron.service.live_ranker import Desk
+from ranktron.service.journal import Journal
+from ranktron.service.live_ranker import LiveRanker
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
@@ -38,9 +38,9 @@ class Telemetry:
         key = (name, status)
         self.statuses[key] = self.statuses.get(key, 0) + 1
 
-    def text(self, desks: Iterable[Desk], log: Log) -> str:
+    def text(self, live_rankers: Iterable[LiveRanker], journal: Journal) -> str:
         """All metrics."""
-        return "".join(f"{line}\n" for line in [*self._requests(), *_log(log), *_rankers(list(desks))])
+        return "".join(f"{line}\n" for line in [*self._requests(), *_journal(journal), *_rankers(list(live_rankers))])
 
     def _requests(self) -> Iterator[str]:
         for_all, for_each = REQUEST_METRICS
@@ -62,23 +62,23 @@ def _head(name: str, kind: str, text: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
 
 
-def _log(log: Log) -> Iterator[str]:
-    for name, (text, value) in LOG_METRICS.items():
+def _journal(journal: Journal) -> Iterator[str]:
+    for name, (text, value) in JOURNAL_METRICS.items():
         yield from _head(name, "gauge", text)
-        yield f"{name} {float(value(log))!r}"
+        yield f"{name} {float(value(journal))!r}"
 
 
-def _rankers(desks: list[Desk]) -> Iterator[str]:
+def _rankers(live_rankers: list[LiveRanker]) -> Iterator[str]:
     for name, (kind, text, value) in RANKER_METRICS.items():
         yield from _head(name, kind, text)
-        for desk in desks:
-            number = value(desk)
+        for live in live_rankers:
+            number = value(live)
             if number is not None:
-                yield f'{name}{{ranker="{desk.name}"}} {float(number)!r}'
+                yield f'{name}{{ranker="{live.name}"}} {float(number)!r}'
 
 
-def _norm(desk: Desk) -> float | None:
-    weights = desk.weights
+def _norm(live: LiveRanker) -> float | None:
+    weights = live.weights
     return None if weights is None else float((weights**2).sum() ** 0.5)
 
 
@@ -86,33 +86,33 @@ REQUEST_METRICS = {
     "ranktron_requests_total": ("counter", "Requests by route and status."),
     "ranktron_request_seconds": ("histogram", "Seconds from a request to its answer, by route."),
 }
-LOG_METRICS: dict[str, tuple[str, Callable[[Log], float]]] = {
-    "ranktron_ready": ("1 if what is heard can be kept.", lambda log: log.ready),
-    "ranktron_log_bytes": ("Bytes of the log on disk.", lambda log: log.size),
-    "ranktron_log_waiting": ("Writes that wait for the disk.", lambda log: len(log)),
+JOURNAL_METRICS: dict[str, tuple[str, Callable[[Journal], float]]] = {
+    "ranktron_ready": ("1 if what is heard can be kept.", lambda journal: journal.ready),
+    "ranktron_log_bytes": ("Bytes of the log on disk.", lambda journal: journal.size),
+    "ranktron_log_waiting": ("Writes that wait for the disk.", lambda journal: len(journal)),
 }
-RANKER_METRICS: dict[str, tuple[str, str, Callable[[Desk], float | None]]] = {
-    "ranktron_rounds_total": ("counter", "Rankings shown since the server started.", lambda d: d.tally.ranked),
+RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]] = {
+    "ranktron_rounds_total": ("counter", "Rankings shown since the server started.", lambda d: d.stats.ranked),
     "ranktron_rounds_open": ("gauge", "Rounds that wait for feedback.", lambda d: len(d.open)),
     "ranktron_rounds_dropped_total": (
         "counter",
         "Open rounds dropped, being too many or old.",
-        lambda d: d.tally.dropped,
+        lambda d: d.stats.dropped,
     ),
-    "ranktron_feedback_total": ("counter", "Rounds that had feedback.", lambda d: d.tally.heard_rounds),
-    "ranktron_feedback_rate": ("gauge", "Feedback a second, of late.", lambda d: d.tally.heard().rate),
-    "ranktron_explored_total": ("counter", "Rankings shown that explored.", lambda d: d.tally.explored),
+    "ranktron_feedback_total": ("counter", "Rounds that had feedback.", lambda d: d.stats.heard_rounds),
+    "ranktron_feedback_rate": ("gauge", "Feedback a second, of late.", lambda d: d.stats.heard().rate),
+    "ranktron_explored_total": ("counter", "Rankings shown that explored.", lambda d: d.stats.explored),
     "ranktron_exploration_share": (
         "gauge",
         "Share of rankings that explored.",
-        lambda d: d.tally.explored / d.tally.ranked if d.tally.ranked else None,
+        lambda d: d.stats.explored / d.stats.ranked if d.stats.ranked else None,
     ),
     "ranktron_observed_ndcg": (
         "gauge",
         "NDCG@k of shown lists over the labels heard, mean of the last 100 rounds with feedback.",
-        lambda d: d.tally.quality if d.tally.heard_rounds else None,
+        lambda d: d.stats.quality if d.stats.heard_rounds else None,
     ),
     "ranktron_version": ("gauge", "Changes of the weights so far.", lambda d: d.version),
     "ranktron_weights_norm": ("gauge", "Length of the weight vector.", _norm),
-    "ranktron_update_norm": ("gauge", "Length of the last update.", lambda d: d.tally.steps()[1]),
+    "ranktron_update_norm": ("gauge", "Length of the last update.", lambda d: d.stats.steps()[1]),
 }

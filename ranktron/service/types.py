@@ -12,15 +12,15 @@ Grade = Annotated[float, Meta(ge=0.0)]
 Value = bool | int | float | str
 
 
-class Taken(Struct, forbid_unknown_fields=True):
+class RequestBody(Struct, forbid_unknown_fields=True):
     """What a client sends."""
 
 
-class Given(Struct):
+class ResponseBody(Struct):
     """What a client gets."""
 
 
-class Definition(Taken):
+class Definition(RequestBody):
     """A ranker to make: an algorithm, its parameters, the names of the features, the lowest and highest label."""
 
     features: Annotated[list[Name], Meta(min_length=1)]
@@ -38,21 +38,21 @@ else:  # in a request they stay raw JSON until a ranker says how many there shou
     Features = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_NUMBERS, _BY_NAME]})]
 
 
-class Document(Taken):
+class Document(RequestBody):
     """A document to rank: its features in the ranker's order, or by name."""
 
     id: Name
     features: Features
 
 
-class RankRequest(Taken):
+class RankRequest(RequestBody):
     """A list to rank."""
 
     documents: Annotated[list[Document], Meta(min_length=1)]
     query: Annotated[str, Meta(max_length=1000)] = ""
 
 
-class Ranked(Given):
+class Ranked(ResponseBody):
     """A document where it was shown; positions count from 1."""
 
     id: str
@@ -60,7 +60,7 @@ class Ranked(Given):
     position: int
 
 
-class RankAnswer(Given):
+class RankAnswer(ResponseBody):
     """The ranking to show. `round` is what feedback refers to."""
 
     round: int
@@ -69,21 +69,21 @@ class RankAnswer(Given):
     version: int
 
 
-class FeedbackRequest(Taken):
+class FeedbackRequest(RequestBody):
     """Labels of some of the first k documents that a round showed."""
 
     round: Number
     labels: Annotated[dict[str, Grade], Meta(min_length=1)]
 
 
-class FeedbackAnswer(Given):
+class FeedbackAnswer(ResponseBody):
     """Whether the weights moved, and the version that they then had."""
 
     learned: bool
     version: int
 
 
-class FullRequest(Taken):
+class FullRequest(RequestBody):
     """A list of which all labels are known."""
 
     documents: Annotated[list[Document], Meta(min_length=1)]
@@ -91,7 +91,7 @@ class FullRequest(Taken):
     query: Annotated[str, Meta(max_length=1000)] = ""
 
 
-class FullAnswer(Given):
+class FullAnswer(ResponseBody):
     """What was learnt from a whole list."""
 
     round: int
@@ -100,7 +100,7 @@ class FullAnswer(Given):
     version: int
 
 
-class RankerAnswer(Given):
+class RankerAnswer(ResponseBody):
     """A ranker as it stands."""
 
     name: str
@@ -116,56 +116,56 @@ class RankerAnswer(Given):
     map: str | None
 
 
-class RankersAnswer(Given):
+class RankersAnswer(ResponseBody):
     """All rankers."""
 
     rankers: list[RankerAnswer]
 
 
-class RollbackRequest(Taken):
+class RollbackRequest(RequestBody):
     """The version to go back to."""
 
     version: Number
 
 
-class VersionsAnswer(Given):
+class VersionsAnswer(ResponseBody):
     """The present version, and those that are kept."""
 
     version: int
     kept: list[int]
 
 
-class RankBatch(Taken):
+class RankBatch(RequestBody):
     """Many lists to rank."""
 
     requests: list[RankRequest]
 
 
-class FeedbackBatch(Taken):
+class FeedbackBatch(RequestBody):
     """The feedback of many rounds."""
 
     requests: list[FeedbackRequest]
 
 
-class FullBatch(Taken):
+class FullBatch(RequestBody):
     """Many lists with all labels."""
 
     requests: list[FullRequest]
 
 
-class BatchAnswer(Given):
+class BatchAnswer(ResponseBody):
     """One answer, or one error, for each request of a batch, in the same order."""
 
     answers: list[Any]
 
 
-class HealthAnswer(Given):
+class HealthAnswer(ResponseBody):
     """Whether the service is well."""
 
     ready: bool
 
 
-class Explained(Given):
+class Explained(ResponseBody):
     """One document of a round: what each feature added to its score, and to its lead over the next."""
 
     id: str
@@ -176,7 +176,7 @@ class Explained(Given):
     because: dict[str, float] | None
 
 
-class ExplainAnswer(Given):
+class ExplainAnswer(ResponseBody):
     """Why a round was ordered as it was, at the weights that ordered it."""
 
     round: int
@@ -188,7 +188,7 @@ class ExplainAnswer(Given):
     documents: list[Explained]
 
 
-class Delay(Given):
+class Delay(ResponseBody):
     """Seconds between a ranking and its feedback."""
 
     p50: float | None
@@ -196,7 +196,7 @@ class Delay(Given):
     p99: float | None
 
 
-class Heard(Given):
+class Heard(ResponseBody):
     """How much feedback comes, and how late."""
 
     rounds: int
@@ -204,7 +204,7 @@ class Heard(Given):
     delay: Delay
 
 
-class Point(Given):
+class Point(ResponseBody):
     """Observed quality of one round, its running mean, and whether the round explored."""
 
     round: int
@@ -213,7 +213,7 @@ class Point(Given):
     explored: bool
 
 
-class Weight(Given):
+class Weight(ResponseBody):
     """The weight of one feature, and its change over the last updates, as many as `updates.window` says.
 
     Where the ranker has a feature map, the weight is how far the feature can move a score: the height of its curve.
@@ -224,7 +224,7 @@ class Weight(Given):
     drift: float
 
 
-class Updates(Given):
+class Updates(ResponseBody):
     """How far the weights moved: on average over the last 100 updates, and in the last one.
 
     `window` is the number of updates over which the drift of the weights is counted: 100, or as many as there have been
@@ -236,14 +236,14 @@ class Updates(Given):
     window: int
 
 
-class Shown(Given):
+class Shown(ResponseBody):
     """A document that was shown."""
 
     id: str
     score: float
 
 
-class Recent(Given):
+class Recent(ResponseBody):
     """A round of the recent past."""
 
     round: int
@@ -255,8 +255,8 @@ class Recent(Given):
     ranking: list[Shown]
 
 
-class Health(Given):
-    """Whether feedback can be kept, free bytes on the disk, seconds since the last snapshot, bytes of the log."""
+class Health(ResponseBody):
+    """Whether feedback can be kept, free bytes on the disk, seconds since the last snapshot, bytes of the journal."""
 
     ready: bool
     disk: int
@@ -265,7 +265,7 @@ class Health(Given):
     dropped: int
 
 
-class DashboardAnswer(Given):
+class DashboardAnswer(ResponseBody):
     """All that the page for people shows of a ranker."""
 
     name: str
@@ -285,14 +285,14 @@ class DashboardAnswer(Given):
     map: str | None
 
 
-class Trouble(Given):
+class ErrorBody(ResponseBody):
     """Why a request was refused."""
 
     code: str
     message: str
 
 
-class ErrorAnswer(Given):
+class ErrorAnswer(ResponseBody):
     """The answer to a request that was refused."""
 
-    error: Trouble
+    error: ErrorBody

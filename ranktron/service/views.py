@@ -1,4 +1,4 @@
-"""What a desk shows to those who look at it: the ranker, its dashboard, the explanation of a round."""
+"""What a ranker shows to those who look at it: the ranker, its dashboard, the explanation of a round."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from time import monotonic
 import numpy as np
 
 from ranktron.service import stored_round
-from ranktron.service.errors import Refused, gone
-from ranktron.service.live_ranker import Desk
+from ranktron.service.errors import RequestError, gone
+from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.types import (
     DashboardAnswer,
     ExplainAnswer,
@@ -22,53 +22,53 @@ from ranktron.service.types import (
 )
 
 
-def ranker(desk: Desk) -> RankerAnswer:
+def ranker(live: LiveRanker) -> RankerAnswer:
     return RankerAnswer(
-        desk.name,
-        desk.template.kind,
-        dict(desk.template.parameters),
-        list(desk.names),
-        desk.definition.labels,
-        desk.k,
-        desk.learns,
-        desk.version,
-        desk.next,
-        len(desk.open),
-        None if desk.map is None else desk.map.name,
+        live.name,
+        live.template.kind,
+        dict(live.template.parameters),
+        list(live.names),
+        live.definition.labels,
+        live.k,
+        live.learns,
+        live.version,
+        live.next,
+        len(live.open),
+        None if live.map is None else live.map.name,
     )
 
 
-def dashboard(desk: Desk, health: Health) -> DashboardAnswer:
-    tally = desk.tally
+def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
+    stats = live.stats
     return DashboardAnswer(
-        desk.name,
-        desk.template.kind,
-        desk.version,
-        desk.next,
-        len(desk.open),
-        desk.k,
-        monotonic() - tally.started,
-        tally.heard(),
-        tally.explored / tally.ranked if tally.ranked else 0.0,
-        tally.curve(),
-        _weights(desk),
-        Updates(*tally.steps(), desk.drift[0]),
-        [_recent(desk, number) for number in reversed(desk.recent) if number in desk.open or number in desk.past],
+        live.name,
+        live.template.kind,
+        live.version,
+        live.next,
+        len(live.open),
+        live.k,
+        monotonic() - stats.started,
+        stats.heard(),
+        stats.explored / stats.ranked if stats.ranked else 0.0,
+        stats.curve(),
+        _weights(live),
+        Updates(*stats.steps(), live.drift[0]),
+        [_recent(live, number) for number in reversed(live.recent) if number in live.open or number in live.past],
         health,
-        None if desk.map is None else desk.map.name,
+        None if live.map is None else live.map.name,
     )
 
 
-def explain(desk: Desk, number: int) -> ExplainAnswer:
+def explain(live: LiveRanker, number: int) -> ExplainAnswer:
     """Why a round was ordered as it was: contributions w_j x_j, and what puts each document above the next."""
-    kept = desk.open.get(number) or desk.past.get(number)
+    kept = live.open.get(number) or live.past.get(number)
     if kept is None:
-        if number >= desk.next:
-            raise Refused(404, "unknown_round", f"there has been no round {number}")
+        if number >= live.next:
+            raise RequestError(404, "unknown_round", f"there has been no round {number}")
         raise gone(number)
     shown = stored_round.unpack(kept)
     scores, parts = shown.shown_scores(), shown.contributions()
-    answered = desk.answered.get(number)
+    answered = live.answered.get(number)
     documents = []
     for place, document in enumerate(shown.ids):
         last = place + 1 == len(shown.ids)
@@ -77,31 +77,31 @@ def explain(desk: Desk, number: int) -> ExplainAnswer:
                 document,
                 place + 1,
                 float(scores[place]),
-                None if parts is None else _named(desk, parts[place]),
+                None if parts is None else _named(live, parts[place]),
                 None if last else float(scores[place] - scores[place + 1]),
-                None if last or parts is None else _named(desk, parts[place] - parts[place + 1]),
+                None if last or parts is None else _named(live, parts[place] - parts[place + 1]),
             )
         )
     labels = {} if answered is None else answered.labels
     return ExplainAnswer(number, shown.query, shown.version, shown.explored, answered is not None, labels, documents)
 
 
-def _named(desk: Desk, values: np.ndarray) -> dict[str, float]:
-    return dict(zip(desk.names, values.tolist(), strict=True))
+def _named(live: LiveRanker, values: np.ndarray) -> dict[str, float]:
+    return dict(zip(live.names, values.tolist(), strict=True))
 
 
-def _weights(desk: Desk) -> list[Weight]:
-    now, (_, then) = desk.weights, desk.drift
+def _weights(live: LiveRanker) -> list[Weight]:
+    now, (_, then) = live.weights, live.drift
     if now is None:
         return []
-    if desk.curves is not None:
-        now, then = desk.curves.spans(now), desk.curves.spans(then)
-    return [Weight(*each) for each in zip(desk.names, now.tolist(), (now - then).tolist(), strict=True)]
+    if live.curves is not None:
+        now, then = live.curves.spans(now), live.curves.spans(then)
+    return [Weight(*each) for each in zip(live.names, now.tolist(), (now - then).tolist(), strict=True)]
 
 
-def _recent(desk: Desk, number: int) -> Recent:
-    shown = stored_round.unpack(desk.open.get(number) or desk.past[number])
-    answered = desk.answered.get(number)
+def _recent(live: LiveRanker, number: int) -> Recent:
+    shown = stored_round.unpack(live.open.get(number) or live.past[number])
+    answered = live.answered.get(number)
     return Recent(
         number,
         shown.query,

@@ -11,7 +11,7 @@ import pytest
 
 import ranktron
 from ranktron.service.config import Config
-from ranktron.service.service import Office
+from ranktron.service.service import RankingService
 from ranktron.training import algorithms
 from ranktron.training.model import Model
 from ranktron.training.stored_defaults import STORED_DEFAULTS
@@ -51,9 +51,9 @@ def state(tmp_path):
 
 
 def opened(folder):
-    office = Office(folder, Config())
-    office.log.close()
-    return office
+    service = RankingService(folder, Config())
+    service.journal.close()
+    return service
 
 
 def test_the_frozen_defaults_are_those_of_0_1_0():
@@ -101,21 +101,21 @@ def test_stores_open(name):
 
 
 def test_a_state_folder_without_snapshots_replays_to_the_same_bytes(state, other_defaults):
-    office = opened(state)
+    service = opened(state)
     versions = json.loads((HERE / "versions.json").read_text())
-    assert {name: desk.version for name, desk in office.desks.items()} == versions
-    for name, desk in office.desks.items():
+    assert {name: live.version for name, live in service.live_rankers.items()} == versions
+    for name, live in service.live_rankers.items():
         served = (HERE / "served" / f"{name}.model").read_bytes()
         # the model that was put in the place of another had left its parameters out: they are complete now
         expected = Model.from_bytes(served).to_bytes() if name == "trained" else served
-        assert desk.model.to_bytes() == expected, name
-        assert len(desk.open) == (2 if name == "trained" else 3), name  # its first one, the other model had shown
+        assert live.model.to_bytes() == expected, name
+        assert len(live.open) == (2 if name == "trained" else 3), name  # its first one, the other model had shown
 
 
 def test_a_state_folder_with_snapshots_opens_with_the_same_bytes(tmp_path, other_defaults):
     shutil.copytree(HERE / "state", tmp_path / "state")
-    for name, desk in opened(tmp_path / "state").desks.items():
-        assert desk.model.to_bytes() == Model.from_bytes((HERE / "served" / f"{name}.model").read_bytes()).to_bytes()
+    for name, live in opened(tmp_path / "state").live_rankers.items():
+        assert live.model.to_bytes() == Model.from_bytes((HERE / "served" / f"{name}.model").read_bytes()).to_bytes()
 
 
 def test_definitions_are_completed_on_disk_and_0_1_0_could_still_read_them(state, other_defaults):

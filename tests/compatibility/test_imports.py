@@ -76,6 +76,14 @@ def test_short_names_of_modules_do_not_warn():
     assert ranktron.synthetic.Separable is importlib.import_module("ranktron.data.synthetic").Separable
 
 
+def test_the_service_is_found_by_its_old_name():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        office = importlib.import_module("ranktron.service.office").Office
+    assert office is importlib.import_module("ranktron.service.service").RankingService
+    assert "RankingService" in str(told[-1].message)
+
+
 def test_what_never_was_is_not_found():
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("ranktron.nonsense")

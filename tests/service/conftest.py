@@ -10,7 +10,8 @@ import pytest
 
 from ranktron.service.app import application
 from ranktron.service.config import Config
-from ranktron.service.service import Office
+from ranktron.service.journal import Call
+from ranktron.service.service import RankingService
 from ranktron.service.tokens import Tokens
 
 
@@ -49,32 +50,32 @@ async def call(app, method, path, content=b"", headers=()):
 class Talk:
     """A client that says what it wants in a few words, and complains unless it gets the status that it expects."""
 
-    def __init__(self, office, tokens=None):
-        self.office, self.app = office, application(office, tokens)
+    def __init__(self, service, tokens=None):
+        self.service, self.app = service, application(service, tokens)
         self.runner = asyncio.Runner()
 
     def __enter__(self):
         self.alive = True
-        self.runner.run(self.office.__aenter__())
+        self.runner.run(self.service.__aenter__())
         return self
 
     def __exit__(self, *error):
         if self.alive:
-            self.runner.run(self.office.stop())
+            self.runner.run(self.service.stop())
         self.runner.close()
 
     def written(self):
         """Waits until all that was asked for is on disk, or was refused by it."""
 
         async def wait():
-            await self.office._written(lambda _connection: None, patient=True)
+            await self.service._written(Call(lambda: None), patient=True)
 
         self.runner.run(wait())
 
     def crash(self):
         """Ends without a farewell: what waits is written, but there is neither a snapshot nor a last number."""
         self.written()
-        self.office.log.close()
+        self.service.journal.close()
         self.alive = False
         self.runner.close()
 
@@ -118,13 +119,13 @@ class Talk:
         return numbers
 
     def weights(self, name="shop"):
-        return self.office.desk(name).weights
+        return self.service.live(name).weights
 
 
 def _serving(folder, tokens=None, **settings):
     """A service that is drained and closed at the end, unless it crashes."""
     patient = {"answer_seconds": 300.0, **settings}  # a busy machine compiles for longer than a request may take
-    return Talk(Office(folder, Config(**patient)), tokens)
+    return Talk(RankingService(folder, Config(**patient)), tokens)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ import pytest
 from ranktron.service.config import Config
 from ranktron.service.entries import told_labels
 from ranktron.service.recovery import _entry
-from ranktron.service.service import Office
+from ranktron.service.service import RankingService
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.types import Feedback
 
@@ -36,7 +36,7 @@ import os, socket, sys, json
 import uvicorn
 from ranktron.service.app import application
 from ranktron.service.config import Config
-from ranktron.service.service import Office
+from ranktron.service.service import RankingService
 from ranktron.training.algorithms import ALGORITHMS
 import numpy as np
 from ranktron.types import Feedback
@@ -50,7 +50,7 @@ listening = socket.socket(fileno=number)
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
-        app = application(Office(folder, Config(**settings)))
+        app = application(RankingService(folder, Config(**settings)))
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
         server.run(sockets=[listening])
         os._exit(0)
@@ -208,18 +208,18 @@ def test_kill_9_at_random_moments(tmp_path):
     acknowledged = {number: told for user in users for number, told in user.acknowledged.items()}
     gone = set.union(*(user.gone for user in users))
 
-    office = Office(tmp_path, Config(**SETTINGS))
-    desk = office.desk("shop")
-    entries = [(version, _entry.decode(body)) for version, body in office.log.entries(desk.id)]
-    office.log.close()
-    assert [version for version, _ in entries] == list(range(1, desk.version + 1))
+    service = RankingService(tmp_path, Config(**SETTINGS))
+    live = service.live("shop")
+    entries = [(version, _entry.decode(body)) for version, body in service.journal.entries(live.id)]
+    service.journal.close()
+    assert [version for version, _ in entries] == list(range(1, live.version + 1))
     logged = {entry.round: (told_labels(entry.body), version) for version, entry in entries}
     assert len(logged) == len(entries), "a round was learnt twice"
     assert acknowledged.items() <= logged.items(), "acknowledged feedback is missing"
     assert not gone & logged.keys()
 
     learner = replayed_by_the_library([(entry.round, told_labels(entry.body)) for _, entry in entries], shown)
-    assert desk.model.to_bytes() == with_state(desk.model, learner)
+    assert live.model.to_bytes() == with_state(live.model, learner)
     print(
         f"{KILLS} kills, {len(shown):,} rankings, {len(acknowledged):,} feedbacks acknowledged, {len(gone):,} rounds "
         f"lost with the last milliseconds before a kill, in {time.monotonic() - started:.0f} seconds"

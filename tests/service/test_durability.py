@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
-from ranktron.service import journal as logs
+from ranktron.service import sqlite_journal as logs
 from ranktron.service.config import Config
-from ranktron.service.service import RESERVE, Office
+from ranktron.service.service import RESERVE, RankingService
 
 ROUND = np.eye(3)
 
 
-def leave(office):
+def leave(service):
     """Lets go of a folder as a crash would: nothing is drained, no snapshot is taken."""
-    office.log.close()
+    service.journal.close()
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_after_a_crash_no_number_is_given_out_again(serving, state):
     talk = serving(state).__enter__()
     talk.make()
     shown = talk.rank(ROUND)
-    lost = talk.office.desk("shop").next
+    lost = talk.service.live("shop").next
     talk.crash()
     with serving(state) as talk:
         assert talk.tell(lost, {"d0": 1}, status=410) == "round_gone"
@@ -121,11 +121,11 @@ def test_a_damaged_last_entry_is_cut_off_and_reported(serving, state, caplog):
     edit(state, f"{change} WHERE key = (SELECT max(key) FROM entries)")
     with serving(state) as talk:
         assert talk.weights().tolist() == weights
-        assert talk.office.cut == 1
+        assert talk.service.cut == 1
         assert "version 10, was damaged and is cut off" in caplog.text
         talk.play(2)
     with serving(state) as talk:
-        assert talk.office.cut == 0
+        assert talk.service.cut == 0
         assert talk.ask("GET", "/v1/rankers/shop")["version"] == 11
 
 
@@ -136,10 +136,10 @@ def test_damage_in_the_middle_is_not_passed_over(serving, state):
     talk.crash()
     edit(state, "UPDATE entries SET checksum = 0 WHERE key & 65535 = 4")
     with pytest.raises(DataError, match=r"log of ranker 'shop' is damaged after version 3.*restore"):
-        Office(state)
+        RankingService(state)
     edit(state, "DELETE FROM entries WHERE key & 65535 = 4")
     with pytest.raises(DataError, match="damaged after version 3"):
-        Office(state)
+        RankingService(state)
 
 
 def test_a_round_that_an_entry_needs_must_be_there(serving, state):
@@ -149,7 +149,7 @@ def test_a_round_that_an_entry_needs_must_be_there(serving, state):
     talk.crash()
     edit(state, "DELETE FROM rounds WHERE key = (SELECT min(key) FROM rounds)")
     with pytest.raises(DataError, match="answers round"):
-        Office(state)
+        RankingService(state)
 
 
 def test_an_older_snapshot_is_used_where_the_newest_is_damaged(serving, state, caplog):
@@ -171,16 +171,16 @@ def test_an_older_snapshot_is_used_where_the_newest_is_damaged(serving, state, c
     files[-1].write_bytes(b"")
     (state / "snapshots" / "1" / f"{22:016d}.snapshot").write_bytes(b"")
     with pytest.raises(DataError, match="damaged"):  # the log no longer reaches back to version 10
-        Office(state)
+        RankingService(state)
 
 
 def test_a_log_that_is_none_is_refused(state):
     state.mkdir()
     (state / "log.sqlite").write_bytes(b"not a data base " * 100)
     with pytest.raises(DataError, match=r"log.sqlite is damaged .*restore"):
-        Office(state)
+        RankingService(state)
     (state / "log.sqlite").unlink()
-    leave(Office(state))
+    leave(RankingService(state))
 
 
 def test_a_write_ahead_log_with_a_torn_end_is_read_up_to_there(serving, state):
@@ -193,15 +193,15 @@ def test_a_write_ahead_log_with_a_torn_end_is_read_up_to_there(serving, state):
     talk.crash()
     (state / "log.sqlite").write_bytes(main)
     (state / "log.sqlite-wal").write_bytes(wal[: len(wal) - 100] + b"\xff" * 100)
-    office = Office(state)
-    assert 0 < office.desk("shop").version <= 10
-    leave(office)
+    service = RankingService(state)
+    assert 0 < service.live("shop").version <= 10
+    leave(service)
 
 
 def test_a_second_server_on_one_folder_is_refused(serving, state):
     with serving(state), pytest.raises(DataError, match="in use by another server"):
-        Office(state)
-    leave(Office(state))
+        RankingService(state)
+    leave(RankingService(state))
 
 
 def test_clocks_may_go_backwards(serving, state, monkeypatch):
@@ -233,10 +233,10 @@ def test_open_rounds_are_bounded_by_number_and_age(serving, state, monkeypatch):
         talk.answer(shown[3])
         monkeypatch.setattr(live_ranker, "time", lambda: time.time() + 101.0)
         assert talk.tell(shown[5]["round"], {"d0": 1}, status=410) == "round_gone"
-    office = Office(state)
-    assert len(office.desk("shop").open) == 4
-    assert sum(1 for _ in office.log.rounds(1)) == 5  # the dropped are off the disk too; one was answered
-    leave(office)
+    service = RankingService(state)
+    assert len(service.live("shop").open) == 4
+    assert sum(1 for _ in service.journal.rounds(1)) == 5  # the dropped are off the disk too; one was answered
+    leave(service)
 
 
 def test_the_log_and_the_snapshots_stay_short(serving, state):
@@ -246,24 +246,24 @@ def test_the_log_and_the_snapshots_stay_short(serving, state):
         talk.written()
         assert talk.ask("GET", "/v1/rankers/shop/versions")["kept"] == [80, 90, 100]
         assert talk.tell(numbers[0], {"d0": 1}, status=410) == "round_gone"
-    office = Office(state)
-    assert [version for version, _ in office.log.entries(1)] == list(range(86, 101))
-    assert sum(1 for _ in office.log.rounds(1)) == 10
-    leave(office)
+    service = RankingService(state)
+    assert [version for version, _ in service.journal.entries(1)] == list(range(86, 101))
+    assert sum(1 for _ in service.journal.rounds(1)) == 10
+    leave(service)
 
 
 class FullDisk:
     """A disk that takes nothing while it is full."""
 
     def __init__(self, log):
-        self.log = log
+        self.journal = log
 
     def __enter__(self):
-        (self.pages,) = self.log._connection.execute("PRAGMA page_count").fetchone()
-        self.log._connection.execute(f"PRAGMA max_page_count = {self.pages}")
+        (self.pages,) = self.journal._connection.execute("PRAGMA page_count").fetchone()
+        self.journal._connection.execute(f"PRAGMA max_page_count = {self.pages}")
 
     def __exit__(self, *error):
-        self.log._connection.execute("PRAGMA max_page_count = 1000000")
+        self.journal._connection.execute("PRAGMA max_page_count = 1000000")
 
 
 def test_a_full_disk_loses_nothing_and_admits_it(serving, state):
@@ -272,11 +272,11 @@ def test_a_full_disk_loses_nothing_and_admits_it(serving, state):
         talk.play(3)
         waiting = talk.rank(ROUND)
         talk.written()
-        with FullDisk(talk.office.log):
+        with FullDisk(talk.service.journal):
             shown = []
             for _ in range(10_000):  # until the last page is full
                 shown.append(talk.rank(ROUND))
-                if not talk.office.log.ready:
+                if not talk.service.journal.ready:
                     break
                 talk.written()
             weights = talk.weights().tolist()
@@ -291,60 +291,60 @@ def test_a_full_disk_loses_nothing_and_admits_it(serving, state):
         assert talk.ask("GET", "/readyz") == {"ready": True}
         model = talk.ask("GET", "/v1/rankers/shop/model")
         talk.crash()
-        office = Office(state)
-        assert office.model("shop").to_bytes() == model
-        leave(office)
+        service = RankingService(state)
+        assert service.model("shop").to_bytes() == model
+        leave(service)
 
 
 def test_a_disk_that_is_really_full(tmp_path):
     """The limit on the size of files, in a process of its own, does what a full disk does: writes fail half-way."""
     code = """
 import asyncio, resource, signal, sys
-from ranktron.service.service import Office
-from ranktron.service.errors import Refused
+from ranktron.service.service import RankingService
+from ranktron.service.errors import RequestError
 from ranktron.service.types import *
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 async def main():
-    office = Office(sys.argv[1])
-    office.start()
-    await office.create("shop", Definition(["a", "b"]))
+    service = RankingService(sys.argv[1])
+    service.start()
+    await service.create("shop", Definition(["a", "b"]))
     documents = [Document("x", [1.0, 2.0]), Document("y", [0.0, 1.0])]
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
     told = 0
     for _ in range(5000):
-        shown = office.rank("shop", RankRequest(documents))
+        shown = service.rank("shop", RankRequest(documents))
         try:
-            await office.feedback("shop", FeedbackRequest(shown.round, {shown.ranking[0].id: 1.0}))
+            await service.feedback("shop", FeedbackRequest(shown.round, {shown.ranking[0].id: 1.0}))
             told += 1
-        except Refused as refused:
+        except RequestError as refused:
             assert refused.code == "not_written", refused
             break
     else:
         raise SystemExit("never full")
-    assert not office.log.ready
+    assert not service.journal.ready
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    answer = await office.feedback("shop", FeedbackRequest(shown.round, {shown.ranking[0].id: 1.0}))
+    answer = await service.feedback("shop", FeedbackRequest(shown.round, {shown.ranking[0].id: 1.0}))
     assert answer.version == told + 1, (answer, told)
-    print(answer.version, office.desk("shop").weights.tolist())
+    print(answer.version, service.live("shop").weights.tolist())
 asyncio.run(main())
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    office = Office(tmp_path)
-    live_ranker = office.desk("shop")
+    service = RankingService(tmp_path)
+    live_ranker = service.live("shop")
     assert f"{live_ranker.version} {live_ranker.weights.tolist()}" == done.stdout.strip()
-    leave(office)
+    leave(service)
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="the state cannot be kept there"):
-        Office(tmp_path / "file" / "state")
-    leave(Office(tmp_path / "state"))
+        RankingService(tmp_path / "file" / "state")
+    leave(RankingService(tmp_path / "state"))
     monkeypatch.setattr(logs.sqlite3, "connect", lambda path, **more: _read_only(path))
     with pytest.raises(DataError, match="cannot be opened for writing: attempt to write a readonly database"):
-        Office(tmp_path / "state")
+        RankingService(tmp_path / "state")
 
 
 _connect = sqlite3.connect
@@ -356,8 +356,8 @@ def _read_only(path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone else")
 def test_a_read_only_folder(tmp_path):
-    imports = "import os, sys\nfrom pathlib import Path\nfrom ranktron.service.journal import Log\n"
-    code = imports + "os.setuid(65534)\nLog(Path(sys.argv[1]))"
+    imports = "import os, sys\nfrom pathlib import Path\nfrom ranktron.service.sqlite_journal import SQLiteJournal\n"
+    code = imports + "os.setuid(65534)\nSQLiteJournal(Path(sys.argv[1]))"
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents:
         if parent.stat().st_uid == os.geteuid() and parent.name.startswith("pytest"):
@@ -373,14 +373,14 @@ def test_a_snapshot_that_cannot_be_written_costs_no_feedback(serving, state, mon
         def refuse(version, data):
             raise DataError("no room")
 
-        monkeypatch.setattr(talk.office.desk("shop").snapshots, "write", refuse)
+        monkeypatch.setattr(talk.service.live("shop").snapshots, "write", refuse)
         talk.play(12)
         assert "no snapshot of shop: no room" in caplog.text
         assert talk.ask("GET", "/readyz") == {"ready": True}
         model = talk.ask("GET", "/v1/rankers/shop/model")
-    office = Office(state)
-    assert office.model("shop").to_bytes() == model
-    leave(office)
+    service = RankingService(state)
+    assert service.model("shop").to_bytes() == model
+    leave(service)
 
 
 def test_many_rankers_share_a_folder(serving, state):
@@ -392,8 +392,8 @@ def test_many_rankers_share_a_folder(serving, state):
         talk.play(4, "two")
         models = [talk.ask("GET", f"/v1/rankers/{name}/model") for name in ("one", "two")]
         talk.ask("DELETE", "/v1/rankers/one")
-    office = Office(state, Config())
-    assert list(office.desks) == ["two"]
-    assert office.model("two").to_bytes() == models[1]
+    service = RankingService(state, Config())
+    assert list(service.live_rankers) == ["two"]
+    assert service.model("two").to_bytes() == models[1]
     assert not (state / "snapshots" / "1").exists()
-    leave(office)
+    leave(service)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from ranktron.service.errors import Refused
+from ranktron.service.errors import RequestError
 from ranktron.service.features import _joined, _read, matrix_of
 from ranktron.service.types import Document
 
@@ -74,7 +74,7 @@ def test_lists_and_names_may_be_mixed():
     ],
 )
 def test_what_is_refused(text, code):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestError) as refused:
         read("[1,2,3]", text)
     assert refused.value.code == code
     assert code == "feature_too_large" or "d1" in str(refused.value)

@@ -32,7 +32,7 @@ def test_features_by_name_are_the_features_in_order(talk):
     talk.make(features=["a", "b"])
     by_name = [{"id": "x", "features": {"b": 2.0, "a": 1.0}}, {"id": "y", "features": {"a": 3.0, "b": 4}}]
     shown = talk.ask("POST", "/v1/rankers/shop/rank", {"documents": by_name})
-    rows = talk.office.desk("shop").matrix
+    rows = talk.service.live("shop").matrix
     assert rows([Document(**each) for each in by_name]).tolist() == [[1.0, 2.0], [3.0, 4.0]]
     assert len(shown["ranking"]) == 2
 

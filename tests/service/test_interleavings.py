@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktron.service import live_ranker as desks
+from ranktron.service import live_ranker as live_rankers
 from ranktron.service.config import Config
 from ranktron.service.entries import told_labels
-from ranktron.service.errors import Refused
+from ranktron.service.errors import RequestError
 from ranktron.service.recovery import _entry
-from ranktron.service.service import Office
+from ranktron.service.service import RankingService
 from ranktron.service.types import Definition, Document, ErrorAnswer, FeedbackRequest, RankRequest, RollbackRequest
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
@@ -37,11 +37,11 @@ class Week:
         self.refusals = set()
         self.acts = [self.rank] * 8 + [self.feedback] * 9 + [self.batch] * 2 + [self.keep, self.rollback, self.model]
         self.acts += [self.make] * 2 + [self.delete, self.jump, self.look]
-        monkeypatch.setattr(desks, "time", lambda: self.clock)
+        monkeypatch.setattr(live_rankers, "time", lambda: self.clock)
 
     def open(self, failing):
-        self.office = Office(self.folder, CONFIG)
-        write = self.office.log._do
+        self.service = RankingService(self.folder, CONFIG)
+        write = self.service.journal._do
 
         def do(connection, jobs):
             if self.chance.random() < failing / 2:
@@ -51,7 +51,7 @@ class Week:
                 raise sqlite3.OperationalError("database or disk is full")
             return told
 
-        self.office.log._do = do
+        self.service.journal._do = do
 
     async def user(self, acts):
         for _ in range(acts):
@@ -59,7 +59,7 @@ class Week:
             try:
                 async with asyncio.timeout(self.chance.choice([0.001, 30, 30, 30])):
                     await act(self.chance.choice(NAMES))
-            except Refused as refused:
+            except RequestError as refused:
                 self.refusals.add((refused.status, refused.code))
             except TimeoutError:
                 pass  # whether it was done is not known, and whoever asks again will see
@@ -69,19 +69,19 @@ class Week:
     # What users do
 
     async def make(self, name):
-        await self.office.create(name, DEFINITIONS[name])
+        await self.service.create(name, DEFINITIONS[name])
 
     async def delete(self, name):
         if self.chance.random() < 0.3:
-            await self.office.delete(name)
+            await self.service.delete(name)
 
     async def rank(self, name):
         width = len(DEFINITIONS[name].features)
         documents = [Document(f"d{i}", row) for i, row in enumerate(self.rng.normal(size=(4, width)).tolist())]
-        answer = self.office.rank(name, RankRequest(documents))
+        answer = self.service.rank(name, RankRequest(documents))
         assert (name, answer.round) not in self.numbers
         self.numbers.add((name, answer.round))
-        self.shown.append((name, self.office.desk(name).id, answer))
+        self.shown.append((name, self.service.live(name).id, answer))
 
     def labels(self, answer):
         grades = {ranked.id: float(self.chance.randrange(3)) for ranked in answer.ranking[:2]}
@@ -91,7 +91,7 @@ class Week:
         if self.shown:
             name, ranker, answer = self.chance.choice(self.shown[-30:])
             labels = self.labels(answer)
-            self.note(ranker, answer.round, labels, await self.office.feedback(name, self.asked(answer, labels)))
+            self.note(ranker, answer.round, labels, await self.service.feedback(name, self.asked(answer, labels)))
 
     def asked(self, answer, labels):
         return FeedbackRequest(answer.round, labels)
@@ -101,7 +101,7 @@ class Week:
         if some:
             told = [(*turn, self.labels(turn[2])) for turn in self.chance.choices(some, k=5)]
             requests = [self.asked(answer, labels) for _, _, answer, labels in told]
-            answers = (await self.office.batch(requests, self.office.feedback, name)).answers
+            answers = (await self.service.batch(requests, self.service.feedback, name)).answers
             for (_, ranker, answer, labels), given in zip(told, answers, strict=True):
                 if not isinstance(given, ErrorAnswer):
                     self.note(ranker, answer.round, labels, given)
@@ -111,71 +111,71 @@ class Week:
         assert earlier == (labels, answer.version), "the same feedback had another answer, or other labels were taken"
 
     async def keep(self, name):
-        await self.office.keep(name)
+        await self.service.keep(name)
 
     async def rollback(self, name):
-        kept = self.office.versions(name).kept
+        kept = self.service.versions(name).kept
         if kept:
-            await self.office.rollback(name, RollbackRequest(self.chance.choice(kept)))
+            await self.service.rollback(name, RollbackRequest(self.chance.choice(kept)))
 
     async def model(self, name):
-        now = self.office.model(name)
+        now = self.service.model(name)
         kind, parameters = self.chance.choice([(now.kind, now.parameters), ("topk", {"k": 3}), ("hinge", {})])
         learner = ALGORITHMS[kind].learner(now.n_features, parameters)
         learner.rounds = self.chance.choice([0, 30_000, 90_000])
         made = Model(kind, ALGORITHMS[kind].complete(parameters), learner.state(), now.n_features)
-        await self.office.set_model(name, self.chance.choice([now, made]).to_bytes())
+        await self.service.set_model(name, self.chance.choice([now, made]).to_bytes())
 
     async def jump(self, _name):
         self.clock += self.chance.choice([-1e6, -10.0, 10.0, 1e5])
 
     async def look(self, name):
-        self.office.dashboard(name)
-        self.office.rankers()
+        self.service.dashboard(name)
+        self.service.rankers()
         if self.shown:
-            self.office.explain(name, self.chance.choice(self.shown[-30:])[2].round)
+            self.service.explain(name, self.chance.choice(self.shown[-30:])[2].round)
 
     # What happens to the service
 
     async def day(self, ending, failing):
         self.open(failing)
-        self.office.start()
+        self.service.start()
         await asyncio.gather(*(self.user(40) for _ in range(4)))
         if ending == "crash":
-            self.office.log._jobs.clear()  # what nobody had been told about yet
-            self.office.log.close()
+            self.service.journal._jobs.clear()  # what nobody had been told about yet
+            self.service.journal.close()
             for _ in range(3):  # what is on disk is applied here, too, so that it can be compared
                 await asyncio.sleep(0)
         else:
-            await self.office.stop()
+            await self.service.stop()
 
     def check(self):
         """What is on disk is what was left, and has all that was acknowledged."""
-        left = {name: (desk.version, model(desk)) for name, desk in self.office.desks.items()}
-        office = Office(self.folder, CONFIG)
+        left = {name: (live.version, model(live)) for name, live in self.service.live_rankers.items()}
+        service = RankingService(self.folder, CONFIG)
         try:
-            found = {name: (desk.version, model(desk)) for name, desk in office.desks.items()}
+            found = {name: (live.version, model(live)) for name, live in service.live_rankers.items()}
             assert found == left or self.deleted(found, left)
-            for desk in office.desks.values():
-                self.check_entries(desk, [(v, _entry.decode(body)) for v, body in office.log.entries(desk.id)])
+            for live in service.live_rankers.values():
+                self.check_entries(live, [(v, _entry.decode(body)) for v, body in service.journal.entries(live.id)])
         finally:
-            office.log.close()
+            service.journal.close()
 
     def deleted(self, found, left):
         """A ranker that was being made or deleted when the crash came is there or is not; the others are the same."""
         return all(found[name] == left[name] for name in found.keys() & left.keys())
 
-    def check_entries(self, desk, entries):
+    def check_entries(self, live, entries):
         heard = {entry.round: (told_labels(entry.body), v) for v, entry in entries if entry.kind == "feedback"}
         assert len(heard) == sum(entry.kind == "feedback" for _, entry in entries), "a round was learnt twice"
         for (ranker, number), told in self.told.items():
-            if ranker == desk.id:
+            if ranker == live.id:
                 assert heard[number] == told, "acknowledged feedback is missing"
-        assert not heard.keys() & desk.open.keys()
+        assert not heard.keys() & live.open.keys()
 
 
-def model(desk):
-    return replace(desk.model, record={}).to_bytes()
+def model(live):
+    return replace(live.model, record={}).to_bytes()
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_users_at_the_top_teach_the_service_what_they_teach_the_library(talk, su
     expected = [turn.values[0] for turn in play(learner, ROUNDS, top(k), [NDCG])]
     assert serve_to_users(talk, k) == expected
     assert (talk.weights() == learner.w).all()
-    assert (talk.office.model("shop").coef == learner.coef).all()
+    assert (talk.service.model("shop").coef == learner.coef).all()
     if surrogate == "ranksvm":  # and they do teach it something
         assert np.mean(expected[-100:]) > np.mean(expected[:100])
 
@@ -53,7 +53,7 @@ def test_full_feedback_is_that_of_the_library(talk, name):
         labels = {f"d{i}": label for i, label in enumerate(round.labels.tolist())}
         answer = talk.ask("POST", "/v1/rankers/shop/full", {"documents": documents, "labels": labels})
         assert answer["loss"] == turn.loss
-    assert talk.office.desk("shop").model.to_bytes() == _model(talk, learner)
+    assert talk.service.live("shop").model.to_bytes() == _model(talk, learner)
 
 
 @pytest.mark.parametrize("name", ["hinge", "listnet", "predtron", "committee"])
@@ -63,10 +63,10 @@ def test_partial_labels_teach_a_full_feedback_learner_what_they_do_in_the_librar
     for _ in play(learner, ROUNDS[:60], top(4)):
         pass
     serve_to_users(talk, 4, ROUNDS[:60])
-    assert talk.office.desk("shop").model.to_bytes() == _model(talk, learner)
+    assert talk.service.live("shop").model.to_bytes() == _model(talk, learner)
 
 
 def _model(talk, learner):
     from dataclasses import replace
 
-    return replace(talk.office.model("shop"), state=learner.state()).to_bytes()
+    return replace(talk.service.model("shop"), state=learner.state()).to_bytes()

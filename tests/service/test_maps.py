@@ -9,7 +9,7 @@ from ranktron.data.maps import as_map
 from ranktron.data.maps.bins import FittedBins
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler
-from ranktron.learners.brief import brief_of, learn_brief
+from ranktron.learners.pending import learn_pending, pending_round
 from ranktron.service.models import is_fixed, warm
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
@@ -60,7 +60,7 @@ def learn_beside(model, learner, X, shown, number, labels):
     ranking = learner.rank(features, number)
     assert [f"d{item}" for item in ranking.order] == [ranked["id"] for ranked in shown["ranking"]]
     heard = Feedback(np.arange(2), np.array([labels[f"d{item}"] for item in ranking.order[:2]]))
-    learn_brief(learner, brief_of(learner, features, ranking, 10), heard)
+    learn_pending(learner, pending_round(learner, features, ranking, 10), heard)
 
 
 @pytest.mark.parametrize("how", MAPS)
@@ -79,7 +79,7 @@ def test_it_learns_what_the_library_learns_and_finds_it_again(serving, tmp_path,
         talk.tell(number, given)
         learn_beside(model, learner, X, shown, number, given)
     waiting = talk.rank(some[0][0])
-    assert talk.office.model("shop").to_bytes() == with_state(talk, learner)
+    assert talk.service.model("shop").to_bytes() == with_state(talk, learner)
     left = talk.ask("GET", "/v1/rankers/shop/model")
     talk.crash()
     with serving(tmp_path) as talk:
@@ -87,11 +87,11 @@ def test_it_learns_what_the_library_learns_and_finds_it_again(serving, tmp_path,
         given = told(waiting, some[0][1])
         talk.tell(waiting["round"], given)
         learn_beside(model, learner, some[0][0], waiting, waiting["round"], given)
-        assert talk.office.model("shop").to_bytes() == with_state(talk, learner)
+        assert talk.service.model("shop").to_bytes() == with_state(talk, learner)
 
 
 def with_state(talk, learner):
-    return replace(talk.office.model("shop"), state=learner.state()).to_bytes()
+    return replace(talk.service.model("shop"), state=learner.state()).to_bytes()
 
 
 @pytest.mark.parametrize("how", MAPS)
@@ -107,12 +107,12 @@ def test_full_lists_and_a_rollback(talk, lists, how):
         talk.ask("POST", "/v1/rankers/shop/full", {"documents": documents, "labels": grades})
         features = model.prepare(Rounds.from_arrays(X, labels)).X
         learner.learn(features, learner.rank(features, number), Feedback(np.arange(len(X)), labels))
-    assert talk.office.model("shop").to_bytes() == with_state(talk, learner)
+    assert talk.service.model("shop").to_bytes() == with_state(talk, learner)
     before = talk.rank(some[0][0])
     kept = talk.ask("POST", "/v1/rankers/shop/versions")["version"]
     talk.play(3)
     talk.ask("POST", "/v1/rankers/shop/rollback", {"version": kept})
-    assert talk.office.model("shop").to_bytes() == with_state(talk, learner)
+    assert talk.service.model("shop").to_bytes() == with_state(talk, learner)
     assert talk.answer(before)["learned"]  # of the same kind and map: its rounds stay open
 
 
@@ -125,7 +125,7 @@ def test_people_see_the_original_features(talk, lists, how):
     X = some[0][0]
     shown = talk.rank(X)
     explained = talk.ask("GET", f"/v1/rankers/shop/explain/{shown['round']}")
-    model = talk.office.model("shop")
+    model = talk.service.model("shop")
     parts = model.explain(X).contributions
     for document in explained["documents"]:
         assert tuple(document["contributions"]) == NAMES

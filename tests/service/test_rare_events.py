@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ranktron.service.config import Config
-from ranktron.service.errors import Refused
-from ranktron.service.journal import Job
+from ranktron.service.errors import RequestError
+from ranktron.service.journal import Call, Job
 from ranktron.service.models import MOST_ROUNDS
-from ranktron.service.service import Office
+from ranktron.service.service import RankingService
 from ranktron.service.types import Definition, Document, FeedbackRequest, RankRequest
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
@@ -20,20 +20,20 @@ DEFINITION = Definition(["a", "b"])
 LIST = RankRequest([Document("x", [1.0, 2.0]), Document("y", [0.0, 1.0])])
 
 
-async def teach(office, count=3):
+async def teach(service, count=3):
     for _ in range(count):
-        shown = office.rank("shop", LIST)
-        await office.feedback("shop", FeedbackRequest(shown.round, {shown.ranking[0].id: 1.0}))
+        shown = service.rank("shop", LIST)
+        await service.feedback("shop", FeedbackRequest(shown.round, {shown.ranking[0].id: 1.0}))
 
 
-def slow(office, seconds=0.3):
+def slow(service, seconds=0.3):
     """Keeps the disk busy."""
-    office.log.put(Job(lambda _connection: time.sleep(seconds), lambda _result: None))
+    service.journal.put(Job(Call(lambda: time.sleep(seconds)), lambda _result: None))
 
 
-def fail(office, times):
+def fail(service, times):
     """A disk that refuses the next commits."""
-    commit, left = office.log._do, [times]
+    commit, left = service.journal._do, [times]
 
     def do(connection, jobs):
         left[0] -= 1
@@ -41,7 +41,7 @@ def fail(office, times):
             raise sqlite3.OperationalError("disk I/O error")
         return commit(connection, jobs)
 
-    office.log._do = do
+    service.journal._do = do
 
 
 async def impatient(work):
@@ -52,19 +52,19 @@ async def impatient(work):
 
 def left_in(folder):
     """The versions of the rankers that a start finds."""
-    office = Office(folder)
-    office.log.close()
-    return {name: desk.version for name, desk in office.desks.items()}
+    service = RankingService(folder)
+    service.journal.close()
+    return {name: live.version for name, live in service.live_rankers.items()}
 
 
 def test_a_ranker_that_two_clients_make_at_once_is_one(tmp_path):
     async def session():
-        async with Office(tmp_path, Config(max_rankers=1)) as office:
-            made = await asyncio.gather(*(office.create("shop", DEFINITION) for _ in range(3)))
+        async with RankingService(tmp_path, Config(max_rankers=1)) as service:
+            made = await asyncio.gather(*(service.create("shop", DEFINITION) for _ in range(3)))
             assert made[0] == made[1] == made[2]
-            with pytest.raises(Refused, match="another ranker"):
-                await office.create("shop", Definition(["a"]))
-            await teach(office)
+            with pytest.raises(RequestError, match="another ranker"):
+                await service.create("shop", Definition(["a"]))
+            await teach(service)
 
     asyncio.run(session())
     assert left_in(tmp_path) == {"shop": 3}
@@ -72,12 +72,12 @@ def test_a_ranker_that_two_clients_make_at_once_is_one(tmp_path):
 
 def test_a_ranker_that_nobody_waited_for_is_there(tmp_path):
     async def session():
-        async with Office(tmp_path) as office:
-            slow(office)
-            await impatient(office.create("shop", DEFINITION))
-            await office.create("shop", DEFINITION)
-            await teach(office)
-            assert office.log._connection.execute("SELECT count(*) FROM rankers").fetchone() == (1,)
+        async with RankingService(tmp_path) as service:
+            slow(service)
+            await impatient(service.create("shop", DEFINITION))
+            await service.create("shop", DEFINITION)
+            await teach(service)
+            assert service.journal._connection.execute("SELECT count(*) FROM rankers").fetchone() == (1,)
 
     asyncio.run(session())
     assert left_in(tmp_path) == {"shop": 3}
@@ -85,23 +85,23 @@ def test_a_ranker_that_nobody_waited_for_is_there(tmp_path):
 
 def test_a_ranker_that_could_not_be_deleted_stays_whole(tmp_path):
     async def session():
-        async with Office(tmp_path) as office:
-            await office.create("shop", DEFINITION)
-            await teach(office)
-            fail(office, 1)
+        async with RankingService(tmp_path) as service:
+            await service.create("shop", DEFINITION)
+            await teach(service)
+            fail(service, 1)
             removed, made = await asyncio.gather(
-                office.delete("shop"), office.create("shop", DEFINITION), return_exceptions=True
+                service.delete("shop"), service.create("shop", DEFINITION), return_exceptions=True
             )
             assert removed.code == "not_written"
             assert made.version == 3
-            slow(office)
-            fail(office, 1)
-            await impatient(office.delete("shop"))
-            await teach_when_it_is_back(office)
+            slow(service)
+            fail(service, 1)
+            await impatient(service.delete("shop"))
+            await teach_when_it_is_back(service)
 
-    async def teach_when_it_is_back(office):
-        await office.create("shop", DEFINITION)
-        await teach(office, 1)
+    async def teach_when_it_is_back(service):
+        await service.create("shop", DEFINITION)
+        await teach(service, 1)
 
     asyncio.run(session())
     assert left_in(tmp_path) == {"shop": 4}
@@ -109,21 +109,21 @@ def test_a_ranker_that_could_not_be_deleted_stays_whole(tmp_path):
 
 def test_a_ranker_deleted_while_nobody_waited_and_made_again(tmp_path):
     async def session():
-        async with Office(tmp_path, Config(snapshot_every=2)) as office:
-            await office.create("shop", DEFINITION)
-            await teach(office, 5)
-            slow(office)
-            waiting = office.rank("shop", LIST)
+        async with RankingService(tmp_path, Config(snapshot_every=2)) as service:
+            await service.create("shop", DEFINITION)
+            await teach(service, 5)
+            slow(service)
+            waiting = service.rank("shop", LIST)
             heard = asyncio.ensure_future(
-                office.feedback("shop", FeedbackRequest(waiting.round, {waiting.ranking[0].id: 1.0}))
+                service.feedback("shop", FeedbackRequest(waiting.round, {waiting.ranking[0].id: 1.0}))
             )
             await asyncio.sleep(0)
-            await impatient(office.delete("shop"))
-            await office.create("shop", DEFINITION)
+            await impatient(service.delete("shop"))
+            await service.create("shop", DEFINITION)
             assert (await heard).version == 6
-            with pytest.raises(Refused, match="no longer open"):
-                await office.feedback("shop", FeedbackRequest(waiting.round, {waiting.ranking[0].id: 1.0}))
-            assert office.rank("shop", LIST).round == waiting.round + 1
+            with pytest.raises(RequestError, match="no longer open"):
+                await service.feedback("shop", FeedbackRequest(waiting.round, {waiting.ranking[0].id: 1.0}))
+            assert service.rank("shop", LIST).round == waiting.round + 1
 
     asyncio.run(session())
     assert left_in(tmp_path) == {"shop": 0}
@@ -164,9 +164,9 @@ def test_a_model_that_is_refused_leaves_the_ranker_open(serving, tmp_path):
         model = talk.ask("GET", "/v1/rankers/shop/model")
 
         async def crowded():
-            slow(talk.office, 0.1)
-            with pytest.raises(Refused, match="too many requests wait"):
-                await talk.office.set_model("shop", model)
+            slow(talk.service, 0.1)
+            with pytest.raises(RequestError, match="too many requests wait"):
+                await talk.service.set_model("shop", model)
 
         talk.runner.run(crowded())
         talk.written()
@@ -193,7 +193,7 @@ def test_what_a_snapshot_has_learnt_is_not_learnt_again_when_its_entry_is_damage
         connection.execute("UPDATE entries SET checksum = 0 WHERE key = (SELECT max(key) FROM entries)")
     connection.close()
     with serving(tmp_path) as talk:
-        assert talk.office.cut == 1
+        assert talk.service.cut == 1
         assert talk.tell(numbers[-1], {"d0": 1.0}, status=410) == "round_gone"
         assert talk.weights().tolist() == weights
         assert talk.ask("GET", "/v1/rankers/shop")["version"] == 5
@@ -206,7 +206,7 @@ def test_a_version_that_could_not_be_kept_is_not_said_to_be(talk, monkeypatch):
     def refuse(version, data):
         raise OSError("too many open files")
 
-    monkeypatch.setattr(talk.office.desk("shop").snapshots, "write", refuse)
+    monkeypatch.setattr(talk.service.live("shop").snapshots, "write", refuse)
     assert talk.ask("POST", "/v1/rankers/shop/versions", status=503) == "not_written"
     assert talk.play(1)
     assert talk.ask("GET", "/readyz") == {"ready": True}
@@ -217,9 +217,9 @@ def test_one_who_cannot_be_told_keeps_nobody_else_waiting(talk, caplog):
     shown = talk.rank(np.eye(3))
 
     async def session():
-        talk.office.log.put(Job(lambda _connection: None, lambda _result: 1 / 0))
+        talk.service.journal.put(Job(Call(lambda: None), lambda _result: 1 / 0))
         request = FeedbackRequest(shown["round"], {shown["ranking"][0]["id"]: 1.0})
-        return await talk.office.feedback("shop", request)
+        return await talk.service.feedback("shop", request)
 
     assert talk.runner.run(session()).learned
     assert "ZeroDivisionError" in caplog.text

@@ -15,7 +15,7 @@ PROMISED = {200, 400, 404, 405, 409, 410, 413, 415, 422}
 def operations(talk):
     return [
         (action.method, path.path, action.gives)
-        for path in routes(talk.office)
+        for path in routes(talk.service)
         for action in path.endpoint.actions.values()
         if path.path != "/openapi.json"
     ]
@@ -44,7 +44,7 @@ def check(answer, gives):
     assert answer.status in PROMISED, answer
     if answer.status != 200:
         assert msgspec.json.decode(answer.content, type=ErrorAnswer).error.message
-    elif isinstance(gives, type) and issubclass(gives, types.Given):
+    elif isinstance(gives, type) and issubclass(gives, types.ResponseBody):
         msgspec.json.decode(answer.content, type=gives)
 
 

@@ -9,7 +9,7 @@ from ranktron import DataError
 from ranktron.service.auth import Bucket
 from ranktron.service.config import Config, read_config
 from ranktron.service.server import is_loopback, run
-from ranktron.service.service import Office
+from ranktron.service.service import RankingService
 from ranktron.service.tokens import Tokens, new_token, read_tokens
 
 LIST = {"documents": [{"id": "a", "features": [1, 2, 3]}, {"id": "b", "features": [0, 0, 0]}]}
@@ -157,7 +157,7 @@ def test_no_page_from_elsewhere_may_read_unless_configured(talk, serving, tmp_pa
 )
 def test_a_page_that_may_call_can_read_why_it_was_refused(tmp_path, serving, method, path, status):
     with serving(tmp_path, origins=["https://a.example"]) as talk:
-        talk.office.log.ready = status != 503
+        talk.service.journal.ready = status != 503
         refused = talk.request(method, path, origin="https://a.example")
         assert (refused.status, refused.headers["access-control-allow-origin"]) == (status, "https://a.example")
         assert refused.headers["vary"] == "Origin"
@@ -172,7 +172,7 @@ def test_a_page_can_read_that_it_lacks_a_token_or_that_the_server_failed(tmp_pat
         assert refused.headers["access-control-allow-origin"] == "https://a.example"
         assert refused.headers["www-authenticate"] == "Bearer"
     with serving(tmp_path / "two", origins=["https://a.example"]) as talk:
-        monkeypatch.setattr(type(talk.office), "desk", lambda _office, _name: 1 / 0)
+        monkeypatch.setattr(type(talk.service), "live", lambda _service, _name: 1 / 0)
         failed = talk.request("GET", f"{ONE}/versions", origin="https://a.example")
         assert (failed.status, failed.headers["access-control-allow-origin"]) == (500, "https://a.example")
         assert "ZeroDivisionError" in caplog.text
@@ -272,7 +272,7 @@ def test_nothing_is_told_of_what_went_wrong_inside(talk, monkeypatch, caplog):
         raise KeyError("secret")
 
     talk.make()
-    monkeypatch.setattr(talk.office.desk("shop"), "rank", broken)
+    monkeypatch.setattr(talk.service.live("shop"), "rank", broken)
     answer = talk.request("POST", f"{ONE}/rank", json.dumps(LIST).encode(), content_type="application/json")
     assert answer.status == 500
     assert b"secret" not in answer.content
@@ -301,16 +301,16 @@ def test_too_many_waiting(tmp_path, serving, monkeypatch):
     with serving(tmp_path, max_waiting=1) as talk:
         talk.make()
         shown = talk.rank([[1, 2, 3], [0, 0, 0]])
-        monkeypatch.setattr(type(talk.office.log), "__len__", lambda self: 1)
+        monkeypatch.setattr(type(talk.service.journal), "__len__", lambda self: 1)
         assert talk.tell(shown["round"], {"d0": 1}, status=503) == "busy"
 
 
-def test_an_office_is_closed_if_it_cannot_be_read(tmp_path):
-    office = Office(tmp_path)
-    office.log.close()
+def test_a_service_is_closed_if_it_cannot_be_read(tmp_path):
+    service = RankingService(tmp_path)
+    service.journal.close()
     (tmp_path / "log.sqlite").write_bytes(b"x" * 10_000)
     for ending in ("-wal", "-shm"):
         (tmp_path / f"log.sqlite{ending}").unlink(missing_ok=True)
     for _ in range(2):  # the lock was let go the first time
         with pytest.raises(DataError, match="is damaged"):
-            Office(tmp_path)
+            RankingService(tmp_path)

@@ -28,8 +28,8 @@ class Program:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
         )
         self.line = self.process.stdout.readline()
-        found = re.search(r"at (http://\S+?:(\d+)),", self.line)
-        assert found, self.process.communicate()
+        found = re.search(r"at (http://\S+?:(\d+)) ", self.line)
+        assert found, self.line
         self.url, self.port = found[1], int(found[2])
 
     def __enter__(self):
@@ -221,7 +221,7 @@ def test_nonsense_through_a_socket_is_never_an_internal_error(program, content):
 
 def test_it_runs_from_one_command_and_ends_in_order(tmp_path):
     with Program(tmp_path / "new" / "folder") as program:
-        assert "no rankers" in program.line
+        assert "Serving 0 rankers from" in program.line
         with Client(program.url) as client:
             client.create("shop", ["a"])
             shown = client.rank("shop", {"x": [1.0], "y": [0.0]})
@@ -237,7 +237,7 @@ def test_it_runs_from_one_command_and_ends_in_order(tmp_path):
         assert (out.count("\n"), err) == (1, "")
         assert "all that was acknowledged is in" in out
     with Program(tmp_path / "new" / "folder") as program, Client(program.url) as client:
-        assert "1 ranker of" in program.line
+        assert "Serving 1 ranker from" in program.line
         assert client.versions("shop") == {"version": 1, "kept": [1]}
         assert client.feedback("shop", waiting["round"], {"y": 0})["version"] == 2
 

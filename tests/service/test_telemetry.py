@@ -53,10 +53,10 @@ def test_observed_quality_is_that_of_the_labels_heard(talk):
 
 def test_the_curve_is_thinned_evenly(talk):
     talk.make()
-    desk = talk.office.desk("shop")
+    live = talk.service.live("shop")
     for number in range(5000):
-        desk.tally.answered(number, 0.5, number % 2 == 0, 0.1)
-    rounds = [point.round for point in desk.tally.curve()]
+        live.stats.answered(number, 0.5, number % 2 == 0, 0.1)
+    rounds = [point.round for point in live.stats.curve()]
     assert 250 <= len(rounds) <= 500
     assert len(set(np.diff(rounds))) == 1
 
@@ -74,10 +74,10 @@ def test_memory_stays_flat(serving, tmp_path):
 
         async def soak(rounds):
             for number in range(rounds):
-                shown = talk.office.rank("shop", RankRequest(lists[number % 20]))
+                shown = talk.service.rank("shop", RankRequest(lists[number % 20]))
                 if number % 2:
                     labels = {shown.ranking[0].id: 1.0, shown.ranking[1].id: 0.0}
-                    await talk.office.feedback("shop", FeedbackRequest(shown.round, labels))
+                    await talk.service.feedback("shop", FeedbackRequest(shown.round, labels))
 
         sizes = []
         for _ in range(5):
@@ -85,10 +85,10 @@ def test_memory_stays_flat(serving, tmp_path):
             gc.collect()
             sizes.append(_resident())
         assert sizes[-1] - sizes[1] < 8_000_000, sizes
-        assert talk.office.log.size < 20_000_000
-        desk = talk.office.desk("shop")
-        assert len(desk.open) <= 500
-        assert len(desk.answered) <= 500
+        assert talk.service.journal.size < 20_000_000
+        live = talk.service.live("shop")
+        assert len(live.open) <= 500
+        assert len(live.answered) <= 500
 
 
 def _resident():

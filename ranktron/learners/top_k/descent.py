@@ -11,7 +11,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import squared_length
 from ranktron.kernels.dispatch import Held, add_row_of, features_of, taken
 from ranktron.kernels.jit import kernel
-from ranktron.learners.brief import EVERY, Brief
+from ranktron.learners.pending import EVERY, PendingRound
 from ranktron.types import Features, Floats, Integers, Matrix
 
 
@@ -55,7 +55,7 @@ def _gathered_rows(
 def gathered(X: Features, order: Integers, r: int, base: Floats) -> tuple[Features, Floats, Columns]:
     """The rows of the first r documents, and the direction of a gradient that no label changes, with its columns.
 
-    Of sparse rows that direction is kept where it is not 0: a brief does not grow with the number of features.
+    Of sparse rows that direction is kept where it is not 0: a pending round does not grow with the number of features.
     """
     if not isinstance(X, Sparse):
         rows, drift = _gathered(X, order, r, base)
@@ -134,14 +134,14 @@ def _descended_rows(
 
 
 def descended(
-    brief: Brief, gradient: Floats, factor: float, eta: float, radius: float, adaptive: bool, weight: float,
+    pending: PendingRound, gradient: Floats, factor: float, eta: float, radius: float, adaptive: bool, weight: float,
     w: Floats, total: Floats, squares: Floats, z: Floats,
 ) -> bool:  # fmt: skip
     """Steps against the gradient and back into the ball, in place; false, and nothing moved, on overflow."""
-    rows, drift = brief.rows, brief.drift
+    rows, drift = pending.rows, pending.drift
     if isinstance(rows, Sparse):
         return _descended_rows(
-            rows.starts, rows.columns, rows.values, gradient, drift, brief.columns, factor, eta, radius, adaptive,
+            rows.starts, rows.columns, rows.values, gradient, drift, pending.columns, factor, eta, radius, adaptive,
             weight, w, total, squares, z,
         )  # fmt: skip
     return _descended(rows, gradient, drift, factor, eta, radius, adaptive, weight, w, total, squares)

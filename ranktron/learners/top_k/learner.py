@@ -12,9 +12,9 @@ from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.dispatch import held
 from ranktron.kernels.jit import kernel
 from ranktron.kernels.sorting import descending
-from ranktron.learners.brief import Brief
 from ranktron.learners.feedback import top
 from ranktron.learners.linear import as_weights, overflow
+from ranktron.learners.pending import PendingRound
 from ranktron.learners.top_k.descent import descended, first_scores, gathered
 from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, is_outlined, weights_of
 from ranktron.learners.top_k.exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
@@ -182,11 +182,11 @@ class TopK:
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from the labels of some of the first k documents and returns an estimate of the surrogate's loss."""
-        brief = self.brief(X, ranking)
-        return self._learn(brief, self._places(ranking.order, brief.size, feedback), feedback.labels)
+        pending = self.pending(X, ranking)
+        return self._learn(pending, self._places(ranking.order, pending.size, feedback), feedback.labels)
 
-    def brief(self, X: Features, ranking: Ranking) -> Brief:
-        """All that `learn_brief` needs: the rows of the first k documents, one direction, and the propensities.
+    def pending(self, X: Features, ranking: Ranking) -> PendingRound:
+        """All that `learn_pending` needs: the rows of the first k documents, one direction, and the propensities.
 
         A surrogate of one's own that does not say what it needs (`outline`) gets the whole shortlist.
         """
@@ -199,12 +199,12 @@ class TopK:
         else:
             base, shown, constant = _NOTHING, scores, 0.0
         rows, drift, columns = gathered(X, ranking.order, shown.shape[0], base)
-        return Brief(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
+        return PendingRound(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
 
-    def learn_brief(self, brief: Brief, places: Feedback) -> float:
-        """Learns from a brief what `learn` would learn from the whole list, to the bit; items are places shown."""
-        order = np.arange(brief.shown.shape[0])
-        return self._learn(brief, self._places(order, brief.size, places), places.labels)
+    def learn_pending(self, pending: PendingRound, places: Feedback) -> float:
+        """Learns from a pending round what `learn` learns from the whole list, to the bit; items are places shown."""
+        order = np.arange(pending.shown.shape[0])
+        return self._learn(pending, self._places(order, pending.size, places), places.labels)
 
     def estimate(self, X: Features, ranking: Ranking, feedback: Feedback) -> tuple[float, Floats]:
         """The estimated loss and its gradient for the first documents of the ranking, in the order shown."""
@@ -217,19 +217,19 @@ class TopK:
             return estimate(self.surrogate, scores, places, feedback.labels, weights)
         return own(scores, places, feedback.labels, weights)
 
-    def _learn(self, brief: Brief, places: Integers, labels: Floats) -> float:
-        weights, factor = self._weights(brief.propensities), 0.0
+    def _learn(self, pending: PendingRound, places: Integers, labels: Floats) -> float:
+        weights, factor = self._weights(pending.propensities), 0.0
         if is_outlined(self.surrogate):
-            loss, factor, gradient = self.surrogate.settle(brief.shown, brief.constant, places, labels, weights)
+            loss, factor, gradient = self.surrogate.settle(pending.shown, pending.constant, places, labels, weights)
         else:
-            loss, gradient = estimate(self.surrogate, brief.shown, places, labels, weights)
-        eta, weight = self.step(brief.number), self.rounds + 1.0 if self.late else 1.0
+            loss, gradient = estimate(self.surrogate, pending.shown, places, labels, weights)
+        eta, weight = self.step(pending.number), self.rounds + 1.0 if self.late else 1.0
         state = self.w, self.total, self.squares, self._z
-        if not descended(brief, gradient, factor, eta, self.radius, self.adaptive, weight, *state):
-            raise DataError(overflow(brief.number))
+        if not descended(pending, gradient, factor, eta, self.radius, self.adaptive, weight, *state):
+            raise DataError(overflow(pending.number))
         self.rounds += 1
         if self.floor > 0.0:
-            self.lost += self._lost(brief.size, brief.number)
+            self.lost += self._lost(pending.size, pending.number)
         return loss
 
     def _check_ranked(self, X: Features, ranking: Ranking) -> tuple[int, int]:

@@ -10,15 +10,15 @@ import numpy as np
 from msgspec import Meta
 from starlette.routing import Route
 
-from ranktron.learners.brief import brief_of, learn_brief
-from ranktron.service.auth import Guard
+from ranktron.learners.pending import learn_pending, pending_round
+from ranktron.service.auth import Authenticator
 from ranktron.service.config import Config
 from ranktron.service.demo.search import FEATURES, Index
 from ranktron.service.endpoint import Action, Content, Endpoint
 from ranktron.service.routes import page
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens
-from ranktron.service.types import Definition, Given, Taken
+from ranktron.service.types import Definition, RequestBody, ResponseBody
 from ranktron.training.algorithms import algorithm
 from ranktron.types import Feedback
 
@@ -89,13 +89,13 @@ QUERIES = [
 ]
 
 
-class Question(Taken):
+class Question(RequestBody):
     """Something to search for."""
 
     query: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-class Found(Given):
+class Found(ResponseBody):
     """A document that may answer the question, with its features."""
 
     id: str
@@ -106,13 +106,13 @@ class Found(Given):
     features: dict[str, float]
 
 
-class CandidatesAnswer(Given):
+class CandidatesAnswer(ResponseBody):
     """What was found, the best match of words first: what comes first in the end is the ranker's to say."""
 
     documents: list[Found]
 
 
-class SetupAnswer(Given):
+class SetupAnswer(ResponseBody):
     """What the search page has to know."""
 
     python: str
@@ -127,7 +127,7 @@ class SetupAnswer(Given):
 
 def search_routes(index: Index, tokens: Tokens) -> list[Route]:
     """The search page and the two questions that it asks; it speaks to the ranker as any other client does."""
-    guard, telemetry = Guard(Config(), tokens), Telemetry()
+    guard, telemetry = Authenticator(Config(), tokens), Telemetry()
     return [Route(each.path, Endpoint([each], guard, telemetry), methods=None) for each in search_actions(index)]
 
 
@@ -160,6 +160,8 @@ def warm_up() -> None:
     """Lets a ranker of this kind do everything once, so that nobody waits for its machine code later."""
     learner = algorithm(DEFINITION.algorithm).learner(len(FEATURES), DEFINITION.parameters)
     X = np.eye(HEARD + 1, len(FEATURES), dtype=np.float32)
-    learn_brief(
-        learner, brief_of(learner, X, learner.rank(X, 0), HEARD), Feedback(np.arange(HEARD), np.eye(HEARD)[0].copy())
+    learn_pending(
+        learner,
+        pending_round(learner, X, learner.rank(X, 0), HEARD),
+        Feedback(np.arange(HEARD), np.eye(HEARD)[0].copy()),
     )

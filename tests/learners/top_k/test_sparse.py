@@ -15,8 +15,8 @@ from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.csr import ONES
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners import TopK, feedback, top_k_ranker
-from ranktron.learners.brief import brief_of, learn_brief
 from ranktron.learners.checks import check_learner, same
+from ranktron.learners.pending import learn_pending, pending_round
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 
@@ -25,7 +25,7 @@ SETTINGS = [{"radius": 0.7}, {"adaptive": True, "shortlist": 5, "floor": 0.05, "
 
 
 class Plain:
-    """A loss of one's own that only decomposes: its brief is the whole shortlist."""
+    """A loss of one's own that only decomposes: its pending is the whole shortlist."""
 
     coordinates = 1
 
@@ -71,11 +71,11 @@ def test_the_same_ranking_teaches_the_same_to_the_bit(surrogate, more, seed, d, 
         assert sparse.predict(rows) == pytest.approx(dense.predict(X), rel=1e-12, abs=1e-12)
         places = np.sort(rng.permutation(min(3, len(X)))[: rng.integers(0, 4)])
         heard = ranking.order[places]
-        kept = brief_of(briefly, rows, ranking, 3)
+        kept = pending_round(briefly, rows, ranking, 3)
         losses = [
             dense.learn(X, ranking, Feedback(heard, labels[heard])),
             sparse.learn(rows, ranking, Feedback(heard, labels[heard])),
-            learn_brief(briefly, kept, Feedback(places, labels[heard])),
+            learn_pending(briefly, kept, Feedback(places, labels[heard])),
         ]
         assert len(set(losses)) == 1 or np.isnan(losses).all()
         assert same(dense.state(), sparse.state())
@@ -90,20 +90,27 @@ def test_all_checks_of_a_learner(surrogate):
     check_learner(lambda: learner_of(surrogate, 6, radius=2.0), rounds, feedback.top(3))
 
 
-def size_of(brief):
-    arrays = [brief.rows.starts, brief.rows.columns, brief.rows.values, brief.shown, brief.drift, brief.columns]
+def size_of(pending):
+    arrays = [
+        pending.rows.starts,
+        pending.rows.columns,
+        pending.rows.values,
+        pending.shown,
+        pending.drift,
+        pending.columns,
+    ]
     return sum(array.nbytes for array in arrays)
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=repr)
-def test_a_brief_grows_neither_with_the_list_nor_with_the_features(surrogate):
+def test_a_pending_round_grows_neither_with_the_list_nor_with_the_features(surrogate):
     rng, sizes = np.random.default_rng(1), []
     for m, d in ((40, 1000), (4000, 1000), (40, 1_000_000)):
         columns = np.argsort(rng.random((m, 1000)), axis=1)[:, :10].astype(np.int32)
         X = Sparse(np.arange(m + 1) * 10, columns.reshape(-1), rng.normal(size=10 * m).astype(np.float32), d)
         X.check()
         learner = learner_of(surrogate, d, shortlist=30)
-        sizes.append(size_of(brief_of(learner, X, learner.rank(X, 0), 3)))
+        sizes.append(size_of(pending_round(learner, X, learner.rank(X, 0), 3)))
     assert max(sizes) <= 3 * (10 * 8 + 8) + 8 + 3 * 8 + 30 * 10 * 12  # 3 rows, 3 scores, a drift of 30 documents
     assert max(sizes) < 1.3 * min(sizes)
 

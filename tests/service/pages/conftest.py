@@ -15,7 +15,7 @@ from ranktron.service.config import Config
 from ranktron.service.demo.routes import search_routes
 from ranktron.service.demo.search import Index
 from ranktron.service.demo.standard_library import standard_library
-from ranktron.service.service import Office
+from ranktron.service.service import RankingService
 from ranktron.service.tokens import Tokens
 
 
@@ -42,7 +42,9 @@ class Service:
 
     def _run(self, started):
         async def serve():
-            app = application(Office(self.folder, self.config), self.tokens, search_routes(self.index, self.tokens))
+            app = application(
+                RankingService(self.folder, self.config), self.tokens, search_routes(self.index, self.tokens)
+            )
             settings = uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
             self.server = uvicorn.Server(settings)
             serving = asyncio.create_task(self.server.serve())

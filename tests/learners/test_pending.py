@@ -1,4 +1,4 @@
-"""Briefs: what is kept of a round is enough to learn from it, to the bit, and does not grow with the list."""
+"""Pending rounds: what is kept of a round is enough to learn from it, to the bit, and does not grow with the list."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from ranktron import Feedback
 from ranktron.data.synthetic import Separable
 from ranktron.kernels.dense import pull_back
 from ranktron.learners import TopK, checks
-from ranktron.learners.brief import Brief, brief_of, learn_brief
+from ranktron.learners.pending import PendingRound, learn_pending, pending_round
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 from ranktron.training.algorithms import ALGORITHMS
@@ -47,31 +47,31 @@ def heard(round, ranking, k, rng):
 
 
 def both_ways(make, k):
-    """One learner that hears of whole lists, one that has only briefs; feedback is late and partial."""
-    whole, brief, rng, late = make(), make(), np.random.default_rng(0), []
+    """One learner that hears of whole lists, one that has only pending rounds; feedback is late and partial."""
+    whole, pending, rng, late = make(), make(), np.random.default_rng(0), []
     for number, round in enumerate(LISTS):
         ranking = whole.rank(round.X, number)
-        assert (brief.rank(round.X, number).order == ranking.order).all()
-        late.append((round, ranking, brief_of(brief, round.X, ranking, k), heard(round, ranking, k, rng)))
+        assert (pending.rank(round.X, number).order == ranking.order).all()
+        late.append((round, ranking, pending_round(pending, round.X, ranking, k), heard(round, ranking, k, rng)))
         if len(late) > 5:
             round, ranking, kept, (documents, places) = late.pop(int(rng.integers(5)))
-            losses = whole.learn(round.X, ranking, documents), learn_brief(brief, kept, places)
+            losses = whole.learn(round.X, ranking, documents), learn_pending(pending, kept, places)
             assert losses[0] == losses[1] or np.isnan(losses).all()
     assert whole.rounds > 50
-    return whole, brief
+    return whole, pending
 
 
 @pytest.mark.parametrize("more", [{}, {"adaptive": True, "shortlist": 5, "floor": 0.05, "late": True}], ids=str)
 @pytest.mark.parametrize("surrogate", [*SURROGATES, Plain()], ids=repr)
-def test_a_brief_teaches_what_the_list_teaches(surrogate, more):
-    whole, brief = both_ways(lambda: learner_of(surrogate, **more), 3)
-    assert checks.same(whole.state(), brief.state())
+def test_a_pending_round_teaches_what_the_list_teaches(surrogate, more):
+    whole, pending = both_ways(lambda: learner_of(surrogate, **more), 3)
+    assert checks.same(whole.state(), pending.state())
 
 
 @pytest.mark.parametrize("name", ONLINE)
-def test_every_online_learner_can_learn_from_briefs(name):
-    whole, brief = both_ways(lambda: ALGORITHMS[name].learner(6, {}), 4 if name != "topk" else 2)
-    assert checks.same(whole.state(), brief.state())
+def test_every_online_learner_can_learn_from_pending_rounds(name):
+    whole, pending = both_ways(lambda: ALGORITHMS[name].learner(6, {}), 4 if name != "topk" else 2)
+    assert checks.same(whole.state(), pending.state())
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=repr)
@@ -89,12 +89,12 @@ def test_the_step_is_that_of_the_estimated_gradient(surrogate):
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=repr)
-def test_a_brief_does_not_grow_with_the_list(surrogate):
+def test_a_pending_round_does_not_grow_with_the_list(surrogate):
     learner, rng = learner_of(surrogate), np.random.default_rng(2)
     sizes = set()
     for m in (10, 1000):
         X = rng.normal(size=(m, 6)).astype(np.float32)
-        kept = brief_of(learner, X, learner.rank(X, 0), 3)
-        assert isinstance(kept, Brief)
+        kept = pending_round(learner, X, learner.rank(X, 0), 3)
+        assert isinstance(kept, PendingRound)
         sizes.add(sum(part.nbytes for part in kept if isinstance(part, np.ndarray)))
     assert len(sizes) == 1
