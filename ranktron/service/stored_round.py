@@ -17,8 +17,8 @@ from ranktron.types import Features, Floats, Matrix
 class StoredRound(Struct, array_like=True, frozen=True):
     """What was shown, and the pending round that its feedback will be learnt from.
 
-    `rows` has the first shown documents, at least as many as the pending round needs; `weights` those that ranked, or, where a
-    map makes more features of each, `parts` what each feature added to each score.
+    `rows` has the first shown documents, at least as many as the pending round needs; `weights` those that ranked, or,
+    where a map makes more features of each, `parts` what each feature added to each score.
     """
 
     number: int
@@ -57,7 +57,7 @@ class StoredRound(Struct, array_like=True, frozen=True):
         return self.features() * np.frombuffer(self.weights) if self.weights else None
 
     def pending(self, mapped: Callable[[Matrix], Features]) -> PendingRound:
-        """The pending round, over the bytes of this round. Arrays are copied where kernels were compiled for writable ones."""
+        """The pending round, over the bytes of this one. Arrays are copied where kernels were compiled to write them."""
         propensities = None
         if self.propensities is not None:
             propensities = np.frombuffer(self.propensities).reshape(self.shape).copy()
