@@ -13,9 +13,9 @@ from ranktron.learners.batch.rank_svm import minimise
 from ranktron.learners.feedback import full
 from ranktron.learners.loop import play
 from ranktron.learners.pairwise.learner import Pairwise
+from ranktron.learners.pairwise.outputs import Committee
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.pairwise.passes import MemberWeights, train_outputs
-from ranktron.learners.pairwise.readouts import Committee
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate, metric
 from ranktron.papers.committee_tables import TABLE_4

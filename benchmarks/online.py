@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktron import metric, play, play_many
 from ranktron.data.synthetic import WebSearch
-from ranktron.kernels.jit import dot_kernel
+from ranktron.kernels.jit import jit_dot
 from ranktron.learners import feedback, minimax_perceptron, online_listnet, slam_perceptron
 from ranktron.learners.fused import play_pass
 from ranktron.learners.schedule import Fit, Schedule, Validation
@@ -20,7 +20,7 @@ QUERIES, SOME = 6_000, 300
 NDCG = metric("ndcg@10")
 
 
-@dot_kernel
+@jit_dot
 def score_all(X, w, scores):
     for i in range(X.shape[0]):
         total = np.float32(0.0)

@@ -26,7 +26,7 @@ from ranktron.training.algorithms import ALGORITHMS, TRAINING
 
 if TYPE_CHECKING:
     from ranktron.data.rounds import Rounds
-    from ranktron.learners.schedule import Course
+    from ranktron.learners.schedule import History
     from ranktron.metrics import Metric
     from ranktron.training.fit import Trained
     from ranktron.training.model import Model
@@ -100,14 +100,14 @@ def train(
         trained = train_model(name, parameters, rounds, schedule, start=before, valid=held_out, progress=step, **asked)
     trained.model.save(out)
     if curve:
-        _draw(curve, name, metrics, trained.course)
+        _draw(curve, name, metrics, trained.history)
     summary = _summary(trained, metrics, out)
     if as_json:
         print_json(summary)
     else:
         _print(summary, trained, select, out)
-    if trained.course.interrupted:
-        raise DataError(f"interrupted after {trained.course.rounds:,} rounds; saved in {out}: go on with --from {out}")
+    if trained.history.interrupted:
+        raise DataError(f"interrupted after {trained.history.rounds:,} rounds; saved in {out}: go on with --from {out}")
 
 
 def _compile(
@@ -120,7 +120,7 @@ def _compile(
     few, valid = rounds[:_FEW], None if held_out is None else held_out[:_FEW]
     with working("getting ready (the first time, this compiles)"), suppress(DataError):
         tried = train_model(name, parameters, few, Schedule(1), valid=valid, **asked)
-        if tried.course.interrupted:
+        if tried.history.interrupted:
             raise KeyboardInterrupt
 
 
@@ -131,55 +131,55 @@ def _order(seed: int | None, shuffle: bool | None, before: Model | None) -> tupl
 
 
 def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any]:
-    course, model = trained.course, trained.model
-    online = dict(zip(map(str, metrics), course.averages(), strict=False))
+    history, model = trained.history, trained.model
+    online = dict(zip(map(str, metrics), history.averages(), strict=False))
     return {
         "algorithm": model.kind,
-        "rounds": course.rounds,
-        "mistakes": course.mistakes,
-        "seconds": course.seconds,
+        "rounds": history.rounds,
+        "mistakes": history.mistakes,
+        "seconds": history.seconds,
         "online": online or None,
-        "valid": course.kept,
-        "epoch": course.epoch,
+        "valid": history.kept,
+        "epoch": history.epoch,
         "scale": "none" if model.scaler is None else model.scaler.name,
         "map": None if model.map is None else model.map.name,
-        "interrupted": course.interrupted,
-        "remarks": course.remarks,
+        "interrupted": history.interrupted,
+        "remarks": history.remarks,
         "model": out,
     }
 
 
 def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) -> None:
-    course = trained.course
-    rate = course.rounds / course.seconds if course.seconds else 0.0
+    history = trained.history
+    rate = history.rounds / history.seconds if history.seconds else 0.0
     rows: list[tuple[str, object]] = [
-        ("rounds", f"{course.rounds:,} ({rate:,.0f} a second)"),
-        ("rounds learnt from", course.mistakes),
+        ("rounds", f"{history.rounds:,} ({rate:,.0f} a second)"),
+        ("rounds learnt from", history.mistakes),
         ("scaling", summary["scale"]),
     ]
     rows += [("map", summary["map"])] if summary["map"] else []
     rows += [(f"{name}, time average", value) for name, value in (summary["online"] or {}).items()]
-    if course.valid:
+    if history.valid:
         rows.append(("epoch kept", f"{summary['epoch']}, the best by {select}"))
         rows += [(f"{name}, held out", value) for name, value in summary["valid"].items()]
-    rows += [(remark, count) for remark, count in course.remarks.items() if count]
+    rows += [(remark, count) for remark, count in history.remarks.items() if count]
     print_table(f"{trained.model.kind} → {out}", ["", ""], rows)
 
 
-def _draw(path: str, name: str, metrics: list[Metric], course: Course) -> None:
+def _draw(path: str, name: str, metrics: list[Metric], history: History) -> None:
     from ranktron.training.figures.curves import curves
 
     lines: dict[str, tuple[list[float], list[float]]] = {
-        f"{m}, time average": ([float(r) for r, _ in course.curve], [v[i] for _, v in course.curve])
+        f"{m}, time average": ([float(r) for r, _ in history.curve], [v[i] for _, v in history.curve])
         for i, m in enumerate(metrics)
     }
-    if course.valid:
-        per_epoch = course.rounds / len(course.valid)
+    if history.valid:
+        per_epoch = history.rounds / len(history.valid)
         lines |= {
             f"{key}, held out": (
-                [per_epoch * (i + 1) for i in range(len(course.valid))],
-                [v[key] for v in course.valid],
+                [per_epoch * (i + 1) for i in range(len(history.valid))],
+                [v[key] for v in history.valid],
             )
-            for key in course.valid[0]
+            for key in history.valid[0]
         }
     curves(path, lines, {}, title=f"{name}: learning curve", x="rounds", y="value")

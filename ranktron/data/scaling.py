@@ -12,7 +12,7 @@ from ranktron.data.choices import SCALINGS
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Features, Floats, Integers, Matrix
 
 
@@ -25,14 +25,14 @@ class Scaler(Protocol):
     def __call__(self, X: Features, offsets: Integers) -> Features: ...
 
 
-@kernel
+@jit
 def _shift_and_divide(X: Matrix, shift: Floats, divisor: Floats, scaled: Matrix) -> None:
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             scaled[i, j] = (X[i, j] - shift[j]) / divisor[j]
 
 
-@kernel
+@jit
 def _between_zero_and_one(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
     for q in range(offsets.shape[0] - 1):
         for j in range(X.shape[1]):
@@ -45,7 +45,7 @@ def _between_zero_and_one(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
                 scaled[i, j] = (X[i, j] - low) / (high - low) if high > low else 0.0
 
 
-@kernel
+@jit
 def _moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
     """Mean, standard deviation, minimum and maximum of each feature, in two passes over the rows."""
     mean = np.zeros(X.shape[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.errors import DataError
 from ranktron.learners.loop import play
-from ranktron.learners.schedule import Schedule
+from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
 from ranktron.training.algorithms import ALGORITHMS, MAP, TRAINING
 from ranktron.training.fit import train, untrained
@@ -150,10 +151,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 map=self.map,
                 valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
             )
-            if trained.course.interrupted:
+            if trained.history.interrupted:
                 raise KeyboardInterrupt
             self._adopt(trained.model, with_queries=len(rounds) > 1)
-            self.course_ = trained.course
+            self.history_ = trained.history
         return self
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
@@ -186,6 +187,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """The weights, one per (scaled) feature, of a linear ranker."""
         check_is_fitted(self)
         return self.model_.coef
+
+    @property
+    def course_(self) -> History:
+        """The old name of `history_`, until 0.3."""
+        warnings.warn("course_ is now history_", DeprecationWarning, stacklevel=2)
+        history: History = self.history_ if "history_" in vars(self) else vars(self)["course_"]  # a pickle of 0.1.0
+        return history
 
     @property
     def model_(self) -> Model:

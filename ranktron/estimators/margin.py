@@ -21,12 +21,12 @@ class RankMM(Ranker):
     >>> lists = Separable().rounds(100)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = RankMM(C=100.0).fit(lists.X, lists.labels, qid=qid)
-    >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.99, bool(ranker.gap_ <= 1e-4 * ranker.history_[:, 0].min())
+    >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.99, bool(ranker.gap_ <= 1e-4 * ranker.gaps_[:, 0].min())
     (True, True)
     """
 
     @property
-    def history_(self) -> Floats:
+    def gaps_(self) -> Floats:
         """For each pass the primal value, the dual value, and the gap between the best of both so far."""
         check_is_fitted(self)
         return np.asarray(self._model.state["history"])
@@ -34,4 +34,4 @@ class RankMM(Ranker):
     @property
     def gap_(self) -> float:
         """How far the objective of the best pass is from the minimum, at most."""
-        return float(self.history_[-1, 2])
+        return float(self.gaps_[-1, 2])

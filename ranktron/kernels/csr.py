@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.kernels.dense import move, squared_length
-from ranktron.kernels.jit import dot_kernel, kernel
+from ranktron.kernels.jit import jit, jit_dot
 from ranktron.types import Floats, Integers
 
 Columns = npt.NDArray[np.int32] | npt.NDArray[np.uint16]
@@ -18,7 +18,7 @@ ONES: Values = np.empty(0, np.float32)
 """The values of rows that hold nothing but ones."""
 
 
-@kernel
+@jit
 def _score_ones(starts: Integers, columns: Columns, w: Floats) -> Floats:
     """Scores rows of ones in four sums side by side: instructions that gather weights would take longer."""
     scores = np.empty(starts.shape[0] - 1)
@@ -37,7 +37,7 @@ def _score_ones(starts: Integers, columns: Columns, w: Floats) -> Floats:
     return scores
 
 
-@dot_kernel
+@jit_dot
 def score_rows(starts: Integers, columns: Columns, values: Values, w: Floats) -> Floats:
     """Scores sparse rows: the twin of `kernels.score`.
 
@@ -58,7 +58,7 @@ def score_rows(starts: Integers, columns: Columns, values: Values, w: Floats) ->
     return scores
 
 
-@kernel
+@jit
 def add_sparse_row(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> None:
     """Adds g times a row to the direction: the twin of `kernels.add_row`."""
     row = columns[starts[i] : starts[i + 1]]
@@ -71,7 +71,7 @@ def add_sparse_row(starts: Integers, columns: Columns, values: Values, i: int, g
             direction[np.uint64(row[at])] += g * held[at]
 
 
-@kernel
+@jit
 def _add_ones(starts: Integers, columns: Columns, items: Integers, gradient: Floats, direction: Floats) -> None:
     """Adds rows of ones, each times its gradient."""
     for i in range(items.shape[0]):
@@ -87,7 +87,7 @@ def _add_ones(starts: Integers, columns: Columns, items: Integers, gradient: Flo
             direction[np.uint64(row[at])] += g
 
 
-@kernel
+@jit
 def _add_rows(
     starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, direction: Floats
 ) -> None:
@@ -100,7 +100,7 @@ def _add_rows(
             add_sparse_row(starts, columns, values, items[i], gradient[i], direction)
 
 
-@kernel
+@jit
 def pull_back_rows(
     starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, direction: Floats
 ) -> float:
@@ -116,7 +116,7 @@ def pull_back_rows(
     return squared_length(direction)
 
 
-@kernel
+@jit
 def _add_row_measured(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> float:
     """Adds a row, and says by how much the squared length of the direction grows."""
     grown = 0.0
@@ -129,7 +129,7 @@ def _add_row_measured(starts: Integers, columns: Columns, values: Values, i: int
     return grown
 
 
-@kernel
+@jit
 def _move_row(
     starts: Integers, columns: Columns, i: int, eta: float, t: float, w: Floats, lag: Floats, direction: Floats
 ) -> None:
@@ -142,7 +142,7 @@ def _move_row(
         direction[column] = 0.0
 
 
-@kernel
+@jit
 def descend_rows(
     starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, loss: float, eta: float,
     t: float, w: Floats, lag: Floats, sums: Floats, direction: Floats,
@@ -180,7 +180,7 @@ def descend_rows(
     return True
 
 
-@kernel
+@jit
 def first_misplaced(starts: Integers, columns: Columns, width: int) -> int:
     """The first row that reaches beyond the arrays or the width, or names a column twice; -1 if there is none."""
     last = np.full(width, -1, np.int32)  # the last row that had something in a column
@@ -194,7 +194,7 @@ def first_misplaced(starts: Integers, columns: Columns, width: int) -> int:
     return -1
 
 
-@kernel
+@jit
 def longest_sparse_row(starts: Integers, values: Values) -> float:
     """The length of the longest row."""
     longest = 0.0

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES, Columns, Values, first_misplaced, score_rows
 from ranktron.kernels.dense import first_non_finite, score
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Features, Floats, Integers, Matrix
 
 LARGEST_DENSE = 1 << 30
@@ -183,7 +183,7 @@ class Sparse:
     def shown(self, w: Floats) -> tuple[Integers, Floats]:
         """The order in which a list is shown, and its scores."""
         scores = score_rows(self.starts, self.columns, self.values, w)
-        return descending(scores), scores
+        return argsort_descending(scores), scores
 
     @staticmethod
     def concatenate(parts: list[Sparse]) -> Sparse:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.kernels.jit import dot_kernel, kernel
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.jit import jit, jit_dot
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Floats, Integers, Matrix
 
 
-@dot_kernel
+@jit_dot
 def score(X: Matrix, w: Floats) -> Floats:
     """Scores each row of X: s = X w.
 
@@ -26,7 +26,7 @@ def score(X: Matrix, w: Floats) -> Floats:
     return scores
 
 
-@dot_kernel
+@jit_dot
 def squared_length(direction: Floats) -> float:
     """The sum of squares: added one after the other they would take longer than all the rest of a short round."""
     squared = 0.0
@@ -35,14 +35,14 @@ def squared_length(direction: Floats) -> float:
     return squared
 
 
-@kernel
+@jit
 def add_row(X: Matrix, i: int, g: float, direction: Floats) -> None:
     """Adds g times row i to the direction."""
     for j in range(direction.shape[0]):
         direction[j] += g * X[i, j]
 
 
-@kernel
+@jit
 def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -> float:
     """Carries a gradient in score space back to the weights: direction = Σ_i gradient_i X[items_i].
 
@@ -72,7 +72,7 @@ def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -
     return squared_length(direction)
 
 
-@kernel
+@jit
 def move(w: Floats, lag: Floats, direction: Floats, eta: float, t: float) -> None:
     """Steps against the direction, in place: w -= η·direction, and lag -= t·η·direction for the average."""
     for j in range(w.shape[0]):
@@ -81,7 +81,7 @@ def move(w: Floats, lag: Floats, direction: Floats, eta: float, t: float) -> Non
         lag[j] -= t * step
 
 
-@kernel
+@jit
 def descend(
     X: Matrix, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
     w: Floats, lag: Floats, sums: Floats, direction: Floats,
@@ -102,14 +102,14 @@ def descend(
     return True
 
 
-@kernel
-def shown(X: Matrix, w: Floats) -> tuple[Integers, Floats]:
+@jit
+def rank_list(X: Matrix, w: Floats) -> tuple[Integers, Floats]:
     """The order in which a list is shown, and its scores."""
     scores = score(X, w)
-    return descending(scores), scores
+    return argsort_descending(scores), scores
 
 
-@kernel
+@jit
 def is_full(items: Integers, labels: Floats, m: int) -> bool:
     """Whether feedback is on every document of the list in its order, with labels that can be."""
     if items.shape[0] != m or labels.shape[0] != m:
@@ -120,7 +120,7 @@ def is_full(items: Integers, labels: Floats, m: int) -> bool:
     return full
 
 
-@kernel
+@jit
 def observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Floats, int]:
     """Gathers the scores of the observed documents.
 
@@ -140,7 +140,7 @@ def observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Floats, i
     return gathered, -1
 
 
-@kernel
+@jit
 def first_non_finite(values: npt.NDArray[Any]) -> int:
     """Finds the first NaN or infinity, -1 where there is none."""
     for i in range(values.shape[0]):
@@ -149,7 +149,7 @@ def first_non_finite(values: npt.NDArray[Any]) -> int:
     return -1
 
 
-@kernel
+@jit
 def longest_row(X: Matrix) -> float:
     """The length of the longest row."""
     longest = 0.0

@@ -1,7 +1,7 @@
 """What kernels take as features, and the few verbs that they use on it: one kernel then serves both kinds.
 
-A kernel takes a matrix, or of `Sparse` rows the three arrays (starts, columns, values): that is what `held` gives. The
-verbs are ordinary functions in Python; in a kernel numba chooses the code of the one kind or of the other while it
+A kernel takes a matrix, or of `Sparse` rows the three arrays (starts, columns, values): that is what `as_arrays` gives.
+The verbs are ordinary functions in Python; in a kernel numba chooses the code of the one kind or of the other while it
 compiles, so that the choice costs nothing, and a matrix is treated as if there were nothing else.
 """
 
@@ -20,21 +20,21 @@ from ranktron.kernels.dense import add_row, descend, pull_back, score
 from ranktron.types import Features, Floats, Integers, Matrix
 
 Code = Callable[..., Any]
-Held = Any
+FeatureArrays = Any
 """A `Matrix`, or the arrays (starts, columns, values) of sparse rows."""
 
 
-def held(X: Features) -> Held:
+def as_arrays(X: Features) -> FeatureArrays:
     """The features as kernels take them.
 
-    >>> held(Sparse.from_matrix(np.array([[0.0, 2.0]], np.float32)))
+    >>> as_arrays(Sparse.from_matrix(np.array([[0.0, 2.0]], np.float32)))
     (array([0, 1]), array([1], dtype=int32), array([2.], dtype=float32))
     """
     return (X.starts, X.columns, X.values) if isinstance(X, Sparse) else X
 
 
-def features_of(X: Held, width: int) -> Features:
-    """What `held` was made of: a matrix, or sparse rows of so many columns."""
+def as_features(X: FeatureArrays, width: int) -> Features:
+    """What `as_arrays` was made of: a matrix, or sparse rows of so many columns."""
     return Sparse(X[0], X[1], X[2], width) if isinstance(X, tuple) else X
 
 
@@ -63,32 +63,32 @@ def linear_direction(X: Features, gradient: Floats) -> Floats:
     return direction
 
 
-def scores_of(X: Held, w: Floats) -> Floats:
+def dot_rows(X: FeatureArrays, w: Floats) -> Floats:
     """X w.
 
-    >>> scores_of((np.array([0, 1]), np.array([1], np.int32), np.array([2.0], np.float32)), np.array([1.0, 3.0]))
+    >>> dot_rows((np.array([0, 1]), np.array([1], np.int32), np.array([2.0], np.float32)), np.array([1.0, 3.0]))
     array([6.])
     """
     return _rows_scores(X, w) if isinstance(X, tuple) else _matrix_scores(X, w)
 
 
-def between(X: Held, start: int, stop: int) -> Held:
+def slice_rows(X: FeatureArrays, start: int, stop: int) -> FeatureArrays:
     """The rows from start to stop, without a copy."""
     return _rows_between(X, start, stop) if isinstance(X, tuple) else _matrix_between(X, start, stop)
 
 
-def taken(X: Held, items: Integers) -> Held:
+def take_rows(X: FeatureArrays, items: Integers) -> FeatureArrays:
     """A copy of some rows, in the order given."""
     return _rows_taken(X, items) if isinstance(X, tuple) else _matrix_taken(X, items)
 
 
-def add_row_of(X: Held, i: int, g: float, direction: Floats) -> None:
+def add_one_row(X: FeatureArrays, i: int, g: float, direction: Floats) -> None:
     """Adds g times row i to the direction. Each column adds up in the order of the calls: to the bit for both kinds."""
     (_rows_add if isinstance(X, tuple) else _matrix_add)(X, i, g, direction)
 
 
-def descend_along(
-    X: Held, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
+def sgd_step(
+    X: FeatureArrays, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
     w: Floats, lag: Floats, sums: Floats, direction: Floats,
 ) -> bool:  # fmt: skip
     """Takes the step of round t, or refuses to: `kernels.descend` for either kind."""
@@ -96,7 +96,7 @@ def descend_along(
     return step(X, items, gradient, loss, eta, t, w, lag, sums, direction)
 
 
-def is_matrix(X: Held) -> bool:
+def is_matrix(X: FeatureArrays) -> bool:
     """Whether all zeros are written out."""
     return not isinstance(X, tuple)
 
@@ -105,7 +105,7 @@ def _matrix_scores(X: Matrix, w: Floats) -> Floats:
     return score(X, w)
 
 
-def _rows_scores(X: Held, w: Floats) -> Floats:
+def _rows_scores(X: FeatureArrays, w: Floats) -> Floats:
     return score_rows(X[0], X[1], X[2], w)
 
 
@@ -113,7 +113,7 @@ def _matrix_between(X: Matrix, start: int, stop: int) -> Matrix:
     return X[start:stop]
 
 
-def _rows_between(X: Held, start: int, stop: int) -> Held:
+def _rows_between(X: FeatureArrays, start: int, stop: int) -> FeatureArrays:
     return X[0][start : stop + 1], X[1], X[2]
 
 
@@ -124,7 +124,7 @@ def _matrix_taken(X: Matrix, items: Integers) -> Matrix:
     return chosen
 
 
-def _rows_taken(X: Held, items: Integers) -> Held:
+def _rows_taken(X: FeatureArrays, items: Integers) -> FeatureArrays:
     starts, columns, values = X
     own = np.zeros(items.shape[0] + 1, np.int64)
     for i in range(items.shape[0]):
@@ -143,7 +143,7 @@ def _matrix_add(X: Matrix, i: int, g: float, direction: Floats) -> None:
     add_row(X, i, g, direction)
 
 
-def _rows_add(X: Held, i: int, g: float, direction: Floats) -> None:
+def _rows_add(X: FeatureArrays, i: int, g: float, direction: Floats) -> None:
     add_sparse_row(X[0], X[1], X[2], i, g, direction)
 
 
@@ -155,7 +155,7 @@ def _matrix_descend(
 
 
 def _rows_descend(
-    X: Held, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
+    X: FeatureArrays, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
     w: Floats, lag: Floats, sums: Floats, direction: Floats,
 ) -> bool:  # fmt: skip
     return descend_rows(X[0], X[1], X[2], items, gradient, loss, eta, t, w, lag, sums, direction)
@@ -166,9 +166,9 @@ def in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:
     overload(verb, strict=False, inline="always")(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
 
 
-in_kernels(scores_of, _matrix_scores, _rows_scores)
-in_kernels(between, _matrix_between, _rows_between)
-in_kernels(taken, _matrix_taken, _rows_taken)
-in_kernels(add_row_of, _matrix_add, _rows_add)
-in_kernels(descend_along, _matrix_descend, _rows_descend)
+in_kernels(dot_rows, _matrix_scores, _rows_scores)
+in_kernels(slice_rows, _matrix_between, _rows_between)
+in_kernels(take_rows, _matrix_taken, _rows_taken)
+in_kernels(add_one_row, _matrix_add, _rows_add)
+in_kernels(sgd_step, _matrix_descend, _rows_descend)
 in_kernels(is_matrix, lambda X: True, lambda X: False)

@@ -4,11 +4,11 @@ A Fenwick tree: P. M. Fenwick, A New Data Structure for Cumulative Frequency Tab
 array of zeros of shape (n + 1, 2).
 """
 
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats
 
 
-@kernel
+@jit
 def add(tree: Floats, grade: int, value: float) -> None:
     """Adds a document of a grade to a Fenwick tree of numbers and sums."""
     position = grade + 1
@@ -18,7 +18,7 @@ def add(tree: Floats, grade: int, value: float) -> None:
         position += position & -position
 
 
-@kernel
+@jit
 def below(tree: Floats, grade: int) -> tuple[float, float]:
     """Number and sum of the values of grades below `grade`."""
     number, total = 0.0, 0.0

@@ -5,8 +5,8 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels.dense import first_non_finite
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers, validation
 
 
@@ -28,9 +28,9 @@ def scored(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats
 _SMALL = 32  # whole numbers from 0 to below this are graded without sorting
 
 
-@kernel
+@jit
 def _sorted_grades(labels: Floats) -> tuple[Integers, int]:
-    order = rising(labels)
+    order = argsort_ascending(labels)
     codes = np.empty(labels.shape[0], np.int64)
     count = 0
     for i in range(order.shape[0]):
@@ -40,7 +40,7 @@ def _sorted_grades(labels: Floats) -> tuple[Integers, int]:
     return codes, count
 
 
-@kernel
+@jit
 def grades(labels: Floats) -> tuple[Integers, int]:
     """Numbers the grades of a list from 0 (the lowest label in it) upwards: (each document's grade, how many).
 
@@ -65,9 +65,9 @@ def grades(labels: Floats) -> tuple[Integers, int]:
     return codes, count
 
 
-@kernel
+@jit
 def _sorted_by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
-    documents = rising(-labels)
+    documents = argsort_ascending(-labels)
     starts, values = np.empty(documents.shape[0] + 1, np.int64), np.empty(documents.shape[0])
     count = 0
     for place in range(documents.shape[0]):
@@ -79,7 +79,7 @@ def _sorted_by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
     return documents, starts[: count + 1], values[:count]
 
 
-@kernel
+@jit
 def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
     """Puts documents together that have the same label, the best first: (documents, starts, the label of each grade).
 
@@ -115,7 +115,7 @@ def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
     return documents, starts[: count + 1], values[:count]
 
 
-@kernel
+@jit
 def grades_seen(labels: Floats, binary: bool) -> tuple[Integers, Integers, Floats]:
     """The documents by the grades that a measure sees: a binary one takes every label above 0 for the same."""
     if binary:
@@ -123,7 +123,7 @@ def grades_seen(labels: Floats, binary: bool) -> tuple[Integers, Integers, Float
     return by_grade(labels)
 
 
-@kernel
+@jit
 def extremes(scores: Floats, documents: Integers, starts: Integers) -> tuple[Integers, Integers]:
     """For each grade the document with the lowest and the one with the highest score; of several the first.
 
@@ -144,7 +144,7 @@ def extremes(scores: Floats, documents: Integers, starts: Integers) -> tuple[Int
     return lowest, highest
 
 
-@kernel
+@jit
 def best_below(scores: Floats, highest: Integers) -> Integers:
     """For each grade the best-scored document of any lower grade, -1 for the lowest grade."""
     best = np.full(highest.shape[0], -1, np.int64)

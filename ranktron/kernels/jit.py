@@ -12,17 +12,17 @@ import numba
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def kernel(function: F) -> F:
+def jit(function: F) -> F:
     """Compiles a leaf kernel on first use and keeps its machine code on disk."""
     return _compiled(function, fastmath=False)  # said aloud: left open, it would be that of whoever calls it first
 
 
-def dot_kernel(function: F) -> F:
+def jit_dot(function: F) -> F:
     """Compiles a kernel whose sums may be added up in any order."""
     return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
 
 
-def rounding_kernel(function: F) -> F:
+def jit_rounding(function: F) -> F:
     """Compiles a kernel that may round once, instead of twice, where it multiplies and adds."""
     return _compiled(function, fastmath={"contract"})
 

@@ -1,11 +1,11 @@
-"""Ordering: `descending` is the only place that orders documents by score."""
+"""Ordering: `argsort_descending` is the only place that orders documents by score."""
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
 Keys = npt.NDArray[Any]
@@ -16,7 +16,7 @@ _FEW = 160  # so few documents are sorted by comparing each with each
 _LANES = 16  # keys are filled up to a multiple of this, so that no vector is begun and not filled
 
 
-@kernel
+@jit
 def _compared(keys: Keys, m: int) -> Integers:
     """Sorts few keys by counting, for each, how many are smaller: m² comparisons, but many at a time and no guess."""
     n = keys.shape[0]
@@ -34,8 +34,8 @@ def _compared(keys: Keys, m: int) -> Integers:
     return order
 
 
-@kernel
-def radix_sorted(keys: npt.NDArray[np.uint32]) -> Integers:
+@jit
+def argsort_radix(keys: npt.NDArray[np.uint32]) -> Integers:
     """Four stable passes over bytes without a comparison, which a processor would guess wrong half of the time."""
     m = keys.shape[0]
     counts = np.zeros((4, 256), np.int32)
@@ -60,13 +60,13 @@ def radix_sorted(keys: npt.NDArray[np.uint32]) -> Integers:
     return order
 
 
-@kernel
+@jit
 def _blank_keys(m: int) -> Keys:
     """Room for m keys and, up to a multiple of 16, keys above all others."""
     return np.full((m + _LANES - 1) // _LANES * _LANES, 0x7FFFFFFF, np.int32)
 
 
-@kernel
+@jit
 def _blank_from(keys: Keys, n: int) -> Keys:
     """The first n keys, filled up in the same way."""
     full = (n + _LANES - 1) // _LANES * _LANES
@@ -74,7 +74,7 @@ def _blank_from(keys: Keys, n: int) -> Keys:
     return keys[:full]
 
 
-@kernel
+@jit
 def _falling_keys(scores: Floats) -> Keys:
     """Whole numbers that grow as the scores, as float32, fall."""
     keys = _blank_keys(scores.shape[0])
@@ -86,30 +86,30 @@ def _falling_keys(scores: Floats) -> Keys:
     return keys
 
 
-@kernel
+@jit
 def _sorted(keys: Keys, m: int) -> Integers:
     if m <= _FEW:
         return _compared(keys, m)
-    return radix_sorted(keys[:m].view(np.uint32) ^ np.uint32(0x80000000))
+    return argsort_radix(keys[:m].view(np.uint32) ^ np.uint32(0x80000000))
 
 
-@kernel
-def descending(scores: Floats) -> Integers:
+@jit
+def argsort_descending(scores: Floats) -> Integers:
     """Orders documents by score, best first; equal scores (as float32) keep their input order.
 
-    >>> descending(np.array([0.5, 2.0, 0.5]))
+    >>> argsort_descending(np.array([0.5, 2.0, 0.5]))
     array([1, 0, 2])
     """
     return _sorted(_falling_keys(scores), scores.shape[0])
 
 
-@kernel
-def foremost(scores: Floats, k: int) -> Integers:
-    """The first k places of `descending` (all of them in a shorter list), with a sort of few more than k documents.
+@jit
+def argsort_top(scores: Floats, k: int) -> Integers:
+    """The first k places of `argsort_descending` (all of a shorter list), with a sort of few more than k documents.
 
     Of k groups of documents each has a best one: nobody behind the last of these can be among the first k.
 
-    >>> foremost(np.array([0.5, 2.0, 0.0, 1.0]), 2)
+    >>> argsort_top(np.array([0.5, 2.0, 0.0, 1.0]), 2)
     array([1, 3])
     """
     m = scores.shape[0]
@@ -132,7 +132,7 @@ def foremost(scores: Floats, k: int) -> Integers:
     return chosen[_sorted(_blank_from(keys, n), n)[:k]]
 
 
-@kernel
+@jit
 def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: int) -> Integers:
     """The first places of the ideal order: by grade and, within a grade, as a ranking shows its documents.
 
@@ -147,7 +147,7 @@ def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: i
         ideal = np.empty(n, np.int64)
         for g in range(count):
             own = documents[starts[g] : starts[g + 1]]
-            ideal[starts[g] : starts[g + 1]] = own[descending(scores[own])]
+            ideal[starts[g] : starts[g + 1]] = own[argsort_descending(scores[own])]
         return ideal[:wanted]
     falling = _falling_keys(scores)
     keys = np.full((n + _LANES - 1) // _LANES * _LANES, 0x7FFFFFFFFFFFFFFF, np.int64)
@@ -157,13 +157,13 @@ def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: i
     return documents[_compared(keys, n)[:wanted]]
 
 
-@kernel
-def rising(values: npt.NDArray[Any]) -> Integers:
+@jit
+def argsort_ascending(values: npt.NDArray[Any]) -> Integers:
     """The stable order of any numbers, smallest first: a merge sort.
 
     Kernels use it in place of numpy's own sorts: several cached kernels that contain those can disturb one another.
 
-    >>> rising(np.array([2.0, 0.5, 2.0, -1.0]))
+    >>> argsort_ascending(np.array([2.0, 0.5, 2.0, -1.0]))
     array([3, 1, 0, 2])
     """
     m = values.shape[0]

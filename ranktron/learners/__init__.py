@@ -12,7 +12,7 @@ from ranktron.learners.listnet import online_listnet
 from ranktron.learners.minimax import minimax_perceptron
 from ranktron.learners.pairwise.committee import committee_perceptron
 from ranktron.learners.pairwise.learner import Pairwise, pairwise_perceptron
-from ranktron.learners.pairwise.readouts import Average, Committee, Last
+from ranktron.learners.pairwise.outputs import Average, Committee, Last
 from ranktron.learners.slam import slam_perceptron
 from ranktron.learners.top_k.learner import TopK
 from ranktron.learners.top_k.settings import top_k_ranker

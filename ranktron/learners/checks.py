@@ -14,7 +14,7 @@ import numpy as np
 from ranktron.data.rounds import Rounds, stacked
 from ranktron.data.serialization import pack, same, unpack
 from ranktron.errors import DataError
-from ranktron.kernels.dispatch import held, held_as, is_matrix
+from ranktron.kernels.dispatch import as_arrays, held_as, is_matrix
 from ranktron.learners import feedback
 from ranktron.learners.loop import play
 from ranktron.types import Feedback, FeedbackModel, Floats, Learner, Ranking, Surrogate
@@ -147,7 +147,7 @@ def _check_odd_lists(make: Callable[[], Learner], rounds: Rounds, hear: Feedback
     odd = Rounds.from_arrays(X, [1, 0, 1, 2, 1, 1], group=[1, 3, 2])  # one document; all features tied; one grade
     _after(make(), odd, hear)
     unwritable = replace(rounds, X=rounds.X.copy(), labels=rounds.labels.copy())
-    X = held(unwritable.X)
+    X = as_arrays(unwritable.X)
     for array in (unwritable.labels, *((X,) if is_matrix(X) else X)):
         array.setflags(write=False)
     _after(make(), unwritable, hear)
@@ -157,7 +157,7 @@ def _check_refusals(make: Callable[[], Learner], rounds: Rounds, hear: FeedbackM
     learner = _after(make(), rounds, hear)
     X, m = rounds[0].X, len(rounds[0].labels)
     ranking = learner.rank(X, learner.rounds)
-    wider = held_as(np.ones((m, X.shape[1] + 1), np.float32), not is_matrix(held(X)))
+    wider = held_as(np.ones((m, X.shape[1] + 1), np.float32), not is_matrix(as_arrays(X)))
     one = np.array([1.0])
     refused: dict[str, Callable[[], Any]] = {
         "a list of another width": lambda: learner.rank(wider, 0),

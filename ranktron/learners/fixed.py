@@ -6,7 +6,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.linear import as_weights
 from ranktron.types import Features, Feedback, Floats, Ranking, State
@@ -38,7 +38,7 @@ class Fixed:
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
-        return Ranking(descending(scores), scores, number)
+        return Ranking(argsort_descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         raise DataError("this model is fixed: it was solved or folded, and cannot go on learning")

@@ -16,9 +16,9 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse, check_features
 from ranktron.kernels.dense import is_full
-from ranktron.kernels.dispatch import Held, between, held, scores_of
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import descending, foremost
+from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, slice_rows
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_descending, argsort_top
 from ranktron.learners.fused_step import as_spec, fused_step, label_plan
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.steps import Constant
@@ -35,7 +35,7 @@ def can_fuse(learner: object) -> TypeGuard[Linear]:
     return type(learner) is Linear and learner.fused is not None
 
 
-@kernel
+@jit
 def _best(labels: Floats, choices: Floats) -> Floats:
     """What each NDCG divides by, once for a list however many learners rank it; NaN where a label is out of range."""
     best = np.zeros(choices.shape[0])
@@ -48,7 +48,7 @@ def _best(labels: Floats, choices: Floats) -> Floats:
     return best
 
 
-@kernel
+@jit
 def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, values: Floats) -> None:
     """Every metric of the ranking that is shown; only its first k places are put in order where only they count."""
     for c in range(choices.shape[0]):
@@ -56,17 +56,17 @@ def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, valu
         if np.isnan(best[c]):
             values[c] = np.nan
         elif code == NDCG and 0.0 < k <= _FEW:
-            top = labels[foremost(scores, int(k))]
+            top = labels[argsort_top(scores, int(k))]
             gained = dcg(top, int(k), int(gain), int(discount), int(short))
             values[c] = gained / best[c] if best[c] > 0.0 else empty
         else:
-            ranked = labels[descending(scores)]
+            ranked = labels[argsort_descending(scores)]
             values[c] = value(int(code), ranked, int(k), int(gain), int(discount), empty, int(short))
 
 
-@kernel
+@jit
 def _pass(
-    X: Held, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, numbers: Floats,
+    X: FeatureArrays, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, numbers: Floats,
     w: Floats, lag: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
     """Plays the queries one after the other; returns how many, fewer than all where a round has to be refused."""
@@ -74,8 +74,8 @@ def _pass(
     items, gradient, direction = np.arange(longest), np.empty(longest), np.zeros(w.shape[0])
     for n in range(queries.shape[0]):
         a, b = offsets[queries[n]], offsets[queries[n] + 1]
-        rows = between(X, a, b)
-        scores = scores_of(rows, w)
+        rows = slice_rows(X, a, b)
+        scores = dot_rows(rows, w)
         _measure(scores, labels[a:b], choices, _best(labels[a:b], choices), values[n])
         losses[n] = fused_step(
             rows, items[: b - a], labels[a:b], scores, spec, label_plan(labels[a:b], spec), etas[n], first + n + 1.0,
@@ -86,10 +86,10 @@ def _pass(
     return int(queries.shape[0])
 
 
-@kernel
+@jit
 def _many(
-    X: Held, labels: Floats, S: Floats, etas: Floats, first: Integers, numbers: Floats, same: npt.NDArray[np.bool_],
-    W: Floats, lags: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+    X: FeatureArrays, labels: Floats, S: Floats, etas: Floats, first: Integers, numbers: Floats,
+    same: npt.NDArray[np.bool_], W: Floats, lags: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
     """One list for many learners, whose scores are the rows of S; returns the learner that refuses it, -1 if none."""
     m = labels.shape[0]
@@ -129,7 +129,7 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
     etas = _etas(learner.step, learner.rounds, len(queries))
     done = _pass(
-        held(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused_numbers,
+        as_arrays(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused_numbers,
         learner.w, learner.lag, learner.sums, numbers_of(metrics), losses, values,
     )  # fmt: skip
     learner.rounds += done
@@ -188,7 +188,9 @@ def play_many(
             for each in measures:
                 each(round.labels)  # says which label the metric is not defined for
             S = np.array([X.score(w) for w in W]) if isinstance(X, Sparse) else W @ X.astype(np.float64).T
-            refused = _many(held(X), round.labels, S, etas, first, table, same, W, lags, sums, choices, losses, values)
+            refused = _many(
+                as_arrays(X), round.labels, S, etas, first, table, same, W, lags, sums, choices, losses, values
+            )
             done = refused if refused >= 0 else len(learners)
             for learner, loss in zip(learners[:done], losses[:done].tolist(), strict=True):
                 learner.rounds += 1

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.kernels.dense import is_full
-from ranktron.kernels.dispatch import Held, descend_along
+from ranktron.kernels.dispatch import FeatureArrays, sgd_step
 from ranktron.kernels.grades import best_below, extremes, grades_seen
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import ideal_order
 from ranktron.learners.mistakes import misordered_grades
 from ranktron.surrogates.fused_forms import LISTNET_LOSS, SLAM_LOSS, WORST_PAIR_LOSS, FusedForm
@@ -62,14 +62,14 @@ def _declared(thing: object, name: str) -> Any:
     return None
 
 
-@kernel
+@jit
 def as_spec(numbers: Floats) -> FusedSpec:
     """The spec that travels as numbers: Python hands an array to a kernel several times faster than a tuple."""
     loss, binary, k, margin, fraction, mistakes_only, mistake_k = numbers
     return FusedSpec(int(loss), binary != 0.0, int(k), margin, fraction, mistakes_only != 0.0, int(mistake_k))
 
 
-@kernel
+@jit
 def label_plan(labels: Floats, spec: FusedSpec) -> tuple[Integers, Integers, Floats]:
     """All that depends on the labels alone: the documents by grade, and the weights of SLAM."""
     if spec.loss == LISTNET_LOSS and not spec.mistakes_only:
@@ -80,7 +80,7 @@ def label_plan(labels: Floats, spec: FusedSpec) -> tuple[Integers, Integers, Flo
     return documents, starts, slam_weights(starts, values, AP if spec.binary else NDCG, spec.k)
 
 
-@kernel
+@jit
 def fused_loss(
     labels: Floats, scores: Floats, spec: FusedSpec, plan: tuple[Integers, Integers, Floats], gradient: Floats
 ) -> float:
@@ -100,9 +100,9 @@ def fused_loss(
     return listnet(scores, labels, gradient)
 
 
-@kernel
+@jit
 def fused_step(
-    X: Held, items: Integers, labels: Floats, scores: Floats, spec: FusedSpec,
+    X: FeatureArrays, items: Integers, labels: Floats, scores: Floats, spec: FusedSpec,
     plan: tuple[Integers, Integers, Floats], eta: float, t: float,
     w: Floats, lag: Floats, sums: Floats, gradient: Floats, direction: Floats,
 ) -> float:  # fmt: skip
@@ -110,12 +110,12 @@ def fused_step(
     loss = fused_loss(labels, scores, spec, plan, gradient)
     if loss < 0.0:
         return 0.0
-    return loss if descend_along(X, items, gradient, loss, eta, t, w, lag, sums, direction) else np.nan
+    return loss if sgd_step(X, items, gradient, loss, eta, t, w, lag, sums, direction) else np.nan
 
 
-@kernel
+@jit
 def fused_round(
-    X: Held, m: int, scores: Floats, items: Integers, labels: Floats, numbers: Floats, eta: float, t: float,
+    X: FeatureArrays, m: int, scores: Floats, items: Integers, labels: Floats, numbers: Floats, eta: float, t: float,
     w: Floats, lag: Floats, sums: Floats, direction: Floats,
 ) -> float:  # fmt: skip
     """The same for one round as it comes; NaN, and nothing changed, where the feedback is not on the whole list."""

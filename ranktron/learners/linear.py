@@ -7,8 +7,8 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
-from ranktron.kernels.dense import is_full, observed, shown
-from ranktron.kernels.dispatch import descend_along, held
+from ranktron.kernels.dense import is_full, observed, rank_list
+from ranktron.kernels.dispatch import as_arrays, sgd_step
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.fused_step import fused_round, fused_spec
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
@@ -79,7 +79,7 @@ class Linear:
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
-        order, scores = X.shown(self.w) if isinstance(X, Sparse) else shown(X, self.w)
+        order, scores = X.shown(self.w) if isinstance(X, Sparse) else rank_list(X, self.w)
         return Ranking(order, scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
@@ -90,7 +90,7 @@ class Linear:
         if self.fused is not None:
             eta, t = self.step(ranking.number), self.rounds + 1.0
             loss: float = fused_round(
-                held(X), m, ranking.scores, feedback.items, feedback.labels, self.fused_numbers, eta, t,
+                as_arrays(X), m, ranking.scores, feedback.items, feedback.labels, self.fused_numbers, eta, t,
                 self.w, self.lag, self.sums, self._direction,
             )  # fmt: skip
             if loss == loss:
@@ -109,7 +109,7 @@ class Linear:
         eta = self.step(ranking.number)
         t = self.rounds + 1.0
         step = gradient, loss, eta, t, self.w, self.lag, self.sums, self._direction
-        if not descend_along(held(X), feedback.items, *step):
+        if not sgd_step(as_arrays(X), feedback.items, *step):
             raise DataError(overflow(ranking.number))
         self.rounds += 1
         self.mistakes += loss > 0.0

@@ -10,14 +10,14 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.grades import best_below, extremes, grades_seen, scored
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.metrics import Metric
 from ranktron.types import Floats, Integers, Mistake
 
 __all__ = ["Misclassified", "Misordered", "MisorderedBinary", "mistake_of"]
 
 
-@kernel
+@jit
 def misordered_grades(
     scores: Floats, documents: Integers, starts: Integers, lowest: Integers, best_below: Integers, k: int
 ) -> bool:
@@ -39,7 +39,7 @@ def misordered_grades(
     return False
 
 
-@kernel
+@jit
 def misordered(scores: Floats, labels: Floats, k: int, binary: bool) -> bool:
     """The same from labels; `binary` is AP's rule: every label above 0 is relevant."""
     documents, starts, _ = grades_seen(labels, binary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,7 +45,7 @@ class Schedule:
 
 
 @dataclass
-class Course:
+class History:
     """Where training stands and what it has seen: filled while it runs, so that an interrupted run is not lost.
 
     `remarks` counts what a reader of the report should know, such as queries that teach nothing.
@@ -134,7 +135,7 @@ class Fit:
         The queries to learn from, scaled and mapped.
     schedule : Schedule
         How many passes, in which order.
-    course : Course
+    history : Course
         How far it is; filled while it runs.
     validation : Validation, optional
         Queries that choose the best pass.
@@ -146,7 +147,7 @@ class Fit:
 
     rounds: Rounds
     schedule: Schedule
-    course: Course = field(default_factory=Course)
+    history: History = field(default_factory=History)
     validation: Validation | None = None
     start: State = field(default_factory=dict)
     progress: Callable[[int], None] | None = None
@@ -160,8 +161,8 @@ class Fit:
             try:
                 yield
             finally:
-                self.course.interrupted = self.stopping
-                self.course.seconds += perf_counter() - began
+                self.history.interrupted = self.stopping
+                self.history.seconds += perf_counter() - began
 
     @property
     def stopping(self) -> bool:
@@ -178,12 +179,19 @@ class Fit:
     ) -> None:
         """Lets the validation queries, where there are any, judge the pass that has just ended."""
         if self.validation is not None:
-            found = self.validation.judge(self.course.epoch, scores(self.validation.rounds), keep, metrics)
-            self.course.valid.append(found)
+            found = self.validation.judge(self.history.epoch, scores(self.validation.rounds), keep, metrics)
+            self.history.valid.append(found)
 
     def best(self) -> Any:
-        """What was kept of the best pass, to which the course returns; None without one, or after Ctrl-C."""
-        if self.validation is None or self.validation.kept is None or self.course.interrupted:
+        """What was kept of the best pass, to which the history returns; None without one, or after Ctrl-C."""
+        if self.validation is None or self.validation.kept is None or self.history.interrupted:
             return None
-        self.course.epoch = self.validation.epoch
+        self.history.epoch = self.validation.epoch
         return self.validation.kept
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Course":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("ranktron.learners.schedule.Course is now History", DeprecationWarning, stacklevel=2)
+    return History

@@ -8,7 +8,7 @@ With R relevant and N other documents, r_i the rank of the i-th relevant one and
     RankEff = (1/R) Σ_i (1 − above_i / N) = AUC
 """
 
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.metrics.gain import cut
 from ranktron.types import Floats
 
@@ -16,7 +16,7 @@ TRUNCATE_IF_SHORT = 1
 ZERO_IF_SHORT = 2
 
 
-@kernel
+@jit
 def count_relevant(labels: Floats, depth: int) -> int:
     """How many of the first `depth` documents are relevant."""
     relevant = 0
@@ -25,7 +25,7 @@ def count_relevant(labels: Floats, depth: int) -> int:
     return relevant
 
 
-@kernel
+@jit
 def average_precision(labels: Floats, empty: float) -> float:
     """AP of labels in ranked order."""
     hits = 0
@@ -37,7 +37,7 @@ def average_precision(labels: Floats, empty: float) -> float:
     return total / hits if hits else empty
 
 
-@kernel
+@jit
 def reciprocal_rank(labels: Floats, empty: float) -> float:
     """1 / rank of the first relevant document."""
     for i in range(labels.shape[0]):
@@ -46,7 +46,7 @@ def reciprocal_rank(labels: Floats, empty: float) -> float:
     return empty
 
 
-@kernel
+@jit
 def precision(labels: Floats, k: int, empty: float, short: int) -> float:
     """P@k of labels in ranked order."""
     m = labels.shape[0]
@@ -58,7 +58,7 @@ def precision(labels: Floats, k: int, empty: float, short: int) -> float:
     return hits / (cut(k, m) if short == TRUNCATE_IF_SHORT else k)
 
 
-@kernel
+@jit
 def recall(labels: Floats, k: int, empty: float, short: int) -> float:
     """recall@k of labels in ranked order."""
     m = labels.shape[0]
@@ -70,14 +70,14 @@ def recall(labels: Floats, k: int, empty: float, short: int) -> float:
     return count_relevant(labels, cut(k, m)) / relevant
 
 
-@kernel
+@jit
 def r_precision(labels: Floats, empty: float) -> float:
     """Precision at the number of relevant documents."""
     relevant = count_relevant(labels, labels.shape[0])
     return count_relevant(labels, relevant) / relevant if relevant else empty
 
 
-@kernel
+@jit
 def bpref(labels: Floats, empty: float) -> float:
     """Bpref of labels in ranked order; 1 where every document is relevant."""
     relevant = count_relevant(labels, labels.shape[0])
@@ -94,7 +94,7 @@ def bpref(labels: Floats, empty: float) -> float:
     return total / relevant
 
 
-@kernel
+@jit
 def rank_efficiency(labels: Floats, empty: float) -> float:
     """The share of (relevant, other) pairs in the right order; 1 where every document is relevant."""
     relevant = count_relevant(labels, labels.shape[0])

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.metrics import binary, pairs
 from ranktron.metrics.gain import dcg, err, ndcg
 from ranktron.types import Floats, Integers
@@ -39,7 +39,7 @@ _bpref, _rank_efficiency = binary.bpref, binary.rank_efficiency
 _inversions, _tau = pairs.inversions, pairs.tau
 
 
-@kernel
+@jit
 def first_outside(labels: Floats, limit: float) -> int:
     """Finds the first label that is not a number from 0 to `limit`, -1 where there is none."""
     outside = 0
@@ -52,7 +52,7 @@ def first_outside(labels: Floats, limit: float) -> int:
     return -1
 
 
-@kernel
+@jit
 def value(code: int, labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
     """The metric's value for one list of labels in ranked order."""
     if code == NDCG:
@@ -80,7 +80,7 @@ def value(code: int, labels: Floats, k: int, gain: int, discount: int, empty: fl
     return _tau(labels, empty)
 
 
-@kernel
+@jit
 def checked_value(
     labels: Floats, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
 ) -> float:
@@ -90,7 +90,7 @@ def checked_value(
     return value(code, labels, k, gain, discount, empty, short)
 
 
-@kernel
+@jit
 def shown_value(
     labels: Floats, order: Integers, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
 ) -> float:
@@ -102,7 +102,7 @@ def shown_value(
     return checked_value(ranked, code, k, gain, discount, empty, short, limit)
 
 
-@kernel
+@jit
 def values(labels: Floats, offsets: Integers, choices: Integers, empty: Floats, out: Floats) -> None:
     """Every metric (a row of `choices`: code, k, gain, discount, short) of every list of labels in ranked order."""
     for q in range(offsets.shape[0] - 1):

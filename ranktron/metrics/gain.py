@@ -9,8 +9,8 @@ All take labels in ranked order; a `k` of 0 means the whole list.
 
 import numpy as np
 
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending
 from ranktron.metrics.conventions import HIGHEST_ERR_GRADE
 from ranktron.types import Floats
 
@@ -24,13 +24,13 @@ _RANKS = np.arange(1, _TABLE + 1)
 _DISCOUNTS = np.stack([1.0 / np.log2(_RANKS + 1), 1.0 / np.log2(np.maximum(_RANKS, 2))])
 
 
-@kernel
+@jit
 def cut(k: int, m: int) -> int:
     """How many of m documents count."""
     return m if k == 0 else min(k, m)
 
 
-@kernel
+@jit
 def gain_of(label: float, gain: int) -> float:
     """2^r − 1, or r."""
     if gain != EXPONENTIAL_GAIN:
@@ -41,7 +41,7 @@ def gain_of(label: float, gain: int) -> float:
     return float(2.0**label - 1.0)
 
 
-@kernel
+@jit
 def exponential_gains(labels: Floats) -> Floats:
     """2^r − 1 of each label."""
     gained = np.empty(labels.shape[0])
@@ -50,7 +50,7 @@ def exponential_gains(labels: Floats) -> Floats:
     return gained
 
 
-@kernel
+@jit
 def discount_at(i: int, discount: int) -> float:
     """The weight of the position i, counted from 0."""
     if i < _TABLE:
@@ -58,7 +58,7 @@ def discount_at(i: int, discount: int) -> float:
     return float(1.0 / np.log2(i + 2)) if discount == LOG_DISCOUNT else float(1.0 / np.log2(i + 1))
 
 
-@kernel
+@jit
 def dcg(labels: Floats, k: int, gain: int, discount: int, short: int) -> float:
     """DCG@k of labels in ranked order."""
     m = labels.shape[0]
@@ -70,7 +70,7 @@ def dcg(labels: Floats, k: int, gain: int, discount: int, short: int) -> float:
     return total
 
 
-@kernel
+@jit
 def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
     """The highest DCG@k of any order; added up from the top, as `dcg` does, so that a perfect list has exactly 1."""
     depth = cut(k, labels.shape[0])
@@ -79,7 +79,7 @@ def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
         highest = max(highest, int(labels[i]))
         fractions += int(labels[i]) != labels[i]
     if fractions or highest >= _GRADES:
-        return dcg(labels[rising(labels)[::-1]], k, gain, discount, 0)
+        return dcg(labels[argsort_ascending(labels)[::-1]], k, gain, discount, 0)
     total = 0.0
     position, grade = 0, highest
     while position < depth and grade > 0:
@@ -94,7 +94,7 @@ def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
     return total
 
 
-@kernel
+@jit
 def ndcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
     """NDCG@k of labels in ranked order."""
     best = ideal_dcg(labels, k, gain, discount)
@@ -103,7 +103,7 @@ def ndcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: 
     return dcg(labels, k, gain, discount, short) / best
 
 
-@kernel
+@jit
 def err(labels: Floats, k: int, empty: float) -> float:
     """ERR@k of labels in ranked order."""
     total = 0.0

@@ -8,11 +8,11 @@ Both take labels in ranked order.
 
 import numpy as np
 
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats
 
 
-@kernel
+@jit
 def _merge(source: Floats, target: Floats, start: int, middle: int, stop: int) -> int:
     """Merges two descending runs; counts the pairs whose second document has the higher label."""
     wrong = 0
@@ -28,7 +28,7 @@ def _merge(source: Floats, target: Floats, start: int, middle: int, stop: int) -
     return wrong
 
 
-@kernel
+@jit
 def wrong_and_all_pairs(labels: Floats) -> tuple[int, int]:
     """(Q, P) of labels in ranked order, by merge sort."""
     m = labels.shape[0]
@@ -49,13 +49,13 @@ def wrong_and_all_pairs(labels: Floats) -> tuple[int, int]:
     return wrong, pairs
 
 
-@kernel
+@jit
 def inversions(labels: Floats) -> float:
     """Q of labels in ranked order."""
     return float(wrong_and_all_pairs(labels)[0])
 
 
-@kernel
+@jit
 def tau(labels: Floats, empty: float) -> float:
     """Tau of labels in ranked order; 1 where all labels are equal and above 0."""
     wrong, pairs = wrong_and_all_pairs(labels)

@@ -7,7 +7,7 @@ counts half in AUC.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.metrics.binary import count_relevant
 from ranktron.metrics.gain import cut, discount_at, gain_of, ideal_dcg
 from ranktron.types import Floats, Integers
@@ -17,7 +17,7 @@ NDCG, DCG, AP, AUC = range(4)
 CODES: Mapping[str, int] = MappingProxyType({"ndcg": NDCG, "dcg": DCG, "map": AP, "auc": AUC})
 
 
-@kernel
+@jit
 def tied_dcg(labels: Floats, ends: Integers, k: int, gain: int, discount: int) -> float:
     """DCG@k averaged over all orders of equal scores."""
     m = labels.shape[0]
@@ -36,7 +36,7 @@ def tied_dcg(labels: Floats, ends: Integers, k: int, gain: int, discount: int) -
     return total
 
 
-@kernel
+@jit
 def tied_average_precision(labels: Floats, ends: Integers, empty: float) -> float:
     """AP where the documents of a run of equal scores are found together."""
     hits = 0
@@ -50,7 +50,7 @@ def tied_average_precision(labels: Floats, ends: Integers, empty: float) -> floa
     return total / hits if hits else empty
 
 
-@kernel
+@jit
 def tied_auc(labels: Floats, ends: Integers, empty: float) -> float:
     """AUC where a pair with equal scores is half right."""
     relevant = count_relevant(labels, labels.shape[0])
@@ -69,7 +69,7 @@ def tied_auc(labels: Floats, ends: Integers, empty: float) -> float:
     return 1.0 - wrong / (relevant * others) if others else 1.0
 
 
-@kernel
+@jit
 def tied_value(code: int, labels: Floats, ends: Integers, k: int, gain: int, discount: int, empty: float) -> float:
     """The metric's value for one list of labels in ranked order with ties."""
     if code == AP:
@@ -83,7 +83,7 @@ def tied_value(code: int, labels: Floats, ends: Integers, k: int, gain: int, dis
     return total / best if best > 0.0 else empty
 
 
-@kernel
+@jit
 def tied_values(
     labels: Floats, ends: Integers, offsets: Integers, choices: Integers, empty: Floats, out: Floats
 ) -> None:

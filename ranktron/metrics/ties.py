@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import descending, rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending, argsort_descending
 from ranktron.metrics.conventions import TIES
 from ranktron.types import Floats, Integers
 
 
-@kernel
+@jit
 def by_score(scores: Floats, offsets: Integers, order: Integers, ends: Integers) -> int:
     """Orders every list; `ends` gives each position the end of its run of equal scores. Returns how many have ties."""
     tied = 0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
-        ranked = descending(scores[start:stop])
+        ranked = argsort_descending(scores[start:stop])
         for i in range(stop - start):
             order[start + i] = start + ranked[i]
         end = stop
@@ -36,17 +36,17 @@ def by_score(scores: Floats, offsets: Integers, order: Integers, ends: Integers)
     return tied
 
 
-@kernel
+@jit
 def lowest_label_first(ranked: Floats, ends: Integers) -> None:
     """Sorts the labels of each run of equal scores, in place."""
     i = 0
     while i < ranked.shape[0]:
         if ends[i] > i + 1:
-            ranked[i : ends[i]] = ranked[i : ends[i]][rising(ranked[i : ends[i]])]
+            ranked[i : ends[i]] = ranked[i : ends[i]][argsort_ascending(ranked[i : ends[i]])]
         i = ends[i]
 
 
-@kernel
+@jit
 def average(ranked: Floats, ends: Integers) -> None:
     """Gives each document of a run of equal scores the mean of the run, in place."""
     i = 0

@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from ranktron.data.io.decimals import number, scaled, single
 from ranktron.data.io.lexer import DOT, LETTER_E, MINUS, ZERO, Bytes
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.service.errors import RequestError
 from ranktron.service.types import Document
 from ranktron.types import Matrix
@@ -26,7 +26,7 @@ _DIGITS = 18  # so many digits and a point fit into 64 bits
 _careful = msgspec.json.Decoder(list[float] | dict[str, float])
 
 
-@kernel
+@jit
 def _read(data: Bytes, X: Matrix) -> bool:
     """Fills X from lists of numbers, one after the other; false if one of them is anything else.
 

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.kernels.grades import scored
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.metrics.gain import exponential_gains
 from ranktron.types import Floats
 
 
-@kernel
+@jit
 def _calibrated(scores: Floats, labels: Floats, gradient: Floats) -> float:
     m = scores.shape[0]
     G = exponential_gains(labels)
-    best = descending(labels)
+    best = argsort_descending(labels)
     Z = 0.0
     for i in range(m):
         Z += G[best[i]] / np.log2(i + 2.0)

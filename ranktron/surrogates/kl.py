@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.kernels.grades import scored
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
 
-@kernel
+@jit
 def _kl(scores: Floats, labels: Floats, gradient: Floats) -> float:
     loss = 0.0
     for i in range(scores.shape[0]):
@@ -20,7 +20,7 @@ def _kl(scores: Floats, labels: Floats, gradient: Floats) -> float:
     return loss
 
 
-@kernel
+@jit
 def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
     """Fills exp(s) − Σ exp(R_a) e_a / p(a): what is known counts in full, only labels are weighed."""
     loss = 0.0
@@ -35,7 +35,7 @@ def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats
     return loss
 
 
-@kernel
+@jit
 def _exponentials(scores: Floats) -> tuple[Floats, float]:
     given = np.empty(scores.shape[0])
     total = 0.0
@@ -45,7 +45,7 @@ def _exponentials(scores: Floats) -> tuple[Floats, float]:
     return given, total
 
 
-@kernel
+@jit
 def _settled(
     shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, gradient: Floats
 ) -> float:
@@ -60,7 +60,7 @@ def _settled(
     return loss
 
 
-@kernel
+@jit
 def _estimated_as_printed(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
     """Fills Σ (exp(s_a) − exp(R_a)) e_a / p(a), for the first places only."""
     gradient[:] = 0.0

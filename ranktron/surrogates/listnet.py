@@ -6,7 +6,7 @@ from math import factorial
 import numpy as np
 
 from ranktron.kernels.grades import scored
-from ranktron.kernels.jit import dot_kernel, kernel, rounding_kernel
+from ranktron.kernels.jit import jit, jit_dot, jit_rounding
 from ranktron.surrogates.fused_forms import LISTNET_LOSS, FusedForm
 from ranktron.types import Floats
 
@@ -15,7 +15,7 @@ _LOG2_E, _LOG_2_HIGH, _LOG_2_LOW = 1.4426950408889634, 0.6931471803691238, 1.908
 _LEAST = -708.0  # below it an exponential is hardly a number any more
 
 
-@rounding_kernel
+@jit_rounding
 def exponentials(values: Floats, highest: float, out: Floats) -> None:
     """exp(value − highest), several at a time, which the library's exponential is not made for; right to the last bit
     but one.
@@ -38,7 +38,7 @@ def exponentials(values: Floats, highest: float, out: Floats) -> None:
         out[i] *= scales[i]
 
 
-@kernel
+@jit
 def _highest(values: Floats) -> float:
     """The largest number, from eight that are looked for side by side."""
     best = np.full(8, values[0])
@@ -53,7 +53,7 @@ def _highest(values: Floats) -> float:
     return float(highest)
 
 
-@dot_kernel
+@jit_dot
 def listnet(scores: Floats, labels: Floats, gradient: Floats) -> float:
     """Fills the gradient P(s) − P(y) and returns the cross-entropy; no score and no label is too large."""
     highest = _highest(scores)

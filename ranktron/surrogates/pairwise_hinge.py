@@ -8,21 +8,21 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.grades import grades, scored
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
 
 _NOTHING = np.zeros(0)
 
 
-@kernel
+@jit
 def _violations(scores: Floats, codes: Integers, count: int, margin: float, gradient: Floats) -> float:
     """Fills the gradient of the summed hinge and counts the pairs that pay.
 
     Walking down the scores, a document pays once for each lower-graded document seen less than the margin below it;
     the mirror image of the walk (scores and grades turned around) charges the other half of each pair.
     """
-    order = rising(scores)[::-1]
+    order = argsort_ascending(scores)[::-1]
     m = scores.shape[0]
     pairs = 0.0
     for mirrored in range(2):
@@ -43,7 +43,7 @@ def _violations(scores: Floats, codes: Integers, count: int, margin: float, grad
     return 0.5 * pairs
 
 
-@kernel
+@jit
 def _pairwise_hinge(scores: Floats, labels: Floats, margin: float, gradient: Floats) -> tuple[float, float]:
     """Fills the gradient of the summed hinge: (the sum, the number of pairs of different grade)."""
     gradient[:] = 0.0
@@ -64,7 +64,7 @@ def _pairwise_hinge(scores: Floats, labels: Floats, margin: float, gradient: Flo
     return max(loss, 0.0), pairs
 
 
-@kernel
+@jit
 def _estimated(
     scores: Floats, places: Integers, labels: Floats, weights: Floats, margin: float, gradient: Floats
 ) -> float:

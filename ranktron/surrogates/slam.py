@@ -10,8 +10,8 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.grades import best_below, extremes, grades_seen, scored
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import ideal_order, rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending, ideal_order
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, discount_at, gain_of
 from ranktron.surrogates.fused_forms import SLAM_LOSS, FusedForm
@@ -21,7 +21,7 @@ from ranktron.types import Floats, Integers
 NDCG, AP = 0, 1
 
 
-@kernel
+@jit
 def slam_weights(starts: Integers, values: Floats, measure: int, k: int) -> Floats:
     """The weight v of each ideal place, which a list's grades decide before its scores are known."""
     relevant = 0
@@ -44,7 +44,7 @@ def slam_weights(starts: Integers, values: Floats, measure: int, k: int) -> Floa
     return v
 
 
-@kernel
+@jit
 def slam(
     scores: Floats, starts: Integers, best_below: Integers, ideal: Integers, v: Floats, margin: float, gradient: Floats
 ) -> float:
@@ -65,7 +65,7 @@ def slam(
     return loss
 
 
-@kernel
+@jit
 def slam_fraction(
     scores: Floats, documents: Integers, starts: Integers, ideal: Integers, v: Floats, margin: float, fraction: float,
     gradient: Floats,
@@ -75,7 +75,7 @@ def slam_fraction(
     grade = np.empty(scores.shape[0], np.int64)
     for g in range(starts.shape[0] - 1):
         grade[documents[starts[g] : starts[g + 1]]] = g
-    order = rising(-scores)
+    order = argsort_ascending(-scores)
     loss = 0.0
     for g in range(starts.shape[0] - 2):
         lower = order[grade[order] > g]
@@ -95,7 +95,7 @@ def slam_fraction(
     return loss
 
 
-@kernel
+@jit
 def slam_at(
     scores: Floats, documents: Integers, starts: Integers, best_below: Integers, ideal: Integers, v: Floats,
     margin: float, fraction: float, gradient: Floats,
@@ -106,7 +106,7 @@ def slam_at(
     return slam_fraction(scores, documents, starts, ideal, v, margin, fraction, gradient)
 
 
-@kernel
+@jit
 def slam_round(
     scores: Floats, labels: Floats, measure: int, k: int, margin: float, fraction: float, gradient: Floats
 ) -> float:

@@ -7,12 +7,12 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.grades import scored
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, gain_of
 from ranktron.types import Floats, Integers
 
 
-@kernel
+@jit
 def _softmax(scores: Floats, epsilon: float) -> Floats:
     highest = scores[0]
     for i in range(scores.shape[0]):
@@ -27,7 +27,7 @@ def _softmax(scores: Floats, epsilon: float) -> Floats:
     return P
 
 
-@kernel
+@jit
 def _estimated(
     scores: Floats, places: Integers, labels: Floats, weights: Floats, epsilon: float, sign: float, gradient: Floats
 ) -> float:
@@ -44,7 +44,7 @@ def _estimated(
     return sign * gain
 
 
-@kernel
+@jit
 def _settled(P: Floats, places: Integers, labels: Floats, weights: Floats, epsilon: float, gradient: Floats) -> float:
     """Fills Σ G_a P_a e_a / ε and returns the gain."""
     gain = 0.0

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.kernels.grades import scored
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
 
-@kernel
+@jit
 def _squared(scores: Floats, labels: Floats, gradient: Floats) -> float:
     loss = 0.0
     for i in range(scores.shape[0]):
@@ -20,7 +20,7 @@ def _squared(scores: Floats, labels: Floats, gradient: Floats) -> float:
     return loss
 
 
-@kernel
+@jit
 def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
     """Fills 2 (s − Σ R_a e_a / p(a)) and returns the loss that it is the slope of."""
     loss = 0.0
@@ -34,7 +34,7 @@ def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats
     return loss
 
 
-@kernel
+@jit
 def _doubled(scores: Floats, doubled: Floats) -> float:
     """Fills 2 s and returns Σ s²."""
     squares = 0.0
@@ -44,7 +44,7 @@ def _doubled(scores: Floats, doubled: Floats) -> float:
     return squares
 
 
-@kernel
+@jit
 def _settled(
     shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, gradient: Floats
 ) -> float:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.kernels.grades import best_below, by_grade, extremes, scored
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.surrogates.fused_forms import WORST_PAIR_LOSS, FusedForm
 from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
 
 
-@kernel
+@jit
 def nearest(scores: Floats, lowest: Integers, best_below: Integers) -> tuple[float, int, int]:
     """The smallest lead of a better document over a worse one, from what is known of every grade."""
     lead, better, worse = np.inf, -1, -1
@@ -22,7 +22,7 @@ def nearest(scores: Floats, lowest: Integers, best_below: Integers) -> tuple[flo
     return lead, better, worse
 
 
-@kernel
+@jit
 def closest_pair(scores: Floats, labels: Floats) -> tuple[float, int, int]:
     """The smallest lead of a better document over a worse one: (lead, better, worse); infinite without pairs.
 
@@ -33,7 +33,7 @@ def closest_pair(scores: Floats, labels: Floats) -> tuple[float, int, int]:
     return nearest(scores, lowest, best_below(scores, highest))
 
 
-@kernel
+@jit
 def worst_pair_at(scores: Floats, lowest: Integers, best_below: Integers, margin: float, gradient: Floats) -> float:
     """Fills the subgradient and returns the loss of Eq. (27)."""
     gradient[:] = 0.0
@@ -45,7 +45,7 @@ def worst_pair_at(scores: Floats, lowest: Integers, best_below: Integers, margin
     return margin - lead
 
 
-@kernel
+@jit
 def worst_pair(scores: Floats, labels: Floats, margin: float, gradient: Floats) -> float:
     """The same from labels."""
     documents, starts, _ = by_grade(labels)

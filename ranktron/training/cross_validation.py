@@ -188,9 +188,9 @@ def cross_validate(
                 trained = train(
                     name, given, fold.train, schedule, scaling=scaling, map=map, valid=fold.valid, select=by
                 )
-                if trained.course.interrupted:
+                if trained.history.interrupted:
                     raise KeyboardInterrupt
-                value = trained.course.kept[str(by)]
+                value = trained.history.kept[str(by)]
                 if best is None or (value - best[0]) * (1.0 if by.higher_is_better else -1.0) > 0.0:
                     best = value, trained, point
                 if watch is not None:
@@ -203,5 +203,5 @@ def cross_validate(
 def _trial(fold: Fold, seed: int, best: tuple[float, Trained, Mapping[str, Any]], metrics: Sequence[Metric]) -> Trial:
     value, trained, point = best
     test = evaluate(trained.model.score_rounds(fold.test), fold.test, metrics)
-    course = trained.course
-    return Trial(fold.name, seed, point, course.epoch, value, test, course.seconds, course.remarks)
+    history = trained.history
+    return Trial(fold.name, seed, point, history.epoch, value, test, history.seconds, history.remarks)

@@ -12,7 +12,7 @@ from ranktron.data.scaling import fit_scaler, scale
 from ranktron.learners import KernelLearner, Linear
 from ranktron.learners.fused import can_fuse, play_pass
 from ranktron.learners.loop import play
-from ranktron.learners.schedule import Course, Fit, Schedule, Validation
+from ranktron.learners.schedule import Fit, History, Schedule, Validation
 from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
@@ -25,10 +25,10 @@ CHUNK = 1024  # rounds of a compiled pass, after which progress is told and Ctrl
 
 @dataclass(frozen=True)
 class Trained:
-    """A model, and the course that led to it."""
+    """A model, and the history that led to it."""
 
     model: Model
-    course: Course
+    history: History
 
 
 def train(
@@ -49,21 +49,21 @@ def train(
 
     The scaling is fitted first, then the feature map on what the scaling gives; a model to go on from has its own.
     Online algorithms play the rounds; batch algorithms solve. Either way held-out queries, where given, choose the
-    best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `course.interrupted` and loses nothing. `progress`
+    best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `history.interrupted` and loses nothing. `progress`
     is told how many rounds have been played since it was told before; it changes nothing else.
 
     >>> from ranktron.data.synthetic import Separable
     >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
-    >>> trained.course.rounds, trained.model.kind
+    >>> trained.history.rounds, trained.model.kind
     (100, 'hinge')
     """
     blank = start is None
     start = untrained(name, parameters, rounds, scaling, map) if start is None else start
     epoch = int(start.record.get("epoch", 0))
-    course = Course(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
-    course.spread = Spread.of(start.record)
+    history = History(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
+    history.spread = Spread.of(start.record)
     validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"))
-    fit = Fit(start.prepare(rounds), schedule, course, validation, start.state, progress)
+    fit = Fit(start.prepare(rounds), schedule, history, validation, start.state, progress)
     solver = stored_algorithm(start.kind).solver()
     if solver is not None:
         state = solver(fit, start.parameters)
@@ -71,11 +71,11 @@ def train(
         learner = start.blank_learner() if blank else start.learner()
         run(learner, fit, metrics)
         state = learner.state()
-    record: dict[str, Any] = {"epoch": course.epoch, "position": course.position, "queries": len(rounds)}
+    record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": len(rounds)}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
-    if course.spread.snapshots:
-        record["spread"] = course.spread.record()
-    return Trained(replace(start, state=state, record=record), course)
+    if history.spread.snapshots:
+        record["spread"] = history.spread.record()
+    return Trained(replace(start, state=state, record=record), history)
 
 
 def untrained(
@@ -100,24 +100,24 @@ def run(learner: Learner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
 
     Validation queries measure every pass, and the learner ends as it was after the best one.
     """
-    course = fit.course
-    last = course.epoch + fit.schedule.epochs + (course.position > 0)
+    history = fit.history
+    last = history.epoch + fit.schedule.epochs + (history.position > 0)
     every = max(1, fit.schedule.epochs * len(fit.rounds) // CURVE_POINTS)
     with fit.running():
-        while course.epoch < last and not fit.stopping:
+        while history.epoch < last and not fit.stopping:
             _play_epoch(learner, fit, tuple(metrics), every)
-            if course.position == len(fit.rounds):
-                course.epoch, course.position = course.epoch + 1, 0
+            if history.position == len(fit.rounds):
+                history.epoch, history.position = history.epoch + 1, 0
                 if isinstance(learner, KernelLearner) and fit.validation is not None:
                     learner.weigh(fit.validation.rounds, fit.validation.select)
                 fit.judge(
                     lambda valid: served_scores(learner, valid),
-                    lambda: (learner.state(), replace(course.spread)),
+                    lambda: (learner.state(), replace(history.spread)),
                     metrics,
                 )
     best = fit.best()
     if best is not None:
-        state, course.spread = best
+        state, history.spread = best
         learner.restore(state)
 
 
@@ -126,12 +126,12 @@ def _play_epoch(learner: Learner, fit: Fit, metrics: tuple[Metric, ...], every: 
     if can_fuse(learner):
         _play_fused(learner, fit, metrics, every)
         return
-    course, due = fit.course, next_snapshot(learner.rounds)
-    rounds = fit.schedule.epoch(fit.rounds, course.epoch, course.position)
+    history, due = fit.history, next_snapshot(learner.rounds)
+    rounds = fit.schedule.epoch(fit.rounds, history.epoch, history.position)
     for turn in play(learner, rounds, learner.hears, metrics):
-        course.note(turn, every)
+        history.note(turn, every)
         if learner.rounds == due:
-            _snapshot(learner, course)
+            _snapshot(learner, history)
             due = next_snapshot(learner.rounds)
         fit.advance(1)
         if fit.stopping:
@@ -140,22 +140,22 @@ def _play_epoch(learner: Learner, fit: Fit, metrics: tuple[Metric, ...], every: 
 
 def _play_fused(learner: Linear, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
     """The same in compiled passes over parts of the epoch, which end where a snapshot of the weights is due."""
-    course = fit.course
-    queries = fit.schedule.queries(len(fit.rounds), course.epoch, course.position)
+    history = fit.history
+    queries = fit.schedule.queries(len(fit.rounds), history.epoch, history.position)
     while len(queries) and not fit.stopping:
         due = next_snapshot(learner.rounds)
         part = queries[: min(CHUNK, due - learner.rounds)]
-        course.note_all(*play_pass(learner, fit.rounds, part, metrics), every)
+        history.note_all(*play_pass(learner, fit.rounds, part, metrics), every)
         if learner.rounds == due:
-            _snapshot(learner, course)
+            _snapshot(learner, history)
         fit.advance(len(part))
         queries = queries[len(part) :]
 
 
-def _snapshot(learner: Learner, course: Course) -> None:
+def _snapshot(learner: Learner, history: History) -> None:
     coef = getattr(learner, "coef", None)
     if coef is not None:
-        course.spread.note(learner.rounds, coef)
+        history.spread.note(learner.rounds, coef)
 
 
 def _resumable(model: Model, rounds: Rounds) -> int:

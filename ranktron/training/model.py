@@ -20,7 +20,7 @@ from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.data.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.training.algorithms import FIXED, stored_algorithm
 from ranktron.types import Floats, Integers, Learner, State
 
@@ -206,13 +206,13 @@ class Model:
 
     def rank(self, X: Any) -> Integers:
         """The order of one list, best first."""
-        return descending(self.score_rounds(self._lists(X, None)))
+        return argsort_descending(self.score_rounds(self._lists(X, None)))
 
     def explain(self, X: Any) -> Explanation:
         """What each feature contributes to each score of one list: w_j x_j, or f_j(x_j) where a map bends it."""
         rounds = self._in_order(self._lists(X, None))
         scores = self._scorer.predict(self.prepare(rounds).X)
-        return Explanation(descending(scores), scores, self._contributions(rounds), self.names)
+        return Explanation(argsort_descending(scores), scores, self._contributions(rounds), self.names)
 
     def _contributions(self, rounds: Rounds) -> Floats:
         scaled = scale(rounds, self.scaler).X

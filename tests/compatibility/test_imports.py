@@ -84,6 +84,12 @@ def test_the_service_is_found_by_its_old_name():
     assert "RankingService" in str(told[-1].message)
 
 
+def test_the_history_of_a_fit_is_found_by_its_old_name():
+    ranker = ranktron.HingePerceptron().fit([[1.0], [2.0]], [0, 1])
+    with pytest.warns(DeprecationWarning, match="history_"):
+        assert ranker.course_ is ranker.history_
+
+
 def test_what_never_was_is_not_found():
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("ranktron.nonsense")
@@ -99,3 +105,4 @@ def test_pickled_estimators_predict_the_same(name):
     expected = json.loads((HERE / "estimators" / f"{name}.json").read_text())
     np.testing.assert_allclose(ranker.predict(X), expected, rtol=1e-12)
     assert ranker.get_params() == getattr(ranktron, name)().get_params()
+    assert ranker.course_.rounds > 0  # what is called history_ now

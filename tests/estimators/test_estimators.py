@@ -141,7 +141,7 @@ def test_held_out_lists_choose_the_epoch(Online):
     ranker = Online(random_state=0, n_epochs=6)
     # as PyTerrier calls it
     ranker.fit(train.X, train.labels, group=sizes, eval_set=[(valid.X, valid.labels)], eval_group=[valid_sizes])
-    values = [means["ndcg@10"] for means in ranker.course_.valid]
+    values = [means["ndcg@10"] for means in ranker.history_.valid]
     assert len(values) == 6
     assert ranker.learner_.rounds == 40 * (1 + int(np.argmax(values)))
     qid = np.repeat(valid.qids, valid_sizes)

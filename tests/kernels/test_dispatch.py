@@ -8,27 +8,27 @@ from hypothesis import strategies as st
 from ranktron.kernels.csr import ONES
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dispatch import (
-    add_row_of,
-    between,
-    features_of,
-    held,
+    add_one_row,
+    as_arrays,
+    as_features,
+    dot_rows,
     held_as,
     is_matrix,
     linear_direction,
-    scores_of,
-    taken,
+    slice_rows,
+    take_rows,
 )
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 
 
-@kernel
+@jit
 def compiled(X, start, stop, items, w, direction):
     """Every verb once."""
-    some = between(X, start, stop)
-    chosen = taken(some, items)
-    scores = scores_of(chosen, w)
+    some = slice_rows(X, start, stop)
+    chosen = take_rows(some, items)
+    scores = dot_rows(chosen, w)
     for i in range(items.shape[0]):
-        add_row_of(chosen, i, scores[i], direction)
+        add_one_row(chosen, i, scores[i], direction)
     return chosen, scores, is_matrix(X)
 
 
@@ -59,9 +59,9 @@ def test_the_verbs_are_those_of_a_matrix(seed, m, d, density, ones):
     for features in (X, rows):
         for call in (compiled, compiled.py_func):
             found = np.zeros(d)
-            own, own_scores, matrix = call(held(features), start, stop, items, w, found)
+            own, own_scores, matrix = call(as_arrays(features), start, stop, items, w, found)
             assert matrix == (features is X)
-            assert (held_as(features_of(own, d), False) == chosen).all()
+            assert (held_as(as_features(own, d), False) == chosen).all()
             assert own_scores == pytest.approx(scores, rel=1e-12, abs=1e-12)
             assert found == pytest.approx(direction, rel=1e-12, abs=1e-12)
 
@@ -72,7 +72,7 @@ def test_rows_add_up_to_the_bit():
     sums = np.zeros((2, 25))
     for features, direction in zip((X, Sparse.from_matrix(X)), sums, strict=True):
         for i, g in enumerate(np.random.default_rng(1).normal(size=40)):
-            add_row_of(held(features), i, g, direction)
+            add_one_row(as_arrays(features), i, g, direction)
     assert sums[0].any()
     assert (sums[0] == sums[1]).all()
 
@@ -95,7 +95,7 @@ def test_the_machine_code_of_both_kinds_is_kept():
 
     X = np.ones((1, 1), np.float32)
     for features in (X, Sparse.from_matrix(X)):
-        carry(held(features), np.ones(1), np.ones(1), 1.0, np.zeros(1))
+        carry(as_arrays(features), np.ones(1), np.ones(1), 1.0, np.zeros(1))
     assert len(carry.signatures) >= 2
     assert carry._cache._impl is not None
     assert sum(carry.stats.cache_hits.values()) + sum(carry.stats.cache_misses.values()) == len(carry.signatures)

@@ -19,14 +19,14 @@ LABELS = hnp.arrays(
 @given(SCORES)
 def test_descending_is_a_stable_sort_of_float32_scores(scores):
     expected = np.argsort(-scores.astype(np.float32), kind="stable")
-    assert (sorting.descending(scores) == expected).all()
+    assert (sorting.argsort_descending(scores) == expected).all()
 
 
 @given(SCORES, st.integers(1, 35))
 def test_the_foremost_are_the_beginning_of_descending(scores, k):
-    first = sorting.foremost(scores, k)
-    assert first.tolist() == sorting.descending(scores)[:k].tolist()
-    assert (first == sorting.foremost.py_func(scores, k)).all()
+    first = sorting.argsort_top(scores, k)
+    assert first.tolist() == sorting.argsort_descending(scores)[:k].tolist()
+    assert (first == sorting.argsort_top.py_func(scores, k)).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([33, 100, 159, 160, 161, 700]), st.integers(1, 50))
@@ -34,14 +34,14 @@ def test_long_lists_are_sorted_alike(seed, m, k):
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=m) * 10.0 ** rng.integers(-30, 30, size=m) * rng.integers(0, 2, size=m)
     order = np.argsort(-scores.astype(np.float32), kind="stable")
-    assert (sorting.descending(scores) == order).all()
-    assert (sorting.foremost(scores, k) == order[:k]).all()
+    assert (sorting.argsort_descending(scores) == order).all()
+    assert (sorting.argsort_top(scores, k) == order[:k]).all()
 
 
 @given(hnp.arrays(np.float64, st.sampled_from([3, 40, 200]), elements=st.floats(width=32)))
 def test_even_scores_that_are_no_numbers_are_put_in_some_order(scores):
-    assert sorted(sorting.descending(scores).tolist()) == list(range(len(scores)))
-    assert (sorting.foremost(scores, 5) == sorting.descending(scores)[:5]).all()
+    assert sorted(sorting.argsort_descending(scores).tolist()) == list(range(len(scores)))
+    assert (sorting.argsort_top(scores, 5) == sorting.argsort_descending(scores)[:5]).all()
 
 
 @given(LABELS, st.integers(0, 2**32 - 1))
@@ -67,8 +67,8 @@ def test_documents_by_grade_and_their_extremes(labels, seed):
 
 @given(hnp.arrays(np.float64, st.integers(0, 60), elements=st.integers(-5, 5)))
 def test_rising_is_a_stable_sort(values):
-    assert (sorting.rising(values) == np.argsort(values, kind="stable")).all()
-    assert (sorting.rising.py_func(values) == sorting.rising(values)).all()
+    assert (sorting.argsort_ascending(values) == np.argsort(values, kind="stable")).all()
+    assert (sorting.argsort_ascending.py_func(values) == sorting.argsort_ascending(values)).all()
 
 
 def test_no_kernel_sorts_with_numpy():
@@ -76,14 +76,14 @@ def test_no_kernel_sorts_with_numpy():
     for path in Path(ranktron.__file__).parent.rglob("*.py"):
         for function in ast.walk(ast.parse(path.read_text())):
             marks = {getattr(mark, "id", "") for mark in getattr(function, "decorator_list", [])}
-            if marks & {"kernel", "dot_kernel", "rounding_kernel"}:
+            if marks & {"jit", "jit_dot", "jit_rounding"}:
                 called = {getattr(c.func, "attr", "") for c in ast.walk(function) if isinstance(c, ast.Call)}
                 assert not called & {"sort", "argsort", "unique", "median"}, f"{path.name}: {function.name}"
 
 
 def test_descending_handles_extremes():
     scores = np.array([0.0, np.inf, -1e300, 1e300, -np.inf, -0.0])
-    assert sorting.descending(scores).tolist() == [1, 3, 0, 5, 2, 4]
+    assert sorting.argsort_descending(scores).tolist() == [1, 3, 0, 5, 2, 4]
 
 
 def test_score_and_pull_back_are_matrix_products():
@@ -129,7 +129,7 @@ def test_kernels_equal_their_python_twins(scores, seed):
     labels = rng.integers(4, size=len(scores)) * rng.choice([1.0, 0.5])
     items = rng.permutation(len(scores))
     X, w = rng.normal(size=(len(scores), 3)).astype(np.float32), rng.normal(size=3)
-    assert (sorting.descending(scores) == sorting.descending.py_func(scores)).all()
+    assert (sorting.argsort_descending(scores) == sorting.argsort_descending.py_func(scores)).all()
     assert dense.score(X, w) == pytest.approx(dense.score.py_func(X, w), rel=1e-12, abs=1e-12)
     assert (grades.grades(labels)[0] == grades.grades.py_func(labels)[0]).all()
     assert (dense.observed(scores, items, labels)[0] == dense.observed.py_func(scores, items, labels)[0]).all()

@@ -72,7 +72,7 @@ def test_feedback_on_part_of_a_list_is_learnt_step_by_step():
 
 def test_training_in_compiled_passes_is_training_round_by_round(monkeypatch):
     for make in MAKERS.values():
-        courses = []
+        histories = []
         learners = []
         for fused in (can_fuse, lambda learner: False):
             monkeypatch.setattr("ranktron.training.fit.can_fuse", fused)
@@ -80,10 +80,10 @@ def test_training_in_compiled_passes_is_training_round_by_round(monkeypatch):
             fit = Fit(NOISY, Schedule(3, 5), progress=told.append)
             run(learner, fit, METRICS)
             assert sum(told) == 3 * len(NOISY)
-            fit.course.seconds = 0.0
-            courses.append(fit.course)
+            fit.history.seconds = 0.0
+            histories.append(fit.history)
             learners.append(learner)
-        assert courses[0] == courses[1]
+        assert histories[0] == histories[1]
         assert same(learners[0].state(), learners[1].state())
 
 

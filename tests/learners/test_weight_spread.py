@@ -56,7 +56,7 @@ def test_two_snapshots_make_a_spread():
 def spread_of(make):
     fit = Fit(NOISY, Schedule(3, 5))
     run(make(6), fit)
-    return fit.course.spread.record()
+    return fit.history.spread.record()
 
 
 @pytest.mark.parametrize("make", [slam_perceptron, online_listnet])
@@ -75,8 +75,8 @@ def test_going_on_equals_never_having_stopped():
 
 def test_held_out_lists_choose_the_spread_with_the_epoch():
     chosen = train("slam", {}, NOISY, Schedule(8, 1), valid=WebSearch(features=6, documents=10).rounds(120)[64:])
-    assert chosen.course.epoch < 8
-    alone = train("slam", {}, NOISY, Schedule(chosen.course.epoch, 1)).model
+    assert chosen.history.epoch < 8
+    alone = train("slam", {}, NOISY, Schedule(chosen.history.epoch, 1)).model
     assert same(chosen.model.record["spread"], alone.record["spread"])
 
 

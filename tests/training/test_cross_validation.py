@@ -8,8 +8,8 @@ import pytest
 from ranktron import DataError, Rounds, compare, evaluate, metric
 from ranktron.data.io import write
 from ranktron.data.synthetic import WebSearch
+from ranktron.learners.pairwise.outputs import Committee
 from ranktron.learners.pairwise.passes import train_outputs
-from ranktron.learners.pairwise.readouts import Committee
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import t_test
 from ranktron.training.cross_validation import Fold, cross_validate, fold_folders, grid_points, read_folds
@@ -77,10 +77,10 @@ def test_validation_chooses_the_grid_point_and_the_pass():
             trained = train(
                 "hinge", {"average": True, **point}, fold.train, Schedule(4, 0), scaling="auto", valid=fold.valid
             )
-            value = max(means["ndcg@10"] for means in trained.course.valid)
+            value = max(means["ndcg@10"] for means in trained.history.valid)
             if best is None or value > best[0]:
                 best = value, point, trained
-        assert (trial.valid, trial.parameters, trial.epoch) == (best[0], best[1], best[2].course.epoch)
+        assert (trial.valid, trial.parameters, trial.epoch) == (best[0], best[1], best[2].history.epoch)
         expected = evaluate(best[2].model.score_rounds(fold.test), fold.test, METRICS)
         assert trial.test.means == expected.means
 
@@ -103,7 +103,7 @@ def test_a_metric_to_be_minimised_chooses_the_lowest():
     values = [
         train(
             "ranksvm", {"C": C}, fold.train, Schedule(), scaling="auto", valid=fold.valid, select=metric("inversions")
-        ).course.kept["inversions"]
+        ).history.kept["inversions"]
         for C in (1e-6, 1.0)
     ]
     assert report.trials[0].valid == min(values)
@@ -164,7 +164,7 @@ def test_ctrl_c_ends_it(monkeypatch):
 
     def interrupted(*arguments, **options):
         trained = train(*arguments, **options)
-        trained.course.interrupted = True
+        trained.history.interrupted = True
         return trained
 
     monkeypatch.setattr(cross_validation, "train", interrupted)

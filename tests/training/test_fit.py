@@ -37,45 +37,45 @@ def test_an_interrupted_pass_is_finished_first():
             os.kill(os.getpid(), signal.SIGINT)
 
     stopped = trained(3, progress=interrupt)
-    assert stopped.course.interrupted
-    assert (stopped.course.epoch, stopped.course.position) == (1, 15)
+    assert stopped.history.interrupted
+    assert (stopped.history.epoch, stopped.history.position) == (1, 15)
     resumed = trained(1, start=Model.from_bytes(stopped.model.to_bytes()))
-    assert resumed.course.rounds == 25 + 40
+    assert resumed.history.rounds == 25 + 40
     assert same(resumed.model.state, trained(3).model.state)
 
 
 def test_a_pass_over_other_data_starts_at_its_beginning():
     model = trained(1).model
     other = train("hinge", {}, LISTS[:7], Schedule(1), start=model)
-    assert other.course.rounds == 7
+    assert other.history.rounds == 7
 
 
 def test_the_best_epoch_on_held_out_queries_is_kept():
     chosen = trained(8, valid=HELD_OUT, select=NDCG)
-    values = [v["ndcg@10"] for v in chosen.course.valid]
+    values = [v["ndcg@10"] for v in chosen.history.valid]
     assert len(values) == 8
-    assert chosen.course.epoch == 1 + int(np.argmax(values))
-    assert same(chosen.model.state, trained(chosen.course.epoch).model.state)
+    assert chosen.history.epoch == 1 + int(np.argmax(values))
+    assert same(chosen.model.state, trained(chosen.history.epoch).model.state)
     kept = evaluate(chosen.model.score_rounds(HELD_OUT), HELD_OUT, [NDCG]).means["ndcg@10"]
     assert kept == pytest.approx(max(values))
 
 
 def test_a_metric_to_be_minimised_keeps_the_lowest():
     chosen = trained(8, valid=HELD_OUT, select=metric("inversions"))
-    values = [v["inversions"] for v in chosen.course.valid]
-    assert chosen.course.epoch == 1 + int(np.argmin(values))
+    values = [v["inversions"] for v in chosen.history.valid]
+    assert chosen.history.epoch == 1 + int(np.argmin(values))
 
 
-def test_the_course_counts_and_averages():
+def test_the_history_counts_and_averages():
     lists = Separable(features=4).rounds(30)
     fit, twin = Fit(lists, Schedule(2)), hinge_perceptron(4)
     run(hinge_perceptron(4), fit, [NDCG])
     epochs = [fit.schedule.epoch(lists, epoch) for epoch in range(2)]
     turns = [turn for rounds in epochs for turn in play(twin, rounds, feedback.full, [NDCG])]
-    course = fit.course
-    assert course.rounds == 60
-    assert course.averages()[0] == pytest.approx(np.mean([turn.values[0] for turn in turns]))
-    assert course.curve[-1] == (60, course.averages())
+    history = fit.history
+    assert history.rounds == 60
+    assert history.averages()[0] == pytest.approx(np.mean([turn.values[0] for turn in turns]))
+    assert history.curve[-1] == (60, history.averages())
 
 
 def test_order_depends_on_the_seed_only():

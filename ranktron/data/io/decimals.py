@@ -18,10 +18,10 @@ from ranktron.data.io.lexer import (
     ZERO,
     Bytes,
 )
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 
 
-@kernel
+@jit
 def exponent_at(data: Bytes, p: int) -> tuple[int, int]:
     """Reads the digits after an `e`: (exponent, next position), position -1 where there are none."""
     negative = data[p] == MINUS
@@ -35,7 +35,7 @@ def exponent_at(data: Bytes, p: int) -> tuple[int, int]:
     return (-exponent if negative else exponent), (p if p > start else -1)
 
 
-@kernel
+@jit
 def scaled(mantissa: int, exponent: int, whole: bool) -> tuple[float, int]:
     """Computes mantissa · 10^exponent and says how sure it is; `whole` where the mantissa has all the digits."""
     if mantissa == 0:
@@ -49,7 +49,7 @@ def scaled(mantissa: int, exponent: int, whole: bool) -> tuple[float, int]:
     return value, EXACT if sure else NEAR
 
 
-@kernel
+@jit
 def number(data: Bytes, p: int) -> tuple[float, int, int]:
     """Reads a decimal number: (value, how sure it is, next position)."""
     negative = data[p] == MINUS
@@ -92,7 +92,7 @@ def number(data: Bytes, p: int) -> tuple[float, int, int]:
     return (-value if negative else value), sure, p
 
 
-@kernel
+@jit
 def single(value: float, sure: int) -> tuple[np.float32, bool]:
     """Rounds a number to 32 bits and says whether that is certainly right."""
     if sure == EXACT:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.data.io.lexer import COLON, DOT, MINUS, POWERS, SPACE, Bytes
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Integers, Matrix
 
 Word = np.uint64
@@ -22,7 +22,7 @@ WHOLE_POWERS = np.array([10**k for k in range(8)], np.uint64)
 HUNDREDS, UNITS = Word(0x000F424000000064), Word(0x0000271000000001)
 
 
-@kernel
+@jit
 def eight(data: Bytes, p: int) -> np.uint64:
     """The eight bytes from p on as one word, the first the lowest. (Unsigned positions make this one instruction.)"""
     q = Word(p)
@@ -38,7 +38,7 @@ def eight(data: Bytes, p: int) -> np.uint64:
     )
 
 
-@kernel
+@jit
 def leading_digits(eight_bytes: np.uint64) -> np.uint64:
     """Counts the digits before the first byte that is none, 7 also where all eight are digits."""
     digits = eight_bytes ^ ZEROS
@@ -47,7 +47,7 @@ def leading_digits(eight_bytes: np.uint64) -> np.uint64:
     return ((upto * ONES) >> Word(56)) - ONE
 
 
-@kernel
+@jit
 def value_of(eight_bytes: np.uint64, n: np.uint64) -> np.uint64:
     """The number that the first n < 8 bytes, all digits, stand for."""
     digits = ((eight_bytes ^ ZEROS) << (EIGHT * (SEVEN - n))) << EIGHT
@@ -55,7 +55,7 @@ def value_of(eight_bytes: np.uint64, n: np.uint64) -> np.uint64:
     return ((pairs & PAIRS) * HUNDREDS + ((pairs >> Word(16)) & PAIRS) * UNITS) >> Word(32)
 
 
-@kernel
+@jit
 def usual(
     data: Bytes, p: int, last: int, first: int, row: Matrix, stamps: Integers, stamp: int, tags: Words
 ) -> tuple[int, int]:

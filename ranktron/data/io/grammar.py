@@ -38,24 +38,24 @@ from ranktron.data.io.lexer import (
     skip_line,
     stops,
 )
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers, Matrix
 
 
-@kernel
+@jit
 def is_null(data: Bytes, p: int) -> bool:
     """Says whether the word NULL stands at p."""
     null = data[p] == 78 and data[p + 1] == 85 and data[p + 2] == 76 and data[p + 3] == 76
     return bool(null) and stops(data, p + 4)
 
 
-@kernel
+@jit
 def starts_qid(data: Bytes, p: int) -> bool:
     """Says whether `qid:` stands at p."""
     return bool(data[p] == 113 and data[p + 1] == 105 and data[p + 2] == 100 and data[p + 3] == COLON)
 
 
-@kernel
+@jit
 def word(data: Bytes, p: int) -> int:
     """Finds the end of the word that starts at p."""
     while data[p] > SPACE and data[p] != HASH:
@@ -63,7 +63,7 @@ def word(data: Bytes, p: int) -> int:
     return p
 
 
-@kernel
+@jit
 def comment_word(data: Bytes, p: int) -> tuple[int, int]:
     """Finds the only word of the comment that starts at p: (start, end), equal where there is none or another."""
     start = skip_blanks(data, p + 1)
@@ -73,7 +73,7 @@ def comment_word(data: Bytes, p: int) -> tuple[int, int]:
     return start, end if ends(data, skip_blanks(data, end)) else start
 
 
-@kernel
+@jit
 def comment_docid(data: Bytes, p: int) -> tuple[int, int]:
     """Finds X of `docid = X` in the comment that starts at p: (start, end), equal where there is none."""
     while data[p] != LINE_FEED:
@@ -89,7 +89,7 @@ def comment_docid(data: Bytes, p: int) -> tuple[int, int]:
     return p, p
 
 
-@kernel
+@jit
 def index_at(data: Bytes, p: int) -> tuple[int, int]:
     """Reads a feature's number: (index, next position), index -1 where there is none and one too large capped."""
     index, start = 0, p
@@ -104,7 +104,7 @@ def index_at(data: Bytes, p: int) -> tuple[int, int]:
     return (index if p > start else -1), p
 
 
-@kernel
+@jit
 def place(row: Matrix, stamps: Integers, stamp: int, last: int, column: int) -> bool:
     """Makes room for a value: zeros for the features that were left out; False where the value stands already."""
     if column <= last:
@@ -117,7 +117,7 @@ def place(row: Matrix, stamps: Integers, stamp: int, last: int, column: int) -> 
     return True
 
 
-@kernel
+@jit
 def features(
     data: Bytes,
     p: int,
@@ -168,7 +168,7 @@ def features(
     return FINE, p, n
 
 
-@kernel
+@jit
 def document(
     data: Bytes, p: int, after_hash: bool, labels: Floats, spans: Integers, i: int, slow: Integers, n: int
 ) -> tuple[int, int, int]:
@@ -195,7 +195,7 @@ def document(
     return FINE, p, n
 
 
-@kernel
+@jit
 def lines(
     data: Bytes, p: int, end: int, i: int, first: int, after_hash: bool, null: float,
     X: Matrix, labels: Floats, spans: Integers, stamps: Integers, tags: Words, slow: Integers,
@@ -228,7 +228,7 @@ def lines(
     return FINE, p, i, n
 
 
-@kernel
+@jit
 def count_lines(data: Bytes, start: int, end: int) -> int:
     """Counts the line feeds from start to end."""
     total = 0
@@ -237,7 +237,7 @@ def count_lines(data: Bytes, start: int, end: int) -> int:
     return total
 
 
-@kernel
+@jit
 def extent(data: Bytes, start: int, end: int) -> tuple[int, int]:
     """Finds the smallest and the largest number before a colon, query ids aside: (-1, -1) where there is none."""
     low, high, p = -1, -1, start
@@ -255,7 +255,7 @@ def extent(data: Bytes, start: int, end: int) -> tuple[int, int]:
     return low, high
 
 
-@kernel
+@jit
 def heads(data: Bytes, spans: Integers) -> Integers:
     """Finds the rows whose query id is not that of the row before."""
     found = np.empty(spans.shape[0], np.int64)
@@ -273,7 +273,7 @@ def heads(data: Bytes, spans: Integers) -> Integers:
     return found[:n].copy()
 
 
-@kernel
+@jit
 def spell(data: Bytes, spans: Integers, letters: npt.NDArray[np.uint32]) -> bool:
     """Copies each document id into a row of letters; False where one has a byte that is not ASCII."""
     for i in range(spans.shape[0]):

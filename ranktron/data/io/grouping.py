@@ -16,11 +16,11 @@ from ranktron.data.io.missing import fill_nulls
 from ranktron.data.rounds import Rounds, group_by
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Features, Floats, Integers, Matrix
 
 
-@kernel
+@jit
 def rearrange(X: Matrix, rows: Integers) -> None:
     """Puts row `rows[i]` into place i for every i, in place: along the cycles, with one row of extra memory."""
     done = np.zeros(rows.shape[0], np.bool_)

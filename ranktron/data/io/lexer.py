@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -22,19 +22,19 @@ SLACK = 2.0**-49
 FINE, LABEL, NEGATIVE, QID, ID_COMMENT, INDEX, VALUE, TOO_LARGE, TWICE, BEYOND, BELOW, NULL, NOT_TEXT = range(13)
 
 
-@kernel
+@jit
 def ends(data: Bytes, p: int) -> bool:
     """Says whether the line is over at p."""
     return bool(data[p] == LINE_FEED or (data[p] == RETURN and data[p + 1] == LINE_FEED))
 
 
-@kernel
+@jit
 def stops(data: Bytes, p: int) -> bool:
     """Says whether a word is over at p."""
     return data[p] in (SPACE, LINE_FEED, TAB, HASH) or ends(data, p)
 
 
-@kernel
+@jit
 def skip_blanks(data: Bytes, p: int) -> int:
     """Finds the next byte that is neither space nor tab."""
     while data[p] == SPACE or data[p] == TAB:
@@ -42,7 +42,7 @@ def skip_blanks(data: Bytes, p: int) -> int:
     return p
 
 
-@kernel
+@jit
 def skip_line(data: Bytes, p: int) -> int:
     """Finds the start of the next line."""
     while data[p] != LINE_FEED:

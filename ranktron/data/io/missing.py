@@ -3,7 +3,7 @@
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Integers, Matrix
 
 CHOICES = {"error": -1.0, "zero": 0.0, "min": np.nan, "mean": np.nan}
@@ -16,7 +16,7 @@ def placeholder(null: str) -> float:
     return CHOICES[null]
 
 
-@kernel
+@jit
 def fill_nulls(X: Matrix, offsets: Integers, mean: bool) -> None:
     """Replaces NaN by the smallest (or mean) value of the feature in the same list, by 0 where there is none."""
     for q in range(offsets.shape[0] - 1):

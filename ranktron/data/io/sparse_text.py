@@ -31,14 +31,14 @@ from ranktron.data.io.parse_errors import Look, Problem, explain
 from ranktron.data.io.text import Piece, Text
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
 WIDE, RARE = 1000, 0.05
 """Text is read as sparse rows where it has so many features and a line names no more than this share of them."""
 
 
-@kernel
+@jit
 def count_entries(data: Bytes, start: int, end: int) -> int:
     """Counts the colons from start to end: at least as many as there are features."""
     total = 0
@@ -47,7 +47,7 @@ def count_entries(data: Bytes, start: int, end: int) -> int:
     return total
 
 
-@kernel
+@jit
 def _entries(
     data: Bytes, p: int, first: int, width: int, null: float, columns: Columns, values: Values, at: int,
     stamps: Columns, stamp: int, slow: Integers, n: int,
@@ -83,7 +83,7 @@ def _entries(
         p = q
 
 
-@kernel
+@jit
 def _lines(
     data: Bytes, p: int, end: int, first: int, width: int, after_hash: bool, null: float,
     starts: Integers, columns: Columns, values: Values, labels: Floats, spans: Integers, stamps: Columns,

@@ -31,7 +31,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.dispatch import features_of, held
+from ranktron.kernels.dispatch import as_arrays, as_features
 from ranktron.types import Features
 
 DENSE, SPARSE = 1, 2
@@ -69,7 +69,7 @@ def write_store(rounds: Rounds, path: Path) -> None:
 
 
 def _arrays(rounds: Rounds) -> dict[str, Array | None]:
-    X = held(rounds.X.trimmed()) if isinstance(rounds.X, Sparse) else rounds.X
+    X = as_arrays(rounds.X.trimmed()) if isinstance(rounds.X, Sparse) else rounds.X
     features = dict(zip(ROWS, X, strict=True)) if isinstance(X, tuple) else {"X": X}
     return {
         **features,
@@ -171,7 +171,7 @@ class Store:
         """The features of all documents, mapped."""
         if not self.sparse:
             return self.array("X")
-        return features_of(tuple(self.array(name) for name in ROWS), self.head["width"])
+        return as_features(tuple(self.array(name) for name in ROWS), self.head["width"])
 
     def features_between(self, start: int, stop: int) -> Features:
         """Copies the features of some documents out of the file."""

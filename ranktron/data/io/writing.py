@@ -13,7 +13,7 @@ from ranktron.data.io.lexer import Bytes
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Integers, Matrix
 
 NUMBERS = 1 << 19  # written at a time
@@ -65,7 +65,7 @@ def _lines(heads: Packed, names: Packed, X: Matrix, digits: Digits, tails: Packe
     return out[: lay(*heads, *names, text, lengths, *tails, out)].tobytes()
 
 
-@kernel
+@jit
 def lay(
     heads: Bytes,
     head_starts: Integers,
@@ -88,7 +88,7 @@ def lay(
     return p
 
 
-@kernel
+@jit
 def copied(source: Bytes, a: int, b: int, out: Bytes, p: int) -> int:
     """Copies the bytes from a to b to place p; returns the place after them."""
     for k in range(a, b):

@@ -14,7 +14,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES, Columns
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers, Matrix
 from ranktron.types.validation import check_count
 
@@ -26,7 +26,7 @@ MOST = 1 << 12
 Places = npt.NDArray[np.uint32]
 
 
-@kernel
+@jit
 def find_places(values: Matrix, edges: Matrix, places: Places) -> None:
     """For each feature of one row how many of its edges are at or below the value, padding of infinity included.
 
@@ -44,7 +44,7 @@ def find_places(values: Matrix, edges: Matrix, places: Places) -> None:
         half >>= np.uint32(1)
 
 
-@kernel
+@jit
 def _columns(X: Matrix, edges: Matrix, firsts: Integers, columns: Columns) -> None:
     d = X.shape[1]
     places = np.empty(d, np.uint32)

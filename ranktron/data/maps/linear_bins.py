@@ -14,12 +14,12 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers, Matrix
 from ranktron.types.validation import check_count
 
 
-@kernel
+@jit
 def _shares(
     X: Matrix, edges: Matrix, low: Matrix, high: Matrix, firsts: Integers, columns: Columns, values: Values
 ) -> None:

@@ -12,7 +12,7 @@ from ranktron.data.maps.protocols import check_input, sample_of
 from ranktron.data.maps.strengths import curve_weight, strengths
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers, Matrix
 from ranktron.types.validation import check_count
 
@@ -21,7 +21,7 @@ REACH = 2.0
 """So many deviations from the mean a feature reaches in a product: beyond, one long tail would drown all the rest."""
 
 
-@kernel
+@jit
 def _products(X: Matrix, chosen: Integers, shift: Floats, divisor: Floats, weight: float, mapped: Matrix) -> None:
     d, n = X.shape[1], chosen.shape[0]
     z, factor = np.empty(n), weight * np.sqrt(2.0 * d / (n * (n + 1)))

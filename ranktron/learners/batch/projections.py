@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
 
 
-@kernel
+@jit
 def _fall(values: Floats, places: Floats, slopes: Floats, at: int) -> int:
     """Where the cap μ of one group changes its slope as θ = Σ_i (v_i − μ)_+ grows from 0, and by how much.
 
     While μ lies between the r-th and the next largest value it falls by 1/r; from θ = Σ_i v_i on it is 0.
     """
-    ordered = values[rising(-values)]
+    ordered = values[argsort_ascending(-values)]
     total = 0.0
     for r in range(1, ordered.shape[0] + 1):
         total += ordered[r - 1]
@@ -28,10 +28,10 @@ def _fall(values: Floats, places: Floats, slopes: Floats, at: int) -> int:
     return at
 
 
-@kernel
+@jit
 def _cap(values: Floats, theta: float) -> float:
     """The cap μ ≥ 0 of a group that loses θ by it: Σ_i (v_i − μ)_+ = θ."""
-    ordered = values[rising(-values)]
+    ordered = values[argsort_ascending(-values)]
     total = 0.0
     for r in range(1, ordered.shape[0] + 1):
         total += ordered[r - 1]
@@ -42,7 +42,7 @@ def _cap(values: Floats, theta: float) -> float:
     return 0.0
 
 
-@kernel
+@jit
 def cap_groups(values: Floats, offsets: Integers, radius: float) -> None:
     """Projects values ≥ 0, in place, on those whose group maxima add up to at most `radius`: a cap for each group.
 
@@ -67,7 +67,7 @@ def cap_groups(values: Floats, offsets: Integers, radius: float) -> None:
         if part.shape[0] > 0 and part.max() > 0.0:
             count = _fall(part, places, slopes, count)
     slope, theta = float(groups), 0.0
-    for i in rising(places[:count]):
+    for i in argsort_ascending(places[:count]):
         if maxima - slope * (places[i] - theta) <= radius:
             theta += (maxima - radius) / slope
             break

@@ -18,8 +18,8 @@ import numpy as np
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.grades import grades
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.batch.thresholds import add_step, step_scores, thresholds_of
 from ranktron.learners.pairwise.pairs import Pairs
@@ -33,7 +33,7 @@ _MENDED = 1e-12
 """A potential below this means that every pair is in order by a wide margin: nothing is left to choose."""
 
 
-@kernel
+@jit
 def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Floats, out: Floats) -> float:
     """Fills what each document's pairs weigh, as the upper one minus as the lower one; returns the sum over pairs.
 
@@ -91,7 +91,7 @@ class Stumps:
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
-        return Ranking(descending(scores), scores, number)
+        return Ranking(argsort_descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         raise DataError("this model was boosted on a whole data set, and cannot go on learning from a stream")
@@ -179,7 +179,7 @@ class Boosting:
 
 def solve(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Adds `n_rounds` thresholds to those of `start`; validation queries choose how many are kept."""
-    course, start = fit.course, fit.start
+    history, start = fit.history, fit.start
     boosting = Boosting(fit.rounds, parameters["balance"])
     scores = np.zeros(0 if fit.validation is None else len(fit.validation.rounds.labels))
 
@@ -191,12 +191,12 @@ def solve(fit: Fit, parameters: Mapping[str, Any]) -> State:
         for stump in zip(start["features"], start["thresholds"], start["alphas"], strict=True):
             boosting.add(*stump)
             add_to_scores(*stump)
-    course.first_epoch = course.epoch = len(boosting.alphas)
-    last = course.epoch + parameters["n_rounds"]
+    history.first_epoch = history.epoch = len(boosting.alphas)
+    last = history.epoch + parameters["n_rounds"]
     with fit.running():
-        while course.epoch < last and not fit.stopping and boosting.step():
-            course.epoch, course.rounds = course.epoch + 1, course.rounds + len(fit.rounds)
+        while history.epoch < last and not fit.stopping and boosting.step():
+            history.epoch, history.rounds = history.epoch + 1, history.rounds + len(fit.rounds)
             add_to_scores(boosting.features[-1], boosting.thresholds[-1], boosting.alphas[-1])
-            fit.judge(lambda _valid: scores, lambda: course.epoch)
-    course.remarks["queries of one grade"] = boosting.idle
-    return boosting.state(fit.best() or course.epoch)
+            fit.judge(lambda _valid: scores, lambda: history.epoch)
+    history.remarks["queries of one grade"] = boosting.idle
+    return boosting.state(fit.best() or history.epoch)

@@ -22,7 +22,7 @@ from ranktron.learners.batch.rank_mm_exact import ExactDual
 from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
 from ranktron.learners.batch.rank_mm_steps import paper_dual
 from ranktron.learners.fixed import Fixed
-from ranktron.learners.schedule import Course, Fit, Schedule
+from ranktron.learners.schedule import Fit, History, Schedule
 from ranktron.types import Floats, Integers, State
 
 STEPS = ("exact", "paper")
@@ -233,39 +233,39 @@ def solve(fit: Fit, parameters: Mapping[str, Any]) -> State:
     with `early_stopping`, and of the paper's steps. Dual variables of earlier passes over the same lists are taken up
     again.
     """
-    rounds, schedule, course = fit.rounds, fit.schedule, fit.course
+    rounds, schedule, done = fit.rounds, fit.schedule, fit.history
     problem = Problem(rounds, parameters["loss"], parameters["C"])
     lists, exact = problem.fingerprint(), parameters["step"] == "exact"
     with fit.running():
-        dual = _stated_dual(problem, parameters, course)
+        dual = _stated_dual(problem, parameters, done)
         if fit.start and fit.start.get("lists") == lists:
             dual.restore(fit.start["dual"], int(fit.start["steps"]))
         run = Run(dual, parameters["tol"] if exact else 0.0, parameters["max_seconds"], parameters["average"])
-        for done in run.passes(schedule, parameters["max_iter"] if exact else schedule.epochs, course.epoch):
-            course.epoch, course.rounds = done.number, course.rounds + len(rounds)
+        for each in run.passes(schedule, parameters["max_iter"] if exact else schedule.epochs, done.epoch):
+            done.epoch, done.rounds = each.number, done.rounds + len(rounds)
             fit.judge(lambda valid: linear_scores(valid.X, run.w), run.w.copy)
             if fit.stopping:
                 break
     if exact and not run.converged:
-        course.remarks[UNFINISHED] = len(run.history)
+        done.remarks[UNFINISHED] = len(run.history)
     if exact and run.futile:
-        course.remarks[FUTILE] = 1
+        done.remarks[FUTILE] = 1
     w = run.w
     if exact and run.history:
-        _, course.epoch, w = run.best
+        _, done.epoch, w = run.best
     if parameters["early_stopping"] or not exact:
         best = fit.best()
         w = w if best is None else best
     kept = {"lists": lists, "steps": dual.steps, "dual": dict(dual.state())}
-    history = np.array([(done.primal, done.dual, done.gap) for done in run.history]).reshape(-1, 3)
+    history = np.array([(each.primal, each.dual, each.gap) for each in run.history]).reshape(-1, 3)
     return {"coef": w.copy(), "constant": 0.0, "history": history, **kept}
 
 
-def _stated_dual(problem: Problem, parameters: Mapping[str, Any], course: Course) -> Dual:
+def _stated_dual(problem: Problem, parameters: Mapping[str, Any], history: History) -> Dual:
     """The dual variables; how much memory they take is stated before they take it."""
     chosen = {name: parameters[name] for name in ("step", "eta", "corners", "memory")}
     megabytes = bytes_held(problem.rounds, problem.loss, chosen["step"], chosen["corners"]) / 1e6
     _LOG.info("rankmm will hold %.3g megabytes for dual variables (at most %g gigabytes)", megabytes, chosen["memory"])
-    course.remarks[HELD] = round(megabytes)
-    course.remarks["queries of one grade"] = len(problem.rounds) - problem.m
+    history.remarks[HELD] = round(megabytes)
+    history.remarks["queries of one grade"] = len(problem.rounds) - problem.m
     return make_dual(problem, **chosen)

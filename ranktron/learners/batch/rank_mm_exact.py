@@ -17,8 +17,8 @@ import numpy as np
 
 from ranktron.data.rounds import radius
 from ranktron.errors import DataError
-from ranktron.kernels.dispatch import Held, between, scores_of
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.dispatch import FeatureArrays, dot_rows, slice_rows
+from ranktron.kernels.jit import jit
 from ranktron.learners.batch.rank_mm_losses import vertex
 from ranktron.learners.batch.rank_mm_problem import Problem, carry
 from ranktron.types import Floats, Integers, State
@@ -27,7 +27,7 @@ EXCHANGES = 10
 """How often weight is shifted among the corners of a list before the next list is visited."""
 
 
-@kernel
+@jit
 def _free_place(corners: Floats, margins: Floats, weights: Floats) -> int:
     """A corner of weight 0; where there is none, the two lightest are merged into one."""
     light, lighter = -1, -1
@@ -47,7 +47,7 @@ def _free_place(corners: Floats, margins: Floats, weights: Floats) -> int:
     return lighter
 
 
-@kernel
+@jit
 def _shift(corners: Floats, margins: Floats, weights: Floats, newest: int, w: Floats) -> tuple[float, float]:
     """Shifts weight from the corner that promises least to the one that promises most: (their distance, Δ margin).
 
@@ -80,7 +80,7 @@ def _shift(corners: Floats, margins: Floats, weights: Floats, newest: int, w: Fl
     return most - least, amount * (margins[best] - margins[worst])
 
 
-@kernel
+@jit
 def average_in(w: Floats, margin: float, averaged: Floats, t: float) -> None:
     """Takes w and margin into their mean over steps, the t-th with weight t; the margin stands last."""
     rho = 2.0 / (t + 1.0)
@@ -89,9 +89,9 @@ def average_in(w: Floats, margin: float, averaged: Floats, t: float) -> None:
     averaged[w.shape[0]] += rho * (margin - averaged[w.shape[0]])
 
 
-@kernel
+@jit
 def _visit(
-    loss: int, X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
+    loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
     bound: float, corners: Floats, margins: Floats, weights: Floats, w: Floats, margin: float, averaged: Floats,
     t: int,
 ) -> tuple[float, float]:  # fmt: skip
@@ -100,8 +100,8 @@ def _visit(
     for q in order:
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
-            rows = between(X, start, stop)
-            a = scores_of(rows, w) - labels[start:stop]
+            rows = slice_rows(X, start, stop)
+            a = dot_rows(rows, w) - labels[start:stop]
             g = np.empty(stop - start)
             promise = bound * vertex(loss, a, codes[start:stop], counts[q], g)
             for k in range(weights.shape[1]):

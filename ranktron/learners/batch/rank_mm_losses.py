@@ -12,8 +12,8 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.fenwick import add, below
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
 
 LOSSES = ("average", "max", "max-average")
@@ -22,7 +22,7 @@ LOSSES = ("average", "max", "max-average")
 AVERAGE, MAX, MAX_AVERAGE = range(3)
 
 
-@kernel
+@jit
 def lower_counts(codes: Integers, count: int) -> Integers:
     """For each grade the number of documents of lower grades; last the number of all.
 
@@ -37,7 +37,7 @@ def lower_counts(codes: Integers, count: int) -> Integers:
     return lower
 
 
-@kernel
+@jit
 def average_pairs(a: Floats, codes: Integers, count: int, g: Floats) -> float:
     """The mean hinge over the pairs (section 3.1): every violated pair has its share, in O(n log n)."""
     lower = lower_counts(codes, count)
@@ -46,7 +46,7 @@ def average_pairs(a: Floats, codes: Integers, count: int, g: Floats) -> float:
         pairs += lower[codes[i]]
     tree = np.zeros((count + 1, 2))
     loss, seen = 0.0, 0.0
-    for i in rising(a):
+    for i in argsort_ascending(a):
         fewer, _ = below(tree, codes[i])
         upto, _ = below(tree, codes[i] + 1)
         g[i] = (lower[codes[i]] - fewer - (seen - upto)) / pairs
@@ -56,7 +56,7 @@ def average_pairs(a: Floats, codes: Integers, count: int, g: Floats) -> float:
     return max(loss, 0.0)
 
 
-@kernel
+@jit
 def worst_pair(a: Floats, codes: Integers, count: int, g: Floats) -> float:
     """The largest hinge of a pair (section 3.2), in O(n)."""
     largest = np.full(count, -1)
@@ -81,14 +81,14 @@ def worst_pair(a: Floats, codes: Integers, count: int, g: Floats) -> float:
     return loss
 
 
-@kernel
+@jit
 def worst_document(a: Floats, codes: Integers, count: int, g: Floats) -> float:
     """The largest mean hinge of a document with all those it should rank below (section 3.3), in O(n log n)."""
     lower = lower_counts(codes, count)
     n = a.shape[0]
     tree = np.zeros((count + 1, 2))
     loss, worst, seen, total = 0.0, -1, 0.0, 0.0
-    for k in rising(a):
+    for k in argsort_ascending(a):
         g[k] = 0.0
         preferred = n - lower[codes[k] + 1]  # |P_k|
         if preferred > 0:
@@ -108,7 +108,7 @@ def worst_document(a: Floats, codes: Integers, count: int, g: Floats) -> float:
     return loss
 
 
-@kernel
+@jit
 def vertex(loss: int, a: Floats, codes: Integers, count: int, g: Floats) -> float:
     """The loss of a list of at least two grades, and the vertex of its dual variables that attains it."""
     if loss == AVERAGE:

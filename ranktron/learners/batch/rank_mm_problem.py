@@ -16,43 +16,43 @@ import numpy as np
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.dispatch import Held, add_row_of, between, held, scores_of
+from ranktron.kernels.dispatch import FeatureArrays, add_one_row, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.grades import grades
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.learners.batch.rank_mm_losses import loss_code, vertex
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.types import Floats, Integers
 
 
-@kernel
+@jit
 def _grade_lists(labels: Floats, offsets: Integers, codes: Integers, counts: Integers) -> None:
     for q in range(offsets.shape[0] - 1):
         found, counts[q] = grades(labels[offsets[q] : offsets[q + 1]])
         codes[offsets[q] : offsets[q + 1]] = found
 
 
-@kernel
+@jit
 def _sum_of_losses(
-    loss: int, X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, w: Floats
+    loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, w: Floats
 ) -> float:
     total = 0.0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
-            a = scores_of(between(X, start, stop), w) - labels[start:stop]
+            a = dot_rows(slice_rows(X, start, stop), w) - labels[start:stop]
             total += vertex(loss, a, codes[start:stop], counts[q], np.empty(stop - start))
     return total
 
 
-@kernel
-def carry(X: Held, labels: Floats, g: Floats, factor: float, direction: Floats) -> float:
+@jit
+def carry(X: FeatureArrays, labels: Floats, g: Floats, factor: float, direction: Floats) -> float:
     """Adds factor · Σ g x to a direction and returns factor · Σ g y."""
     margin = 0.0
     for i in range(g.shape[0]):
         share = factor * g[i]
         if share != 0.0:
             margin += share * labels[i]
-            add_row_of(X, i, share, direction)
+            add_one_row(X, i, share, direction)
     return margin
 
 
@@ -93,9 +93,9 @@ class Problem:
         return self.C / max(self.m, 1)
 
     @property
-    def arrays(self) -> tuple[Held, Floats, Integers, Integers, Integers]:
+    def arrays(self) -> tuple[FeatureArrays, Floats, Integers, Integers, Integers]:
         """What kernels take: features, labels, offsets, grades, and the number of grades of each list."""
-        return held(self.rounds.X), self.rounds.labels, self.rounds.offsets, self.codes, self.counts
+        return as_arrays(self.rounds.X), self.rounds.labels, self.rounds.offsets, self.codes, self.counts
 
     def columns(self) -> Pairs:
         """The pairs by their lower document: those preferred to it, one after the other."""
@@ -108,7 +108,7 @@ class Problem:
     def fingerprint(self) -> int:
         """A number by which the same lists are known again."""
         X, found = self.rounds.X, 0
-        features = held(X.trimmed()) if isinstance(X, Sparse) else (X,)
+        features = as_arrays(X.trimmed()) if isinstance(X, Sparse) else (X,)
         for array in (self.rounds.offsets, self.rounds.labels, *features):
             found = crc32(np.ascontiguousarray(array).data, found)
         return found

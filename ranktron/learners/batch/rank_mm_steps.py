@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.kernels.dispatch import Held, between, held, scores_of
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, slice_rows
+from ranktron.kernels.jit import jit
 from ranktron.learners.batch.projections import cap_groups
 from ranktron.learners.batch.rank_mm_exact import average_in
 from ranktron.learners.batch.rank_mm_problem import Problem, carry
@@ -25,14 +25,14 @@ _A_LITTLE_LESS = 1.0 - 1e-7
 """Rounding to 32 bits must not leave the constraints."""
 
 
-@kernel
+@jit
 def _single(value: float) -> np.float32:
     """The largest 32-bit number that is not above a value."""
     single = np.float32(value)
     return np.nextafter(single, np.float32(0.0)) if np.float64(single) > value else single
 
 
-@kernel
+@jit
 def clip_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, eta: float, change: Floats) -> None:
     """A gradient step and the projection on the box 0 ≤ α_jk ≤ bound, O(|R_i|); `change` adds up for each document.
 
@@ -51,7 +51,7 @@ def clip_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, eta: 
         change[k] -= total
 
 
-@kernel
+@jit
 def project_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, eta: float, change: Floats) -> None:
     """A gradient step and the projection on 0 ≤ α_jk ≤ γ_k, Σ_k γ_k = bound, O(|R_i| log |R_i|).
 
@@ -76,7 +76,7 @@ def project_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, et
             change[k] -= difference
 
 
-@kernel
+@jit
 def _log_sums(theta: Floats, sign: float, codes: Integers, count: int) -> Floats:
     """For each grade the logarithm of Σ exp(± θ) over its documents, −∞ where it has none."""
     top = np.full(count, -np.inf)
@@ -89,14 +89,14 @@ def _log_sums(theta: Floats, sign: float, codes: Integers, count: int) -> Floats
     return found
 
 
-@kernel
+@jit
 def _log_add(x: float, y: float) -> float:
     if x < y:
         x, y = y, x
     return x if y == -np.inf else x + np.log1p(np.exp(y - x))
 
 
-@kernel
+@jit
 def marginals(theta: Floats, codes: Integers, count: int, g: Floats) -> float:
     """What α_jk = exp(θ_k − θ_j)/Z adds up to for each document, as the upper of its pairs minus as the lower; α_0.
 
@@ -118,9 +118,9 @@ def marginals(theta: Floats, codes: Integers, count: int, g: Floats) -> float:
     return float(np.exp(-total))
 
 
-@kernel
+@jit
 def _visit_pairs(
-    box: bool, X: Held, labels: Floats, offsets: Integers, counts: Integers, order: Integers,
+    box: bool, X: FeatureArrays, labels: Floats, offsets: Integers, counts: Integers, order: Integers,
     ranked: Integers, before: Integers, bound: float, eta: float, alpha: Singles, w: Floats, margin: float,
     averaged: Floats, t: int,
 ) -> float:  # fmt: skip
@@ -129,8 +129,8 @@ def _visit_pairs(
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
             items = ranked[start:stop] - start
-            rows = between(X, start, stop)
-            a = (scores_of(rows, w) - labels[start:stop])[items]
+            rows = slice_rows(X, start, stop)
+            a = (dot_rows(rows, w) - labels[start:stop])[items]
             own = alpha[before[start] : before[stop]]
             columns = before[start : stop + 1]
             change = np.zeros(stop - start)
@@ -145,17 +145,17 @@ def _visit_pairs(
     return margin
 
 
-@kernel
+@jit
 def _visit_documents(
-    X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers, bound: float,
-    eta: float, theta: Floats, w: Floats, margin: float, averaged: Floats, t: int,
+    X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
+    bound: float, eta: float, theta: Floats, w: Floats, margin: float, averaged: Floats, t: int,
 ) -> float:  # fmt: skip
     for q in order:
         t += 1
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
-            rows = between(X, start, stop)
-            a = scores_of(rows, w) - labels[start:stop]
+            rows = slice_rows(X, start, stop)
+            a = dot_rows(rows, w) - labels[start:stop]
             old, new = np.empty(stop - start), np.empty(stop - start)
             marginals(theta[start:stop], codes[start:stop], counts[q], old)
             theta[start:stop] += eta * a  # section 3.2: the gradient of pair (j, k) is a_j − a_k
@@ -165,10 +165,10 @@ def _visit_documents(
     return margin
 
 
-@kernel
+@jit
 def _carry_pairs(
-    averages: bool, X: Held, labels: Floats, offsets: Integers, ranked: Integers, before: Integers, alpha: Singles,
-    w: Floats,
+    averages: bool, X: FeatureArrays, labels: Floats, offsets: Integers, ranked: Integers, before: Integers,
+    alpha: Singles, w: Floats,
 ) -> float:  # fmt: skip
     """Adds up w and margin from the pairs, one by one."""
     margin = 0.0
@@ -181,13 +181,13 @@ def _carry_pairs(
                 share = np.float64(alpha[before[at] + j]) / (preferred if averages else 1)
                 g[ranked[start + j] - start] += share
                 g[ranked[at] - start] -= share
-        margin += carry(between(X, start, stop), labels[start:stop], g, 1.0, w)
+        margin += carry(slice_rows(X, start, stop), labels[start:stop], g, 1.0, w)
     return margin
 
 
-@kernel
+@jit
 def _carry_documents(
-    X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, bound: float, theta: Floats,
+    X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, bound: float, theta: Floats,
     w: Floats,
 ) -> float:  # fmt: skip
     margin = 0.0
@@ -196,7 +196,7 @@ def _carry_documents(
         if counts[q] > 1:
             g = np.empty(stop - start)
             marginals(theta[start:stop], codes[start:stop], counts[q], g)
-            margin += carry(between(X, start, stop), labels[start:stop], g, bound, w)
+            margin += carry(slice_rows(X, start, stop), labels[start:stop], g, bound, w)
     return margin
 
 
@@ -246,7 +246,9 @@ class PairDual:
         """The weights and the margin, from the dual variables alone."""
         w, rounds = np.zeros_like(self.w), self.problem.rounds
         averages = self.problem.loss != "average"
-        return w, _carry_pairs(averages, held(rounds.X), rounds.labels, rounds.offsets, *self._layout, self.alpha, w)
+        return w, _carry_pairs(
+            averages, as_arrays(rounds.X), rounds.labels, rounds.offsets, *self._layout, self.alpha, w
+        )
 
     def state(self) -> State:
         return {"alpha": self.alpha, "averaged": self.averaged}

@@ -20,8 +20,8 @@ from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
 from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.grades import grades
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending
 from ranktron.learners.fixed import Fixed
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit
@@ -33,7 +33,7 @@ SMOOTHINGS = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 UNFINISHED = "solver stopped at max_iter before the gradient vanished"
 
 
-@kernel
+@jit
 def _windows(
     scores: Floats, order: Integers, codes: Integers, count: int, margin: float, values: Floats, out: Floats
 ) -> None:
@@ -60,7 +60,7 @@ def _windows(
             out[i, 2 * mirrored + 1] = total
 
 
-@kernel
+@jit
 def _squared_hinge(
     scores: Floats, labels: Floats, offsets: Integers, weights: Floats, margin: float, gradient: Floats
 ) -> float:
@@ -72,7 +72,7 @@ def _squared_hinge(
         codes, count = grades(labels[start:stop])
         found = np.zeros((stop - start, 4))
         if weights[q] > 0.0:
-            _windows(s, rising(s)[::-1], codes, count, margin, s, found)
+            _windows(s, argsort_ascending(s)[::-1], codes, count, margin, s, found)
         for i in range(stop - start):
             low, low_sum, high, high_sum = found[i]
             owed = low * (margin - s[i]) + low_sum
@@ -82,7 +82,7 @@ def _squared_hinge(
     return max(loss, 0.0)
 
 
-@kernel
+@jit
 def _curvature(
     scores: Floats, labels: Floats, offsets: Integers, weights: Floats, margin: float, u: Floats, product: Floats
 ) -> None:
@@ -93,7 +93,7 @@ def _curvature(
         codes, count = grades(labels[start:stop])
         found = np.zeros((stop - start, 4))
         if weights[q] > 0.0:
-            _windows(s, rising(s)[::-1], codes, count, margin, u[start:stop], found)
+            _windows(s, argsort_ascending(s)[::-1], codes, count, margin, u[start:stop], found)
         for i in range(stop - start):
             low, low_sum, high, high_sum = found[i]
             product[start + i] = 2.0 * weights[q] * ((low + high) * u[start + i] - low_sum - high_sum)
@@ -266,14 +266,14 @@ def rank_svm(
 
 def solve(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Solves, and measures the solution on the validation queries. The schedule has no say in it."""
-    rounds, course = fit.rounds, fit.course
+    rounds, history = fit.rounds, fit.history
     before = np.array(fit.start["coef"]) if fit.start else None
     with fit.running():
         found = minimise(rounds, **parameters, start=before, stop=lambda: fit.stopping)
     if not found.converged:
-        course.remarks[UNFINISHED] = found.iterations
-    course.epoch, course.rounds = course.epoch + 1, len(rounds)
-    course.remarks["queries of one grade"] = int(np.count_nonzero(Objective(rounds).weights == 0.0))
+        history.remarks[UNFINISHED] = found.iterations
+    history.epoch, history.rounds = history.epoch + 1, len(rounds)
+    history.remarks["queries of one grade"] = int(np.count_nonzero(Objective(rounds).weights == 0.0))
     state = {"coef": found.w, "constant": 0.0}
     fit.judge(lambda valid: linear_scores(valid.X, found.w), lambda: state)
     return state

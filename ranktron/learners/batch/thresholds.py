@@ -13,7 +13,7 @@ import numpy as np
 
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Features, Floats, Integers, Matrix
 
 
@@ -31,7 +31,7 @@ class Thresholds(Protocol):
     def best(self, weights: Floats, /) -> Threshold: ...
 
 
-@kernel
+@jit
 def _best(X: Matrix, orders: Integers, pi: Floats) -> tuple[int, float, float]:
     feature, threshold, best = 0, np.inf, 0.0
     for f in range(X.shape[1]):
@@ -45,7 +45,7 @@ def _best(X: Matrix, orders: Integers, pi: Floats) -> tuple[int, float, float]:
     return feature, threshold, best
 
 
-@kernel
+@jit
 def _best_of_entries(bounds: Integers, rows: Integers, values: Values, pi: Floats) -> tuple[int, float, float]:
     """The same where column f has the entries bounds[f] to bounds[f + 1], largest first."""
     feature, threshold, best = 0, np.inf, 0.0
@@ -135,7 +135,7 @@ def thresholds_of(X: Features) -> Thresholds:
     return SparseThresholds(X) if isinstance(X, Sparse) else MatrixThresholds(X)
 
 
-@kernel
+@jit
 def _add_step(column: Values, threshold: float, alpha: float, scores: Floats) -> None:
     for i in range(column.shape[0]):
         if column[i] > threshold:
@@ -147,7 +147,7 @@ def add_step(X: Features, feature: int, threshold: float, alpha: float, scores: 
     _add_step(X[:, feature], threshold, alpha, scores)
 
 
-@kernel
+@jit
 def _score_matrix(X: Matrix, features: Integers, thresholds: Floats, alphas: Floats) -> Floats:
     scores = np.zeros(X.shape[0])
     for t in range(features.shape[0]):
@@ -155,7 +155,7 @@ def _score_matrix(X: Matrix, features: Integers, thresholds: Floats, alphas: Flo
     return scores
 
 
-@kernel
+@jit
 def _score_rows(
     starts: Integers, columns: Columns, values: Values, width: int, features: Integers, thresholds: Floats,
     alphas: Floats,

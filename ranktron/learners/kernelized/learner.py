@@ -10,12 +10,12 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.kernelized.budget import BESIDES, UNLIMITED, Budget
+from ranktron.learners.kernelized.dual_history import DualHistory, blank_pool
 from ranktron.learners.kernelized.functions import Gaussian, KernelFunction, kernel_of
 from ranktron.learners.kernelized.pairs import PairSteps
-from ranktron.learners.kernelized.pool import Pool, blank_pool
 from ranktron.learners.kernelized.removal import RULES, Projection, Removal, Smallest
 from ranktron.learners.kernelized.rows import GROWTH
 from ranktron.learners.kernelized.support import LAG, Support
@@ -23,7 +23,7 @@ from ranktron.learners.kernelized.updates import Descent, Move, PredtronLoss, Up
 from ranktron.learners.linear import heard_scores, overflow
 from ranktron.learners.mistakes import Misordered, mistake_of
 from ranktron.learners.pairwise.learner import OUTPUTS
-from ranktron.learners.pairwise.readouts import EVERYONE, Average, Ballot, Committee, Last, Readout
+from ranktron.learners.pairwise.outputs import EVERYONE, Average, Committee, Ensemble, Last, Output
 from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.metrics import Metric, evaluate
@@ -76,12 +76,12 @@ class KernelLearner:
     kernel: KernelFunction = Gaussian()  # noqa: RUF009 (it is frozen)
     most: int = UNLIMITED
     removal: Removal = Smallest()  # noqa: RUF009 (it is frozen)
-    readout: Readout = Last()  # noqa: RUF009 (it is frozen)
+    readout: Output = Last()  # noqa: RUF009 (it is frozen)
     selective: int = 0
     bytes: float = np.inf
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
-    pool: Pool = field(init=False, repr=False)
+    pool: DualHistory = field(init=False, repr=False)
     support: Support = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class KernelLearner:
         self.support = Support(self.n_features, self.kernel, budget)
         floor = max(self.selective, 1) if self.size >= EVERYONE else self.selective
         self.pool = blank_pool(self.size, floor)
-        self._ballot: Ballot | None = None
+        self._ballot: Ensemble | None = None
 
     hears = staticmethod(feedbacks.full)
 
@@ -117,7 +117,7 @@ class KernelLearner:
         return self.readout.by_list
 
     @property
-    def ballot(self) -> Ballot:
+    def ballot(self) -> Ensemble:
         """What the learner serves as it stands: hypotheses as rows of coefficients, and what they weigh."""
         if self._ballot is None:
             trail = self.pool.trail(self.support)
@@ -134,7 +134,7 @@ class KernelLearner:
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
-        return Ranking(descending(scores), scores, number)
+        return Ranking(argsort_descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the update's loss (0 where nothing was wrong)."""
@@ -207,7 +207,7 @@ def update_of(name: str, metric: str, eta: float, margin: float, fraction: float
     raise DataError(f"there is no update {name!r}; there are: slam, minimax, hinge, listnet, pairwise, predtron")
 
 
-def readout_of(output: str, average: bool, size: int, combine: str, weights: str, subcommittee: int) -> Readout:
+def readout_of(output: str, average: bool, size: int, combine: str, weights: str, subcommittee: int) -> Output:
     """The output of that name.
 
     >>> readout_of("committee", False, 10, "borda", "count", 0)
@@ -224,7 +224,7 @@ def readout_of(output: str, average: bool, size: int, combine: str, weights: str
     return OUTPUTS[output]
 
 
-def removal_of(name: str, readout: Readout) -> Removal:
+def removal_of(name: str, readout: Output) -> Removal:
     """The rule of that name; `auto` forgets where the last hypothesis is served, and projects for all other outputs.
 
     A mean or a committee is made of hypotheses of the past, which lose what they know when their documents go.

@@ -7,19 +7,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
-from ranktron.learners.kernelized.pool import Pool
+from ranktron.kernels.jit import jit
+from ranktron.learners.kernelized.dual_history import DualHistory
 from ranktron.learners.kernelized.support import Support
 from ranktron.learners.kernelized.updates import Move
+from ranktron.learners.pairwise.hypothesis_history import (
+    COUNTER,
+    HYPOTHESIS,
+    SUCCESSES,
+    HypothesisHistory,
+    enter,
+    to_beat,
+)
 from ranktron.learners.pairwise.pairs import Documents, Pairs
-from ranktron.learners.pairwise.trail import COUNTER, HYPOTHESIS, SUCCESSES, Trail, enter, to_beat
 from ranktron.types import Features, Floats, Integers
 
 
-@kernel
+@jit
 def _visit(
     K: Floats, scores: Floats, upper: Documents, lower: Documents, order: Integers, eta: float, floor: int,
-    lagged: Floats, trail: Trail,
+    lagged: Floats, trail: HypothesisHistory,
 ) -> int:  # fmt: skip
     """Visits the pairs of a list and lets each misranked one move the scores of all; says how many there were."""
     mistakes = 0
@@ -64,7 +71,9 @@ class PairSteps:
         if self.pairs_per_query < 0:
             raise DataError(f"pairs_per_query must be 0 (all pairs) or more, not {self.pairs_per_query}")
 
-    def __call__(self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: Pool) -> Move:
+    def __call__(
+        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: DualHistory
+    ) -> Move:
         pairs = Pairs.of(labels, np.array([0, len(labels)]))
         rng = np.random.default_rng(number)
         numbers = pairs.sample(self.pairs_per_query, rng) if self.pairs_per_query else pairs.all()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ranktron.errors import DataError
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Features, Floats, Integers, State
 
 BESIDE = 32
@@ -34,7 +34,7 @@ Documents = Any
 """What kernels compare: a matrix in the kernel's own precision, or `Entries`."""
 
 
-@kernel
+@jit
 def _products(X: Entries, S: Entries) -> Floats:
     """A few documents of X at a time, side by side: an entry of S then meets all of them at once, or none."""
     K = np.zeros((X.first.shape[0], S.first.shape[0]))
@@ -67,7 +67,7 @@ def _products(X: Entries, S: Entries) -> Floats:
     return K
 
 
-@kernel
+@jit
 def _squares(X: Entries) -> Floats:
     squares = np.zeros(X.first.shape[0])
     for i in range(X.first.shape[0]):
@@ -180,7 +180,7 @@ class DenseRows:
         return {"X": self._X[:count].astype(np.float32)}
 
 
-@kernel
+@jit
 def _packed(first: Integers, length: Integers, columns: Columns, values: Values, to: Columns, into: Values) -> int:
     """Copies all entries to the beginning of other arrays; gives the place after the last."""
     end = 0

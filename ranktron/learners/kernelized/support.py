@@ -9,7 +9,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.kernelized.budget import Budget
 from ranktron.learners.kernelized.functions import KernelFunction
 from ranktron.learners.kernelized.rows import GROWTH, DenseRows, Documents, Rows, SparseRows, stored_documents
-from ranktron.learners.pairwise.trail import MOST_NUMBERS
+from ranktron.learners.pairwise.hypothesis_history import MOST_NUMBERS
 from ranktron.types import Features, Floats, Integers, State
 
 FIRST = 256

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ranktron.learners.kernelized.pool import Pool
+from ranktron.learners.kernelized.dual_history import DualHistory
 from ranktron.learners.kernelized.support import Support
 from ranktron.learners.predtron.problem import Problem
 from ranktron.learners.predtron.variants import Variant
@@ -24,7 +24,7 @@ class Move(NamedTuple):
     loss: float
     mistakes: int
     steps: Floats
-    pool: Pool
+    pool: DualHistory
 
 
 class Update(Protocol):
@@ -35,7 +35,7 @@ class Update(Protocol):
     """
 
     def __call__(
-        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: Pool, /
+        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: DualHistory, /
     ) -> Move: ...
 
 
@@ -53,7 +53,9 @@ class Descent:
     step: Step
     mistake: Mistake | None = None
 
-    def __call__(self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: Pool) -> Move:
+    def __call__(
+        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: DualHistory
+    ) -> Move:
         pool = pool.later()
         if self.mistake is not None and not self.mistake(scores, labels):
             return Move(0.0, 0, np.zeros((2, len(labels))), pool)

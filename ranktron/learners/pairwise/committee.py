@@ -1,7 +1,7 @@
 """The committee perceptron: of all hypotheses of a pairwise perceptron, those that survived longest decide together."""
 
 from ranktron.learners.pairwise.learner import Pairwise, check_bound
-from ranktron.learners.pairwise.readouts import Committee
+from ranktron.learners.pairwise.outputs import Committee
 
 
 def committee_perceptron(

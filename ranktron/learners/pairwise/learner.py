@@ -9,13 +9,20 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite, observed
-from ranktron.kernels.dispatch import held
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.dispatch import as_arrays
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.linear import overflow, why_refused
+from ranktron.learners.pairwise.hypothesis_history import (
+    HYPOTHESIS,
+    Counts,
+    HypothesisHistory,
+    blank_trail,
+    stored_trail,
+    visit,
+)
+from ranktron.learners.pairwise.outputs import EVERYONE, Average, Committee, Ensemble, Last, Output
 from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.learners.pairwise.readouts import EVERYONE, Average, Ballot, Committee, Last, Readout
-from ranktron.learners.pairwise.trail import HYPOTHESIS, Counts, Trail, blank_trail, stored_trail, visit
 from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 UNBOUNDED: Counts = np.zeros(0, np.int32)
@@ -58,11 +65,11 @@ class Pairwise:
     """
 
     n_features: int
-    readout: Readout
+    readout: Output
     selective: int = 0
     pairs_per_query: int = 0
     rounds: int = field(default=0, init=False)
-    trail: Trail = field(init=False, repr=False)
+    trail: HypothesisHistory = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.selective < 0:
@@ -70,7 +77,7 @@ class Pairwise:
         if self.pairs_per_query < 0:
             raise DataError(f"pairs_per_query must be 0 (all pairs) or more, not {self.pairs_per_query}")
         self.trail = blank_trail(self.n_features)
-        self._ballot: Ballot | None = None
+        self._ballot: Ensemble | None = None
 
     @property
     def mistakes(self) -> int:
@@ -89,7 +96,7 @@ class Pairwise:
         return max(self.selective, 1) if unlimited else self.selective
 
     @property
-    def ballot(self) -> Ballot:
+    def ballot(self) -> Ensemble:
         """What the learner serves as it stands."""
         if self._ballot is None:
             self._ballot = self.readout.ballot(self.trail.settled(self.readout.size, self.floor))
@@ -110,7 +117,7 @@ class Pairwise:
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
-        return Ranking(descending(scores), scores, number)
+        return Ranking(argsort_descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Visits the pairs of what was observed and returns the share of them that were misranked."""
@@ -131,10 +138,10 @@ class Pairwise:
         order = rng.permutation(len(numbers))
         self.follow(self.trail.with_room(self.readout.size, len(numbers)))
         self.rounds += 1
-        mistakes = visit(held(X), upper, lower, order, steps, UNBOUNDED, 0.0, self.floor, self.trail)
+        mistakes = visit(as_arrays(X), upper, lower, order, steps, UNBOUNDED, 0.0, self.floor, self.trail)
         return float(mistakes / len(numbers))
 
-    def follow(self, trail: Trail) -> None:
+    def follow(self, trail: HypothesisHistory) -> None:
         """Goes on from a trail, which it does not copy."""
         self.trail, self._ballot = trail, None
 
@@ -146,7 +153,7 @@ class Pairwise:
         self.rounds = int(state["rounds"])
 
 
-OUTPUTS: dict[str, Readout] = {
+OUTPUTS: dict[str, Output] = {
     "last": Last(),
     "pocket": Committee(1, weights="count"),
     "average": Average(),

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
 
 Documents = npt.NDArray[np.int32]
@@ -17,7 +17,7 @@ Documents = npt.NDArray[np.int32]
 _MOST = 2**31 - 1
 
 
-@kernel
+@jit
 def _rank_by_grade(labels: Floats, offsets: Integers) -> tuple[Integers, Integers, Integers]:
     """Documents of each list by ascending label; for each position the pairs before it, and its list's start."""
     n = labels.shape[0]
@@ -26,7 +26,7 @@ def _rank_by_grade(labels: Floats, offsets: Integers) -> tuple[Integers, Integer
     starts = np.empty(n, np.int64)
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
-        order = rising(labels[start:stop])
+        order = argsort_ascending(labels[start:stop])
         lower = 0
         for at in range(start, stop):
             ranked[at] = start + order[at - start]
@@ -37,7 +37,7 @@ def _rank_by_grade(labels: Floats, offsets: Integers) -> tuple[Integers, Integer
     return ranked, before, starts
 
 
-@kernel
+@jit
 def _decode(
     numbers: Integers, ranked: Integers, before: Integers, starts: Integers, upper: Documents, lower: Documents
 ) -> None:

@@ -14,13 +14,13 @@ import numpy as np
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
-from ranktron.kernels.dispatch import held
+from ranktron.kernels.dispatch import as_arrays
 from ranktron.learners.pairwise.committee import committee_perceptron
+from ranktron.learners.pairwise.hypothesis_history import CHUNK, Counts, HypothesisHistory, visit
 from ranktron.learners.pairwise.learner import UNBOUNDED, Pairwise, check_bound, pairwise_perceptron
+from ranktron.learners.pairwise.outputs import Output
 from ranktron.learners.pairwise.pairs import Documents, Pairs
-from ranktron.learners.pairwise.readouts import Readout
-from ranktron.learners.pairwise.trail import CHUNK, Counts, Trail, visit
-from ranktron.learners.schedule import Course, Fit, Schedule, Validation
+from ranktron.learners.schedule import Fit, History, Schedule, Validation
 from ranktron.metrics import Metric, evaluate, metric
 from ranktron.types import Floats, Integers, State
 
@@ -60,24 +60,29 @@ class Passes:
         return int(np.count_nonzero(self.misranked > self.limit))
 
     def go(
-        self, trail: Trail, size: int, floor: int, course: Course, stopping: Callable[[], bool] = lambda: False
-    ) -> Trail:
-        """Takes a trail through what is left of the course's pass, or as much of it as comes before Ctrl-C."""
-        upper, lower, order = self._order(course.epoch)
-        for start in range(course.position, len(order), CHUNK):
+        self,
+        trail: HypothesisHistory,
+        size: int,
+        floor: int,
+        history: History,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> HypothesisHistory:
+        """Takes a trail through what is left of the history's pass, or as much of it as comes before Ctrl-C."""
+        upper, lower, order = self._order(history.epoch)
+        for start in range(history.position, len(order), CHUNK):
             part = order[start : start + CHUNK]
             trail = trail.with_room(size, len(part))
-            course.mistakes += visit(
-                held(self.rounds.X), upper, lower, part, self._steps, self.misranked, self.limit, floor, trail
+            history.mistakes += visit(
+                as_arrays(self.rounds.X), upper, lower, part, self._steps, self.misranked, self.limit, floor, trail
             )
-            course.position = start + len(part)
+            history.position = start + len(part)
             if stopping():
                 break
-        if course.position == len(order):
-            course.epoch, course.position = course.epoch + 1, 0
-            course.rounds += len(self.rounds)
+        if history.position == len(order):
+            history.epoch, history.position = history.epoch + 1, 0
+            history.rounds += len(self.rounds)
         if len(self.pairs) and self.removed == len(self.pairs):
-            raise DataError(f"after pass {course.epoch} the alpha-bound has removed every pair: raise alpha_bound")
+            raise DataError(f"after pass {history.epoch} the alpha-bound has removed every pair: raise alpha_bound")
         return trail
 
     def _order(self, epoch: int) -> tuple[Documents, Documents, Integers]:
@@ -93,7 +98,7 @@ class Passes:
 
 
 @dataclass(eq=False)
-class Output:
+class TrainedOutput:
     """One reading of a walk: the learner that serves it, the pass that was kept, and what validation queries said."""
 
     learner: Pairwise
@@ -101,7 +106,7 @@ class Output:
     epoch: int = 0
     valid: list[dict[str, float]] = field(default_factory=list)
 
-    def reach(self, trail: Trail, epoch: int, rounds: int) -> None:
+    def reach(self, trail: HypothesisHistory, epoch: int, rounds: int) -> None:
         """Follows the walk to where it stands."""
         self.learner.follow(trail)
         self.learner.rounds += rounds
@@ -133,7 +138,7 @@ class MemberWeights:
         if not self.metric.higher_is_better:
             raise DataError(f"{self.metric} cannot weigh a committee: choose a metric of which more is better")
 
-    def measure(self, trail: Trail) -> None:
+    def measure(self, trail: HypothesisHistory) -> None:
         """Measures the members of the pool that nobody has measured yet, and the current hypothesis."""
         for slot in np.flatnonzero(np.isnan(trail.values[: trail.kept])):
             trail.values[slot] = self._value(trail.members[slot])
@@ -144,35 +149,35 @@ class MemberWeights:
         return evaluate(linear_scores(self.rounds.X, w), self.rounds, [self.metric]).means[str(self.metric)]
 
 
-def walk(passes: Passes, outputs: Sequence[Output], fit: Fit, weights: MemberWeights | None) -> None:
+def walk(passes: Passes, outputs: Sequence[TrainedOutput], fit: Fit, weights: MemberWeights | None) -> None:
     """Takes all outputs along the same walk; each ends at its best pass, or where Ctrl-C stopped it."""
-    course = fit.course
+    history = fit.history
     size, floor = max(o.learner.readout.size for o in outputs), min(o.learner.floor for o in outputs)
     measured = weights if any(o.learner.readout.measured for o in outputs) else None
-    last = course.epoch + fit.schedule.epochs + (course.position > 0)
-    course.remarks[ONE_GRADE] = int(np.count_nonzero(passes.pairs.counts == 0))
+    last = history.epoch + fit.schedule.epochs + (history.position > 0)
+    history.remarks[ONE_GRADE] = int(np.count_nonzero(passes.pairs.counts == 0))
     trail = outputs[0].learner.trail
     with fit.running():
-        while course.epoch < last and not fit.stopping:
-            trail = passes.go(trail, size, floor, course, lambda: fit.stopping)
-            ended = course.position == 0
+        while history.epoch < last and not fit.stopping:
+            trail = passes.go(trail, size, floor, history, lambda: fit.stopping)
+            ended = history.position == 0
             if ended and measured is not None:
                 measured.measure(trail)
             for output in outputs:
-                output.reach(trail, course.epoch, len(fit.rounds) if ended else 0)
+                output.reach(trail, history.epoch, len(fit.rounds) if ended else 0)
                 if ended:
                     output.judge()
             fit.advance(len(fit.rounds) if ended else 0)
     if len(passes.misranked):
-        course.remarks[REMOVED] = passes.removed
-    if not course.interrupted:
+        history.remarks[REMOVED] = passes.removed
+    if not history.interrupted:
         for output in outputs:
             output.conclude()
 
 
 def train_outputs(
     rounds: Rounds,
-    readouts: Mapping[str, Readout],
+    readouts: Mapping[str, Output],
     schedule: Schedule,
     *,
     alpha_bound: float = 1.0,
@@ -181,13 +186,13 @@ def train_outputs(
     valid: Rounds | None = None,
     select: str | Metric = "ndcg@10",
     weigh: str | Metric = "ndcg@10",
-) -> dict[str, Output]:
+) -> dict[str, TrainedOutput]:
     """Trains several outputs at the price of one: they share the walk, and each keeps its own best pass.
 
     Held-out lists choose the pass by `select` and weigh the members of committees by `weigh`. Features must be scaled
     already.
 
-    >>> from ranktron.learners.pairwise.readouts import Average, Committee
+    >>> from ranktron.learners.pairwise.outputs import Average, Committee
     >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable(documents=8, features=6).rounds(20)
     >>> outputs = train_outputs(lists, {"average": Average(), "pocket": Committee(1)}, Schedule(3))
@@ -196,7 +201,7 @@ def train_outputs(
     """
     by = metric(select)
     outputs = {
-        name: Output(
+        name: TrainedOutput(
             Pairwise(rounds.n_features, each, selective, pairs_per_query),
             None if valid is None else Validation(valid, by),
         )
@@ -220,11 +225,11 @@ def solve_committee(fit: Fit, parameters: Mapping[str, Any]) -> State:
 def _solve(learner: Pairwise, fit: Fit, parameters: Mapping[str, Any]) -> State:
     if fit.start:
         learner.restore(fit.start)
-    output, weights = Output(learner, fit.validation), None
+    output, weights = TrainedOutput(learner, fit.validation), None
     if fit.validation is not None:
         weigh = metric(parameters["metric"]) if "metric" in parameters else fit.validation.select
         weights = MemberWeights(fit.validation.rounds, weigh)
     passes = Passes(fit.rounds, fit.schedule, parameters["alpha_bound"], parameters["pairs_per_query"])
     walk(passes, [output], fit, weights)
-    fit.course.epoch, fit.course.valid = output.epoch, output.valid
+    fit.history.epoch, fit.history.valid = output.epoch, output.valid
     return learner.state()

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats
 
 NORMS = ("l2", "l1", "group", "trace")
@@ -45,7 +45,7 @@ class Link(Protocol):
     def radius(self, X: Floats, /) -> float: ...
 
 
-@kernel
+@jit
 def _power_norm(values: Floats, q: float) -> float:
     """‖v‖_q without overflow of the powers."""
     largest = 0.0
@@ -59,7 +59,7 @@ def _power_norm(values: Floats, q: float) -> float:
     return float(largest * total ** (1.0 / q))
 
 
-@kernel
+@jit
 def _half_square_slope(theta: Floats, q: float) -> Floats:
     """The gradient of ½‖θ‖_q²: sign(θ_j) |θ_j|^(q−1) / ‖θ‖_q^(q−2)."""
     norm = _power_norm(theta, q)

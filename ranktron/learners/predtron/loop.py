@@ -13,7 +13,7 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr import pull_back_rows
 from ranktron.kernels.csr_rows import Sparse, linear_scores
 from ranktron.kernels.dense import first_non_finite
-from ranktron.kernels.jit import dot_kernel, kernel
+from ranktron.kernels.jit import jit, jit_dot
 from ranktron.learners.predtron.links import Euclidean, Link
 from ranktron.learners.predtron.problem import UNIT, Problem
 from ranktron.learners.predtron.variants import Standard, Variant
@@ -42,7 +42,7 @@ class Mistake(NamedTuple):
     loss: float
 
 
-@dot_kernel
+@jit_dot
 def _matrix_scores(W: Floats, x: Floats) -> Floats:
     scores = np.empty(W.shape[0])
     for i in range(W.shape[0]):
@@ -53,7 +53,7 @@ def _matrix_scores(W: Floats, x: Floats) -> Floats:
     return scores
 
 
-@kernel
+@jit
 def _matrix_step(theta: Floats, g: Floats, x: Floats, eta: float) -> float:
     """Θ −= η g xᵀ, in place. Returns the sum of what has moved, to see an overflow."""
     moved = 0.0
@@ -65,7 +65,7 @@ def _matrix_step(theta: Floats, g: Floats, x: Floats, eta: float) -> float:
     return moved
 
 
-@kernel
+@jit
 def _vector_step(theta: Floats, g: Floats, X: Floats, eta: float) -> float:
     """θ −= η Xᵀ g, in place. Returns the sum of what has moved, to see an overflow."""
     for i in range(X.shape[0]):

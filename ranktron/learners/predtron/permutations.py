@@ -14,13 +14,13 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.dense import first_non_finite
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import descending, rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending, argsort_descending
 from ranktron.learners.predtron.positions import PlaceLoss, Places
 from ranktron.types import Floats, Integers
 
 
-@kernel
+@jit
 def _places(order: Integers) -> Integers:
     places = np.empty(order.shape[0], np.int64)
     for place in range(order.shape[0]):
@@ -28,28 +28,28 @@ def _places(order: Integers) -> Integers:
     return places
 
 
-@kernel
+@jit
 def _worst_order(scores: Floats, gains: Floats) -> Integers:
     """By score, and equal scores by gain from the lowest."""
-    first = rising(gains)
-    return first[descending(scores[first])]
+    first = argsort_ascending(gains)
+    return first[argsort_descending(scores[first])]
 
 
-@kernel
+@jit
 def _best_order(scores: Floats, gains: Floats, discounts: Floats) -> Integers:
     """The order without loss that is closest to the scores: gains first, and by score wherever it does not matter."""
-    by_score = descending(scores)
-    order = by_score[rising(-gains[by_score])]
+    by_score = argsort_descending(scores)
+    order = by_score[argsort_ascending(-gains[by_score])]
     start = 0
     for place in range(1, order.shape[0] + 1):
         if place == order.shape[0] or discounts[place] != discounts[start]:
-            block = order[start:place][rising(order[start:place])]
-            order[start:place] = block[descending(scores[block])]
+            block = order[start:place][argsort_ascending(order[start:place])]
+            order[start:place] = block[argsort_descending(scores[block])]
             start = place
     return order
 
 
-@kernel
+@jit
 def _place_loss(places: Integers, gains: Floats, discounts: Floats, best: float) -> float:
     """1 − Σ F D / N as a sum that has no negative term, so that the smallest losses do not drown in rounding."""
     if best == 0.0:
@@ -58,7 +58,7 @@ def _place_loss(places: Integers, gains: Floats, discounts: Floats, best: float)
     shown = np.empty(m)
     for i in range(m):
         shown[places[i]] = gains[i]
-    ideal = gains[rising(-gains)]
+    ideal = gains[argsort_ascending(-gains)]
     missing, total = 0.0, 0.0
     for place in range(m):
         missing += ideal[place] - shown[place]
@@ -67,23 +67,23 @@ def _place_loss(places: Integers, gains: Floats, discounts: Floats, best: float)
     return total / best
 
 
-@kernel
+@jit
 def _sorted_by_gap(scores: Floats, gains: Floats, best: float, norm: float) -> Integers:
     """Lemma 3 where f is the discount itself: the assignment is a sort of t_i/Z − F_i/N."""
     keys = np.empty(scores.shape[0])
     for i in range(scores.shape[0]):
         keys[i] = scores[i] / norm - gains[i] / best
-    return _places(rising(-keys))
+    return _places(argsort_ascending(-keys))
 
 
-@kernel
+@jit
 def _one_step_off(scores: Floats, gains: Floats, discounts: Floats, f: Floats) -> Integers:
     """The best order with a loss where sorting by score has none.
 
     Some document from the first j places changes sides with one of lower gain from below: it goes to place j + 1,
     the other to place j, and those in between close up.
     """
-    order = descending(scores)
+    order = argsort_descending(scores)
     m = order.shape[0]
     cheapest, best_i, best_j, best_k = np.inf, -1, -1, -1
     for j in range(m - 1):
@@ -104,7 +104,7 @@ def _one_step_off(scores: Floats, gains: Floats, discounts: Floats, f: Floats) -
     return _moved(order, best_i, best_j, best_k)
 
 
-@kernel
+@jit
 def _moved(order: Integers, i: int, j: int, k: int) -> Integers:
     """Takes the document at place i to j + 1 and the one at k to j; empty where there is nothing to move."""
     if i < 0:
@@ -117,7 +117,7 @@ def _moved(order: Integers, i: int, j: int, k: int) -> Integers:
     return moved
 
 
-@kernel
+@jit
 def _moving_cost(scores: Floats, order: Integers, f: Floats, i: int, j: int, k: int) -> float:
     cost = scores[order[i]] * (f[i] - f[j + 1]) + scores[order[k]] * (f[k] - f[j])
     for place in range(i + 1, j + 1):
@@ -223,13 +223,13 @@ class Permutations:
 
     def pred(self, scores: Floats, label: Floats | None = None) -> Integers:
         if label is None:
-            return _places(descending(scores))
+            return _places(argsort_descending(scores))
         return _places(_worst_order(scores, self.measure.gain(label)))
 
     def augmented(self, scores: Floats, label: Floats) -> Integers:
         gains, discounts, best = self.measure.weights(label)
         if best == 0.0:
-            return _places(descending(scores))
+            return _places(argsort_descending(scores))
         f = self.representation(len(scores))
         if self.measure.name == "ndcg" and self.representation.name == "discount":
             return _sorted_by_gap(scores, gains, best, discounts[0] / f[0])

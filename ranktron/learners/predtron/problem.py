@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats
 
 UNIT = 1e-6  # how far from 1 the length of a representation may be
@@ -97,7 +97,7 @@ def unit_surrogate(problem: Problem, scores: Floats, label: Any, correct: Any) -
     return (value, gradient) if value > 0.0 else (0.0, nothing)
 
 
-@kernel
+@jit
 def _similarities(reps: Floats, scores: Floats) -> Floats:
     values = np.zeros(reps.shape[0])
     for prediction in range(reps.shape[0]):
@@ -106,13 +106,13 @@ def _similarities(reps: Floats, scores: Floats) -> Floats:
     return values
 
 
-@kernel
+@jit
 def _tie(values: Floats) -> float:
     """How far apart two similarities may be and still tie: the rounding of their sums, 0 where all are 0."""
     return 1e-14 * float(np.max(np.abs(values)))
 
 
-@kernel
+@jit
 def _decoded(reps: Floats, scores: Floats) -> int:
     values = _similarities(reps, scores)
     top = np.max(values) - _tie(values)
@@ -122,7 +122,7 @@ def _decoded(reps: Floats, scores: Floats) -> int:
     return 0
 
 
-@kernel
+@jit
 def _decoded_against(reps: Floats, scores: Floats, losses: Floats, label: int) -> int:
     """The costliest of the predictions that tie at the top."""
     values = _similarities(reps, scores)
@@ -134,7 +134,7 @@ def _decoded_against(reps: Floats, scores: Floats, losses: Floats, label: int) -
     return best
 
 
-@kernel
+@jit
 def _augmented(reps: Floats, scores: Floats, losses: Floats, label: int) -> int:
     values = _similarities(reps, scores)
     for prediction in range(values.shape[0]):
@@ -142,7 +142,7 @@ def _augmented(reps: Floats, scores: Floats, losses: Floats, label: int) -> int:
     return int(np.argmax(values))
 
 
-@kernel
+@jit
 def _among(reps: Floats, scores: Floats, losses: Floats, label: int, correct: bool) -> int:
     """The most similar of the predictions without loss, or of those with one; -1 where there is none."""
     values = _similarities(reps, scores)

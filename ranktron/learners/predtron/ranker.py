@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import observed
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.linear import why_refused
 from ranktron.learners.predtron.links import link_of
@@ -58,7 +58,7 @@ class PredtronLearner:
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
-        return Ranking(descending(scores), scores, number)
+        return Ranking(argsort_descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the loss of the list, ties broken against the ranker."""

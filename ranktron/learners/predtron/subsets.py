@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import rising
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
 
 Flags = npt.NDArray[np.bool_]
@@ -31,7 +31,7 @@ class CountLoss(Protocol):
     def wrong(self, flips: Floats, label: Floats, /) -> Flags: ...
 
 
-@kernel
+@jit
 def _flips(scores: Floats, label: Floats) -> Floats:
     m = scores.shape[0]
     flips = np.empty(m)
@@ -40,13 +40,13 @@ def _flips(scores: Floats, label: Floats) -> Floats:
     return flips
 
 
-@kernel
+@jit
 def _cheapest_first(flips: Floats, label: Floats, member: float) -> Integers:
     classes = np.flatnonzero(label == member)
-    return classes[rising(flips[classes])]
+    return classes[argsort_ascending(flips[classes])]
 
 
-@kernel
+@jit
 def _any_wrong(flips: Floats) -> Flags:
     """All classes with a flip below 0; where there are none the cheapest one, if it costs less than 1."""
     wrong = flips < 0.0
@@ -56,7 +56,7 @@ def _any_wrong(flips: Floats) -> Flags:
     return wrong
 
 
-@kernel
+@jit
 def _most_pairs_wrong(flips: Floats, label: Floats) -> Flags:
     """Maximises b c − Σ flip: the best c for a given b only grows with b, so one pass follows it."""
     vain, missed = _cheapest_first(flips, label, 0.0), _cheapest_first(flips, label, 1.0)
@@ -74,7 +74,7 @@ def _most_pairs_wrong(flips: Floats, label: Floats) -> Flags:
     return _marked(flips.shape[0], vain[:best_b], missed[:best_c])
 
 
-@kernel
+@jit
 def _best_counts(flips: Floats, label: Floats, table: Floats) -> Flags:
     """Maximises table[b, c] − Σ flip in O(m²): for given counts the cheapest classes are the wrong ones."""
     vain, missed = _cheapest_first(flips, label, 0.0), _cheapest_first(flips, label, 1.0)
@@ -92,7 +92,7 @@ def _best_counts(flips: Floats, label: Floats, table: Floats) -> Flags:
     return _marked(flips.shape[0], vain[:best_b], missed[:best_c])
 
 
-@kernel
+@jit
 def _marked(m: int, some: Integers, others: Integers) -> Flags:
     marked = np.zeros(m, np.bool_)
     for j in some:

@@ -9,13 +9,13 @@ import numpy as np
 from ranktron.kernels.csr import Columns, Values, add_sparse_row
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import squared_length
-from ranktron.kernels.dispatch import Held, add_row_of, features_of, taken
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.dispatch import FeatureArrays, add_one_row, as_features, take_rows
+from ranktron.kernels.jit import jit
 from ranktron.learners.pending import EVERY, PendingRound
 from ranktron.types import Features, Floats, Integers, Matrix
 
 
-@kernel
+@jit
 def first_scores(scores: Floats, order: Integers, n: int) -> Floats:
     """The scores of the first n documents shown; not a number for one that is not in the list."""
     shown = np.empty(n)
@@ -25,18 +25,18 @@ def first_scores(scores: Floats, order: Integers, n: int) -> Floats:
     return shown
 
 
-@kernel
+@jit
 def _gathered(X: Matrix, order: Integers, r: int, base: Floats) -> tuple[Matrix, Floats]:
     drift = np.zeros(X.shape[1] if base.shape[0] else 0)
     for place in range(base.shape[0]):
-        add_row_of(X, order[place], base[place], drift)
-    return taken(X, order[:r]), drift
+        add_one_row(X, order[place], base[place], drift)
+    return take_rows(X, order[:r]), drift
 
 
-@kernel
+@jit
 def _gathered_rows(
     starts: Integers, columns: Columns, values: Values, order: Integers, r: int, base: Floats, drift: Floats
-) -> tuple[Held, Floats, Columns]:
+) -> tuple[FeatureArrays, Floats, Columns]:
     """The same of sparse rows: what is not 0 of the drift, and its columns. `drift` is 0 before and after."""
     most = 0
     for place in range(base.shape[0]):
@@ -49,7 +49,7 @@ def _gathered_rows(
                 own[n], kept[n] = column, drift[column]
                 drift[column] = 0.0
                 n += 1
-    return taken((starts, columns, values), order[:r]), kept[:n].copy(), own[:n].copy()
+    return take_rows((starts, columns, values), order[:r]), kept[:n].copy(), own[:n].copy()
 
 
 def gathered(X: Features, order: Integers, r: int, base: Floats) -> tuple[Features, Floats, Columns]:
@@ -62,10 +62,10 @@ def gathered(X: Features, order: Integers, r: int, base: Floats) -> tuple[Featur
         return rows, drift, EVERY
     still = np.zeros(X.width if len(base) else 0)
     rows, drift, columns = _gathered_rows(X.starts, X.columns, X.values, order, r, base, still)
-    return features_of(rows, X.width), drift, columns
+    return as_features(rows, X.width), drift, columns
 
 
-@kernel
+@jit
 def _descended(
     rows: Matrix, gradient: Floats, drift: Floats, factor: float, eta: float, radius: float,
     adaptive: bool, weight: float, w: Floats, total: Floats, squares: Floats,
@@ -76,7 +76,7 @@ def _descended(
         z[j] = factor * drift[j]
     for place in range(gradient.shape[0]):
         if gradient[place] != 0.0:
-            add_row_of(rows, place, gradient[place], z)
+            add_one_row(rows, place, gradient[place], z)
     squared = 0.0
     for j in range(d):
         squared += z[j] * z[j]
@@ -97,7 +97,7 @@ def _descended(
     return True
 
 
-@kernel
+@jit
 def _descended_rows(
     starts: Integers, columns: Columns, values: Values, gradient: Floats, drift: Floats, drift_columns: Columns,
     factor: float, eta: float, radius: float, adaptive: bool, weight: float,

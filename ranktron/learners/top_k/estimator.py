@@ -10,7 +10,7 @@ from typing import Protocol, TypeGuard, runtime_checkable
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
 
@@ -53,7 +53,7 @@ def is_outlined(surrogate: object) -> TypeGuard[Outlined]:
     return hasattr(surrogate, "settle")
 
 
-@kernel
+@jit
 def weights_of(propensities: Floats, share: float, floor: float) -> Floats:
     """One over the propensities, each times the share that is answered and at least the floor."""
     weights = np.empty_like(propensities)

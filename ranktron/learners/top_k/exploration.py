@@ -9,16 +9,16 @@ from math import perm
 
 import numpy as np
 
-from ranktron.kernels.dispatch import Held, scores_of
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import descending, radix_sorted
+from ranktron.kernels.dispatch import FeatureArrays, dot_rows
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_descending, argsort_radix
 from ranktron.types import Floats, Integers
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-@kernel
+@jit
 def _mixed(z: np.uint64) -> np.uint64:
     """Stirs 64 bits until each of them depends on all (the finaliser of SplitMix64)."""
     z = (z ^ (z >> np.uint64(30))) * _FIRST
@@ -26,18 +26,18 @@ def _mixed(z: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@kernel
+@jit
 def _origin(seed: int, number: int) -> np.uint64:
     """Where the chances of one round start; rounds and seeds start far from each other."""
     return _mixed(_mixed(np.uint64(seed) + _GOLDEN) ^ (np.uint64(number) * _FIRST + _GOLDEN))
 
 
-@kernel
+@jit
 def _uniform(origin: np.uint64, index: int) -> float:
     return float(_mixed(origin + np.uint64(index + 1) * _GOLDEN) >> np.uint64(11)) * 2.0**-53
 
 
-@kernel
+@jit
 def explores(seed: int, number: int, gamma: float) -> bool:
     """Whether a round explores: true in a share γ of the rounds.
 
@@ -47,7 +47,7 @@ def explores(seed: int, number: int, gamma: float) -> bool:
     return _uniform(_origin(seed, number), 0) < gamma
 
 
-@kernel
+@jit
 def uniform_scores(seed: int, number: int, m: int) -> Floats:
     """The scores that an exploring round draws from [0, 1)^m.
 
@@ -61,7 +61,7 @@ def uniform_scores(seed: int, number: int, m: int) -> Floats:
     return scores
 
 
-@kernel
+@jit
 def _falling(drawn: Floats) -> Integers:
     """Orders drawn scores, highest first, by all of their 53 bits: the lower 32 first, then stably the others."""
     keys = np.empty(drawn.shape[0], np.uint64)
@@ -69,13 +69,13 @@ def _falling(drawn: Floats) -> Integers:
     for i in range(drawn.shape[0]):
         keys[i] = np.uint64((1.0 - drawn[i]) * 2.0**53)
         low[i] = np.uint32(keys[i] & np.uint64(0xFFFFFFFF))
-    by_low = radix_sorted(low)
+    by_low = argsort_radix(low)
     for i in range(drawn.shape[0]):
         high[i] = np.uint32(keys[by_low[i]] >> np.uint64(32))
-    return by_low[radix_sorted(high)]
+    return by_low[argsort_radix(high)]
 
 
-@kernel
+@jit
 def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tuple[Integers, bool]:
     """The order to show: the best, or the first n of them by drawn scores."""
     if not explores(seed, number, gamma):
@@ -88,7 +88,7 @@ def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tupl
     return order, True
 
 
-@kernel
+@jit
 def _among_the_best(order: Integers, best: Integers, k: int) -> Floats:
     """1 for each of the first k places whose document would be among the first k without exploration, else 0."""
     top = np.zeros(best.shape[0])
@@ -97,7 +97,7 @@ def _among_the_best(order: Integers, best: Integers, k: int) -> Floats:
     return top[order[:k]]
 
 
-@kernel
+@jit
 def document_propensities(order: Integers, best: Integers, gamma: float, k: int, n: int) -> Floats:
     """How likely each of the first k documents was to be among the first k.
 
@@ -109,7 +109,7 @@ def document_propensities(order: Integers, best: Integers, gamma: float, k: int,
     return (1.0 - gamma) * _among_the_best(order, best, k) + gamma * k / n  # Eq. (1)
 
 
-@kernel
+@jit
 def pair_propensities(order: Integers, best: Integers, gamma: float, k: int, n: int) -> Floats:
     """How likely each two of the first k documents were to be both among the first k; on the diagonal, each alone.
 
@@ -145,31 +145,31 @@ def group_propensities(order: Integers, best: Integers, gamma: float, k: int, n:
     return groups
 
 
-@kernel
+@jit
 def rank_documents(
-    X: Held, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
+    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
 ) -> tuple[Floats, Integers, bool, Floats]:
     """Scores, the order to show, whether it explores, and the propensities of its first k documents."""
-    scores = scores_of(X, w)
-    best = descending(scores)
+    scores = dot_rows(X, w)
+    best = argsort_descending(scores)
     order, explored = _order(best, seed, number, gamma, n)
     return scores, order, explored, document_propensities(order, best, gamma, k, n)
 
 
-@kernel
+@jit
 def rank_pairs(
-    X: Held, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
+    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
 ) -> tuple[Floats, Integers, bool, Floats]:
     """The same with the propensities of pairs."""
-    scores = scores_of(X, w)
-    best = descending(scores)
+    scores = dot_rows(X, w)
+    best = argsort_descending(scores)
     order, explored = _order(best, seed, number, gamma, n)
     return scores, order, explored, pair_propensities(order, best, gamma, k, n)
 
 
 def rank_groups(
-    X: Held, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, size: int
+    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, size: int
 ) -> tuple[Floats, Integers, bool, Floats]:
     """The same with the propensities of groups."""
     scores, order, explored, _ = rank_documents(X, w, seed, number, gamma, k, n)
-    return scores, order, explored, group_propensities(order, descending(scores), gamma, k, n, size)
+    return scores, order, explored, group_propensities(order, argsort_descending(scores), gamma, k, n, size)

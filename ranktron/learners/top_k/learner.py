@@ -9,9 +9,9 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite
-from ranktron.kernels.dispatch import held
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import descending
+from ranktron.kernels.dispatch import as_arrays
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.feedback import top
 from ranktron.learners.linear import as_weights, overflow
 from ranktron.learners.pending import PendingRound
@@ -32,7 +32,7 @@ from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, 
 _NOTHING = np.zeros(0)
 
 
-@kernel
+@jit
 def _located(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
     """The places of the observed documents, and what is wrong with which of them."""
     places = np.empty(items.shape[0], np.int64)
@@ -170,7 +170,7 @@ class TopK:
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
         k, n = self._sizes(X.shape[0])
-        rows, coordinates = held(X), self.surrogate.coordinates
+        rows, coordinates = as_arrays(X), self.surrogate.coordinates
         if coordinates == 1:
             shown = rank_documents(rows, self.w, self.seed, number, self.explore(number), k, n)
         elif coordinates == 2:
@@ -267,7 +267,7 @@ class TopK:
         if self._sizes(m)[1] == m:
             return uniform_scores(self.seed, ranking.number, m)
         played = np.empty(m)
-        played[ranking.order] = ranking.scores[descending(ranking.scores)]
+        played[ranking.order] = ranking.scores[argsort_descending(ranking.scores)]
         return played
 
     def state(self) -> State:

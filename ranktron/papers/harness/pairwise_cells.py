@@ -10,9 +10,9 @@ import numpy as np
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
 from ranktron.learners.batch.rank_svm import minimise
+from ranktron.learners.pairwise.outputs import Average, Committee, Last, Output
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.pairwise.passes import train_outputs
-from ranktron.learners.pairwise.readouts import Average, Committee, Last, Readout
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Evaluation, evaluate
 from ranktron.papers.harness.data import folds
@@ -21,7 +21,7 @@ from ranktron.training.cross_validation import Fold, cross_validate
 METRICS = ("map:letor", "ndcg@1:letor", "ndcg@5:letor", "ndcg@10:letor")
 SELECT = "ndcg@10:letor"
 ALPHA_BOUND = 0.85
-READOUTS: dict[str, Readout] = {
+READOUTS: dict[str, Output] = {
     "Com 30 A": Committee(30),
     "Com 30 B": Committee(30, "borda"),
     "Pocket": Committee(1, weights="count"),
@@ -30,7 +30,7 @@ READOUTS: dict[str, Readout] = {
     "Com 30 A, counters": Committee(30, weights="count"),
     "Com 30 A, uniform": Committee(30, weights="uniform"),
 }
-DRAWN: dict[str, Readout] = {"Com 20": Committee(20), "Average": Average(), "Pocket": Committee(1, weights="count")}
+DRAWN: dict[str, Output] = {"Com 20": Committee(20), "Average": Average(), "Pocket": Committee(1, weights="count")}
 
 
 def scaled(folder: str, fold: int) -> Fold:

@@ -15,7 +15,7 @@ from ranktron.data.rounds import Rounds, radius
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse, linear_scores
 from ranktron.kernels.grades import by_grade
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.jit import jit
 from ranktron.metrics import Metric, metric
 from ranktron.surrogates import SLAM
 from ranktron.surrogates.slam import AP, NDCG, slam_weights
@@ -133,7 +133,7 @@ def measure_of(surrogate: object) -> Metric:
     return measure or metric("ndcg")
 
 
-@kernel
+@jit
 def _widest_ratio(labels: Floats, offsets: Integers, k: int) -> float:
     ratio = 1.0
     for q in range(offsets.shape[0] - 1):

@@ -11,25 +11,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron.kernels.dispatch import Held, between, scores_of
-from ranktron.kernels.jit import kernel
+from ranktron.kernels.dispatch import FeatureArrays, dot_rows, slice_rows
+from ranktron.kernels.jit import jit
 from ranktron.learners.batch.rank_mm_exact import average_in
 from ranktron.learners.batch.rank_mm_losses import vertex
 from ranktron.learners.batch.rank_mm_problem import Problem, carry
 from ranktron.types import Floats, Integers
 
 
-@kernel
+@jit
 def _descend(
-    loss: int, X: Held, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
+    loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
     C: float, w: Floats, averaged: Floats, t: int,
 ) -> None:  # fmt: skip
     for q in order:
         t += 1
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
-            rows = between(X, start, stop)
-            a = scores_of(rows, w) - labels[start:stop]
+            rows = slice_rows(X, start, stop)
+            a = dot_rows(rows, w) - labels[start:stop]
             g = np.empty(stop - start)
             vertex(loss, a, codes[start:stop], counts[q], g)
             for j in range(w.shape[0]):

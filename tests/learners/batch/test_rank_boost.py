@@ -95,33 +95,33 @@ def test_the_scorer_adds_up_the_thresholds_it_was_given():
 def test_it_stops_where_every_pair_is_in_order_or_nothing_helps():
     lists = Rounds.from_arrays([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [0, 1, 2])
     trained = train("rankboost", {"n_rounds": 500}, lists, Schedule())
-    assert 2 <= trained.course.epoch < 500
+    assert 2 <= trained.history.epoch < 500
     assert evaluate(trained.model.score_rounds(lists), lists, "ndcg").means["ndcg"] == 1.0
     alike = Rounds.from_arrays(np.ones((3, 2)), [0, 1, 2])
-    assert train("rankboost", {}, alike, Schedule()).course.epoch == 0
+    assert train("rankboost", {}, alike, Schedule()).history.epoch == 0
     one_grade = Rounds.from_arrays(LISTS.X[:4], np.ones(4))
     nothing = train("rankboost", {}, one_grade, Schedule())
-    assert nothing.course.remarks == {"queries of one grade": 1}
+    assert nothing.history.remarks == {"queries of one grade": 1}
     assert nothing.model.score_rounds(one_grade).tolist() == [0.0] * 4
 
 
 def test_held_out_lists_choose_how_many_thresholds_are_kept():
     trained = train("rankboost", {"n_rounds": 40}, LISTS, Schedule(), valid=HELD_OUT)
-    values = [means["ndcg@10"] for means in trained.course.valid]
+    values = [means["ndcg@10"] for means in trained.history.valid]
     assert len(values) == 40
-    assert trained.course.epoch == 1 + int(np.argmax(values)) == len(trained.model.state["alphas"])
+    assert trained.history.epoch == 1 + int(np.argmax(values)) == len(trained.model.state["alphas"])
     measured = evaluate(trained.model.score_rounds(HELD_OUT), HELD_OUT, NDCG).means["ndcg@10"]
-    assert measured == pytest.approx(max(values)) == trained.course.kept["ndcg@10"]
+    assert measured == pytest.approx(max(values)) == trained.history.kept["ndcg@10"]
     lowest = train("rankboost", {"n_rounds": 9}, LISTS, Schedule(), valid=HELD_OUT, select=metric("inversions"))
-    assert lowest.course.epoch == 1 + int(np.argmin([means["inversions"] for means in lowest.course.valid]))
+    assert lowest.history.epoch == 1 + int(np.argmin([means["inversions"] for means in lowest.history.valid]))
 
 
 def test_going_on_equals_never_having_stopped():
     whole = train("rankboost", {"n_rounds": 9}, LISTS, Schedule()).model
     part = train("rankboost", {"n_rounds": 3}, LISTS, Schedule()).model
     more = train("rankboost", {}, LISTS, Schedule(), start=Model.from_bytes(part.to_bytes()), valid=HELD_OUT)
-    assert more.course.first_epoch == 3
-    assert len(more.course.valid) == 3
+    assert more.history.first_epoch == 3
+    assert len(more.history.valid) == 3
     rest = train(
         "rankboost",
         {},
@@ -147,7 +147,7 @@ def test_ctrl_c_keeps_what_was_chosen(monkeypatch):
     monkeypatch.setattr(Boosting, "step", interrupted)
     fit = Fit(LISTS, Schedule())
     state = rank_boost.solve(fit, {"n_rounds": 9, "balance": "pair"})
-    assert fit.course.interrupted
+    assert fit.history.interrupted
     assert len(state["alphas"]) == 3
 
 

@@ -135,7 +135,7 @@ def test_lists_of_one_grade_teach_nothing_and_are_counted():
     trained = train("ranksvm", {"C": 5.0}, Rounds.concat([LISTS, idle]), Schedule())
     assert trained.model.coef == pytest.approx(train("ranksvm", {"C": 5.0}, LISTS, Schedule()).model.coef)
     counted = sum(len(set(round.labels)) == 1 for round in LISTS) + 1
-    assert trained.course.remarks["queries of one grade"] == counted
+    assert trained.history.remarks["queries of one grade"] == counted
     nothing = train("ranksvm", {}, idle, Schedule()).model
     assert nothing.coef.tolist() == [0.0] * 5
 
@@ -144,7 +144,7 @@ def test_training_measures_held_out_lists_and_starts_again_from_a_solution():
     held_out = WebSearch(features=5, documents=9).rounds(30)[15:]
     trained = train("ranksvm", {"loss": "hinge"}, LISTS, Schedule(), scaling="standard", valid=held_out)
     kept = evaluate(trained.model.score_rounds(held_out), held_out, NDCG).means["ndcg@10"]
-    assert trained.course.kept["ndcg@10"] == kept
+    assert trained.history.kept["ndcg@10"] == kept
     again = train("ranksvm", {}, LISTS, Schedule(), start=trained.model)
     assert again.model.coef == pytest.approx(trained.model.coef, rel=1e-3, abs=1e-4)
     learner, one = trained.model.learner(), LISTS[0]
@@ -153,8 +153,8 @@ def test_training_measures_held_out_lists_and_starts_again_from_a_solution():
 
 
 def test_stopping_too_early_is_remarked():
-    assert train("ranksvm", {"max_iter": 1, "C": 100.0}, LISTS, Schedule()).course.remarks[rank_svm.UNFINISHED] == 1
-    assert rank_svm.UNFINISHED not in train("ranksvm", {"C": 100.0}, LISTS, Schedule()).course.remarks
+    assert train("ranksvm", {"max_iter": 1, "C": 100.0}, LISTS, Schedule()).history.remarks[rank_svm.UNFINISHED] == 1
+    assert rank_svm.UNFINISHED not in train("ranksvm", {"C": 100.0}, LISTS, Schedule()).history.remarks
 
 
 def test_an_interrupted_solution_says_so(monkeypatch):
@@ -168,8 +168,8 @@ def test_an_interrupted_solution_says_so(monkeypatch):
     monkeypatch.setattr(rank_svm.Objective, "gradient", interrupted)
     fit = Fit(LISTS, Schedule())
     state = solve(fit, {})
-    assert fit.course.interrupted
-    assert fit.course.remarks[rank_svm.UNFINISHED] < whole
+    assert fit.history.interrupted
+    assert fit.history.remarks[rank_svm.UNFINISHED] < whole
     assert state["coef"].any()
 
 

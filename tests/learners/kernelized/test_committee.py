@@ -29,7 +29,7 @@ from ranktron.learners.checks import check_learner, same
 from ranktron.learners.kernelized.budget import Budget
 from ranktron.learners.kernelized.support import Support
 from ranktron.learners.pairwise.learner import OUTPUTS
-from ranktron.learners.pairwise.readouts import EVERYONE
+from ranktron.learners.pairwise.outputs import EVERYONE
 from ranktron.learners.schedule import Schedule
 from ranktron.learners.steps import Constant
 from ranktron.metrics import metric

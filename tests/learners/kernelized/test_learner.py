@@ -29,7 +29,7 @@ from ranktron.learners import (
 )
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.kernelized.budget import Budget
-from ranktron.learners.kernelized.pool import blank_pool
+from ranktron.learners.kernelized.dual_history import blank_pool
 from ranktron.learners.kernelized.support import Support
 from ranktron.learners.mistakes import Misordered, mistake_of
 from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of

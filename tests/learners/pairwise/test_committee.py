@@ -12,8 +12,8 @@ from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners import committee_perceptron
 from ranktron.learners.checks import check_learner
 from ranktron.learners.pairwise.learner import OUTPUTS
+from ranktron.learners.pairwise.outputs import EVERYONE, Average, Committee, borda
 from ranktron.learners.pairwise.passes import train_outputs
-from ranktron.learners.pairwise.readouts import EVERYONE, Average, Committee, borda
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Evaluation, t_test
 from ranktron.training.cross_validation import Fold, cross_validate, read_folds
@@ -146,8 +146,8 @@ def test_held_out_lists_weigh_and_choose_through_the_estimator():
     sizes, held = np.diff(LISTS.offsets), np.diff(HELD_OUT.offsets)
     ranker = ranktron.CommitteePerceptron(size=5, n_epochs=8, random_state=0, metric="map")
     ranker.fit(LISTS.X, LISTS.labels, group=sizes, eval_set=[(HELD_OUT.X, HELD_OUT.labels)], eval_group=[held])
-    values = [means["ndcg@10"] for means in ranker.course_.valid]
-    assert ranker.course_.epoch == 1 + int(np.argmax(values))
+    values = [means["ndcg@10"] for means in ranker.history_.valid]
+    assert ranker.history_.epoch == 1 + int(np.argmax(values))
     again = evaluate(ranker.predict(HELD_OUT.X), HELD_OUT, "ndcg@10").means["ndcg@10"]
     assert again == pytest.approx(max(values))
     assert np.isfinite(ranker.learner_.trail.values).all()

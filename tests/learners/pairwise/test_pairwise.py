@@ -14,16 +14,16 @@ import ranktron
 from ranktron import DataError, Feedback, Model, Rounds, metric, play
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.dispatch import held
+from ranktron.kernels.dispatch import as_arrays
 from ranktron.learners import feedback
 from ranktron.learners.checks import check_learner, same
-from ranktron.learners.pairwise import passes, trail
+from ranktron.learners.pairwise import hypothesis_history, passes
+from ranktron.learners.pairwise.hypothesis_history import blank_trail, visit
 from ranktron.learners.pairwise.learner import OUTPUTS, Pairwise, pairwise_perceptron
+from ranktron.learners.pairwise.outputs import Average, Committee, Last
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.pairwise.passes import ONE_GRADE, REMOVED, Passes, train_outputs
-from ranktron.learners.pairwise.readouts import Average, Committee, Last
-from ranktron.learners.pairwise.trail import blank_trail, visit
-from ranktron.learners.schedule import Course, Schedule
+from ranktron.learners.schedule import History, Schedule
 from ranktron.training.fit import train
 
 NOISY = WebSearch(features=6, documents=10).rounds(30)
@@ -109,10 +109,10 @@ def test_last_pocket_and_average_are_those_of_the_table(shuffle):
 
 
 def counted(lists, schedule, bound):
-    passes, course = Passes(lists, schedule, bound), Course()
+    passes, history = Passes(lists, schedule, bound), History()
     trail = blank_trail(lists.n_features)
     for _ in range(schedule.epochs):
-        trail = passes.go(trail, 1, 0, course)
+        trail = passes.go(trail, 1, 0, history)
     return passes, trail
 
 
@@ -151,9 +151,9 @@ def test_removals_and_idle_queries_are_reported():
     lists = Rounds.concat([NOISY, Rounds.from_arrays(np.ones((2, 6)), [1, 1], qid=["idle", "idle"])])
     idle = sum(len(set(round.labels)) == 1 for round in lists)
     trained = train("pairwise", {"alpha_bound": 0.3}, lists, Schedule(6))
-    assert trained.course.remarks[ONE_GRADE] == idle >= 1
-    assert trained.course.remarks[REMOVED] > 0
-    assert train("pairwise", {}, lists, Schedule(2)).course.remarks == {ONE_GRADE: idle}
+    assert trained.history.remarks[ONE_GRADE] == idle >= 1
+    assert trained.history.remarks[REMOVED] > 0
+    assert train("pairwise", {}, lists, Schedule(2)).history.remarks == {ONE_GRADE: idle}
     without = train("pairwise", {"alpha_bound": 0.3}, NOISY, Schedule(6)).model
     assert trained.model.coef == pytest.approx(without.coef)
 
@@ -204,11 +204,11 @@ def test_voted_lets_every_hypothesis_vote_as_often_as_it_was_right():
 
 
 def test_more_hypotheses_than_memory_is_an_error_that_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(trail, "MOST_NUMBERS", 6 * 500)
+    monkeypatch.setattr(hypothesis_history, "MOST_NUMBERS", 6 * 500)
     with pytest.raises(DataError, match="raise selective"):
         train("pairwise", {"output": "voted"}, NOISY, Schedule(2))
     learner, one = pairwise_perceptron(6, "voted"), NOISY[0]
-    monkeypatch.setattr(trail, "MOST_NUMBERS", 6)
+    monkeypatch.setattr(hypothesis_history, "MOST_NUMBERS", 6)
     with pytest.raises(DataError, match="too many to keep"):
         learner.learn(one.X, learner.rank(one.X, 0), feedback.full(one, None))
     assert same(learner.state(), pairwise_perceptron(6, "voted").state())
@@ -266,13 +266,13 @@ def test_partial_feedback_is_learnt_as_the_list_of_what_was_observed():
 def test_sampled_passes_cost_what_was_asked_and_still_learn():
     lists = Separable(documents=30, features=6, margin=0.1).rounds(20)
     learner = Pairwise(6, Average(), pairs_per_query=50)
-    passes, course = Passes(lists, Schedule(5), pairs_per_query=50), Course()
+    passes, history = Passes(lists, Schedule(5), pairs_per_query=50), History()
     assert len(passes.pairs) > 20 * 300
     for epoch in range(5):
         upper, lower, order = passes._order(epoch)
         assert len(upper) == len(lower) == len(order) == 20 * 50
         assert (lists.labels[upper] > lists.labels[lower]).all()
-        learner.follow(passes.go(learner.trail, 1, 0, course))
+        learner.follow(passes.go(learner.trail, 1, 0, history))
     assert ranktron.evaluate(learner.predict(lists.X), lists, NDCG).means["ndcg@10"] > 0.9
     assert passes._documents is None  # nothing was ever held for all pairs
 
@@ -302,10 +302,10 @@ def test_an_interrupted_pass_is_finished_first(monkeypatch):
     stopped = train("pairwise", {}, NOISY, Schedule(4, 1), valid=HELD_OUT)
     monkeypatch.setattr(passes, "visit", visit)
     per_pass = -(-len(Pairs.of(NOISY.labels, NOISY.offsets)) // 100)
-    assert stopped.course.interrupted
-    assert stopped.course.position == 100 * (14 % per_pass)
+    assert stopped.history.interrupted
+    assert stopped.history.position == 100 * (14 % per_pass)
     resumed = train("pairwise", {}, NOISY, Schedule(1, 1), start=Model.from_bytes(stopped.model.to_bytes()))
-    epochs = stopped.course.epoch + 2
+    epochs = stopped.history.epoch + 2
     assert same(resumed.model.state, train("pairwise", {}, NOISY, Schedule(epochs, 1)).model.state)
 
 
@@ -315,7 +315,7 @@ def test_the_compiled_pass_equals_its_python():
     order = np.random.default_rng(0).permutation(len(upper))
     steps = np.repeat(pairs.steps(), np.diff(NOISY.offsets))
     found = []
-    dense, sparse = NOISY.X, held(Sparse.from_matrix(NOISY.X))
+    dense, sparse = NOISY.X, as_arrays(Sparse.from_matrix(NOISY.X))
     for function, features in ((visit, dense), (visit.py_func, dense), (visit, sparse), (visit.py_func, sparse)):
         trail, misranked = blank_trail(6, 4), np.zeros(len(upper), np.int32)
         for _ in range(3):

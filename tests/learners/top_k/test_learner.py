@@ -9,7 +9,7 @@ import ranktron
 from ranktron import DataError, Feedback, play
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.dispatch import held
+from ranktron.kernels.dispatch import as_arrays
 from ranktron.learners import TopK, feedback, top_k_ranker
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.steps import Constant, InversePower
@@ -123,7 +123,7 @@ def test_the_python_twins_agree():
         _gathered(X, np.arange(5), 3, gradient), _gathered.py_func(X, np.arange(5), 3, gradient), strict=True
     ):
         assert fast == pytest.approx(slow)
-    rows = held(Sparse.from_matrix(X * (X > 0)))
+    rows = as_arrays(Sparse.from_matrix(X * (X > 0)))
     for call in (_gathered_rows, _gathered_rows.py_func):
         first, kept, columns = call(*rows, np.arange(5), 2, gradient, np.zeros(4))
         assert len(first[0]) == 3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranktron.learners.pairwise.readouts import Ballot
+from ranktron.learners.pairwise.outputs import Ensemble
 from ranktron.papers import committee, predtron, rank_mm, slam, top_k
 from ranktron.papers.harness import online_cells, rank_mm_cells, top_k_cells
 from ranktron.papers.harness.verdicts import DIFFERS, HOLDS, REPRODUCED
@@ -74,8 +74,8 @@ def test_committee(verdicts_of, monkeypatch, data_dir):
     rows = [f"Table 4, OHSUMED, LETOR 2.0, Com 30 {how}, MAP" for how in "AB"]
     before = verdicts_of(committee.PAPER, experiment, 2, data_dir, epochs=3)
     assert {before[row] for row in rows} == {REPRODUCED}
-    forward = Ballot.of_rounds
-    monkeypatch.setattr(Ballot, "of_rounds", lambda self, rounds: -forward(self, rounds))
+    forward = Ensemble.of_rounds
+    monkeypatch.setattr(Ensemble, "of_rounds", lambda self, rounds: -forward(self, rounds))
     after = verdicts_of(committee.PAPER, experiment, 2, data_dir, epochs=3)
     assert {after[row] for row in rows} == {DIFFERS}
     assert after["Table 4, OHSUMED, LETOR 2.0: nothing above the committee"] == DIFFERS

@@ -107,7 +107,7 @@ def test_memory_is_stated_and_refused_with_advice():
     fit = Fit(LISTS, Schedule())
     with pytest.raises(DataError, match="raise memory"):
         solve(fit, {**DEFAULTS, "memory": 1e-6})
-    assert HELD in fit.course.remarks  # stated before anything is solved
+    assert HELD in fit.history.remarks  # stated before anything is solved
 
 
 def test_the_command_line_states_the_memory_before_it_trains(tmp_path, capfd):
@@ -130,18 +130,18 @@ def test_training_keeps_the_solution():
     trained = train("rankmm", parameters, LISTS, Schedule(1), valid=VALID, select=metric("map"))
     history, problem = trained.model.state["history"], Problem(LISTS, "max", 100.0)
     assert problem.primal(trained.model.coef) == pytest.approx(history[:, 0].min())
-    assert trained.course.epoch == 1 + int(np.argmin(history[:, 0]))
+    assert trained.history.epoch == 1 + int(np.argmin(history[:, 0]))
     kept = evaluate(score(VALID.X, trained.model.coef), VALID, ["map"]).means["map"]
-    assert trained.course.kept["map"] == pytest.approx(kept)
+    assert trained.history.kept["map"] == pytest.approx(kept)
 
 
 @pytest.mark.parametrize("parameters", [{"early_stopping": True, "tol": 1e-3}, {"step": "paper", "eta": 0.1}])
 def test_training_keeps_the_best_pass(parameters):
     given = {"C": 100.0, "loss": "max", **parameters}
     trained = train("rankmm", given, LISTS, Schedule(10), valid=VALID, select=metric("map"))
-    values = [means["map"] for means in trained.course.valid]
-    assert trained.course.epoch == 1 + int(np.argmax(values))
-    assert trained.course.rounds == 40 * len(values)
+    values = [means["map"] for means in trained.history.valid]
+    assert trained.history.epoch == 1 + int(np.argmax(values))
+    assert trained.history.rounds == 40 * len(values)
     kept = evaluate(score(VALID.X, trained.model.coef), VALID, ["map"]).means["map"]
     assert kept == pytest.approx(max(values))
     assert len(trained.model.state["history"]) == len(values)
@@ -149,9 +149,9 @@ def test_training_keeps_the_best_pass(parameters):
 
 def test_the_papers_steps_take_the_passes_of_the_schedule():
     trained = train("rankmm", {"step": "paper"}, LISTS, Schedule(3))
-    assert trained.course.epoch == 3
-    assert trained.course.rounds == 120
-    assert trained.course.remarks[HELD] == 0
+    assert trained.history.epoch == 3
+    assert trained.history.rounds == 120
+    assert trained.history.remarks[HELD] == 0
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -180,20 +180,20 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch):
 
     monkeypatch.setattr(Run, "passes", interrupted)
     trained = train("rankmm", {"C": 100.0, "loss": "max", "tol": 1e-9}, LISTS, Schedule(), valid=VALID)
-    assert trained.course.interrupted
-    assert len(trained.course.valid) == len(trained.model.state["history"]) == 2
-    assert trained.course.epoch in (1, 2)
+    assert trained.history.interrupted
+    assert len(trained.history.valid) == len(trained.model.state["history"]) == 2
+    assert trained.history.epoch in (1, 2)
     assert np.abs(trained.model.coef).max() > 0.0
 
 
 def test_remarks_say_when_the_gap_is_open_and_when_nothing_helps():
     trained = train("rankmm", {"C": 1000.0, "max_iter": 2, "tol": 1e-9}, LISTS, Schedule())
-    assert trained.course.remarks[UNFINISHED] == 2
+    assert trained.history.remarks[UNFINISHED] == 2
     X = np.array([[0.0], [1.0], [0.0], [1.0]])
     lists = ranktron.Rounds.from_arrays(X, [0, 1, 1, 0], group=[2, 2])  # what one list gains the other loses
-    course = train("rankmm", {"loss": "max"}, lists, Schedule()).course
-    assert course.remarks[FUTILE] == 1
-    assert FUTILE not in train("rankmm", {}, Separable().rounds(20), Schedule()).course.remarks
+    history = train("rankmm", {"loss": "max"}, lists, Schedule()).history
+    assert history.remarks[FUTILE] == 1
+    assert FUTILE not in train("rankmm", {}, Separable().rounds(20), Schedule()).history.remarks
 
 
 def test_an_absurd_step_overflows_with_words():
@@ -212,8 +212,8 @@ def test_the_estimator_shows_its_gap():
     qid = np.repeat(LISTS.qids, np.diff(LISTS.offsets))
     ranker = RankMM(C=10.0).fit(LISTS.X, LISTS.labels, qid=qid)
     found = solve_rank_mm(LISTS, 10.0, schedule=Schedule(seed=0))
-    assert ranker.gap_ <= 1e-4 * ranker.history_[:, 0].min()
-    assert ranker.history_.shape[1] == 3
+    assert ranker.gap_ <= 1e-4 * ranker.gaps_[:, 0].min()
+    assert ranker.gaps_.shape[1] == 3
     assert ranker.coef_ == pytest.approx(found.w, abs=0.1 * np.abs(found.w).max())
     # the objective is what is promised, whatever the order of the lists
     assert Problem(LISTS, "average", 10.0).primal(ranker.coef_) == pytest.approx(found.primal, rel=2e-4)

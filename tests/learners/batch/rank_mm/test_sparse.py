@@ -95,7 +95,7 @@ def test_training_goes_on_from_its_dual_variables():
     assert onward.state["coef"] == pytest.approx(whole.state["coef"], rel=1e-9, abs=1e-12)
     assert half.state["coef"] != pytest.approx(whole.state["coef"], rel=1e-3)
     chosen = train("rankmm", options, sparse, Schedule(3), scaling="none", valid=sparse)
-    assert len(chosen.course.valid) == 3
+    assert len(chosen.history.valid) == 3
 
 
 def test_pegasos_takes_them_too():

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels.dispatch import Held, add_row_of, between, in_kernels, scores_of
-from ranktron.kernels.jit import dot_kernel, kernel
+from ranktron.kernels.dispatch import FeatureArrays, add_one_row, dot_rows, in_kernels, slice_rows
+from ranktron.kernels.jit import jit, jit_dot
 from ranktron.learners.linear import as_weights
 from ranktron.types import Floats, Integers, Matrix, State
 
@@ -29,7 +29,7 @@ MOST_NUMBERS = 1 << 28
 """What a pool may hold at most: two gigabytes."""
 
 
-class Trail(NamedTuple):
+class HypothesisHistory(NamedTuple):
     """The current hypothesis w, the sum Σ c_i wⁱ of those before it, and the pool of those that survived longest.
 
     Of hypotheses with equal counters the older one stays, so that a smaller pool is always part of a larger one.
@@ -50,12 +50,12 @@ class Trail(NamedTuple):
     def kept(self) -> int:
         return int(self.tally[KEPT])
 
-    def copy(self) -> Trail:
+    def copy(self) -> HypothesisHistory:
         """A trail of its own with the same content, its pool no larger than needed."""
         kept, tally = self.kept, self.tally.copy()
         # while there is room nobody asks for the weakest, and what stands there tells how the pool has grown
         tally[WEAKEST] = _weakest(self.counters[:kept], self.born[:kept])
-        return Trail(
+        return HypothesisHistory(
             self.w.copy(),
             self.total.copy(),
             tally,
@@ -66,7 +66,7 @@ class Trail(NamedTuple):
             self.value.copy(),
         )
 
-    def with_room(self, size: int, visits: int) -> Trail:
+    def with_room(self, size: int, visits: int) -> HypothesisHistory:
         """The same trail with a pool that takes all hypotheses of that many visits, or `size` of them at most."""
         room, most = min(size, max(self.kept + visits, 1)), MOST_NUMBERS // max(len(self.w), 1)
         if room <= len(self.counters):
@@ -82,7 +82,7 @@ class Trail(NamedTuple):
             getattr(more, name)[: self.kept] = getattr(self, name)[: self.kept]
         return self._replace(members=more.members, counters=more.counters, born=more.born, values=more.values)
 
-    def settled(self, size: int, floor: int) -> Trail:
+    def settled(self, size: int, floor: int) -> HypothesisHistory:
         """A copy in which the current hypothesis, too, has been offered to the pool and added to the sum."""
         settled = self.copy().with_room(size, 1)
         _settle(settled, floor)
@@ -93,9 +93,9 @@ class Trail(NamedTuple):
         return {name: getattr(kept, name) for name in self._fields}
 
 
-def blank_trail(n_features: int, room: int = 0) -> Trail:
+def blank_trail(n_features: int, room: int = 0) -> HypothesisHistory:
     """The trail before the first pair: w⁰ = 0 and nothing kept."""
-    return Trail(
+    return HypothesisHistory(
         w=np.zeros(n_features),
         total=np.zeros(n_features),
         tally=np.zeros(5, np.int64),
@@ -107,9 +107,9 @@ def blank_trail(n_features: int, room: int = 0) -> Trail:
     )
 
 
-def stored_trail(state: State, n_features: int) -> Trail:
+def stored_trail(state: State, n_features: int) -> HypothesisHistory:
     """The trail that a state holds; one that does not fit together is refused."""
-    trail = Trail(
+    trail = HypothesisHistory(
         w=as_weights(state["w"], n_features),
         total=as_weights(state["total"], n_features),
         tally=np.array(state["tally"], np.int64),
@@ -131,7 +131,7 @@ def stored_trail(state: State, n_features: int) -> Trail:
     return trail
 
 
-@dot_kernel
+@jit_dot
 def _matrix_lead(X: Matrix, i: int, j: int, w: Floats) -> float:
     lead = 0.0
     for k in range(w.shape[0]):
@@ -139,29 +139,29 @@ def _matrix_lead(X: Matrix, i: int, j: int, w: Floats) -> float:
     return lead
 
 
-@kernel
-def _rows_lead(X: Held, i: int, j: int, w: Floats) -> float:
-    return float(scores_of(between(X, i, i + 1), w)[0] - scores_of(between(X, j, j + 1), w)[0])
+@jit
+def _rows_lead(X: FeatureArrays, i: int, j: int, w: Floats) -> float:
+    return float(dot_rows(slice_rows(X, i, i + 1), w)[0] - dot_rows(slice_rows(X, j, j + 1), w)[0])
 
 
-@kernel
+@jit
 def _matrix_move(X: Matrix, i: int, j: int, eta: float, w: Floats) -> None:
     for k in range(w.shape[0]):
         w[k] += eta * (np.float64(X[i, k]) - np.float64(X[j, k]))
 
 
-@kernel
-def _rows_move(X: Held, i: int, j: int, eta: float, w: Floats) -> None:
-    add_row_of(X, i, eta, w)
-    add_row_of(X, j, -eta, w)
+@jit
+def _rows_move(X: FeatureArrays, i: int, j: int, eta: float, w: Floats) -> None:
+    add_one_row(X, i, eta, w)
+    add_one_row(X, j, -eta, w)
 
 
-def _lead(X: Held, i: int, j: int, w: Floats) -> float:
+def _lead(X: FeatureArrays, i: int, j: int, w: Floats) -> float:
     """By how much document i scores above document j."""
     return (_rows_lead if isinstance(X, tuple) else _matrix_lead)(X, i, j, w)
 
 
-def _move(X: Held, i: int, j: int, eta: float, w: Floats) -> None:
+def _move(X: FeatureArrays, i: int, j: int, eta: float, w: Floats) -> None:
     """Steps towards document i and away from document j."""
     (_rows_move if isinstance(X, tuple) else _matrix_move)(X, i, j, eta, w)
 
@@ -172,7 +172,7 @@ in_kernels(
 )
 
 
-@kernel
+@jit
 def _weakest(counters: Integers, born: Integers) -> int:
     """The smallest counter; of several the youngest."""
     weakest = 0
@@ -182,16 +182,16 @@ def _weakest(counters: Integers, born: Integers) -> int:
     return weakest
 
 
-@kernel
-def to_beat(trail: Trail) -> int:
+@jit
+def to_beat(trail: HypothesisHistory) -> int:
     """The counter above which a hypothesis enters the pool: any while there is room, else the smallest there."""
     if trail.tally[KEPT] < trail.counters.shape[0]:
         return -1
     return int(trail.counters[trail.tally[WEAKEST]])
 
 
-@kernel
-def enter(trail: Trail) -> None:
+@jit
+def enter(trail: HypothesisHistory) -> None:
     """The current hypothesis enters the pool, in the place of the weakest where there is no room."""
     tally, counters = trail.tally, trail.counters
     slot = tally[WEAKEST]
@@ -207,15 +207,15 @@ def enter(trail: Trail) -> None:
         tally[WEAKEST] = _weakest(counters, trail.born)
 
 
-@kernel
+@jit
 def add_weighted(total: Floats, weight: float, w: Floats) -> None:
     """Adds weight · w, in place."""
     for j in range(w.shape[0]):
         total[j] += weight * w[j]
 
 
-@kernel
-def _settle(trail: Trail, floor: int) -> None:
+@jit
+def _settle(trail: HypothesisHistory, floor: int) -> None:
     """Closes the account of the current hypothesis; one whose counter is below `floor` counts for nothing."""
     counter = trail.tally[COUNTER]
     if counter >= floor:
@@ -226,10 +226,10 @@ def _settle(trail: Trail, floor: int) -> None:
             trail.tally[SUCCESSES] += counter
 
 
-@kernel
+@jit
 def visit(
-    X: Held, upper: Documents, lower: Documents, order: Integers, eta: Floats, misranked: Counts, limit: float,
-    floor: int, trail: Trail,
+    X: FeatureArrays, upper: Documents, lower: Documents, order: Integers, eta: Floats, misranked: Counts, limit: float,
+    floor: int, trail: HypothesisHistory,
 ) -> int:  # fmt: skip
     """Visits pairs in the given order and returns how many were misranked (COMMITTEE, Tables 1 and 2).
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.learners.kernelized.support import Support
-from ranktron.learners.pairwise.trail import COUNTER, HYPOTHESIS, KEPT, SUCCESSES, Trail
+from ranktron.learners.pairwise.hypothesis_history import COUNTER, HYPOTHESIS, KEPT, SUCCESSES, HypothesisHistory
 from ranktron.types import Floats, Integers, State
 
 
-class Pool(NamedTuple):
-    """What a `Trail` knows of its hypotheses besides their weights, which are rows of the support's table here.
+class DualHistory(NamedTuple):
+    """What a `HypothesisHistory` knows of its hypotheses besides their weights, which are rows of a table here.
 
     At most `size` of them are kept; those whose success counter is below `floor` count for nothing. The time, over
     which averages are taken, counts rounds, or pairs that were ranked well.
@@ -37,35 +37,37 @@ class Pool(NamedTuple):
         counter = int(self.tally[COUNTER])
         return int(self.tally[SUCCESSES]) + (counter if counter >= self.floor else 0)
 
-    def later(self) -> Pool:
+    def later(self) -> DualHistory:
         """The same pool one round later."""
         tally = self.tally.copy()
         tally[SUCCESSES] += 1
         return self._replace(tally=tally)
 
-    def trail_of_list(self, documents: int, visits: int) -> Trail:
+    def trail_of_list(self, documents: int, visits: int) -> HypothesisHistory:
         """A trail of steps within one list: w holds those of the round, a member those before it entered."""
         kept, room = self.kept, min(self.size, self.kept + visits)
         counters, born, values = np.zeros(room, np.int64), np.zeros(room, np.int64), np.full(room, np.nan)
         counters[:kept], born[:kept], values[:kept] = self.counters, self.born, self.values
         steps, members = np.zeros(documents), np.zeros((room, documents))
-        return Trail(steps, steps[:0], self.tally.copy(), members, counters, born, values, self.value.copy())
+        return HypothesisHistory(
+            steps, steps[:0], self.tally.copy(), members, counters, born, values, self.value.copy()
+        )
 
-    def after(self, trail: Trail) -> Pool:
+    def after(self, trail: HypothesisHistory) -> DualHistory:
         """The pool after the trail of a list."""
         kept = trail.kept
         counters, born, values = trail.counters[:kept], trail.born[:kept], trail.values[:kept]
-        return Pool(trail.tally, counters, born, values, trail.value, self.size, self.floor)
+        return DualHistory(trail.tally, counters, born, values, trail.value, self.size, self.floor)
 
-    def entered_since(self, before: Pool) -> Integers:
+    def entered_since(self, before: DualHistory) -> Integers:
         """The places of the members that were not there before."""
         return np.flatnonzero(self.born >= before.tally[HYPOTHESIS])
 
-    def trail(self, support: Support) -> Trail:
+    def trail(self, support: Support) -> HypothesisHistory:
         """The whole trail, with coefficients of documents in the place of weights."""
         total = support.alpha * self.tally[SUCCESSES] - support.lag
         alpha, members = support.alpha, support.members
-        return Trail(alpha, total, self.tally, members, self.counters, self.born, self.values, self.value)
+        return HypothesisHistory(alpha, total, self.tally, members, self.counters, self.born, self.values, self.value)
 
     def state(self) -> State:
         if self.size == 0:
@@ -73,21 +75,21 @@ class Pool(NamedTuple):
         members = {"counters": self.counters, "hypotheses": self.born, "member_values": self.values}
         return {"tally": self.tally, "value": self.value, **members}
 
-    def restored(self, state: State, members: int) -> Pool:
+    def restored(self, state: State, members: int) -> DualHistory:
         """The pool that a state holds for so many members; one that does not fit together is refused."""
         if self.size == 0:
             state = {**blank_pool(1).state(), "tally": state["tally"]}
         tally, counters, born = (np.array(state[name], np.int64) for name in ("tally", "counters", "hypotheses"))
         values, value = (np.array(state[name], np.float64) for name in ("member_values", "value"))
         shapes = [array.shape for array in (tally, counters, born, values, value)]
-        pool = Pool(tally, counters, born, values, value, self.size, self.floor)
+        pool = DualHistory(tally, counters, born, values, value, self.size, self.floor)
         fits = shapes == [(5,), (members,), (members,), (members,), (1,)] and pool.kept == members <= self.size
         if not fits:
             raise DataError(f"the state does not hold the counters of {members} hypotheses, or they are too many")
         return pool
 
 
-def blank_pool(size: int = 0, floor: int = 0) -> Pool:
+def blank_pool(size: int = 0, floor: int = 0) -> DualHistory:
     """The pool before the first round."""
     none = np.zeros(0, np.int64)
-    return Pool(np.zeros(5, np.int64), none, none, np.zeros(0), np.full(1, np.nan), size, floor)
+    return DualHistory(np.zeros(5, np.int64), none, none, np.zeros(0), np.full(1, np.nan), size, floor)

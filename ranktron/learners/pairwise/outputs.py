@@ -11,9 +11,9 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
 from ranktron.kernels.dense import score
-from ranktron.kernels.jit import kernel
-from ranktron.kernels.sorting import descending
-from ranktron.learners.pairwise.trail import SUCCESSES, Trail, add_weighted
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_descending
+from ranktron.learners.pairwise.hypothesis_history import SUCCESSES, HypothesisHistory, add_weighted
 from ranktron.types import Features, Floats, Integers, Matrix
 
 EVERYONE = 1 << 62
@@ -23,10 +23,10 @@ COMBINATIONS = ("average", "borda")
 WEIGHTS = ("metric", "count", "uniform")
 
 
-@kernel
+@jit
 def _vote(scores: Floats, weight: float, points: Floats) -> None:
     m = scores.shape[0]
-    order = descending(scores)
+    order = argsort_descending(scores)
     start = 0
     for at in range(1, m + 1):
         if at == m or np.float32(scores[order[at]]) != np.float32(scores[order[start]]):
@@ -36,7 +36,7 @@ def _vote(scores: Floats, weight: float, points: Floats) -> None:
             start = at
 
 
-@kernel
+@jit
 def borda(X: Matrix, members: Floats, weights: Floats) -> Floats:
     """Lets rankers vote: a document gets a point from each for every document ranked below it, half a point for ties.
 
@@ -49,7 +49,7 @@ def borda(X: Matrix, members: Floats, weights: Floats) -> Floats:
     return points
 
 
-@kernel
+@jit
 def _counted(scores: Floats, weights: Floats) -> Floats:
     """The same from the scores that each ranker gives, a row for each."""
     points = np.zeros(scores.shape[1])
@@ -59,7 +59,7 @@ def _counted(scores: Floats, weights: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Ballot:
+class Ensemble:
     """Hypotheses and their weights. One alone scores; several vote on each list."""
 
     members: Floats
@@ -89,7 +89,7 @@ class Ballot:
         return np.concatenate([self.scores(round.X) for round in rounds])
 
 
-class Readout(Protocol):
+class Output(Protocol):
     """Reads from a settled trail what to serve; `size` says how large a pool it needs."""
 
     @property
@@ -101,7 +101,7 @@ class Readout(Protocol):
     @property
     def measured(self) -> bool: ...
 
-    def ballot(self, trail: Trail) -> Ballot: ...
+    def ballot(self, trail: HypothesisHistory) -> Ensemble: ...
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Last:
     by_list: bool = False
     measured: bool = False
 
-    def ballot(self, trail: Trail) -> Ballot:
+    def ballot(self, trail: HypothesisHistory) -> Ensemble:
         return _alone(trail.w)
 
 
@@ -138,7 +138,7 @@ class Average:
     by_list: bool = False
     measured: bool = False
 
-    def ballot(self, trail: Trail) -> Ballot:
+    def ballot(self, trail: HypothesisHistory) -> Ensemble:
         successes = trail.tally[SUCCESSES]
         return _alone(trail.total / successes if successes else trail.w)
 
@@ -190,7 +190,7 @@ class Committee:
         """Whether held-out lists have a say in who weighs how much."""
         return self.weights == "metric" or self.subcommittee > 0
 
-    def ballot(self, trail: Trail) -> Ballot:
+    def ballot(self, trail: HypothesisHistory) -> Ensemble:
         chosen = self.chosen(trail)
         weights = self.weights_of(trail, chosen)
         chosen, weights = chosen[weights > 0.0], weights[weights > 0.0]
@@ -198,13 +198,13 @@ class Committee:
             return _alone(trail.w)
         members = trail.members[chosen]
         if self.combine == "borda" or len(chosen) == 1:
-            return Ballot(members, weights)
+            return Ensemble(members, weights)
         mean = np.zeros(members.shape[1])
         for member, weight in zip(members, weights, strict=True):
             add_weighted(mean, weight, member)
         return _alone(mean / weights.sum())
 
-    def chosen(self, trail: Trail) -> Integers:
+    def chosen(self, trail: HypothesisHistory) -> Integers:
         """The members' places in the pool, oldest first."""
         by_counter = np.lexsort((trail.born, -trail.counters))[: self.size]
         if self.subcommittee:
@@ -213,7 +213,7 @@ class Committee:
             by_counter = by_counter[: self.subcommittee]
         return by_counter[np.argsort(trail.born[by_counter])]
 
-    def weights_of(self, trail: Trail, chosen: Integers) -> Floats:
+    def weights_of(self, trail: HypothesisHistory, chosen: Integers) -> Floats:
         """What these members weigh; never negative, and equal where a metric finds no good in any of them."""
         if self.weights == "metric" and _known(trail, chosen):
             weights = np.maximum(trail.values[chosen], 0.0)
@@ -223,9 +223,9 @@ class Committee:
         return trail.counters[chosen].astype(np.float64)
 
 
-def _known(trail: Trail, chosen: Integers) -> bool:
+def _known(trail: HypothesisHistory, chosen: Integers) -> bool:
     return bool(np.isfinite(trail.values[chosen]).all())
 
 
-def _alone(w: Floats) -> Ballot:
-    return Ballot(w[None, :].copy(), np.ones(1))
+def _alone(w: Floats) -> Ensemble:
+    return Ensemble(w[None, :].copy(), np.ones(1))
