@@ -171,8 +171,12 @@ def scaler_from_dict(kept: Mapping[str, Any], n_features: int) -> Scaler | None:
         return PerQuery(n_features)
     if name in ("standard", "minmax"):
         shift, divisor = np.array(kept["shift"], float), np.array(kept["divisor"], float)
-        if shift.shape == divisor.shape == (n_features,):
+        finite = np.isfinite(shift).all() and np.isfinite(divisor).all()
+        if shift.shape == divisor.shape == (n_features,) and finite and divisor.all():
             return Global(name, shift, divisor)
+        raise DataError(
+            f"the model does not hold the scaling of {n_features} features: finite, by divisors that are not 0"
+        )
     raise DataError(f"the model holds a scaling that this version does not know: {name!r}")
 
 

@@ -8,7 +8,7 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners import feedback as feedbacks
-from ranktron.learners.linear import as_weights
+from ranktron.learners.linear import as_weights, stored_number
 from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 
@@ -47,4 +47,4 @@ class Fixed:
         return {"coef": self.coef.copy(), "constant": self.constant}
 
     def restore(self, state: State) -> None:
-        self.coef, self.constant = as_weights(state["coef"], self.n_features), float(state["constant"])
+        self.coef, self.constant = as_weights(state["coef"], self.n_features), stored_number(state, "constant")

@@ -1,6 +1,7 @@
 """The linear learner: scores X w, and steps along the gradient that a surrogate gives in score space."""
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from ranktron.kernels.dispatch import as_arrays, sgd_step
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.fused_step import fused_round, fused_spec
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
+
+LARGEST_COUNT = 1 << 53  # of rounds, pairs or mistakes: more cannot be told apart as float64
 
 
 @dataclass(eq=False)
@@ -122,8 +125,8 @@ class Linear:
     def restore(self, state: State) -> None:
         w, lag = (as_weights(state[name], self.n_features) for name in ("w", "lag"))
         sums = as_weights(state["sums"], 3)
-        self.rounds, self.mistakes = int(state["rounds"]), int(state["mistakes"])
-        self.w, self.lag, self.sums = w, lag, sums
+        rounds, mistakes = stored_count(state, "rounds"), stored_count(state, "mistakes")
+        self.rounds, self.mistakes, self.w, self.lag, self.sums = rounds, mistakes, w, lag, sums
 
 
 def as_weights(kept: Floats, n_features: int) -> Floats:
@@ -132,6 +135,22 @@ def as_weights(kept: Floats, n_features: int) -> Floats:
     if weights.shape != (n_features,) or not np.isfinite(weights).all():
         raise DataError(f"the state does not hold one finite weight for each of {n_features} features")
     return weights
+
+
+def stored_count(state: State, name: str) -> int:
+    """A number of rounds that a state holds; one that no stream can have reached is refused."""
+    count = int(state[name])
+    if not 0 <= count <= LARGEST_COUNT:
+        raise DataError(f"the state does not hold a number from 0 to {LARGEST_COUNT} under {name!r}, but {count}")
+    return count
+
+
+def stored_number(state: State, name: str) -> float:
+    """A finite number that a state holds."""
+    number = float(state[name])
+    if not isfinite(number):
+        raise DataError(f"the state does not hold a finite number under {name!r}, but {number}")
+    return number
 
 
 def overflow(number: int) -> str:

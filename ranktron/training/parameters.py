@@ -37,6 +37,8 @@ class Parameter:
             kind = type(self.default)
             fits = _is_number(value) and kind(value) == value
             wanted = "a whole number" if kind is int else "a number"
+            if kind is int and fits and abs(value) >= 1 << 53:  # a float64, and so a model file, holds all below
+                fits, wanted = False, "a whole number below 2^53"
             if self.above is not None:
                 fits = fits and self.above < value
                 wanted += f" above {self.above:g}"

@@ -103,6 +103,7 @@ class Stumps:
         features = np.array(state["features"], np.int64)
         thresholds, alphas = np.array(state["thresholds"], float), np.array(state["alphas"], float)
         fits = features.shape == thresholds.shape == alphas.shape and features.ndim == 1
+        fits = fits and bool(np.isfinite(thresholds).all() and np.isfinite(alphas).all())
         if not fits or (len(features) and not 0 <= features.min() <= features.max() < self.n_features):
             raise DataError(f"the state does not hold thresholds of {self.n_features} features")
         self.features, self.thresholds, self.alphas = features, thresholds, alphas

@@ -8,7 +8,14 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.learners.kernelized.support import Support
-from ranktron.learners.pairwise.hypothesis_history import COUNTER, HYPOTHESIS, KEPT, SUCCESSES, HypothesisHistory
+from ranktron.learners.pairwise.hypothesis_history import (
+    COUNTER,
+    HYPOTHESIS,
+    KEPT,
+    SUCCESSES,
+    HypothesisHistory,
+    counts_fit,
+)
 from ranktron.types import Floats, Integers, State
 
 
@@ -81,10 +88,9 @@ class DualHistory(NamedTuple):
             state = {**blank_pool(1).state(), "tally": state["tally"]}
         tally, counters, born = (np.array(state[name], np.int64) for name in ("tally", "counters", "hypotheses"))
         values, value = (np.array(state[name], np.float64) for name in ("member_values", "value"))
-        shapes = [array.shape for array in (tally, counters, born, values, value)]
         pool = DualHistory(tally, counters, born, values, value, self.size, self.floor)
-        fits = shapes == [(5,), (members,), (members,), (members,), (1,)] and pool.kept == members <= self.size
-        if not fits:
+        fits = counts_fit(tally, counters, born) and values.shape == (members,) and value.shape == (1,)
+        if not fits or not pool.kept == members <= self.size:
             raise DataError(f"the state does not hold the counters of {members} hypotheses, or they are too many")
         return pool
 

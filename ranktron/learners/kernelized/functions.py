@@ -94,7 +94,7 @@ def kernel_of(name: str, n_features: int, gamma: float, degree: int, constant: f
     >>> kernel_of("rbf", 4, 0.0, 2, 1.0).gamma
     0.25
     """
-    gamma = gamma or 1.0 / n_features
+    gamma = gamma or 1.0 / max(n_features, 1)
     if name == "linear":
         return LinearKernel()
     if name == "poly":

@@ -20,7 +20,7 @@ from ranktron.learners.kernelized.removal import RULES, Projection, Removal, Sma
 from ranktron.learners.kernelized.rows import GROWTH
 from ranktron.learners.kernelized.support import LAG, Support
 from ranktron.learners.kernelized.updates import Descent, Move, PredtronLoss, Update
-from ranktron.learners.linear import heard_scores, overflow
+from ranktron.learners.linear import heard_scores, overflow, stored_count
 from ranktron.learners.mistakes import Misordered, mistake_of
 from ranktron.learners.pairwise.learner import OUTPUTS
 from ranktron.learners.pairwise.outputs import EVERYONE, Average, Committee, Ensemble, Last, Output
@@ -182,7 +182,8 @@ class KernelLearner:
         return {"rounds": self.rounds, "mistakes": self.mistakes, **self.support.state(), **self.pool.state()}
 
     def restore(self, state: State) -> None:
-        rounds, mistakes, support = int(state["rounds"]), int(state["mistakes"]), self.support.restored(state)
+        rounds, mistakes = stored_count(state, "rounds"), stored_count(state, "mistakes")
+        support = self.support.restored(state)
         pool = self.pool.restored(state, len(support.members))
         self.rounds, self.mistakes, self.support, self.pool, self._ballot = rounds, mistakes, support, pool, None
 

@@ -9,6 +9,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.kernelized.budget import Budget
 from ranktron.learners.kernelized.functions import KernelFunction
 from ranktron.learners.kernelized.rows import GROWTH, DenseRows, Documents, Rows, SparseRows, stored_documents
+from ranktron.learners.linear import stored_count
 from ranktron.learners.pairwise.hypothesis_history import MOST_NUMBERS
 from ranktron.types import Features, Floats, Integers, State
 
@@ -270,5 +271,5 @@ class Support:
         support.widen(MEMBERS + len(members), len(X))
         support.add(X, np.vstack([alpha, lag, members]))
         support._born[: len(X)] = born
-        support.stored = int(state["stored"])
+        support.stored = stored_count(state, "stored")
         return support

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ranktron.errors import DataError
 from ranktron.kernels.dispatch import FeatureArrays, add_one_row, dot_rows, in_kernels, slice_rows
 from ranktron.kernels.jit import jit, jit_dot
-from ranktron.learners.linear import as_weights
+from ranktron.learners.linear import LARGEST_COUNT, as_weights
 from ranktron.types import Floats, Integers, Matrix, State
 
 Documents = npt.NDArray[np.int32]
@@ -107,6 +107,16 @@ def blank_trail(n_features: int, room: int = 0) -> HypothesisHistory:
     )
 
 
+def counts_fit(tally: Integers, counters: Integers, born: Integers) -> bool:
+    """Whether stored counts can be those of kept hypotheses: kernels use some of them as places."""
+    if tally.shape != (5,) or min(tally.min(), 0) < 0 or tally.max() > LARGEST_COUNT:
+        return False
+    kept = int(tally[KEPT])
+    if not counters.shape == born.shape == (kept,) or not tally[WEAKEST] < max(kept, 1):
+        return False
+    return kept == 0 or bool(min(counters.min(), born.min()) >= 0 and max(counters.max(), born.max()) <= LARGEST_COUNT)
+
+
 def stored_trail(state: State, n_features: int) -> HypothesisHistory:
     """The trail that a state holds; one that does not fit together is refused."""
     trail = HypothesisHistory(
@@ -119,10 +129,10 @@ def stored_trail(state: State, n_features: int) -> HypothesisHistory:
         values=np.array(state["values"], np.float64),
         value=np.array(state["value"], np.float64),
     )
-    kept = trail.kept if trail.tally.shape == (5,) else -1
     fits = (
-        trail.members.shape == (kept, n_features)
-        and trail.counters.shape == trail.born.shape == trail.values.shape == (kept,)
+        counts_fit(trail.tally, trail.counters, trail.born)
+        and trail.members.shape == (trail.kept, n_features)
+        and trail.values.shape == (trail.kept,)
         and trail.value.shape == (1,)
         and np.isfinite(trail.members).all()
     )

@@ -12,7 +12,7 @@ from ranktron.kernels.dense import first_non_finite, observed
 from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners import feedback as feedbacks
-from ranktron.learners.linear import overflow, why_refused
+from ranktron.learners.linear import overflow, stored_count, why_refused
 from ranktron.learners.pairwise.hypothesis_history import (
     HYPOTHESIS,
     Counts,
@@ -149,8 +149,9 @@ class Pairwise:
         return {"rounds": self.rounds, **self.trail.state()}
 
     def restore(self, state: State) -> None:
-        self.follow(stored_trail(state, self.n_features))
-        self.rounds = int(state["rounds"])
+        trail, rounds = stored_trail(state, self.n_features), stored_count(state, "rounds")
+        self.follow(trail)
+        self.rounds = rounds
 
 
 OUTPUTS: dict[str, Output] = {

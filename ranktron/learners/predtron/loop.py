@@ -14,6 +14,7 @@ from ranktron.kernels.csr import pull_back_rows
 from ranktron.kernels.csr_rows import Sparse, linear_scores
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.jit import jit, jit_dot
+from ranktron.learners.linear import stored_count
 from ranktron.learners.predtron.links import Euclidean, Link
 from ranktron.learners.predtron.problem import UNIT, Problem
 from ranktron.learners.predtron.variants import Standard, Variant
@@ -203,7 +204,8 @@ class Predtron:
         theta, lag = (np.array(state[name], float) for name in ("theta", "lag"))
         if theta.shape != self.shape or lag.shape != self.shape or not np.isfinite(theta + lag).all():
             raise DataError(f"the state does not hold finite weights of shape {self.shape}")
-        self.rounds, self.mistakes, self.theta, self.lag = int(state["rounds"]), int(state["mistakes"]), theta, lag
+        rounds, mistakes = stored_count(state, "rounds"), stored_count(state, "mistakes")
+        self.rounds, self.mistakes, self.theta, self.lag = rounds, mistakes, theta, lag
         self.W = self.link(theta)
 
 

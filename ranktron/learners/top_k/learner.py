@@ -13,7 +13,7 @@ from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.feedback import top
-from ranktron.learners.linear import as_weights, overflow
+from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
 from ranktron.learners.pending import PendingRound
 from ranktron.learners.top_k.descent import descended, first_scores, gathered
 from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, is_outlined, weights_of
@@ -276,8 +276,8 @@ class TopK:
 
     def restore(self, state: State) -> None:
         w, total, squares = (as_weights(state[name], self.n_features) for name in ("w", "total", "squares"))
-        self.rounds, self.lost = int(state["rounds"]), float(state["lost"])
-        self.w, self.total, self.squares = w, total, squares
+        rounds, lost = stored_count(state, "rounds"), stored_number(state, "lost")
+        self.rounds, self.lost, self.w, self.total, self.squares = rounds, lost, w, total, squares
 
     def _sizes(self, m: int) -> tuple[int, int]:
         """How many documents of a list of m are heard of, and among how many exploration draws."""
