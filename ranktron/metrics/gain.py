@@ -20,6 +20,7 @@ ZERO_IF_SHORT = 2
 
 _GRADES = 32
 _TABLE = 1024
+_GAINS = 2.0 ** np.arange(_GRADES) - 1.0
 _RANKS = np.arange(1, _TABLE + 1)
 _DISCOUNTS = np.stack([1.0 / np.log2(_RANKS + 1), 1.0 / np.log2(np.maximum(_RANKS, 2))])
 
@@ -46,7 +47,9 @@ def exponential_gains(labels: Floats) -> Floats:
     """2^r − 1 of each label."""
     gained = np.empty(labels.shape[0])
     for i in range(labels.shape[0]):
-        gained[i] = gain_of(labels[i], EXPONENTIAL_GAIN)
+        grade = np.int64(labels[i])
+        small = grade == labels[i] and 0 <= grade < _GRADES
+        gained[i] = _GAINS[grade] if small else gain_of(labels[i], EXPONENTIAL_GAIN)
     return gained
 
 
