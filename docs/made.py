@@ -210,7 +210,11 @@ def rooms() -> dict[str, list[str]]:
     pages["estimators"] = ["ranktron.estimators.base.Ranker", "ranktron.estimators.base.OnlineRanker"]
     pages["estimators"] += [f"ranktron.{name}" for name in ranktron.__all__ if name in estimators]
     for page, home in sorted(MODULES.items()):
-        names = [name for name in public_names(import_module(home)) if page != "types" or name not in ranktron.__all__]
+        module = import_module(home)
+        names = public_names(module)
+        if page == "types":  # the names of arrays are in signatures, rounds and rankings on the first page
+            own = [name for name in names if str(_home(getattr(module, name))).startswith("ranktron.")]
+            names = [name for name in own if name not in ranktron.__all__]
         pages[page] = [f"{home}.{name}" for name in names]
     return pages
 

@@ -1,0 +1,102 @@
+"""One round, from the query's documents to what was learnt from them: `Round`, `Ranking`, `Feedback`, `Turn`."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.errors import DataError
+from ranktron.types import validation
+from ranktron.types.arrays import Features, Floats, Integers
+
+
+class _List(NamedTuple):
+    X: Features
+    labels: Floats
+    qid: Any
+
+
+class Round(_List):
+    """One query's list: a row of features and a label for each document.
+
+    Features and labels may be lists or arrays of any kind of number; `Round._make` takes arrays that are known to be
+    right as they are.
+
+    >>> Round([[0.5, 1.0], [0.0, 3.0]], [2, 0], "7").labels
+    array([2., 0.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, X: Features, labels: npt.ArrayLike, qid: Any) -> Self:
+        if hasattr(X, "starts"):  # sparse rows know themselves what they may be
+            X.check()
+        else:
+            what = "the features of a round are finite numbers, a row for each document (or Sparse.from_matrix(X))"
+            X = validation.matrix(X, what)
+            if not np.isfinite(X).all():
+                raise DataError(f"{what}; those of query {qid!r} hold NaN, infinity or what is too large for 32 bits")
+        grades = validation.floats(labels, "the labels of a round are one number for each document")
+        if X.shape[0] != grades.shape[0]:
+            raise DataError(f"query {qid!r} has {X.shape[0]} rows of features, but {grades.shape[0]} labels")
+        return super().__new__(cls, X, grades, qid)
+
+
+class Ranking(NamedTuple):
+    """What was shown: document indices best first, and all that is needed to learn from it later.
+
+    `propensities` says how likely the first documents were to be among the first, each alone or each two together; None
+    unless the learner explores.
+
+    >>> ranking = Ranking(order=np.array([1, 0]), scores=np.array([0.2, 0.9]), number=0)
+    >>> ranking.scores[ranking.order]
+    array([0.9, 0.2])
+    """
+
+    order: Integers
+    scores: Floats
+    number: int
+    explored: bool = False
+    propensities: Floats | None = None
+
+
+class _Heard(NamedTuple):
+    items: Integers
+    labels: Floats
+
+
+class Feedback(_Heard):
+    """What came back: the labels of some documents of the list. A document not in `items` was not observed.
+
+    Both may be lists or arrays of any kind of number; `Feedback._make` takes arrays that are known to be right as
+    they are.
+
+    >>> Feedback(items=[2], labels=[1])  # of three documents, one was judged
+    Feedback(items=array([2]), labels=array([1.]))
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, items: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
+        which = validation.integers(items, "the documents of feedback are places in the list, counted from 0")
+        grades = validation.floats(labels, "the labels of feedback are one number for each document")
+        if which.shape != grades.shape:
+            raise DataError(f"feedback on {len(which)} documents with {len(grades)} labels")
+        return super().__new__(cls, which, grades)
+
+
+class Turn(NamedTuple):
+    """One round of play, from the ranking that was shown to the loss that was learnt from it.
+
+    >>> import ranktron
+    >>> learner = ranktron.learners.hinge_perceptron(n_features=20)
+    >>> turns = ranktron.play(learner, ranktron.synthetic.Separable().rounds(5), ranktron.feedback.full, ["mrr"])
+    >>> [turn.number for turn in turns]
+    [0, 1, 2, 3, 4]
+    """
+
+    number: int
+    ranking: Ranking
+    feedback: Feedback
+    loss: float
+    values: tuple[float, ...]
