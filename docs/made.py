@@ -31,7 +31,7 @@ ROOT = DOCS.parent
 GROUPS = {
     "Start": ["start", "tutorial", "choosing"],
     "Guides": ["data", "estimators", "metrics", "nonlinear", "explain", "export", "serving", "demo"],
-    "Nouns": [
+    "Concepts": [
         *("nouns/rounds", "nouns/ranking", "nouns/feedback", "nouns/surrogate"),
         *("nouns/learner", "nouns/metric", "nouns/model", "nouns/play"),
     ],

@@ -17,7 +17,7 @@ from ranktron.cli.output import print_json, print_table, working
 @null_option
 @as_json
 def certify(model: str, data: str, null: str, as_json: bool) -> None:
-    """Replay the run that trained MODEL on DATA and hold it against the theorems.
+    """Replay the run that trained MODEL on DATA and check it against the theoretical bounds.
 
     Example: ranktron certify my.model train.txt
     """

@@ -51,7 +51,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="ranktron")
 def cli() -> None:
-    """Learning to rank from a stream: show a ranking, hear some feedback, move the weights.
+    """Learning to rank from a stream: show a ranking, receive feedback, update the weights.
 
     Start with `ranktron demo`, or with your own data:
 

@@ -27,7 +27,7 @@ def simulate(kind: str, target: str, queries: int, margin: float, seed: int, ski
 
     separable: one linear ranker orders every list perfectly, with a margin.
     web: noisy lists with the shape of web search, and a truth that is not linear.
-    Held-out lists of the same truth have the same seed and another --skip.
+    A validation or test set of the same truth has the same seed and another --skip.
 
     Example: ranktron simulate separable train.txt --queries 500
     """

@@ -44,7 +44,7 @@ def _values(text: str) -> list[float] | None:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the shuffling.")
 @click.option("--scale", type=click.Choice(["auto", *SCALINGS]), default="auto", show_default=True, help="Scaling.")
 @map_option
-@click.option("--valid", type=DATA, help="Held-out data.")
+@click.option("--valid", type=DATA, help="Validation set.")
 @click.option("--curve", type=click.Path(), help="Write the values as a picture (.png or .svg).")
 @metrics_option("ndcg@10")
 @null_option
@@ -83,12 +83,17 @@ def sweep(
 
         lines = {f"{m}, time average": (values, [row.online[str(m)] for row in rows]) for m in metrics}
         if held_out is not None:
-            lines |= {f"{m}, held out": (values, [row.valid[str(m)] for row in rows]) for m in metrics}
+            lines |= {f"{m}, validation": (values, [row.valid[str(m)] for row in rows]) for m in metrics}
         curves(curve, lines, {}, title=f"{algo} on {data}", x=key, y="value", log=True)
     if as_json:
         print_json({"parameter": key, "rows": [vars(row) for row in rows], "best": best.value})
         return
-    columns = [key, *(f"{m}, time average" for m in metrics), "mistakes", *(f"{m}, held out" for m in metrics if valid)]
+    columns = [
+        key,
+        *(f"{m}, time average" for m in metrics),
+        "mistakes",
+        *(f"{m}, validation" for m in metrics if valid),
+    ]
     table = [(f"{row.value:.4g}", *row.online.values(), row.mistakes, *row.valid.values()) for row in rows]
     print_table(f"{algo} on {data}", columns, table)
     click.echo(f"best by the time average of {first}: {key}={best.value:.4g}")

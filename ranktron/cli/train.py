@@ -54,10 +54,10 @@ def _algorithms_help() -> str:
     "--scale",
     type=click.Choice(["auto", *SCALINGS]),
     default=None,
-    help="Scaling of the features, kept in the model; auto standardises what leaves [-1, 1].  [default: auto]",
+    help="Scaling, kept in the model; auto: standardise if features fall outside [-1, 1].  [default: auto]",
 )
 @map_option
-@click.option("--valid", type=DATA, help="Held-out data: the best epoch on it is kept.")
+@click.option("--valid", type=DATA, help="Validation set: the best epoch on it is kept.")
 @click.option(
     "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the epoch."
 )
@@ -161,7 +161,7 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
     rows += [(f"{name}, time average", value) for name, value in (summary["online"] or {}).items()]
     if history.valid:
         rows.append(("epoch kept", f"{summary['epoch']}, the best by {select}"))
-        rows += [(f"{name}, held out", value) for name, value in summary["valid"].items()]
+        rows += [(f"{name}, validation", value) for name, value in summary["valid"].items()]
     rows += [(remark, count) for remark, count in history.remarks.items() if count]
     print_table(f"{trained.model.kind} → {out}", ["", ""], rows)
 
@@ -176,7 +176,7 @@ def _draw(path: str, name: str, metrics: list[Metric], history: History) -> None
     if history.valid:
         per_epoch = history.rounds / len(history.valid)
         lines |= {
-            f"{key}, held out": (
+            f"{key}, validation": (
                 [per_epoch * (i + 1) for i in range(len(history.valid))],
                 [v[key] for v in history.valid],
             )

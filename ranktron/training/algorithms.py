@@ -3,6 +3,8 @@
 Estimators, command line and service all read it: a default is written down once, here.
 """
 
+from dataclasses import replace
+
 from ranktron.errors import DataError
 from ranktron.training.parameters import Algorithm, Parameter
 
@@ -10,23 +12,23 @@ STEPS = ("constant", "sqrt")
 
 TRAINING = (
     Parameter("n_epochs", 10, "passes over the data", above=0),
-    Parameter("shuffle", True, "whether every pass takes the lists in a new order (never the rows of a list)"),
+    Parameter("shuffle", True, "whether each pass takes the queries in a new order"),
 )
 
 MAP = Parameter(
     "map",
     None,
-    "None, or bins:N, bins-linear:N, rff:N, nystroem:N, products:N: a feature map fitted with the model",
+    "None, or a feature map fitted with the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N",
 )
 
-_AVERAGE = Parameter("average", False, "serve the mean of all weights instead of the last ones")
+_AVERAGE = Parameter("average", False, "use the average of all weight vectors instead of the last one")
 
-_MARGIN = Parameter("margin", 1.0, "lead in score under which a well-ordered pair still pays", above=0.0)
+_MARGIN = Parameter("margin", 1.0, "correctly ordered pairs closer than this in score still incur loss", above=0.0)
 _SLAM = "Chaudhuri and Tewari, Perceptron-like Algorithms for Online Learning to Rank"
 
 
 def _step(default: str) -> Parameter:
-    return Parameter("step", default, "constant, or eta divided by the root of the round's number", choices=STEPS)
+    return Parameter("step", default, "constant, or eta divided by the square root of the round number", choices=STEPS)
 
 
 def _eta(default: float) -> Parameter:
@@ -35,25 +37,29 @@ def _eta(default: float) -> Parameter:
 
 _COMMITTEE = "Elsas, Carvalho and Carbonell, Fast Learning of Document Ranking Functions with the Committee Perceptron"
 _PAIRS = (
-    Parameter("alpha_bound", 1.0, "pairs misranked in more than this share of the passes are left out; 1: none"),
-    Parameter("selective", 0, "hypotheses that ranked fewer pairs well than this count for nothing", above=-1),
-    Parameter("pairs_per_query", 0, "pairs of each list drawn at random for each pass; 0: all of them", above=-1),
+    Parameter("alpha_bound", 1.0, "skip pairs misranked in more than this share of the passes; 1: skip none"),
+    Parameter("selective", 0, "ignore hypotheses that ranked fewer pairs correctly than this", above=-1),
+    Parameter("pairs_per_query", 0, "pairs of each query sampled in each pass; 0: all pairs", above=-1),
 )
 _MEMBERS = (
     Parameter("size", 30, "members of the committee", above=0),
-    Parameter("combine", "average", "their mean, or their vote on each list", choices=("average", "borda")),
+    Parameter(
+        "combine", "average", "average the members' scores, or let them vote (Borda)", choices=("average", "borda")
+    ),
     Parameter(
         "weights",
         "metric",
-        "a member weighs its metric on held-out lists (its counter without any), its counter, or one",
+        "weight of a member: its metric on the validation set (its success counter without one), its counter, or 1",
         choices=("metric", "count", "uniform"),
     ),
-    Parameter("subcommittee", 0, "combine only that many, the best on held-out lists; 0: all", above=-1),
+    Parameter("subcommittee", 0, "combine only this many members, the best on the validation set; 0: all", above=-1),
 )
 
 
 def _balance(default: str) -> Parameter:
-    return Parameter("balance", default, "whether every list weighs the same, or every pair", choices=("query", "pair"))
+    return Parameter(
+        "balance", default, "whether every query weighs the same, or every pair", choices=("query", "pair")
+    )
 
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -63,18 +69,20 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="slam",
             estimator="SLAMPerceptron",
             builder="ranktron.learners.slam:slam_perceptron",
-            summary="mistake-driven steps on a large-margin bound of what NDCG, NDCG@k or AP lose (Algorithm 2)",
+            summary="mistake-driven updates on a large-margin bound on the loss in NDCG, NDCG@k or AP (Algorithm 2)",
             paper=_SLAM,
             parameters=(
-                Parameter("metric", "ndcg@10", "ndcg, ndcg@k or ap: what is learnt, and what counts as a mistake"),
+                Parameter("metric", "ndcg@10", "ndcg, ndcg@k or ap: what is optimised, and what counts as a mistake"),
                 _eta(0.1),
                 _MARGIN,
                 Parameter(
                     "fraction",
                     0.0,
-                    "share of the lower documents compared with; 0: their maximum; noisy data: 0.7",
+                    "share of the lower-graded documents to compare with; 0: the best-scored; try 0.7 on noisy data",
                 ),
-                Parameter("binarise", True, "whether ap takes every label above 0 for relevant, or refuses grades"),
+                Parameter(
+                    "binarise", True, "whether ap treats every label above 0 as relevant, or refuses graded labels"
+                ),
                 _step("constant"),
                 _AVERAGE,
             ),
@@ -83,7 +91,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="minimax",
             estimator="MinimaxPerceptron",
             builder="ranktron.learners.minimax:minimax_perceptron",
-            summary="mistake-driven steps on the worst pair of a list (Algorithm 3); the same ranking for every eta",
+            summary="mistake-driven updates on the worst pair of a query (Algorithm 3); the ranking does not depend on eta",
             paper=_SLAM,
             parameters=(_eta(1.0), _AVERAGE),
         ),
@@ -99,7 +107,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="hinge",
             estimator="HingePerceptron",
             builder="ranktron.learners.hinge:hinge_perceptron",
-            summary="mistake-driven steps along the mean margin violation of all pairs of a list",
+            summary="mistake-driven updates on the mean margin violation over all pairs of a query",
             paper="",
             parameters=(
                 _eta(1.0),
@@ -111,78 +119,76 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="topk",
             estimator="TopKRanker",
             builder="ranktron.learners.top_k.settings:top_k_ranker",
-            summary="steps on what the labels of the first k shown documents say of a loss of the whole list",
+            summary="updates on a loss over the whole list, estimated from labels of the first k documents shown",
             paper="Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top",
             parameters=(
                 Parameter(
                     "surrogate",
                     "ranksvm",
-                    "the loss to learn; ranksvm needs k of at least 2",
+                    "loss to learn; ranksvm needs k of at least 2",
                     choices=("ranksvm", "squared", "kl", "smooth-dcg"),
                 ),
-                Parameter("k", 2, "how many of the shown documents a label is heard of", above=0),
+                Parameter("k", 2, "number of shown documents whose labels are received", above=0),
                 Parameter(
                     "setting",
                     "recommended",
-                    "the paper's own steps and exploration, or those that do better; what is 0 below is the setting's",
+                    "steps and exploration as in the paper, or better ones; parameters left at 0 take the preset's value",
                     choices=("recommended", "paper"),
                 ),
-                Parameter("explore", 0.0, "share of exploring rounds, times t^(-1/3)", above=-1.0),
+                Parameter("explore", 0.0, "share of rounds that explore, times t^(-1/3)", above=-1.0),
                 Parameter("eta", 0.0, "step size: times t^(-2/3) in the paper, adaptive if recommended", above=-1.0),
-                Parameter("radius", 0.0, "the weights stay in a ball of this radius", above=-1.0),
-                Parameter("shortlist", 0, "explore among that many best-scored documents", above=-1),
-                Parameter("epsilon", 0.01, "how much smooth-dcg is smoothed", above=0.0),
-                Parameter("floor", 0.0, "propensities count as at least this: less variance, some bias", above=-1.0),
-                Parameter("answered", 1.0, "share of the shown documents whose label comes back", above=0.0),
-                Parameter("highest", 0.0, "the highest label there can be; 0: any", above=-1.0),
+                Parameter("radius", 0.0, "the weights stay within a ball of this radius", above=-1.0),
+                Parameter("shortlist", 0, "explore only among this many top-scored documents", above=-1),
+                Parameter("epsilon", 0.01, "smoothing of smooth-dcg", above=0.0),
+                Parameter("floor", 0.0, "lower bound on propensities: less variance, some bias", above=-1.0),
+                Parameter("answered", 1.0, "share of the shown documents whose labels come back", above=0.0),
+                Parameter("highest", 0.0, "highest possible label; 0: any", above=-1.0),
                 Parameter(
                     "strict",
                     False,
-                    "refuse lists of fewer than k or 2 documents, and explore of 1/2 or more, as setting=paper does",
+                    "refuse queries with fewer than k or 2 documents, and explore of 1/2 or more, as setting=paper does",
                 ),
-                Parameter("seed", 0, "of the exploration", above=-1),
-                Parameter("average", True, "serve the mean of all weights instead of the last ones"),
+                Parameter("seed", 0, "seed of the exploration", above=-1),
+                replace(_AVERAGE, default=True),
             ),
         ),
         Algorithm(
             name="predtron",
             estimator="PredtronRanker",
             builder="ranktron.learners.predtron.ranker:predtron_ranker",
-            summary="mistake-driven steps towards the right permutation, whatever the loss, its norm and its margin",
+            summary="mistake-driven updates towards the right permutation, with losses, norms and margins of choice",
             paper="Jain, Natarajan and Tewari, Predtron",
             parameters=(
                 Parameter(
                     "representation",
                     "-i^1.1",
-                    "what a place i is worth in the vector of a permutation: a larger exponent asks for less room "
-                    "further down; discount is NDCG's own 1/log2(1 + i), quickest on long lists",
+                    "value of position i in the vector of a permutation: a larger exponent needs less margin further "
+                    "down; discount is NDCG's 1/log2(1 + i), fastest on long lists",
                     choices=("-i", "-i^1.1", "-i^2", "1/i", "discount"),
                 ),
-                Parameter("loss", "ndcg", "ndcg, ndcg@k or p@k: what is learnt, and what counts as a mistake"),
+                Parameter("loss", "ndcg", "ndcg, ndcg@k or p@k: what is optimised, and what counts as a mistake"),
                 Parameter(
                     "variant",
                     "standard",
-                    "standard, or loss-driven: steps as long as the loss is large, and the same ranking for every eta",
+                    "standard, or loss-driven: updates in proportion to the loss, and a ranking that does not depend on eta",
                     choices=("standard", "loss-driven"),
                 ),
                 Parameter(
                     "norm",
                     "l2",
-                    "the norm of the margin; l1 suits many features of which few matter",
+                    "norm of the margin; l1 suits many features of which few matter",
                     choices=("l2", "l1"),
                 ),
                 _eta(0.1),
                 Parameter(
                     "step",
                     "constant",
-                    "constant (eta), or the step of the paper's theorems",
+                    "constant (eta), or the step size of the paper's theorems",
                     choices=("constant", "theory"),
                 ),
-                Parameter(
-                    "radius", 1.0, "how large the lists are at most (their operator norm); for theory", above=0.0
-                ),
-                Parameter("documents", 0, "how long the lists are at most; for theory", above=-1.0),
-                Parameter("highest", 0, "the highest grade; for theory", above=-1.0),
+                Parameter("radius", 1.0, "largest operator norm of a query's features; for step=theory", above=0.0),
+                Parameter("documents", 0, "largest number of documents of a query; for step=theory", above=-1.0),
+                Parameter("highest", 0, "highest grade; for step=theory", above=-1.0),
                 _AVERAGE,
             ),
         ),
@@ -191,13 +197,13 @@ ALGORITHMS: dict[str, Algorithm] = {
             estimator="PairwisePerceptron",
             builder="ranktron.learners.pairwise.learner:pairwise_perceptron",
             solution="ranktron.learners.pairwise.passes:solve_pairwise",
-            summary="one small step for every misranked pair, in passes over the mixed pairs of all lists",
+            summary="one small update for every misranked pair, in passes over the shuffled pairs of all queries",
             paper=_COMMITTEE,
             parameters=(
                 Parameter(
                     "output",
                     "average",
-                    "last, pocket (the hypothesis that survived longest), average or voted (all of them)",
+                    "last, pocket (the hypothesis that survived longest), average, or voted (all hypotheses vote)",
                     choices=("last", "pocket", "average", "voted"),
                 ),
                 *_PAIRS,
@@ -208,11 +214,11 @@ ALGORITHMS: dict[str, Algorithm] = {
             estimator="CommitteePerceptron",
             builder="ranktron.learners.pairwise.committee:committee_perceptron",
             solution="ranktron.learners.pairwise.passes:solve_committee",
-            summary="the hypotheses of the pairwise perceptron that survived longest, weighed on held-out lists",
+            summary="the longest-surviving hypotheses of the pairwise perceptron, weighted on the validation set",
             paper=_COMMITTEE,
             parameters=(
                 *_MEMBERS[:3],
-                Parameter("metric", "ndcg@10", "what weighs the members on held-out lists"),
+                Parameter("metric", "ndcg@10", "metric that weights the members on the validation set"),
                 _MEMBERS[3],
                 *_PAIRS,
             ),
@@ -222,14 +228,14 @@ ALGORITHMS: dict[str, Algorithm] = {
             estimator="RankSVM",
             builder="ranktron.learners.batch.rank_svm:rank_svm",
             solution="ranktron.learners.batch.rank_svm:solve",
-            summary="the support vector machine on pairs, solved in the primal to a gradient of zero",
+            summary="support vector machine on pairs of documents, solved in the primal",
             paper="Joachims, Optimizing Search Engines using Clickthrough Data",
             parameters=(
-                Parameter("C", 1.0, "weight of the mean loss against half the squared length of w", above=0.0),
+                Parameter("C", 1.0, "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
                 Parameter("loss", "squared", "squared hinge, or plain hinge", choices=("squared", "hinge")),
                 _balance("query"),
-                Parameter("tol", 1e-6, "length of the gradient at the solution, relative to the start", above=0.0),
-                Parameter("max_iter", 1000, "most iterations of the trust region", above=0),
+                Parameter("tol", 1e-6, "norm of the gradient at which to stop, relative to the start", above=0.0),
+                Parameter("max_iter", 1000, "maximum number of trust-region iterations", above=0),
             ),
         ),
         Algorithm(
@@ -237,10 +243,15 @@ ALGORITHMS: dict[str, Algorithm] = {
             estimator="RankBoost",
             builder="ranktron.learners.batch.rank_boost:rank_boost",
             solution="ranktron.learners.batch.rank_boost:solve",
-            summary="a weighted sum of thresholded features, chosen one by one",
+            summary="a weighted sum of thresholded features, chosen greedily",
             paper="Freund et al., An Efficient Boosting Algorithm for Combining Preferences",
             parameters=(
-                Parameter("n_rounds", 300, "most thresholds to choose; held-out lists choose how many", above=0),
+                Parameter(
+                    "n_rounds",
+                    300,
+                    "maximum number of thresholds; the validation set chooses how many are kept",
+                    above=0,
+                ),
                 _balance("pair"),
             ),
         ),
@@ -249,29 +260,35 @@ ALGORITHMS: dict[str, Algorithm] = {
             estimator="RankMM",
             builder="ranktron.learners.batch.rank_mm:rank_mm",
             solution="ranktron.learners.batch.rank_mm:solve",
-            summary="maximum margins between grades, solved in the dual until the duality gap is small",
+            summary="maximum margins between grades, solved in the dual to a small duality gap",
             paper="Agarwal and Collins, Maximum Margin Ranking Algorithms for Information Retrieval",
             parameters=(
                 Parameter(
                     "loss",
                     "average",
-                    "a list's average pair, its worst pair (max), or its worst document (max-average)",
+                    "over the pairs of a query: their average, the worst one (max), or the worst document (max-average)",
                     choices=("average", "max", "max-average"),
                 ),
-                Parameter("C", 1.0, "weight of the mean loss against half the squared length of w", above=0.0),
+                Parameter("C", 1.0, "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
                 Parameter(
                     "step",
                     "exact",
                     "exact (no step size, to the gap tol) or paper (as published: eta, and n_epochs passes)",
                     choices=("exact", "paper"),
                 ),
-                Parameter("tol", 1e-4, "gap at which the exact step is done, relative to the objective", above=0.0),
-                Parameter("max_iter", 1000, "most passes of the exact step", above=0),
-                Parameter("max_seconds", 0.0, "stop after the pass that ends later than this; 0: never", above=-1e-9),
+                Parameter(
+                    "tol", 1e-4, "duality gap at which the exact step stops, relative to the objective", above=0.0
+                ),
+                Parameter("max_iter", 1000, "maximum number of passes of the exact step", above=0),
+                Parameter(
+                    "max_seconds", 0.0, "stop after the first pass that ends later than this; 0: no limit", above=-1e-9
+                ),
                 Parameter("eta", 0.01, "step size of the paper's steps", above=0.0),
-                Parameter("corners", 20, "how many corners of its dual variables a list remembers", above=0),
-                Parameter("early_stopping", False, "keep the best pass on held-out lists, not the exact solution"),
-                Parameter("memory", 4.0, "gigabytes that dual variables may take", above=0.0),
+                Parameter("corners", 20, "corners of its dual variables that each query remembers", above=0),
+                Parameter(
+                    "early_stopping", False, "keep the best pass on the validation set instead of the exact solution"
+                ),
+                Parameter("memory", 4.0, "gigabytes that the dual variables may take", above=0.0),
                 _AVERAGE,
             ),
         ),
@@ -279,37 +296,43 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="kernel",
             estimator="KernelPerceptron",
             builder="ranktron.learners.kernelized.learner:kernel_perceptron",
-            summary="the steps of another learner in dual form: a kernel bends the space, a budget bounds what is kept",
+            summary="updates of another learner in dual form: with a kernel, and a budget of remembered documents",
             paper=_SLAM,
             parameters=(
                 Parameter("kernel", "rbf", "linear, poly, or rbf (Gaussian)", choices=("linear", "poly", "rbf")),
-                Parameter("budget", 2000, "documents remembered at most; 0: all", above=-1),
-                Parameter("metric", "ndcg@10", "what slam and predtron learn, and what counts as a mistake"),
+                Parameter("budget", 2000, "maximum number of remembered documents; 0: no limit", above=-1),
+                Parameter("metric", "ndcg@10", "what slam and predtron optimise, and what counts as a mistake"),
                 Parameter(
                     "update",
                     "slam",
-                    "whose steps: slam, minimax, hinge, listnet, pairwise or predtron",
+                    "learner whose updates are made: slam, minimax, hinge, listnet, pairwise or predtron",
                     choices=("slam", "minimax", "hinge", "listnet", "pairwise", "predtron"),
                 ),
                 Parameter(
                     "removal",
                     "auto",
-                    "who goes when the budget is full: the oldest, random or smallest; or projection onto those there; "
-                    "auto: smallest for output=last, projection for the others",
+                    "when the budget is full: remove the oldest, a random or the smallest document, or project onto those "
+                    "remembered; auto: smallest for output=last, projection otherwise",
                     choices=("auto", "oldest", "random", "smallest", "projection"),
                 ),
                 _eta(0.1),
                 Parameter("gamma", 0.0, "width of the kernel; 0: one over the number of features", above=-1.0),
-                Parameter("degree", 2, "of poly", above=0),
-                Parameter("constant", 1.0, "of poly", above=-1e-9),
+                Parameter("degree", 2, "degree of poly", above=0),
+                Parameter("constant", 1.0, "constant of poly", above=-1e-9),
                 _MARGIN,
-                Parameter("fraction", 0.0, "share of the lower documents that slam compares with; 0: their maximum"),
-                Parameter("megabytes", 0.0, "budget in megabytes, beside that in documents; 0: none", above=-1.0),
+                Parameter(
+                    "fraction",
+                    0.0,
+                    "share of the lower-graded documents that slam compares with; 0: the best-scored one",
+                ),
+                Parameter(
+                    "megabytes", 0.0, "budget in megabytes, in addition to the one in documents; 0: none", above=-1.0
+                ),
                 _AVERAGE,
                 Parameter(
                     "output",
                     "last",
-                    "what to serve: last or average; of pairwise also pocket, voted or committee",
+                    "hypothesis to use: last or average; with update=pairwise also pocket, voted or committee",
                     choices=("last", "pocket", "average", "voted", "committee"),
                 ),
                 *_MEMBERS,
