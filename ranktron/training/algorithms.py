@@ -91,7 +91,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="minimax",
             estimator="MinimaxPerceptron",
             builder="ranktron.learners.minimax:minimax_perceptron",
-            summary="mistake-driven updates on the worst pair of a query (Algorithm 3); the ranking does not depend on eta",
+            summary="mistake-driven updates on the worst pair of a query (Algorithm 3); the same ranking for any eta",
             paper=_SLAM,
             parameters=(_eta(1.0), _AVERAGE),
         ),
@@ -132,7 +132,7 @@ ALGORITHMS: dict[str, Algorithm] = {
                 Parameter(
                     "setting",
                     "recommended",
-                    "steps and exploration as in the paper, or better ones; parameters left at 0 take the preset's value",
+                    "steps and exploration of the paper, or better ones; parameters left at 0 take the preset's value",
                     choices=("recommended", "paper"),
                 ),
                 Parameter("explore", 0.0, "share of rounds that explore, times t^(-1/3)", above=-1.0),
@@ -146,7 +146,7 @@ ALGORITHMS: dict[str, Algorithm] = {
                 Parameter(
                     "strict",
                     False,
-                    "refuse queries with fewer than k or 2 documents, and explore of 1/2 or more, as setting=paper does",
+                    "refuse queries of fewer than k or 2 documents, and explore of 1/2 or more, as setting=paper does",
                 ),
                 Parameter("seed", 0, "seed of the exploration", above=-1),
                 replace(_AVERAGE, default=True),
@@ -170,7 +170,7 @@ ALGORITHMS: dict[str, Algorithm] = {
                 Parameter(
                     "variant",
                     "standard",
-                    "standard, or loss-driven: updates in proportion to the loss, and a ranking that does not depend on eta",
+                    "standard, or loss-driven: updates in proportion to the loss, and the same ranking for any eta",
                     choices=("standard", "loss-driven"),
                 ),
                 Parameter(
@@ -266,7 +266,7 @@ ALGORITHMS: dict[str, Algorithm] = {
                 Parameter(
                     "loss",
                     "average",
-                    "over the pairs of a query: their average, the worst one (max), or the worst document (max-average)",
+                    "over a query: the average pair, the worst pair (max), or the worst document (max-average)",
                     choices=("average", "max", "max-average"),
                 ),
                 Parameter("C", 1.0, "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
@@ -311,8 +311,8 @@ ALGORITHMS: dict[str, Algorithm] = {
                 Parameter(
                     "removal",
                     "auto",
-                    "when the budget is full: remove the oldest, a random or the smallest document, or project onto those "
-                    "remembered; auto: smallest for output=last, projection otherwise",
+                    "when the budget is full: remove the oldest, a random or the smallest document, or project onto the "
+                    "others; auto: smallest for output=last, projection otherwise",
                     choices=("auto", "oldest", "random", "smallest", "projection"),
                 ),
                 _eta(0.1),
