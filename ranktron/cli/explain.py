@@ -77,10 +77,10 @@ def _write(model: Model, explained: ExplainedList | None, out: str, top: int) ->
     from ranktron.data.files import atomically
     from ranktron.training.figures.explanation import page
     from ranktron.training.figures.shapes import shape_pieces
-    from ranktron.training.figures.weights import weights_of
+    from ranktron.training.figures.weights import model_weights
 
     if model.map is None:
-        text = page(model, weights_of(model), explained, top)
+        text = page(model, model_weights(model), explained, top)
     else:
         text = page(model, None, explained, top, shape_pieces(model))
     with atomically(out) as file:
@@ -127,9 +127,9 @@ def _document(explained: ExplainedList, position: int, features: int) -> dict[st
 
 
 def _show_weights(model: Model, top: int | None, out: str | None, as_json: bool) -> None:
-    from ranktron.training.figures.weights import weights_of
+    from ranktron.training.figures.weights import model_weights
 
-    weights = weights_of(model)
+    weights = model_weights(model)
     table = [_weight(weights, j) for j in weights.strongest()[:top]]
     if as_json:
         scaling = "none" if model.scaler is None else model.scaler.name

@@ -46,14 +46,14 @@ def describe(rounds: Any) -> dict[str, Any]:
     """What `info` says about a data set."""
     import numpy as np
 
-    from ranktron.data.scaling import extremes
+    from ranktron.data.scaling import feature_ranges
 
     lengths = np.diff(rounds.offsets)
     grades, counts = np.unique(rounds.labels, return_counts=True)
     highest = np.maximum.reduceat(rounds.labels, rounds.offsets[:-1])
     lowest = np.minimum.reduceat(rounds.labels, rounds.offsets[:-1])
     names = rounds.feature_names or [str(j + rounds.first_index) for j in range(rounds.n_features)]
-    low, high = extremes(rounds.X)
+    low, high = feature_ranges(rounds.X)
     return {
         "queries": len(rounds),
         "documents": len(rounds.labels),

@@ -77,7 +77,7 @@ def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
     return mean, np.sqrt(np.maximum(second - mean**2, 0.0)), low, high
 
 
-def extremes(X: Features) -> tuple[Floats, Floats]:
+def feature_ranges(X: Features) -> tuple[Floats, Floats]:
     """The smallest and the largest value of each feature."""
     return _sparse_moments(X)[2:] if isinstance(X, Sparse) else (X.min(axis=0), X.max(axis=0))
 

@@ -266,7 +266,7 @@ class OnlineRanker(Ranker):
         return self
 
 
-def as_weights(sample_weight: Any, n: int) -> Floats:
+def as_sample_weights(sample_weight: Any, n: int) -> Floats:
     """One weight for each of n rows."""
     try:
         weights = np.asarray(sample_weight, float)
@@ -282,7 +282,7 @@ def as_weights(sample_weight: Any, n: int) -> Floats:
 def _query_weights(rounds: Rounds, sample_weight: Any) -> Floats | None:
     if sample_weight is None:
         return None
-    weights = as_weights(sample_weight, len(rounds.labels))
+    weights = as_sample_weights(sample_weight, len(rounds.labels))
     grouped = weights if rounds.rows is None else weights[rounds.rows]
     means: Floats = np.add.reduceat(grouped, rounds.offsets[:-1]) / np.diff(rounds.offsets)
     return means

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ranktron.errors import DataError
-from ranktron.estimators.base import as_weights, with_parameters
+from ranktron.estimators.base import as_sample_weights, with_parameters
 from ranktron.estimators.predtron import RANKER, SHARED, PredtronEstimator, codes_of
 from ranktron.learners.predtron import (
     ErrorSetSize,
@@ -145,7 +145,7 @@ class PredtronLabelRanker(PredtronEstimator):
         problem, (rows, labels) = self._measure(), self._examples(X, y, None, reset=False)
         scores = rows @ self.learner_.coef.T
         losses = [problem.loss(problem.pred(t, label), label) for t, label in zip(scores, labels, strict=True)]
-        weights = None if sample_weight is None else as_weights(sample_weight, len(losses))
+        weights = None if sample_weight is None else as_sample_weights(sample_weight, len(losses))
         return 1.0 - float(np.average(losses, weights=weights))
 
     def _labels(self, y: Any, classes: Any, *, reset: bool) -> Floats:

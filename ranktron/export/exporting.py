@@ -17,7 +17,7 @@ from ranktron.errors import DataError
 from ranktron.export.engine import Engine
 from ranktron.export.ranker import LinearEngine, LinearRanker, averaged, check_plain, linear_ranker, renamed
 from ranktron.export.stumps import StumpRanker, stump_ranker
-from ranktron.export.verifying import Check, Sample, sample_of, verify
+from ranktron.export.verifying import Check, Sample, sample_rounds, verify_export
 from ranktron.training.model import Model
 
 TARGETS = {
@@ -113,14 +113,14 @@ def export(
     model = averaged(model) if average else model
     model = model if feature_names is None else renamed(model, feature_names)
     if model.kind == "rankboost":
-        return _export_stumps(model, to, name, store, sample_of(model, data), one)
-    whole, sample = linear_ranker(model), sample_of(model, data)
+        return _export_stumps(model, to, name, store, sample_rounds(model, data), one)
+    whole, sample = linear_ranker(model), sample_rounds(model, data)
     engine: LinearEngine = _found(TARGETS[to])
     _check_scaling(to, whole.scaling, engine.scales_lists)
     ranker, notes = _fitted(engine, whole, normalizers)
     ranker = _lifted(engine, ranker, sample, one)
     content = engine.write(ranker, name, store)
-    check = verify(engine, content, ranker, model, sample)
+    check = verify_export(engine, content, ranker, model, sample)
     warnings = _warnings(engine, whole, ranker, sample) + _swapped(check, ranker.scaling == whole.scaling)
     notes = ["it is the average of a voting model", *notes] if average else notes
     return Export(to, name, content, tuple(notes), tuple(warnings), check)
@@ -135,7 +135,7 @@ def _export_stumps(model: Model, to: str, name: str, store: str | None, sample: 
     _check_scaling(to, "none" if model.scaler is None else model.scaler.name, engine.scales_lists)
     ranker = stump_ranker(model, lifted=engine.lucene)
     content = engine.write(ranker, name, store)
-    check = verify(engine, content, ranker, model, sample)
+    check = verify_export(engine, content, ranker, model, sample)
     warnings = _unreachable(model.names, sample) if engine.lucene else []
     return Export(to, name, content, tuple(engine.remarks(ranker)), (*warnings, *_swapped(check, True)), check)
 

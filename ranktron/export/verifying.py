@@ -54,7 +54,7 @@ class Sample:
     drawn: bool
 
 
-def sample_of(model: Model, data: Rounds | None) -> Sample:
+def sample_rounds(model: Model, data: Rounds | None) -> Sample:
     """The first lists of the data; without data, lists drawn at random from the range that the scaling knows."""
     if data is not None:
         data = data[:MOST_LISTS] if len(data) > MOST_LISTS else data
@@ -73,7 +73,7 @@ def sample_of(model: Model, data: Rounds | None) -> Sample:
     return Sample(rounds, low, high, f"{LISTS} lists drawn at random, features {within}", True)
 
 
-def verify(engine: Engine[Any], file: bytes, ranker: Ranker, model: Model, sample: Sample) -> Check:
+def verify_export(engine: Engine[Any], file: bytes, ranker: Ranker, model: Model, sample: Sample) -> Check:
     """Scores the sample with the model and with the file; refuses a file that differs by more than rounding."""
     rounds = sample.rounds
     wanted = model.score_rounds(rounds)

@@ -109,7 +109,7 @@ def _many(
     return -1
 
 
-def numbers_of(metrics: tuple[Metric, ...]) -> Floats:
+def metric_numbers(metrics: tuple[Metric, ...]) -> Floats:
     """Metrics as rows of numbers for the kernels."""
     return np.array([each.arguments for each in metrics], float).reshape(len(metrics), 7)
 
@@ -130,7 +130,7 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     etas = _etas(learner.step, learner.rounds, len(queries))
     done = _pass(
         as_arrays(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused_numbers,
-        learner.w, learner.lag, learner.sums, numbers_of(metrics), losses, values,
+        learner.w, learner.lag, learner.sums, metric_numbers(metrics), losses, values,
     )  # fmt: skip
     learner.rounds += done
     learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
@@ -174,7 +174,7 @@ def play_many(
         learner.w, learner.lag, learner.sums = W[j], lags[j], sums[j]
     same = np.array([j == 0 or learner.fused == learners[j - 1].fused for j, learner in enumerate(learners)])
     steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
-    choices, first = numbers_of(measures), np.array([learner.rounds for learner in learners])
+    choices, first = metric_numbers(measures), np.array([learner.rounds for learner in learners])
     # For matrices of this size a second thread costs far more than it brings.
     with threadpool_limits(1, user_api="blas"):
         for round in rounds:

@@ -11,10 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from ranktron.errors import DataError
+
 Done = Callable[[Any], None]
 Failed = Callable[[BaseException], None]
 
 CAPACITY = 1 << 40  # versions of a ranker, and numbers of its rounds, stay below this
+
+
+class JournalError(DataError):
+    """The journal as a whole cannot be read or written: no ranker can be served from it."""
 
 
 class StoredRanker(NamedTuple):

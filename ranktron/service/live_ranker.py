@@ -292,12 +292,12 @@ class LiveRanker:
         self._note_weights()
         if entry.kind == "model":
             self.closed = False
-        else:
-            self._trail.append(self._weights)
-            self._note_step(before)
         result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
-        if entry.kind == "feedback":
-            self._settle(entry, result)
+        shown = self._settle(entry, result) if entry.kind == "feedback" else None
+        try:
+            self._observe(entry, before, shown)
+        except Exception:  # it is only shown to people: what was learnt stands
+            _logger.exception("version %d of ranker %s could not be counted", version, self.name)
         return result
 
     def _learn(self, entry: JournalEntry) -> float:
@@ -331,19 +331,25 @@ class LiveRanker:
             self.stats.dropped += 1
             self.forgotten.append(number)
 
-    def _note_step(self, before: Floats | None) -> None:
-        after = self.weights
-        if before is not None and after is not None:
-            self.stats.moved(sqrt(float(((after - before) ** 2).sum())))
-
-    def _settle(self, entry: JournalEntry, result: Result) -> None:
+    def _settle(self, entry: JournalEntry, result: Result) -> bytes:
         self.unwritten.pop(entry.round, None)
         kept = self.open.pop(entry.round)
         self.remember(entry, result, kept)
-        shown = stored_round.unpack(kept)
-        labels = np.array([label for _, label, _ in decode(entry.body)], float)
-        delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
-        self.stats.answered(entry.round, observed_quality(labels), shown.explored, delay)
+        return kept
+
+    def _observe(self, entry: JournalEntry, before: Floats | None, kept: bytes | None) -> None:
+        """Counts what is shown to people, and changes nothing else."""
+        if entry.kind == "model":
+            return
+        self._trail.append(self._weights)
+        after = self.weights
+        if before is not None and after is not None:
+            self.stats.moved(sqrt(float(((after - before) ** 2).sum())))
+        if kept is not None:
+            shown = stored_round.unpack(kept)
+            labels = np.array([label for _, label, _ in decode(entry.body)], float)
+            delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
+            self.stats.answered(entry.round, observed_quality(labels), shown.explored, delay)
 
     def remember(self, entry: JournalEntry, result: Result, kept: bytes | None) -> None:
         """Remembers that a round was answered, and, if it is known, what it showed."""

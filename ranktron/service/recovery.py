@@ -1,9 +1,14 @@
-"""Recovery: a ranker from its newest whole snapshot and the entries of the journal after it."""
+"""Recovery: a ranker from its newest whole snapshot and the entries of the journal after it.
+
+A ranker that cannot be recovered is set aside: what it has on disk stays as it is, and the others serve.
+"""
 
 from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -11,13 +16,15 @@ import msgspec
 import numpy as np
 
 from ranktron.data import serialization
-from ranktron.errors import DataError
+from ranktron.data.files import atomically
+from ranktron.errors import DataError, RanktronError
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result
-from ranktron.service.journal import Define, Journal, StoredRanker
+from ranktron.service.journal import Define, Journal, JournalError, StoredRanker
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import complete_stored, warm
 from ranktron.service.snapshots import Snapshots
+from ranktron.service.stats import Stats
 from ranktron.service.types import Definition
 from ranktron.training.model import Model
 
@@ -37,39 +44,99 @@ def snapshot_of(live: LiveRanker) -> bytes:
     return serialization.pack(content)
 
 
-def restored(journal: Journal, stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRanker:
-    """The ranker as it was when its last entry was on disk: the same weights, to the bit."""
-    definition = _defined(journal, stored)
+@dataclass(frozen=True)
+class SetAside:
+    """A ranker that could not be recovered, and why; it can only be deleted. `next` is where its rounds count on."""
+
+    id: int
+    name: str
+    next: int
+    snapshots: Snapshots
+    version: int
+    reason: str
+    remedy: str
+
+    @property
+    def message(self) -> str:
+        return f"ranker {self.name!r} is set aside at version {self.version}: {self.reason}. {self.remedy}"
+
+
+def mark_of(folder: Path, ranker: int) -> Path:
+    """The file that is there while a ranker is being recovered."""
+    return folder / f"replaying-{ranker}"
+
+
+def recovered(
+    journal: Journal, stored: StoredRanker, snapshots: Snapshots, config: Config, mark: Path
+) -> LiveRanker | SetAside:
+    """The ranker as it was when its last entry was on disk, or set aside; only a journal that fails ends the matter.
+
+    The mark is on disk for as long as that takes. Where it is found, the process died of the ranker the last time, and
+    would die of it again.
+    """
+
+    def aside(version: int, reason: str, before: str) -> SetAside:
+        delete = f"or delete the ranker with DELETE /v1/rankers/{stored.name}"
+        remedy = f"{before}, or restore the folder from a copy, and start again; {delete}"
+        found = SetAside(stored.id, stored.name, stored.next, snapshots, version, reason, remedy)
+        _logger.error("%s", found.message)
+        return found
+
+    if mark.exists():
+        ended = "the server ended in the middle of its recovery the last time"
+        return aside(max(snapshots.versions(), default=0), ended, f"To try it again, delete {mark}")
+    with atomically(mark) as file:
+        file.write(stored.name.encode())
+    live = None
+    try:
+        live = _made(stored, snapshots, config)
+        _restore(live, stored, journal)
+        return live
+    except JournalError:
+        raise
+    except Exception as error:
+        reason = str(error) if isinstance(error, RanktronError) else f"{type(error).__name__}: {error}"
+        return aside(0 if live is None else live.version, reason, "Put that right")
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def _made(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRanker:
+    """The ranker as it is defined: with every parameter, where an older version left some out."""
+    definition = complete_stored(msgspec.json.decode(stored.definition, type=Definition))
     asked = msgspec.json.decode(stored.asked, type=Definition)
-    live = LiveRanker(stored.id, stored.name, definition, asked, config, snapshots, stored.next)
-    kept = snapshots.newest()
+    return LiveRanker(stored.id, stored.name, definition, asked, config, snapshots, stored.next)
+
+
+def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
+    """Makes the ranker what it was: the same weights, to the bit. Whatever is written is written at the end."""
+    kept = live.snapshots.newest()
     if kept is not None:
         _take(live, kept)
-    entries = _whole(journal, live)
     rounds = {number: body for number, body in journal.rounds(live.id) if body is not None}
     live.open = {number: body for number, body in rounds.items() if number >= live.barrier}
+    entries, damaged = list(journal.entries(live.id)), None
     for version, body in entries:
+        if version > live.version + 1 or (body is None and version < entries[-1][0]):
+            wrong = min(version, live.version + 1)
+            raise DataError(f"its log is damaged at version {wrong}, or the snapshot that it goes on from is")
+        if body is None:  # the last one, which a crash may have torn
+            damaged = version
+            break
         entry = _entry.decode(body)
-        if version <= live.version:
-            if entry.kind == "feedback":
-                shown = live.open.pop(entry.round, None)
-                live.remember(entry, Result(version not in live.refused, version), shown or rounds.get(entry.round))
-        else:
+        if version > live.version:
             _replay(live, entry, version)
+        elif entry.kind == "feedback":
+            shown = live.open.pop(entry.round, None)
+            live.remember(entry, Result(version not in live.refused, version), shown or rounds.get(entry.round))
     live.recent.extend(sorted(rounds)[-live.recent.maxlen :] if live.recent.maxlen else [])
-    journal.follow(live.id, live.version)
-    with suppress(DataError):
+    with suppress(Exception):  # it only loads kernels
         warm(live.model, live.k)
-    return live
-
-
-def _defined(journal: Journal, stored: StoredRanker) -> Definition:
-    """The definition with every parameter; one that an older version left incomplete is completed on disk, too."""
-    definition = msgspec.json.decode(stored.definition, type=Definition)
-    made = complete_stored(definition)
-    if made != definition:
-        journal.write_now(Define(stored.id, msgspec.json.encode(made), stored.asked))
-    return made
+    if damaged is not None:
+        _cut(live, journal, damaged)
+    if live.definition != msgspec.json.decode(stored.definition, type=Definition):
+        journal.write_now(Define(stored.id, msgspec.json.encode(live.definition), stored.asked))
+    journal.follow(live.id, live.version)
 
 
 def _take(live: LiveRanker, kept: Any) -> None:
@@ -77,34 +144,24 @@ def _take(live: LiveRanker, kept: Any) -> None:
     live.version = int(kept["version"])
     live.next = live.reserved = max(live.next, live.learner.rounds)
     live.barrier, live.refused = int(kept["barrier"]), list(kept["refused"])
-    live.stats.restore(kept["tally"])
+    try:
+        live.stats.restore(kept["tally"])
+    except Exception:  # it is only shown to people
+        _logger.warning("what was counted of ranker %s cannot be read, and is counted anew", live.name)
+        live.stats = Stats()
     live.note_kept(monotonic())
 
 
-def _whole(journal: Journal, live: LiveRanker) -> list[tuple[int, bytes]]:
-    """The entries of the journal; a damaged last one is cut off, and damage before it ends the matter."""
-    entries = list(journal.entries(live.id))
-    if entries and entries[-1][1] is None:
-        version, _ = entries.pop()
-        journal.cut(live.id, version, learnt=version <= live.version)
-        live.cut += 1
-        _logger.warning("the last entry of ranker %s, version %d, was damaged and is cut off", live.name, version)
-    whole = [(version, body) for version, body in entries if body is not None]
-    reached = live.version
-    for version, _ in whole:
-        reached += version == reached + 1
-    if len(whole) < len(entries) or (whole and whole[-1][0] > reached):
-        raise DataError(
-            f"the log of ranker {live.name!r} is damaged after version {reached}, or the snapshot that it goes on "
-            "from is: restore the folder from a copy"
-        )
-    return whole
+def _cut(live: LiveRanker, journal: Journal, version: int) -> None:
+    """Takes the last entry away; the round that it answered is gone, if the snapshot has learnt it."""
+    journal.cut(live.id, version, learnt=version <= live.version)
+    left = {number for number, _ in journal.rounds(live.id)}
+    live.open = {number: body for number, body in live.open.items() if number in left}
+    live.cut += 1
+    _logger.warning("the last entry of ranker %s, version %d, was damaged and is cut off", live.name, version)
 
 
 def _replay(live: LiveRanker, entry: JournalEntry, version: int) -> None:
     if entry.kind == "feedback" and entry.round not in live.open:
-        raise DataError(
-            f"the log of ranker {live.name!r} is damaged: version {version} answers round {entry.round}, which is not "
-            "there: restore the folder from a copy"
-        )
+        raise DataError(f"its log is damaged: version {version} answers round {entry.round}, which is not there")
     live.apply(entry, version)

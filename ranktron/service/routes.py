@@ -144,7 +144,7 @@ def _looking(service: RankingService) -> list[Action]:
 
 def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
     def metrics() -> Content:
-        text = telemetry.text(service.live_rankers.values(), service.journal)
+        text = telemetry.text(service)
         return Content(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def ready() -> t.HealthAnswer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import sys
 from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
@@ -37,6 +38,7 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
             "at 127.0.0.1"
         )
     listening = _listening(host, port)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # in good order, in the middle of a replay, too
     try:
         with Console(stderr=True).status("getting ready (the first time, this compiles)"):
             _compile()
@@ -47,7 +49,7 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
     where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
     click.echo(
         f"Serving {_count(len(service.live_rankers), 'ranker')} from {folder} at {where} ({_authentication(tokens)}). "
-        "Press Ctrl-C to stop."
+        f"{_set_aside(service)}Press Ctrl-C to stop."
     )
     server = uvicorn.Server(
         uvicorn.Config(
@@ -67,6 +69,11 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _set_aside(service: RankingService) -> str:
+    aside = service.set_aside.values()
+    return f"{len(aside)} set aside: {', '.join(f'{each.name} ({each.reason})' for each in aside)}. " if aside else ""
 
 
 def _authentication(tokens: Tokens) -> str:

@@ -40,8 +40,8 @@ from ranktron.service.journal import (
 )
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import blank_model, checked_model, complete
-from ranktron.service.recovery import restored, snapshot_of
-from ranktron.service.snapshots import Snapshots
+from ranktron.service.recovery import SetAside, mark_of, recovered, snapshot_of
+from ranktron.service.snapshots import Snapshots, flush
 from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.service.stats import observed_quality
 from ranktron.service.types import (
@@ -62,6 +62,7 @@ from ranktron.service.types import (
     RankRequest,
     ResponseBody,
     RollbackRequest,
+    SetAsideAnswer,
     VersionsAnswer,
 )
 from ranktron.training.model import Model
@@ -93,12 +94,18 @@ class RankingService:
         self.journal: Journal = SQLiteJournal(self.folder)
         self.cut = 0
         self.live_rankers: dict[str, LiveRanker] = {}
+        self.set_aside: dict[str, SetAside] = {}
         self._changing = asyncio.Lock()  # of the list of rankers: a name stands for one of them, whoever is in a hurry
         try:
             for stored in self.journal.rankers():
-                live = restored(self.journal, stored, self._snapshots(stored.id), self.config)
-                self.cut += live.cut
-                self.live_rankers[live.name] = live
+                mark = mark_of(self.folder, stored.id)
+                found = recovered(self.journal, stored, self._snapshots(stored.id), self.config, mark)
+                if isinstance(found, SetAside):
+                    self.set_aside[found.name] = found
+                else:
+                    self.cut += found.cut
+                    self.live_rankers[found.name] = found
+            flush(self.folder)  # no mark comes back after a power cut
         except BaseException:
             self.journal.close()
             raise
@@ -132,8 +139,13 @@ class RankingService:
     def live(self, name: str) -> LiveRanker:
         found = self.live_rankers.get(name)
         if found is None:
+            self._check_not_set_aside(name)
             raise unknown_ranker(name)
         return found
+
+    def _check_not_set_aside(self, name: str) -> None:
+        if name in self.set_aside:
+            raise RequestError(409, "set_aside", self.set_aside[name].message)
 
     async def create(self, name: str, definition: Definition) -> RankerAnswer:
         """Makes a ranker; to make the same one again changes nothing."""
@@ -152,10 +164,10 @@ class RankingService:
         async with self._changing:
             if name in self.live_rankers:
                 return self.live_rankers[name]
-            if len(self.live_rankers) >= self.config.max_rankers:
-                raise RequestError(
-                    409, "too_many_rankers", f"there are {len(self.live_rankers)} rankers already: delete one first"
-                )
+            self._check_not_set_aside(name)
+            count = len(self.live_rankers) + len(self.set_aside)
+            if count >= self.config.max_rankers:
+                raise RequestError(409, "too_many_rankers", f"there are {count} rankers already: delete one first")
             made = complete(definition)
             blank_model(made, self.config)
             bodies = msgspec.json.encode(made), msgspec.json.encode(definition)
@@ -171,17 +183,20 @@ class RankingService:
 
     async def _removed(self, name: str) -> None:
         async with self._changing:
-            live = self.live(name)
-            del self.live_rankers[name]
+            rankers: dict[str, Any] = self.set_aside if name in self.set_aside else self.live_rankers
+            removed = self.set_aside.get(name) or self.live(name)
+            del rankers[name]
             try:
-                await self._written(RemoveRanker(live.id, live.next))
+                await self._written(RemoveRanker(removed.id, removed.next))
             except RequestError:
-                self.live_rankers[name] = live
+                rankers[name] = removed
                 raise
-        live.snapshots.clear()
+        removed.snapshots.clear()
+        mark_of(self.folder, removed.id).unlink(missing_ok=True)
 
     def rankers(self) -> RankersAnswer:
-        return RankersAnswer([views.ranker(live) for live in self.live_rankers.values()])
+        aside = [SetAsideAnswer(each.name, each.version, each.message) for each in self.set_aside.values()]
+        return RankersAnswer([views.ranker(live) for live in self.live_rankers.values()], aside)
 
     def ranker(self, name: str) -> RankerAnswer:
         return views.ranker(self.live(name))

@@ -31,6 +31,7 @@ from ranktron.service.journal import (
     Done,
     DropRounds,
     Job,
+    JournalError,
     Prune,
     RemoveRanker,
     Reserve,
@@ -78,7 +79,8 @@ class SQLiteJournal:
     def rankers(self) -> list[StoredRanker]:
         # 0.1.0 kept definitions as they were sent, and nothing beside them
         columns = "id, name, definition, next, coalesce(asked, definition)"
-        rows = self._connection.execute(f"SELECT {columns} FROM rankers WHERE NOT deleted ORDER BY id")
+        with _explained(self.folder / "log.sqlite"):
+            rows = self._connection.execute(f"SELECT {columns} FROM rankers WHERE NOT deleted ORDER BY id").fetchall()
         return [StoredRanker(*row) for row in rows]
 
     def entries(self, ranker: int) -> Iterator[tuple[int, bytes | None]]:
@@ -314,9 +316,9 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise DataError(f"{path}: the log cannot be opened for writing: {error}") from None
+        raise JournalError(f"{path}: the log cannot be opened for writing: {error}") from None
     except sqlite3.DatabaseError as error:
-        raise DataError(f"{path} is damaged ({error}): restore it from a copy, or start in another folder") from None
+        raise JournalError(f"{path} is damaged ({error}): restore it from a copy, or start in another folder") from None
 
 
 def _connected(path: Path) -> sqlite3.Connection:

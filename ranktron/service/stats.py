@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ranktron.errors import DataError
 from ranktron.metrics import metric
 from ranktron.service.types import Delay, Heard, Point
 from ranktron.types import Floats
@@ -17,13 +18,19 @@ POINTS, WINDOW, DELAYS = 500, 100, 1000
 _NDCG = metric("ndcg")
 
 
-def observed_quality(labels: Floats) -> float:
+def observed_quality(labels: Floats) -> float | None:
     """NDCG of the labels heard, in the order shown; 0 where none of the documents was any good.
+
+    None where NDCG is not defined: labels may be higher than it can take.
 
     >>> observed_quality(np.array([0.0, 1.0]))
     0.6309297535714575
+    >>> observed_quality(np.array([0.0, 1500.0]))
     """
-    return float(_NDCG(labels)) if labels.max() > 0.0 else 0.0
+    try:
+        return float(_NDCG(labels)) if labels.max() > 0.0 else 0.0
+    except DataError:
+        return None
 
 
 class Stats:
@@ -39,7 +46,7 @@ class Stats:
     def __init__(self) -> None:
         self.started = monotonic()
         self.ranked = self.explored = self.heard_rounds = self.dropped = 0
-        self.quality = 0.0
+        self.quality: float | None = None
         self._points: list[Point] = []
         self._stride = 1
         self._window: deque[float] = deque(maxlen=WINDOW)
@@ -51,15 +58,16 @@ class Stats:
         self.ranked += 1
         self.explored += explored
 
-    def answered(self, number: int, value: float, explored: bool, delay: float) -> None:
-        """Notes the feedback of a round: its observed quality, and how late it was."""
-        self._window.append(value)
-        self.quality = sum(self._window) / len(self._window)
-        if self.heard_rounds % self._stride == 0:
-            self._points.append(Point(number, value, self.quality, explored))
-            if len(self._points) > POINTS:
-                self._points = self._points[::2]
-                self._stride *= 2
+    def answered(self, number: int, value: float | None, explored: bool, delay: float) -> None:
+        """Notes the feedback of a round: its observed quality, if it has one, and how late it was."""
+        if value is not None:
+            self._window.append(value)
+            self.quality = mean = sum(self._window) / len(self._window)
+            if self.heard_rounds % self._stride == 0:
+                self._points.append(Point(number, value, mean, explored))
+                if len(self._points) > POINTS:
+                    self._points = self._points[::2]
+                    self._stride *= 2
         self.heard_rounds += 1
         self._delays.append(delay)
         self._times.append(monotonic())
@@ -103,4 +111,4 @@ class Stats:
         for kept, name in ((self._window, "window"), (self._delays, "delays"), (self._norms, "norms")):
             kept.clear()
             kept.extend(state[name].tolist())
-        self.quality = sum(self._window) / len(self._window) if self._window else 0.0
+        self.quality = sum(self._window) / len(self._window) if self._window else None

@@ -57,7 +57,7 @@ class StoredRound(Struct, array_like=True, frozen=True):
         return self.features() * np.frombuffer(self.weights) if self.weights else None
 
     def pending(self, mapped: Callable[[Matrix], Features]) -> PendingRound:
-        """The pending round, over the bytes of this one. Arrays are copied where kernels were compiled to write them."""
+        """The pending round, over the bytes of this one; arrays are copied where kernels may write them."""
         propensities = None
         if self.propensities is not None:
             propensities = np.frombuffer(self.propensities).reshape(self.shape).copy()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
-from ranktron.service.journal import Journal
 from ranktron.service.live_ranker import LiveRanker
+from ranktron.service.service import RankingService
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
@@ -38,9 +38,10 @@ class Telemetry:
         key = (name, status)
         self.statuses[key] = self.statuses.get(key, 0) + 1
 
-    def text(self, live_rankers: Iterable[LiveRanker], journal: Journal) -> str:
+    def text(self, service: RankingService) -> str:
         """All metrics."""
-        return "".join(f"{line}\n" for line in [*self._requests(), *_journal(journal), *_rankers(list(live_rankers))])
+        live_rankers = list(service.live_rankers.values())
+        return "".join(f"{line}\n" for line in [*self._requests(), *_service(service), *_rankers(live_rankers)])
 
     def _requests(self) -> Iterator[str]:
         for_all, for_each = REQUEST_METRICS
@@ -62,10 +63,10 @@ def _head(name: str, kind: str, text: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
 
 
-def _journal(journal: Journal) -> Iterator[str]:
-    for name, (text, value) in JOURNAL_METRICS.items():
+def _service(service: RankingService) -> Iterator[str]:
+    for name, (text, value) in SERVICE_METRICS.items():
         yield from _head(name, "gauge", text)
-        yield f"{name} {float(value(journal))!r}"
+        yield f"{name} {float(value(service))!r}"
 
 
 def _rankers(live_rankers: list[LiveRanker]) -> Iterator[str]:
@@ -86,10 +87,14 @@ REQUEST_METRICS = {
     "ranktron_requests_total": ("counter", "Requests by route and status."),
     "ranktron_request_seconds": ("histogram", "Seconds from a request to its answer, by route."),
 }
-JOURNAL_METRICS: dict[str, tuple[str, Callable[[Journal], float]]] = {
-    "ranktron_ready": ("1 if what is heard can be kept.", lambda journal: journal.ready),
-    "ranktron_log_bytes": ("Bytes of the log on disk.", lambda journal: journal.size),
-    "ranktron_log_waiting": ("Writes that wait for the disk.", lambda journal: len(journal)),
+SERVICE_METRICS: dict[str, tuple[str, Callable[[RankingService], float]]] = {
+    "ranktron_ready": ("1 if what is heard can be kept.", lambda service: service.journal.ready),
+    "ranktron_log_bytes": ("Bytes of the log on disk.", lambda service: service.journal.size),
+    "ranktron_log_waiting": ("Writes that wait for the disk.", lambda service: len(service.journal)),
+    "ranktron_rankers_set_aside": (
+        "Rankers that could not be recovered at the start.",
+        lambda service: len(service.set_aside),
+    ),
 }
 RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]] = {
     "ranktron_rounds_total": ("counter", "Rankings shown since the server started.", lambda d: d.stats.ranked),
@@ -110,7 +115,7 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]]
     "ranktron_observed_ndcg": (
         "gauge",
         "NDCG@k of shown lists over the labels heard, mean of the last 100 rounds with feedback.",
-        lambda d: d.stats.quality if d.stats.heard_rounds else None,
+        lambda d: d.stats.quality,
     ),
     "ranktron_version": ("gauge", "Changes of the weights so far.", lambda d: d.version),
     "ranktron_weights_norm": ("gauge", "Length of the weight vector.", _norm),

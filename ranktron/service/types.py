@@ -116,10 +116,19 @@ class RankerAnswer(ResponseBody):
     map: str | None
 
 
+class SetAsideAnswer(ResponseBody):
+    """A ranker that could not be recovered: the version that was reached, and in words why, and what to do."""
+
+    name: str
+    version: int
+    message: str
+
+
 class RankersAnswer(ResponseBody):
-    """All rankers."""
+    """All rankers: those that serve, and those that are set aside."""
 
     rankers: list[RankerAnswer]
+    set_aside: list[SetAsideAnswer]
 
 
 class RollbackRequest(RequestBody):

@@ -196,7 +196,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="pairwise",
             estimator="PairwisePerceptron",
             builder="ranktron.learners.pairwise.learner:pairwise_perceptron",
-            solution="ranktron.learners.pairwise.passes:solve_pairwise",
+            solution="ranktron.learners.pairwise.passes:fit_pairwise",
             summary="one small update for every misranked pair, in passes over the shuffled pairs of all queries",
             paper=_COMMITTEE,
             parameters=(
@@ -213,7 +213,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="committee",
             estimator="CommitteePerceptron",
             builder="ranktron.learners.pairwise.committee:committee_perceptron",
-            solution="ranktron.learners.pairwise.passes:solve_committee",
+            solution="ranktron.learners.pairwise.passes:fit_committee",
             summary="the longest-surviving hypotheses of the pairwise perceptron, weighted on the validation set",
             paper=_COMMITTEE,
             parameters=(
@@ -227,7 +227,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="ranksvm",
             estimator="RankSVM",
             builder="ranktron.learners.batch.rank_svm:rank_svm",
-            solution="ranktron.learners.batch.rank_svm:solve",
+            solution="ranktron.learners.batch.rank_svm:fit_rank_svm",
             summary="support vector machine on pairs of documents, solved in the primal",
             paper="Joachims, Optimizing Search Engines using Clickthrough Data",
             parameters=(
@@ -242,7 +242,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="rankboost",
             estimator="RankBoost",
             builder="ranktron.learners.batch.rank_boost:rank_boost",
-            solution="ranktron.learners.batch.rank_boost:solve",
+            solution="ranktron.learners.batch.rank_boost:fit_rank_boost",
             summary="a weighted sum of thresholded features, chosen greedily",
             paper="Freund et al., An Efficient Boosting Algorithm for Combining Preferences",
             parameters=(
@@ -259,7 +259,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             name="rankmm",
             estimator="RankMM",
             builder="ranktron.learners.batch.rank_mm:rank_mm",
-            solution="ranktron.learners.batch.rank_mm:solve",
+            solution="ranktron.learners.batch.rank_mm:fit_rank_mm",
             summary="maximum margins between grades, solved in the dual to a small duality gap",
             paper="Agarwal and Collins, Maximum Margin Ranking Algorithms for Information Retrieval",
             parameters=(
@@ -311,8 +311,8 @@ ALGORITHMS: dict[str, Algorithm] = {
                 Parameter(
                     "removal",
                     "auto",
-                    "when the budget is full: remove the oldest, a random or the smallest document, or project onto the "
-                    "others; auto: smallest for output=last, projection otherwise",
+                    "when the budget is full: remove the oldest, a random or the smallest document, or project onto "
+                    "the others; auto: smallest for output=last, projection otherwise",
                     choices=("auto", "oldest", "random", "smallest", "projection"),
                 ),
                 _eta(0.1),

@@ -15,7 +15,7 @@ from ranktron.data.scaling import Global
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.schedule import Schedule
 from ranktron.training.figures.explanation import ExplainedList, page
-from ranktron.training.figures.weights import weights_of
+from ranktron.training.figures.weights import model_weights
 from ranktron.training.fit import train
 from ranktron.training.model import Explanation
 
@@ -53,7 +53,7 @@ def evil_page(top=5, count=8):
     model = Model("linear", {}, {"coef": coef, "constant": 0.0}, count, feature_names=names)
     X = np.random.default_rng(0).normal(size=(6, count))
     explained = ExplainedList(EVIL, [f"{EVIL}{i}" for i in range(6)], np.zeros(6), model.explain(X))
-    return page(model, weights_of(model), explained, top, [(EVIL, "<p>more</p>")])
+    return page(model, model_weights(model), explained, top, [(EVIL, "<p>more</p>")])
 
 
 class TestDeciding:
@@ -84,19 +84,19 @@ class TestWeights:
         model = train("listnet", {}, LISTS, Schedule(2), scaling="standard").model
         X = LISTS[0].X.astype(float)
         slopes = [(model.predict(X + np.eye(8)[j]) - model.predict(X))[0] for j in range(8)]
-        assert weights_of(model).raw == pytest.approx(slopes, rel=1e-3)
+        assert model_weights(model).raw == pytest.approx(slopes, rel=1e-3)
 
     def test_scaling_within_lists_has_no_unit(self):
-        assert weights_of(train("slam", {}, LISTS, Schedule(1), scaling="minmax-query").model).raw is None
+        assert model_weights(train("slam", {}, LISTS, Schedule(1), scaling="minmax-query").model).raw is None
         plain = train("slam", {}, LISTS, Schedule(1), scaling="none").model
-        assert weights_of(plain).raw.tolist() == plain.coef.tolist()
+        assert model_weights(plain).raw.tolist() == plain.coef.tolist()
 
     def test_spread_is_that_of_training(self):
         model = train("slam", {}, LISTS, Schedule(3)).model
-        weights = weights_of(model)
+        weights = model_weights(model)
         assert weights.spread.tolist() == np.sqrt(model.record["spread"]["variance"]).tolist()
         assert weights.note.endswith("(about the last half of 120 rounds)")
-        between = weights_of(train("slam", {}, LISTS[:30], Schedule(5)).model).note
+        between = model_weights(train("slam", {}, LISTS[:30], Schedule(5)).model).note
         assert between.endswith("last half of 150 rounds; the last snapshot of the weights was taken after 144)")
 
     def test_rounds_that_came_later_are_told(self):
@@ -109,15 +109,15 @@ class TestWeights:
         learner = model.learner()
         for _ in play(learner, LISTS, feedback.full):
             pass
-        assert "40 more rounds since" in weights_of(replace(model, state=learner.state())).note
+        assert "40 more rounds since" in model_weights(replace(model, state=learner.state())).note
 
     @pytest.mark.parametrize(("name", "words"), [("ranksvm", "solved or fixed"), ("pairwise", "solved or fixed")])
     def test_models_without_a_stream_say_so(self, name, words):
-        weights = weights_of(train(name, {}, LISTS, Schedule(1)).model)
+        weights = model_weights(train(name, {}, LISTS, Schedule(1)).model)
         assert weights.spread is None
         assert words in weights.note
         short = train("slam", {}, LISTS[:5], Schedule(1)).model
-        assert "from the 36th round on" in weights_of(short).note
+        assert "from the 36th round on" in model_weights(short).note
 
 
 class TestCommand:
@@ -259,7 +259,7 @@ class TestPage:
         names, parts = ("a", "b"), np.array([[3.0, -1.0], [1.0, 0.0]])
         explanation = Explanation(np.array([0, 1]), parts.sum(axis=1), parts, names)
         model = Model("linear", {}, {"coef": np.ones(2), "constant": 0.0}, 2, feature_names=names)
-        text = page(model, weights_of(model), ExplainedList("q", ["x", "y"], np.zeros(2), explanation), 2)
+        text = page(model, model_weights(model), ExplainedList("q", ["x", "y"], np.zeros(2), explanation), 2)
         first = re.findall(r'class="stack".*?</svg>', text)[0]
         boxes = {
             c: (float(x), float(w))
@@ -272,18 +272,18 @@ class TestPage:
     def test_ties_and_zeros(self):
         model = Model("linear", {}, {"coef": np.zeros(2), "constant": 0.0}, 2)
         explained = ExplainedList("q", ["x", "y"], np.zeros(2), model.explain(np.ones((2, 2))))
-        assert "tied with the next" in page(model, weights_of(model), explained, 10)
+        assert "tied with the next" in page(model, model_weights(model), explained, 10)
 
     def test_a_constant_is_told(self):
         model = Model("linear", {}, {"coef": np.ones(2), "constant": 1.5}, 2)
         explained = ExplainedList("q", ["x", "y"], np.zeros(2), model.explain(np.eye(2)))
-        assert "Every score has +1.5 on top" in page(model, weights_of(model), explained, 10)
+        assert "Every score has +1.5 on top" in page(model, model_weights(model), explained, 10)
         assert "on top" not in evil_page()
 
     def test_scaled_features_say_so(self):
         scaler = Global("standard", np.zeros(2), np.ones(2))
         model = Model("linear", {}, {"coef": np.ones(2), "constant": 0.0}, 2, scaler=scaler)
-        assert "scaled (standard)" in page(model, weights_of(model), None, 10)
+        assert "scaled (standard)" in page(model, model_weights(model), None, 10)
 
     @pytest.mark.browser
     @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "light"), (360, "dark")])
@@ -306,4 +306,4 @@ class TestPage:
 def test_feature_names_of_data_frames_reach_the_page():
     rounds = Rounds.from_arrays(LISTS.X, LISTS.labels, group=np.diff(LISTS.offsets), feature_names=list("abcdefgh"))
     model = train("slam", {}, rounds, Schedule(1)).model
-    assert "<th>h</th>" in page(model, weights_of(model), None, 1)
+    assert "<th>h</th>" in page(model, model_weights(model), None, 1)

@@ -33,6 +33,7 @@ PARAMETERS = {"k": 2, "seed": 5}
 # Has everything imported and compiled, and forks a server whenever it is asked to: a start takes no second then.
 LAUNCHER = """
 import os, socket, sys, json
+from pathlib import Path
 import uvicorn
 from ranktron.service.app import application
 from ranktron.service.config import Config
@@ -48,6 +49,8 @@ shown = learner.rank(X, 0)
 learner.learn(X, shown, Feedback(shown.order[:2], np.array([1.0, 0.0])))
 listening = socket.socket(fileno=number)
 for line in sys.stdin:
+    for mark in Path(folder).glob("replaying-*"):
+        mark.unlink()  # a kill in the middle of a recovery sets the ranker aside: it is to be tried again
     child = os.fork()
     if child == 0:
         app = application(RankingService(folder, Config(**settings)))

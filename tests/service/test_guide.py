@@ -10,7 +10,7 @@ import pytest
 
 from ranktron.service.config import Config
 from ranktron.service.routes import actions
-from ranktron.service.telemetry import JOURNAL_METRICS, RANKER_METRICS, REQUEST_METRICS
+from ranktron.service.telemetry import RANKER_METRICS, REQUEST_METRICS, SERVICE_METRICS
 
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "serving.md"
 
@@ -34,7 +34,7 @@ def settings():
 def metrics():
     lines = ["| metric | what it is |", "|---|---|"]
     lines += [f"| `{name}` | {text} |" for name, (_, text) in REQUEST_METRICS.items()]
-    lines += [f"| `{name}` | {text} |" for name, (text, _) in JOURNAL_METRICS.items()]
+    lines += [f"| `{name}` | {text} |" for name, (text, _) in SERVICE_METRICS.items()]
     lines += [f'| `{name}{{ranker="..."}}` | {text} |' for name, (_, text, _) in RANKER_METRICS.items()]
     return lines
 

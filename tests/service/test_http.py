@@ -24,7 +24,7 @@ def test_a_session(talk):
     assert {ranked["id"] for ranked in shown["ranking"]} == {"d0", "d1", "d2"}
     assert talk.answer(shown) == {"learned": True, "version": 1}
     assert np.abs(talk.weights()).max() > 0.0
-    assert talk.ask("GET", "/v1/rankers") == {"rankers": [talk.ask("GET", "/v1/rankers/shop")]}
+    assert talk.ask("GET", "/v1/rankers") == {"rankers": [talk.ask("GET", "/v1/rankers/shop")], "set_aside": []}
     assert talk.ask("GET", "/v1/rankers/shop")["rounds"] == 1
 
 
@@ -95,7 +95,7 @@ BAD_DEFINITIONS = {
 def test_bad_definitions_are_refused(talk, what):
     definition = {"features": ["a"], **BAD_DEFINITIONS[what]}
     assert talk.ask("PUT", "/v1/rankers/shop", definition, status=422) == what.split()[0]
-    assert talk.ask("GET", "/v1/rankers") == {"rankers": []}
+    assert talk.ask("GET", "/v1/rankers") == {"rankers": [], "set_aside": []}
 
 
 def test_bad_feedback_is_refused_and_the_round_stays_open(talk):

@@ -5,9 +5,11 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import takewhile
 from threading import Thread
 
@@ -138,16 +140,17 @@ def test_what_would_be_learnt_twice_is_sent_once():
     heard = []
 
     def serve(listening):
-        while True:
-            connection, _ = listening.accept()
-            with connection, connection.makefile("rb") as stream:
-                for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", b""):
-                    head = b"".join(takewhile(bytes.strip, stream))
-                    if not head:
-                        break
-                    stream.read(int(re.search(rb"Content-Length: (\d+)|$", head)[1] or 0))
-                    heard.append(head.split()[1].decode())
-                    connection.sendall(answer)
+        with suppress(OSError):  # the test has ended, and closed the socket
+            while True:
+                connection, _ = listening.accept()
+                with connection, connection.makefile("rb") as stream:
+                    for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", b""):
+                        head = b"".join(takewhile(bytes.strip, stream))
+                        if not head:
+                            break
+                        stream.read(int(re.search(rb"Content-Length: (\d+)|$", head)[1] or 0))
+                        heard.append(head.split()[1].decode())
+                        connection.sendall(answer)
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         Thread(target=serve, args=[listening], daemon=True).start()
@@ -240,6 +243,29 @@ def test_it_runs_from_one_command_and_ends_in_order(tmp_path):
         assert "Serving 1 ranker from" in program.line
         assert client.versions("shop") == {"version": 1, "kept": [1]}
         assert client.feedback("shop", waiting["round"], {"y": 0})["version"] == 2
+
+
+def test_it_says_at_once_which_rankers_are_set_aside(tmp_path):
+    with Program(tmp_path) as program, Client(program.url) as client:
+        for name in ("shop", "other"):
+            client.create(name, ["a"])
+        client.close()
+        program.stop()
+    with sqlite3.connect(tmp_path / "log.sqlite") as connection:
+        connection.execute("UPDATE rankers SET definition = '' WHERE id = 1")
+    connection.close()
+    with Program(tmp_path) as program:
+        assert "Serving 1 ranker from" in program.line
+        assert "1 set aside: shop (DecodeError: " in program.line
+        with Client(program.url) as client:
+            with pytest.raises(ServiceError, match=r"'shop' is set aside at version 0: .*DELETE") as refused:
+                client.rank("shop", {"x": [1.0]})
+            assert (refused.value.status, refused.value.code) == (409, "set_aside")
+            assert client.rank("other", {"x": [1.0]})["round"] == 0
+            client.delete("shop")
+        _, err = program.stop()
+        assert err.count("\n") == 1
+        assert err.startswith("ranker 'shop' is set aside at version 0: ")
 
 
 def test_tokens_come_from_the_environment_and_stay_out_of_the_log(tmp_path):

@@ -40,6 +40,7 @@ def test_the_metrics(talk):
     assert found["ranktron_update_norm", "shop", None] == pytest.approx(board["updates"]["last"])
     assert found["ranktron_ready", None, None] == 1
     assert found["ranktron_log_bytes", None, None] > 0
+    assert found["ranktron_rankers_set_aside", None, None] == 0
 
 
 def test_observed_quality_is_that_of_the_labels_heard(talk):

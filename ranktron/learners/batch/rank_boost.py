@@ -178,7 +178,7 @@ class Boosting:
         }
 
 
-def solve(fit: Fit, parameters: Mapping[str, Any]) -> State:
+def fit_rank_boost(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Adds `n_rounds` thresholds to those of `start`; validation queries choose how many are kept."""
     history, start = fit.history, fit.start
     boosting = Boosting(fit.rounds, parameters["balance"])

@@ -69,7 +69,7 @@ class Pass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class RankMMSolution:
     """The best weights found, a bound on how far their objective is from the minimum, and how that came about.
 
     `primal − gap ≤ minimum ≤ primal`. `dual` holds the dual variables: another solution can start from them.
@@ -96,9 +96,9 @@ def solve_rank_mm(
     average: bool = False,
     corners: int = 20,
     memory: float = 4.0,
-    start: Solution | None = None,
+    start: RankMMSolution | None = None,
     schedule: Schedule | None = None,
-) -> Solution:
+) -> RankMMSolution:
     """Solves in passes until the gap is at most `tol` times the objective, for `max_iter` passes or `max_seconds`.
 
     `start` is a solution on the same lists and with the same loss and step, of any C: solving for one C after the
@@ -139,7 +139,7 @@ def make_dual(problem: Problem, step: str = "exact", eta: float = 0.01, corners:
     return ExactDual(problem, corners) if step == "exact" else paper_dual(problem, eta)
 
 
-def _check_start(start: Solution, dual: Dual) -> None:
+def _check_start(start: RankMMSolution, dual: Dual) -> None:
     old, new = start.dual.problem, dual.problem
     if type(start.dual) is not type(dual) or old.loss != new.loss:
         raise DataError("a solution can start from another one only if both have the same loss and step")
@@ -204,10 +204,10 @@ class Run:
         self.bound = max(self.bound, value, dual.value)
         self.history.append(Pass(number, dual.steps, seconds, primal, value, self.gap))
 
-    def solution(self) -> Solution:
+    def solution(self) -> RankMMSolution:
         """The best weights so far."""
         primal, _, w = self.best
-        return Solution(w, primal, self.gap, self.converged, tuple(self.history), self.dual)
+        return RankMMSolution(w, primal, self.gap, self.converged, tuple(self.history), self.dual)
 
 
 def _order(schedule: Schedule, lists: int, number: int) -> Integers:
@@ -225,7 +225,7 @@ def rank_mm(n_features: int, **parameters: Any) -> Fixed:
     return Fixed(n_features)
 
 
-def solve(fit: Fit, parameters: Mapping[str, Any]) -> State:
+def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Solves; validation queries, where given, measure every pass.
 
     The exact step takes as many passes as the gap asks for, `max_iter` at most, and keeps the weights of least

@@ -57,7 +57,7 @@ def average_pairs(a: Floats, codes: Integers, count: int, g: Floats) -> float:
 
 
 @jit
-def worst_pair(a: Floats, codes: Integers, count: int, g: Floats) -> float:
+def worst_margin_pair(a: Floats, codes: Integers, count: int, g: Floats) -> float:
     """The largest hinge of a pair (section 3.2), in O(n)."""
     largest = np.full(count, -1)
     smallest = np.full(count, -1)
@@ -114,7 +114,7 @@ def vertex(loss: int, a: Floats, codes: Integers, count: int, g: Floats) -> floa
     if loss == AVERAGE:
         return average_pairs(a, codes, count, g)
     if loss == MAX:
-        return worst_pair(a, codes, count, g)
+        return worst_margin_pair(a, codes, count, g)
     return worst_document(a, codes, count, g)
 
 

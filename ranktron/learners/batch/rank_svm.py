@@ -99,7 +99,7 @@ def _curvature(
             product[start + i] = 2.0 * weights[q] * ((low + high) * u[start + i] - low_sum - high_sum)
 
 
-class Solution(NamedTuple):
+class RankSVMSolution(NamedTuple):
     """Weights, the objective there, the length of its gradient, and how far the objective may be from its minimum."""
 
     w: Floats
@@ -190,7 +190,7 @@ def minimise(
     max_iter: int = 1000,
     start: Floats | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> Solution:
+) -> RankSVMSolution:
     """Minimises the objective of RankSVM to a gradient `tol` times as long as the one at w = 0.
 
     f is strongly convex, so that f(w) − min f ≤ ½ |∇f(w)|²; for the plain hinge, whose corner is rounded ever less,
@@ -212,7 +212,7 @@ def minimise(
     return found._replace(gap=found.gap + 0.5 * C * SMOOTHINGS[-1], iterations=iterations)
 
 
-def _descend(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> Solution:
+def _descend(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> RankSVMSolution:
     try:
         with np.errstate(over="raise", invalid="raise"):
             return _minimised(objective, w, tol, max_iter, stop)
@@ -222,7 +222,7 @@ def _descend(objective: Objective, w: Floats, tol: float, max_iter: int, stop: C
         ) from None
 
 
-def _minimised(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> Solution:
+def _minimised(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> RankSVMSolution:
     from scipy.optimize import minimize
 
     def callback(intermediate_result: object) -> None:
@@ -231,7 +231,7 @@ def _minimised(objective: Objective, w: Floats, tol: float, max_iter: int, stop:
 
     goal = tol * float(np.linalg.norm(objective.gradient(np.zeros_like(w))))
     if goal == 0.0:  # no pair pulls in any direction
-        return Solution(np.zeros_like(w), objective.value(np.zeros_like(w)), 0.0, 0.0, 0, True)
+        return RankSVMSolution(np.zeros_like(w), objective.value(np.zeros_like(w)), 0.0, 0.0, 0, True)
     found = minimize(
         objective.value,
         w,
@@ -245,7 +245,7 @@ def _minimised(objective: Objective, w: Floats, tol: float, max_iter: int, stop:
     gap = 0.5 * length**2
     # where the corner of the hinge is sharp, rounding errors may end the descent before the gradient is that short
     converged = length <= goal or gap <= 1e-6 * found.fun
-    return Solution(found.x, float(found.fun), length, gap, int(found.nit), bool(converged))
+    return RankSVMSolution(found.x, float(found.fun), length, gap, int(found.nit), bool(converged))
 
 
 def rank_svm(
@@ -264,7 +264,7 @@ def rank_svm(
     return Fixed(n_features)
 
 
-def solve(fit: Fit, parameters: Mapping[str, Any]) -> State:
+def fit_rank_svm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Solves, and measures the solution on the validation queries. The schedule has no say in it."""
     rounds, history = fit.rounds, fit.history
     before = np.array(fit.start["coef"]) if fit.start else None

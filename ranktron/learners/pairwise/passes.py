@@ -149,7 +149,7 @@ class MemberWeights:
         return evaluate(linear_scores(self.rounds.X, w), self.rounds, [self.metric]).means[str(self.metric)]
 
 
-def walk(passes: Passes, outputs: Sequence[TrainedOutput], fit: Fit, weights: MemberWeights | None) -> None:
+def train_together(passes: Passes, outputs: Sequence[TrainedOutput], fit: Fit, weights: MemberWeights | None) -> None:
     """Takes all outputs along the same walk; each ends at its best pass, or where Ctrl-C stopped it."""
     history = fit.history
     size, floor = max(o.learner.readout.size for o in outputs), min(o.learner.floor for o in outputs)
@@ -208,16 +208,18 @@ def train_outputs(
         for name, each in readouts.items()
     }
     weights = None if valid is None else MemberWeights(valid, metric(weigh))
-    walk(Passes(rounds, schedule, alpha_bound, pairs_per_query), list(outputs.values()), Fit(rounds, schedule), weights)
+    train_together(
+        Passes(rounds, schedule, alpha_bound, pairs_per_query), list(outputs.values()), Fit(rounds, schedule), weights
+    )
     return outputs
 
 
-def solve_pairwise(fit: Fit, parameters: Mapping[str, Any]) -> State:
+def fit_pairwise(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Trains a pairwise perceptron in passes over all pairs."""
     return _solve(pairwise_perceptron(fit.rounds.n_features, **parameters), fit, parameters)
 
 
-def solve_committee(fit: Fit, parameters: Mapping[str, Any]) -> State:
+def fit_committee(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Trains a committee perceptron in passes over all pairs."""
     return _solve(committee_perceptron(fit.rounds.n_features, **parameters), fit, parameters)
 
@@ -230,6 +232,6 @@ def _solve(learner: Pairwise, fit: Fit, parameters: Mapping[str, Any]) -> State:
         weigh = metric(parameters["metric"]) if "metric" in parameters else fit.validation.select
         weights = MemberWeights(fit.validation.rounds, weigh)
     passes = Passes(fit.rounds, fit.schedule, parameters["alpha_bound"], parameters["pairs_per_query"])
-    walk(passes, [output], fit, weights)
+    train_together(passes, [output], fit, weights)
     fit.history.epoch, fit.history.valid = output.epoch, output.valid
     return learner.state()

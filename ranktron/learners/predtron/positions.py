@@ -59,7 +59,7 @@ def _unit_places(name: str, m: int) -> Floats:
     return f
 
 
-class Weights(NamedTuple):
+class PlaceWeights(NamedTuple):
     """What a loss makes of a label: gains per document, discounts per place, and the best that can be had."""
 
     gains: Floats
@@ -103,10 +103,10 @@ class PlaceLoss:
         """D(1), …, D(m)."""
         return _discounts(self.name, m)
 
-    def weights(self, labels: Floats) -> Weights:
+    def weights(self, labels: Floats) -> PlaceWeights:
         """Gains, discounts and N(y) of one label."""
         gains, discounts = self.gain(labels), self.discount(len(labels))
-        return Weights(gains, discounts, float(np.sort(gains)[::-1] @ discounts))
+        return PlaceWeights(gains, discounts, float(np.sort(gains)[::-1] @ discounts))
 
     def smallest(self, documents: int, highest: int) -> float:
         """The smallest loss above 0 of any list of that length with whole grades up to `highest`.

@@ -24,8 +24,8 @@ from ranktron.learners.top_k.refusals import (
     TOO_HIGH,
     TWICE,
     check_limits,
+    why_feedback_refused,
     why_never_ranked,
-    why_refused,
 )
 from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, Ranking, State, Step
 
@@ -249,7 +249,7 @@ class TopK:
             raise DataError(f"feedback on {len(feedback.items)} documents with {len(feedback.labels)} labels")
         places, wrong, where = _located(order, k, feedback.items, feedback.labels, self.highest)
         if wrong:
-            raise DataError(why_refused(order, feedback, wrong, where, k, self.highest))
+            raise DataError(why_feedback_refused(order, feedback, wrong, where, k, self.highest))
         return places
 
     def _weights(self, propensities: Floats | None) -> Floats:

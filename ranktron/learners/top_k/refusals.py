@@ -25,7 +25,7 @@ def why_never_ranked(X: Matrix, ranking: Ranking) -> str:
     return "the ranking was made by a learner of another k or surrogate: its propensities do not fit"
 
 
-def why_refused(order: Integers, feedback: Feedback, wrong: int, where: int, k: int, highest: float) -> str:
+def why_feedback_refused(order: Integers, feedback: Feedback, wrong: int, where: int, k: int, highest: float) -> str:
     item, label = feedback.items[where], feedback.labels[where]
     if wrong == NOT_SHOWN:
         shown = ", ".join(map(str, order[:k]))

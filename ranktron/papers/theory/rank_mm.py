@@ -12,7 +12,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.grades import grades
 from ranktron.learners.batch.projections import cap_groups
-from ranktron.learners.batch.rank_mm import Solution, solve_rank_mm
+from ranktron.learners.batch.rank_mm import RankMMSolution, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import loss_code, vertex
 from ranktron.types import Floats, Integers
 
@@ -50,7 +50,7 @@ class MarginLoss:
         return loss, 0.0 - g
 
 
-def solve_path(rounds: Rounds, Cs: Sequence[float], loss: str = "average", **options: Any) -> list[Solution]:
+def solve_path(rounds: Rounds, Cs: Sequence[float], loss: str = "average", **options: Any) -> list[RankMMSolution]:
     """Solves for one C after the other, each starting from the solution before it.
 
     >>> from ranktron.data.synthetic import Separable
@@ -58,7 +58,7 @@ def solve_path(rounds: Rounds, Cs: Sequence[float], loss: str = "average", **opt
     >>> [found.converged for found in path]
     [True, True, True]
     """
-    path: list[Solution] = []
+    path: list[RankMMSolution] = []
     for C in Cs:
         path.append(solve_rank_mm(rounds, C, loss, start=path[-1] if path else None, **options))
     return path

@@ -20,16 +20,18 @@ function wanted(names) {
 }
 
 async function ask() {
-  const names = (await get("/v1/rankers")).rankers.map((ranker) => ranker.name);
+  const { rankers, set_aside } = await get("/v1/rankers");
+  const names = [...rankers, ...set_aside].map((ranker) => ranker.name);
   const name = wanted(names);
-  return { names, name, dashboard: name === undefined ? null : await get(rankerPath(name, "dashboard")) };
+  const aside = set_aside.find((ranker) => ranker.name === name);
+  return { names, name, aside, dashboard: name === undefined || aside ? null : await get(rankerPath(name, "dashboard")) };
 }
 
-function show({ names, name, dashboard }) {
+function show({ names, name, aside, dashboard }) {
   lastAnswer = new Date();
-  connected("live", "Live");
+  connected(aside ? "lost" : "live", aside ? aside.message : "Live");
   token.hide();
-  only(dashboard ? "dashboard" : "empty");
+  only(aside ? null : dashboard ? "dashboard" : "empty");
   keep(place("rankers"), names, (each) => each, link, (node, each) => mark(node, each === name));
   if (!dashboard) return;
   facts(place("facts"), headline(dashboard));

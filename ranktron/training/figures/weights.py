@@ -19,7 +19,7 @@ class Weights:
 
     >>> model = Model("linear", {}, {"coef": np.array([2.0]), "constant": 0.0}, 1, feature_names=("age",),
     ...               scaler=Global("standard", np.array([40.0]), np.array([10.0])))
-    >>> weights = weights_of(model)
+    >>> weights = model_weights(model)
     >>> weights.raw, weights.strongest()
     (array([0.2]), [0])
     """
@@ -37,7 +37,7 @@ class Weights:
         return order
 
 
-def weights_of(model: Model) -> Weights:
+def model_weights(model: Model) -> Weights:
     """The weights of a linear model; another kind is an error."""
     coef = model.coef
     raw = None if model.by_list else coef / model.scaler.divisor if isinstance(model.scaler, Global) else coef

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranktron import DataError, Feedback, Rounds, play
-from ranktron.data.scaling import extremes, fit_scaler, scale
+from ranktron.data.scaling import feature_ranges, fit_scaler, scale
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.csr import ONES, descend_rows, pull_back_rows, score_rows
 from ranktron.kernels.csr_rows import Sparse
@@ -215,7 +215,7 @@ def test_every_algorithm_learns_the_same_from_sparse_features(name):
 
 
 def test_scaling_leaves_zeros_alone():
-    low, high = extremes(SPARSE.X)
+    low, high = feature_ranges(SPARSE.X)
     assert (low == DENSE.X.min(axis=0)).all()
     assert (high == DENSE.X.max(axis=0)).all()
     for name in ("auto", "standard", "minmax"):

@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_what_was_chosen(monkeypatch):
 
     monkeypatch.setattr(Boosting, "step", interrupted)
     fit = Fit(LISTS, Schedule())
-    state = rank_boost.solve(fit, {"n_rounds": 9, "balance": "pair"})
+    state = rank_boost.fit_rank_boost(fit, {"n_rounds": 9, "balance": "pair"})
     assert fit.history.interrupted
     assert len(state["alphas"]) == 3
 

@@ -10,7 +10,7 @@ import ranktron
 from ranktron import DataError, Rounds, evaluate, metric
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners.batch import rank_svm
-from ranktron.learners.batch.rank_svm import Objective, minimise, solve
+from ranktron.learners.batch.rank_svm import Objective, fit_rank_svm, minimise
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.training.fit import train
@@ -167,7 +167,7 @@ def test_an_interrupted_solution_says_so(monkeypatch):
 
     monkeypatch.setattr(rank_svm.Objective, "gradient", interrupted)
     fit = Fit(LISTS, Schedule())
-    state = solve(fit, {})
+    state = fit_rank_svm(fit, {})
     assert fit.history.interrupted
     assert fit.history.remarks[rank_svm.UNFINISHED] < whole
     assert state["coef"].any()

@@ -207,6 +207,24 @@ def test_several_rankers(service, visit):
     assert page.inner_text("nav a[aria-current]") == "one"
 
 
+def test_a_ranker_that_is_set_aside_is_listed_and_says_why(start, visit, tmp_path):
+    service = start()
+    teach(service, 2, "one")
+    teach(service, 3, "two")
+    service.__exit__()
+    (tmp_path / "state" / "replaying-2").touch()
+    service = start()
+    page = visit(f"{service.address}/#two", width=320)
+    until(page, "document.querySelector('#connection').textContent.includes('is set aside at version 3')")
+    assert too_wide(page) <= 0
+    assert page.inner_text("nav a[aria-current]") == "two"
+    assert page.is_hidden("#dashboard")
+    assert page.is_hidden("#empty")
+    page.click("nav a:text('one')")
+    until(page, "document.querySelectorAll('#rounds > ol > li').length === 2")
+    assert page.inner_text("#connection") == "Live"
+
+
 def test_an_empty_service_says_how_to_begin_and_it_works(service, visit):
     page = visit(service.address)
     page.wait_for_selector("#empty:not([hidden])")

@@ -11,7 +11,7 @@ from ranktron.learners.batch.rank_mm_losses import (
     lower_counts,
     vertex,
     worst_document,
-    worst_pair,
+    worst_margin_pair,
 )
 from ranktron.learners.batch.rank_svm import Objective
 from ranktron.learners.checks import check_surrogate
@@ -66,7 +66,7 @@ def test_a_loss_that_does_not_exist_is_named():
         MarginLoss("median")
 
 
-@pytest.mark.parametrize("kernel", [average_pairs, worst_pair, worst_document])
+@pytest.mark.parametrize("kernel", [average_pairs, worst_margin_pair, worst_document])
 def test_kernels_equal_their_python(kernel):
     for scores, labels in random_lists(1, repeats=3):
         codes, count = grades(labels)
@@ -76,7 +76,9 @@ def test_kernels_equal_their_python(kernel):
             assert kernel(a, codes, count, fast) == pytest.approx(kernel.py_func(a, codes, count, slow))
             assert fast == pytest.approx(slow)
             assert lower_counts(codes, count).tolist() == lower_counts.py_func(codes, count).tolist()
-            assert vertex.py_func(LOSSES.index("max"), a, codes, count, slow) == worst_pair(a, codes, count, fast)
+            assert vertex.py_func(LOSSES.index("max"), a, codes, count, slow) == worst_margin_pair(
+                a, codes, count, fast
+            )
 
 
 @claim("RANKMM", "1 s2")

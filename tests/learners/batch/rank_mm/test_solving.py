@@ -14,7 +14,7 @@ from ranktron.cli import main
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.dense import score
 from ranktron.learners.batch import rank_mm
-from ranktron.learners.batch.rank_mm import FUTILE, HELD, UNFINISHED, Run, make_dual, solve, solve_rank_mm
+from ranktron.learners.batch.rank_mm import FUTILE, HELD, UNFINISHED, Run, fit_rank_mm, make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
 from ranktron.learners.schedule import Fit, Schedule
@@ -106,7 +106,7 @@ def test_memory_is_stated_and_refused_with_advice():
         solve_rank_mm(LISTS, step="paper", memory=1e-6)
     fit = Fit(LISTS, Schedule())
     with pytest.raises(DataError, match="raise memory"):
-        solve(fit, {**DEFAULTS, "memory": 1e-6})
+        fit_rank_mm(fit, {**DEFAULTS, "memory": 1e-6})
     assert HELD in fit.history.remarks  # stated before anything is solved
 
 
