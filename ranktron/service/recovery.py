@@ -5,8 +5,10 @@ A ranker that cannot be recovered is set aside: what it has on disk stays as it 
 
 from __future__ import annotations
 
+import faulthandler
 import logging
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -16,7 +18,6 @@ import msgspec
 import numpy as np
 
 from ranktron.data import serialization
-from ranktron.data.files import atomically
 from ranktron.errors import DataError, RanktronError
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result
@@ -61,18 +62,35 @@ class SetAside:
         return f"ranker {self.name!r} is set aside at version {self.version}: {self.reason}. {self.remedy}"
 
 
-def mark_of(folder: Path, ranker: int) -> Path:
-    """The file that is there while a ranker is being recovered."""
-    return folder / f"replaying-{ranker}"
+def crash_file(folder: Path, ranker: int) -> Path:
+    """Where a crash in compiled code leaves its traceback while a ranker is being recovered."""
+    return folder / f"crash-{ranker}.txt"
+
+
+@contextmanager
+def _noting_crashes(path: Path) -> Iterator[None]:
+    """Lets a crash in compiled code write its traceback to a file; a process that is only killed leaves it empty."""
+    before = faulthandler.is_enabled()
+    try:
+        with open(path, "wb") as file:
+            faulthandler.enable(file)
+            try:
+                yield
+            finally:
+                faulthandler.disable()
+                if before:
+                    with suppress(Exception):  # there may be no standard error
+                        faulthandler.enable()
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def recovered(
-    journal: Journal, stored: StoredRanker, snapshots: Snapshots, config: Config, mark: Path
+    journal: Journal, stored: StoredRanker, snapshots: Snapshots, config: Config, crash: Path
 ) -> LiveRanker | SetAside:
     """The ranker as it was when its last entry was on disk, or set aside; only a journal that fails ends the matter.
 
-    The mark is on disk for as long as that takes. Where it is found, the process died of the ranker the last time, and
-    would die of it again.
+    A ranker whose recovery has crashed the process would do so again: it is not tried without being asked.
     """
 
     def aside(version: int, reason: str, before: str) -> SetAside:
@@ -82,23 +100,20 @@ def recovered(
         _logger.error("%s", found.message)
         return found
 
-    if mark.exists():
-        ended = "the server ended in the middle of its recovery the last time"
-        return aside(max(snapshots.versions(), default=0), ended, f"To try it again, delete {mark}")
-    with atomically(mark) as file:
-        file.write(stored.name.encode())
+    if crash.exists() and crash.stat().st_size:
+        crashed = f"its recovery crashed the server the last time, {crash} says where"
+        return aside(max(snapshots.versions(), default=0), crashed, "To try it again, delete that file")
     live = None
     try:
-        live = _made(stored, snapshots, config)
-        _restore(live, stored, journal)
+        with _noting_crashes(crash):
+            live = _made(stored, snapshots, config)
+            _restore(live, stored, journal)
         return live
     except JournalError:
         raise
     except Exception as error:
         reason = str(error) if isinstance(error, RanktronError) else f"{type(error).__name__}: {error}"
         return aside(0 if live is None else live.version, reason, "Put that right")
-    finally:
-        mark.unlink(missing_ok=True)
 
 
 def _made(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRanker:

@@ -40,8 +40,8 @@ from ranktron.service.journal import (
 )
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import blank_model, checked_model, complete
-from ranktron.service.recovery import SetAside, mark_of, recovered, snapshot_of
-from ranktron.service.snapshots import Snapshots, flush
+from ranktron.service.recovery import SetAside, crash_file, recovered, snapshot_of
+from ranktron.service.snapshots import Snapshots
 from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.service.stats import observed_quality
 from ranktron.service.types import (
@@ -98,14 +98,13 @@ class RankingService:
         self._changing = asyncio.Lock()  # of the list of rankers: a name stands for one of them, whoever is in a hurry
         try:
             for stored in self.journal.rankers():
-                mark = mark_of(self.folder, stored.id)
-                found = recovered(self.journal, stored, self._snapshots(stored.id), self.config, mark)
+                crash = crash_file(self.folder, stored.id)
+                found = recovered(self.journal, stored, self._snapshots(stored.id), self.config, crash)
                 if isinstance(found, SetAside):
                     self.set_aside[found.name] = found
                 else:
                     self.cut += found.cut
                     self.live_rankers[found.name] = found
-            flush(self.folder)  # no mark comes back after a power cut
         except BaseException:
             self.journal.close()
             raise
@@ -192,7 +191,7 @@ class RankingService:
                 rankers[name] = removed
                 raise
         removed.snapshots.clear()
-        mark_of(self.folder, removed.id).unlink(missing_ok=True)
+        crash_file(self.folder, removed.id).unlink(missing_ok=True)
 
     def rankers(self) -> RankersAnswer:
         aside = [SetAsideAnswer(each.name, each.version, each.message) for each in self.set_aside.values()]

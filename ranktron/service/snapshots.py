@@ -41,7 +41,7 @@ class Snapshots:
         self.folder.mkdir(parents=True, exist_ok=True)
         with atomically(self._path(version)) as file:
             file.write(data)
-        flush(self.folder)
+        _flush(self.folder)
         for old in self.versions()[: -self.keep]:
             self._path(old).unlink(missing_ok=True)
 
@@ -70,7 +70,7 @@ class Snapshots:
         return self.folder / f"{version:016d}.snapshot"
 
 
-def flush(folder: Path) -> None:
+def _flush(folder: Path) -> None:
     """Makes sure that the folder itself knows which files are in it."""
     number = os.open(folder, os.O_RDONLY)
     try:

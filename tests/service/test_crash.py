@@ -49,8 +49,6 @@ shown = learner.rank(X, 0)
 learner.learn(X, shown, Feedback(shown.order[:2], np.array([1.0, 0.0])))
 listening = socket.socket(fileno=number)
 for line in sys.stdin:
-    for mark in Path(folder).glob("replaying-*"):
-        mark.unlink()  # a kill in the middle of a recovery sets the ranker aside: it is to be tried again
     child = os.fork()
     if child == 0:
         app = application(RankingService(folder, Config(**settings)))

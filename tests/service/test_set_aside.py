@@ -1,5 +1,6 @@
 """What is only shown to people stops nothing, and what cannot be recovered stops one ranker: the others serve."""
 
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -258,7 +259,7 @@ def test_a_journal_that_is_damaged_as_a_whole_still_ends_the_start(state, left):
     for _ in range(2):
         with pytest.raises(DataError, match=r"log\.sqlite is damaged .*malformed.*restore"):
             RankingService(state)
-    assert not list(state.glob("replaying-*"))
+    assert not list(state.glob("crash-*"))
 
 
 # A recovery that does not end
@@ -284,40 +285,49 @@ def started(state, how):
     return subprocess.run([sys.executable, "-c", code, str(state)], capture_output=True, text=True, check=False)
 
 
-def test_a_recovery_that_the_process_died_of_is_not_tried_again_unasked(serving, state, left, caplog):
+def test_a_recovery_that_was_killed_is_tried_again(serving, state, left):
+    assert started(state, "os.kill(os.getpid(), signal.SIGKILL)").returncode == -signal.SIGKILL
+    with serving(state) as talk:
+        assert talk.ask("GET", "/v1/rankers")["set_aside"] == []
+        assert talk.ask("GET", "/v1/rankers/shop/model") == left["shop"]
+    assert not list(state.glob("crash-*"))
+
+
+def test_a_recovery_that_crashed_the_process_is_not_tried_again_unasked(serving, state, left, caplog):
     before = on_disk(state)
-    assert started(state, "os._exit(7)").returncode == 7
-    mark = state / "replaying-1"
+    assert started(state, "import ctypes; ctypes.string_at(0)").returncode == -signal.SIGSEGV
+    crash = state / "crash-1.txt"
+    assert "Segmentation fault" in crash.read_text()
     for _ in range(2):
         with serving(state) as talk:
             (aside,) = talk.ask("GET", "/v1/rankers")["set_aside"]
             assert (aside["name"], aside["version"]) == ("shop", 6)  # where the replay started
-            assert "the server ended in the middle of its recovery" in aside["message"]
-            assert f"To try it again, delete {mark}" in aside["message"]
+            assert f"its recovery crashed the server the last time, {crash} says where" in aside["message"]
+            assert "To try it again, delete that file" in aside["message"]
             assert talk.rank(np.eye(3), status=409) == "set_aside"
             assert talk.ask("GET", "/v1/rankers/other/model") == left["other"]
     assert on_disk(state) == before
-    mark.unlink()
+    crash.unlink()
     with serving(state) as talk:
         assert talk.ask("GET", "/v1/rankers/shop/model") == left["shop"]
-    assert not mark.exists()
+    assert not crash.exists()
 
 
 def test_a_ranker_that_the_process_died_of_can_be_deleted(serving, state, left):
     assert started(state, "os.abort()").returncode < 0
-    assert (state / "replaying-1").exists()
+    assert (state / "crash-1.txt").exists()
     with serving(state) as talk:
         talk.ask("DELETE", "/v1/rankers/shop")
         talk.make()
-    assert not list(state.glob("replaying-*"))
+    assert not list(state.glob("crash-*"))
     with serving(state) as talk:
         assert len(talk.ask("GET", "/v1/rankers")["rankers"]) == 2
 
 
-def test_a_start_that_is_told_to_end_leaves_no_mark(serving, state, left, monkeypatch):
+def test_a_start_that_is_told_to_end_leaves_no_crash_file(serving, state, left, monkeypatch):
     ended = started(state, "os.kill(os.getpid(), signal.SIGTERM)")
     assert (ended.returncode, ended.stdout) == (0, ""), ended
-    assert not list(state.glob("replaying-*"))
+    assert not list(state.glob("crash-*"))
 
     def interrupt(*_arguments):
         raise KeyboardInterrupt
@@ -326,6 +336,6 @@ def test_a_start_that_is_told_to_end_leaves_no_mark(serving, state, left, monkey
         patch.setattr(LiveRanker, "apply", interrupt)
         with pytest.raises(KeyboardInterrupt):
             RankingService(state)
-    assert not list(state.glob("replaying-*"))
+    assert not list(state.glob("crash-*"))
     with serving(state) as talk:
         assert talk.ask("GET", "/v1/rankers/shop/model") == left["shop"]
