@@ -135,7 +135,7 @@ class Fit:
         The queries to learn from, scaled and mapped.
     schedule : Schedule
         How many passes, in which order.
-    history : Course
+    history : History
         How far it is; filled while it runs.
     validation : Validation, optional
         Queries that choose the best pass.
