@@ -212,7 +212,7 @@ def test_a_ranker_that_is_set_aside_is_listed_and_says_why(start, visit, tmp_pat
     teach(service, 2, "one")
     teach(service, 3, "two")
     service.__exit__()
-    (tmp_path / "state" / "replaying-2").touch()
+    (tmp_path / "state" / "crash-2.txt").write_text("Fatal Python error: Segmentation fault")
     service = start()
     page = visit(f"{service.address}/#two", width=320)
     until(page, "document.querySelector('#connection').textContent.includes('is set aside at version 3')")
