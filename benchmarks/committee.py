@@ -138,7 +138,7 @@ def _cells(values):
 def _in_order(fold, readouts, schedule):
     chosen = {"alpha_bound": ALPHA_BOUND, "valid": fold.valid, "select": SELECT, "weigh": SELECT}
     outputs = train_outputs(fold.train, readouts, schedule, **chosen)
-    return {name: output.learner.ballot.of_rounds(fold.test) for name, output in outputs.items()}
+    return {name: output.learner.ensemble.of_rounds(fold.test) for name, output in outputs.items()}
 
 
 def _streamed(fold, readouts, schedule):
@@ -149,13 +149,13 @@ def _streamed(fold, readouts, schedule):
     for epoch in range(schedule.epochs):
         for _ in play(walker, schedule.epoch(fold.train, epoch), full):
             pass
-        weights.measure(walker.trail)
-        for name, readout in readouts.items():
-            ballot = readout.ballot(walker.trail.settled(30, 0))
-            value = evaluate(ballot.of_rounds(fold.valid), fold.valid, SELECT).means[SELECT]
+        weights.measure(walker.hypotheses)
+        for name, output in readouts.items():
+            ensemble = output.ensemble(walker.hypotheses.settled(30, 0))
+            value = evaluate(ensemble.of_rounds(fold.valid), fold.valid, SELECT).means[SELECT]
             if name not in best or value > best[name][0]:
-                best[name] = value, ballot
-    return {name: ballot.of_rounds(fold.test) for name, (_, ballot) in best.items()}
+                best[name] = value, ensemble
+    return {name: ensemble.of_rounds(fold.test) for name, (_, ensemble) in best.items()}
 
 
 def sizes(version, seeds=SEEDS, epochs=EPOCHS):
@@ -172,7 +172,7 @@ def sizes(version, seeds=SEEDS, epochs=EPOCHS):
                     alpha_bound=alpha_bound, valid=fold.valid, select=SELECT, weigh=SELECT,
                 )  # fmt: skip
                 for name, output in outputs.items():
-                    tests[name].append(evaluate(output.learner.ballot.of_rounds(fold.test), fold.test, METRICS).means)
+                    tests[name].append(evaluate(output.learner.ensemble.of_rounds(fold.test), fold.test, METRICS).means)
             for name in readouts:
                 values[name].append([np.mean([t[m] for t in tests[name]]) for m in METRICS])
         print(f"\nLETOR {version}.0, alpha-bound {alpha_bound}")

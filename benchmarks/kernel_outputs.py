@@ -33,12 +33,12 @@ READOUTS = {
 }
 
 
-def served(rule, readout, budget=400, epochs=3):
+def served(rule, output, budget=400, epochs=3):
     """NDCG@10 on other lists after some passes over 200 lists of about 12 documents, and how many are kept."""
     source = WebSearch(features=5, documents=12)
     lists, test = source.rounds(200), source.rounds(300, skip=1000)
     most = UNLIMITED if rule is None else budget
-    learner = KernelLearner(5, PairSteps(), Gaussian(0.2), most, rule or Smallest(), readout)
+    learner = KernelLearner(5, PairSteps(), Gaussian(0.2), most, rule or Smallest(), output)
     for epoch in range(epochs):
         for _ in play(learner, Schedule(epochs).epoch(lists, epoch, 0), feedback.full):
             pass
@@ -48,5 +48,5 @@ def served(rule, readout, budget=400, epochs=3):
 if __name__ == "__main__":
     print(f"| rule | {' | '.join(READOUTS)} | documents kept |\n|---|{'---|' * len(READOUTS)}---|")
     for rule in (None, Projection(), Random(), Oldest(), Smallest(), Smallest(fade=0.0)):
-        found = [served(rule, readout) for readout in READOUTS.values()]
+        found = [served(rule, output) for output in READOUTS.values()]
         print(f"| `{rule}` | {' | '.join(f'{value:.3f}' for value, _ in found)} | {found[0][1]:,} |", flush=True)

@@ -37,7 +37,7 @@ def seconds_a_round(learner, rounds, passes=1):
     for _ in range(REPEATS + 1):
         start = time.perf_counter()
         for _ in range(passes):
-            for _ in play(learner, rounds, learner.hears):
+            for _ in play(learner, rounds, learner.simulated_feedback):
                 pass
         times.append((time.perf_counter() - start) / (passes * len(rounds)))
     return min(times[1:])

@@ -65,7 +65,7 @@ def read_page(app, page, source):
     if page == "index":
         source[0] += "\n\n" + "\n\n".join(_tree(group, pages) for group, pages in made.navigation().items())
     if page == "api/index":
-        source[0] += "\n\n" + _tree("", list(made.rooms()))
+        source[0] += "\n\n" + _tree("", list(made.modules()))
     if page.startswith("api/"):
         source[0] = re.sub(r"(?m)^\| `(ranktron\.\S+)` \|", _link, source[0])
         source[0] = re.sub(r"<!-- reference: (\S+) -->", _documentation, source[0])

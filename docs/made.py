@@ -83,7 +83,7 @@ def algorithms() -> str:
 
 
 def layers() -> str:
-    """The rooms of the library, as the import contract has them."""
+    """The modules of the library, as the import contract has them."""
     config = configparser.ConfigParser()
     config.read(ROOT / ".importlinter")
     listed = config["importlinter:contract:layers"]["layers"].split("\n")
@@ -202,7 +202,7 @@ def _escaped(text: str) -> str:
 
 
 @cache
-def rooms() -> dict[str, list[str]]:
+def modules() -> dict[str, list[str]]:
     """The pages of the programming reference, and the full names that each documents."""
     estimators = set(import_module("ranktron.estimators").__all__)
     own = [n for n in ranktron.__all__ if n not in estimators and n not in ranktron._MODULES and n != "__version__"]
@@ -221,11 +221,11 @@ def rooms() -> dict[str, list[str]]:
 
 @cache
 def told_at(name: str) -> str:
-    """The name under which a thing is documented: that of its room, where `ranktron` itself has it too."""
+    """The name under which a thing is documented: that of its module, where `ranktron` itself has it too."""
     if name.count(".") > 1:
         return name
-    in_rooms = [each for names in rooms().values() for each in names if each.count(".") > 1]
-    return next((each for each in in_rooms if found(each) is found(name)), name)
+    documented = [each for names in modules().values() for each in names if each.count(".") > 1]
+    return next((each for each in documented if found(each) is found(name)), name)
 
 
 def public_names(module: Any) -> list[str]:
@@ -249,9 +249,9 @@ def _module(page: str) -> Any:
     return import_module(MODULES.get(page, page if page == "ranktron" else f"ranktron.{page}"))
 
 
-def room_page(page: str) -> str:
+def module_page(page: str) -> str:
     """A page of the programming reference; the site puts the documentation of each name where its comment stands."""
-    names = rooms()[page]
+    names = modules()[page]
     module = _module(page)
     rows = [f"| `{name}` | {summary(found(name))} |" for name in names]
     table = "\n".join(["| name | what it is |", "|---|---|", *rows])
@@ -271,10 +271,10 @@ def _first(text: str) -> str:
     return re.split(r"(?<=[.!?])\s+(?=[A-Z`])", paragraph)[0]
 
 
-def room_index() -> str:
-    """The pages of the programming reference, with what each room is for."""
+def module_index() -> str:
+    """The pages of the programming reference, with what each module is for."""
     rows = []
-    for page, names in rooms().items():
+    for page, names in modules().items():
         module = _module(page)
         rows.append(f"| [`{module.__name__}`]({page}.md) | {_escaped(_first(module.__doc__ or ''))} | {len(names)} |")
     return "\n".join(["| module | what is in it | names |", "|---|---|---|", *rows])

@@ -33,7 +33,7 @@ MADE = {
     ("docs/index.md", "contents"): made.contents,
     ("docs/commands.md", "commands"): made.command_reference,
     ("docs/commands.md", "parameters"): made.algorithm_reference,
-    ("docs/api/index.md", "rooms"): made.room_index,
+    ("docs/api/index.md", "modules"): made.module_index,
     ("docs/architecture.md", "walks"): made.walks,
     ("docs/choosing.md", "comparison"): made.comparison,
     **{
@@ -75,16 +75,16 @@ def test_the_picture_of_all_learners_is_drawn_from_the_results(request):
         assert all(f">{row['name']}<" in drawn for row in rows), "run: python -m pytest tests/test_docs.py --write-docs"
 
 
-@pytest.mark.parametrize("page", made.rooms())
+@pytest.mark.parametrize("page", made.modules())
 def test_every_public_name_is_on_a_page(page, request):
-    same(ROOT / "docs" / "api" / f"{page}.md", made.room_page(page), request)
+    same(ROOT / "docs" / "api" / f"{page}.md", made.module_page(page), request)
 
 
 def test_there_are_no_pages_of_modules_that_are_gone():
-    assert {path.stem for path in (ROOT / "docs" / "api").glob("*.md")} == {"index", *made.rooms()}
+    assert {path.stem for path in (ROOT / "docs" / "api").glob("*.md")} == {"index", *made.modules()}
 
 
-NAMES = sorted({made.told_at(name) for names in made.rooms().values() for name in names})
+NAMES = sorted({made.told_at(name) for names in made.modules().values() for name in names})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -101,7 +101,7 @@ def test_every_page_and_every_public_name_is_in_the_site(site):
             assert (site / f"{page}.html").is_file(), page
     start = read(site / "index.html").links
     assert {f"{page}.html" for pages in made.navigation().values() for page in pages} <= set(start)
-    for page, names in made.rooms().items():
+    for page, names in made.modules().items():
         ids = read(site / "api" / f"{page}.html").ids
         links = {link.rpartition("#")[2] for link in read(site / "api" / f"{page}.html").links}
         for name in names:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.errors import DataError
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
@@ -24,7 +25,7 @@ from ranktron.training.algorithms import ALGORITHMS, MAP, TRAINING
 from ranktron.training.fit import train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
-from ranktron.types import Floats, Integers, Learner
+from ranktron.types import Floats, Integers
 
 RANDOM_STATE = Parameter("random_state", None, "seed of the shuffling")
 _COMMON = (
@@ -124,7 +125,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.positive_only = True
         return tags
 
-    def make_learner(self, n_features: int) -> Learner:
+    def make_learner(self, n_features: int) -> BaseLearner:
         """A new learner with this estimator's parameters, for `ranktron.play`."""
         return self._algorithm.learner(n_features, self._own_parameters())
 
@@ -261,7 +262,7 @@ class OnlineRanker(Ranker):
             if blank:
                 model = untrained(self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map)
                 self._adopt(model, with_queries=len(rounds) > 1)
-            for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.hears):
+            for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.simulated_feedback):
                 pass
         return self
 

@@ -71,7 +71,7 @@ class OnlineListNet(OnlineRanker):
 
 @from_table("topk")
 class TopKRanker(OnlineRanker):
-    """Learns from the labels of the first k documents that it shows, and never hears of the others (RTop-kF).
+    """Learns from the labels of the first k documents that it shows, and never receives those of the others (RTop-kF).
 
     `fit` and `partial_fit` simulate: they are given all labels, and only those of the first k shown documents reach
     the learner. Real feedback goes through `learner_.rank(X, number)` and `learner_.learn(X, ranking, feedback)`.

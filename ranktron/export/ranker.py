@@ -102,13 +102,13 @@ def linear_ranker(model: Model) -> LinearRanker:
     scaler = model.scaler
     shift, divisor = (scaler.shift, scaler.divisor) if isinstance(scaler, Global) else (np.zeros(d), np.ones(d))
     scaling = "none" if scaler is None else scaler.name
-    constant = float(getattr(model.learner(), "constant", 0.0))
+    constant = model.learner().constant
     return LinearRanker(model.names, np.array(weights, float), shift, divisor, scaling, constant)
 
 
 def check_plain(model: Model) -> None:
     """Refuses a model that looks at something else than its features."""
-    if getattr(model, "map", None) is not None:
+    if model.map is not None:
         raise DataError(
             "this model looks at a map of its features, which search engines cannot compute: train without --map to "
             "export it, or serve it with ranktron serve"

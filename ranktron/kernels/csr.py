@@ -131,21 +131,21 @@ def _add_row_measured(starts: Integers, columns: Columns, values: Values, i: int
 
 @jit
 def _move_row(
-    starts: Integers, columns: Columns, i: int, eta: float, t: float, w: Floats, lag: Floats, direction: Floats
+    starts: Integers, columns: Columns, i: int, eta: float, t: float, w: Floats, lagged_sum: Floats, direction: Floats
 ) -> None:
     """Steps along the direction where this row has something, and leaves a direction of 0 there."""
     for at in range(starts[i], starts[i + 1]):
         column = np.uint32(columns[at])
         step = eta * direction[column]
         w[column] -= step
-        lag[column] -= t * step
+        lagged_sum[column] -= t * step
         direction[column] = 0.0
 
 
 @jit
 def descend_rows(
     starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, loss: float, eta: float,
-    t: float, w: Floats, lag: Floats, sums: Floats, direction: Floats,
+    t: float, w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
 ) -> bool:  # fmt: skip
     """Takes the step of round t: the twin of `kernels.descend`.
 
@@ -170,9 +170,9 @@ def descend_rows(
     if few:
         for i in range(items.shape[0]):
             if gradient[i] != 0.0:
-                _move_row(starts, columns, items[i], eta, t, w, lag, direction)
+                _move_row(starts, columns, items[i], eta, t, w, lagged_sum, direction)
     else:
-        move(w, lag, direction, eta, t)
+        move(w, lagged_sum, direction, eta, t)
         direction[:] = 0.0
     sums[0] += loss
     sums[1] += eta * loss

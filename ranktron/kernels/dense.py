@@ -73,18 +73,18 @@ def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -
 
 
 @jit
-def move(w: Floats, lag: Floats, direction: Floats, eta: float, t: float) -> None:
-    """Steps against the direction, in place: w -= η·direction, and lag -= t·η·direction for the average."""
+def move(w: Floats, lagged_sum: Floats, direction: Floats, eta: float, t: float) -> None:
+    """Steps against the direction, in place: w -= η·direction, and lagged_sum -= t·η·direction for the average."""
     for j in range(w.shape[0]):
         step = eta * direction[j]
         w[j] -= step
-        lag[j] -= t * step
+        lagged_sum[j] -= t * step
 
 
 @jit
 def descend(
     X: Matrix, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
-    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
 ) -> bool:  # fmt: skip
     """Takes the step of round t and adds the round to Σ f_t, Σ η_t f_t and Σ η_t² |z_t|².
 
@@ -94,7 +94,7 @@ def descend(
     if not np.isfinite(loss + eta * squared * eta):
         direction[:] = 0.0
         return False
-    move(w, lag, direction, eta, t)
+    move(w, lagged_sum, direction, eta, t)
     direction[:] = 0.0
     sums[0] += loss
     sums[1] += eta * loss

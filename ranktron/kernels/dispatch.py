@@ -89,11 +89,11 @@ def add_one_row(X: FeatureArrays, i: int, g: float, direction: Floats) -> None:
 
 def sgd_step(
     X: FeatureArrays, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
-    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
 ) -> bool:  # fmt: skip
     """Takes the step of round t, or refuses to: `kernels.descend` for either kind."""
     step = _rows_descend if isinstance(X, tuple) else _matrix_descend
-    return step(X, items, gradient, loss, eta, t, w, lag, sums, direction)
+    return step(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction)
 
 
 def is_matrix(X: FeatureArrays) -> bool:
@@ -149,16 +149,16 @@ def _rows_add(X: FeatureArrays, i: int, g: float, direction: Floats) -> None:
 
 def _matrix_descend(
     X: Matrix, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
-    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
 ) -> bool:  # fmt: skip
-    return descend(X, items, gradient, loss, eta, t, w, lag, sums, direction)
+    return descend(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction)
 
 
 def _rows_descend(
     X: FeatureArrays, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
-    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
 ) -> bool:  # fmt: skip
-    return descend_rows(X[0], X[1], X[2], items, gradient, loss, eta, t, w, lag, sums, direction)
+    return descend_rows(X[0], X[1], X[2], items, gradient, loss, eta, t, w, lagged_sum, sums, direction)
 
 
 def in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:

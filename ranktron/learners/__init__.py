@@ -1,5 +1,6 @@
-"""Learners: `rank` shows, `learn` moves. An algorithm is a named composition in one small file."""
+"""Learners: `rank` shows, `learn` updates. An algorithm is a named composition in one small file."""
 
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.classification import classification_perceptron
 from ranktron.learners.hinge import hinge_perceptron
 from ranktron.learners.kernelized.functions import Gaussian, LinearKernel, Polynomial
@@ -19,6 +20,7 @@ from ranktron.learners.top_k.settings import top_k_ranker
 
 __all__ = [
     "Average",
+    "BaseLearner",
     "Committee",
     "Descent",
     "Gaussian",

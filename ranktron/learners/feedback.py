@@ -1,4 +1,4 @@
-"""Who answers: functions (round, ranking) -> Feedback that decide which labels the learner gets to hear."""
+"""Who answers: functions (round, ranking) -> Feedback that decide which labels the learner receives."""
 
 from functools import lru_cache, partial
 

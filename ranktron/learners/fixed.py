@@ -1,19 +1,20 @@
 """A linear scorer that does not learn: what a batch solver leaves behind, or a model with its scaling folded in."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.sorting import argsort_descending
-from ranktron.learners import feedback as feedbacks
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.linear import as_weights, stored_number
 from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 
 @dataclass(eq=False)
-class Fixed:
+class Fixed(BaseLearner):
     """Scores X · coef + constant and refuses to learn.
 
     >>> fixed = Fixed(2)
@@ -25,16 +26,25 @@ class Fixed:
     n_features: int
     rounds: int = field(default=0, init=False)
     constant: float = field(default=0.0, init=False)
-    coef: Floats = field(init=False, repr=False)
+    weights: Floats = field(init=False, repr=False)
+
+    learns_online = False
+    renamed_attributes: ClassVar = {"coef": "weights"}
 
     def __post_init__(self) -> None:
-        self.coef = np.zeros(self.n_features)
+        self.weights = np.zeros(self.n_features)
+
+    @property
+    def coef(self) -> Floats:
+        """The weights to serve."""
+        return self.weights
+
+    ranking_weights = coef
 
     def scores(self, X: Features) -> Floats:
-        return linear_scores(X, self.coef) + self.constant
+        return linear_scores(X, self.weights) + self.constant
 
     predict = scores
-    hears = staticmethod(feedbacks.full)
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
@@ -44,7 +54,7 @@ class Fixed:
         raise DataError("this model is fixed: it was solved or folded, and cannot go on learning")
 
     def state(self) -> State:
-        return {"coef": self.coef.copy(), "constant": self.constant}
+        return {"coef": self.weights.copy(), "constant": self.constant}
 
     def restore(self, state: State) -> None:
-        self.coef, self.constant = as_weights(state["coef"], self.n_features), stored_number(state, "constant")
+        self.weights, self.constant = as_weights(state["coef"], self.n_features), stored_number(state, "constant")

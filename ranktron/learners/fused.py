@@ -67,7 +67,7 @@ def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, valu
 @jit
 def _pass(
     X: FeatureArrays, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, numbers: Floats,
-    w: Floats, lag: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
     """Plays the queries one after the other; returns how many, fewer than all where a round has to be refused."""
     longest, spec = np.max(offsets[1:] - offsets[:-1]), as_spec(numbers)
@@ -79,7 +79,7 @@ def _pass(
         _measure(scores, labels[a:b], choices, _best(labels[a:b], choices), values[n])
         losses[n] = fused_step(
             rows, items[: b - a], labels[a:b], scores, spec, label_plan(labels[a:b], spec), etas[n], first + n + 1.0,
-            w, lag, sums, gradient[: b - a], direction,
+            w, lagged_sum, sums, gradient[: b - a], direction,
         )  # fmt: skip
         if np.isnan(losses[n]):
             return n
@@ -89,7 +89,8 @@ def _pass(
 @jit
 def _many(
     X: FeatureArrays, labels: Floats, S: Floats, etas: Floats, first: Integers, numbers: Floats,
-    same: npt.NDArray[np.bool_], W: Floats, lags: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+    same: npt.NDArray[np.bool_], W: Floats, lagged_sums: Floats, sums: Floats, choices: Floats, losses: Floats,
+    values: Floats,
 ) -> int:  # fmt: skip
     """One list for many learners, whose scores are the rows of S; returns the learner that refuses it, -1 if none."""
     m = labels.shape[0]
@@ -102,7 +103,7 @@ def _many(
         _measure(S[j], labels, choices, best, values[j])
         losses[j] = fused_step(
             X, items, labels, S[j], spec, plan, etas[j], first[j] + 1.0,
-            W[j], lags[j], sums[j], gradient, direction,
+            W[j], lagged_sums[j], sums[j], gradient, direction,
         )  # fmt: skip
         if np.isnan(losses[j]):
             return j
@@ -130,7 +131,7 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     etas = _etas(learner.step, learner.rounds, len(queries))
     done = _pass(
         as_arrays(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused_numbers,
-        learner.w, learner.lag, learner.sums, metric_numbers(metrics), losses, values,
+        learner.w, learner.lagged_sum, learner.sums, metric_numbers(metrics), losses, values,
     )  # fmt: skip
     learner.rounds += done
     learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
@@ -169,9 +170,10 @@ def play_many(
         raise DataError("play_many plays each learner once: the same one stands there twice")
     measures = tuple(metric(each) for each in metrics)
     table = np.array([learner.fused_numbers for learner in learners])
-    W, lags, sums = (np.array([getattr(learner, name) for learner in learners]) for name in ("w", "lag", "sums"))
+    tables = zip(*((learner.w, learner.lagged_sum, learner.sums) for learner in learners), strict=True)
+    W, lagged_sums, sums = (np.array(table) for table in tables)
     for j, learner in enumerate(learners):  # from now on the learners look into these tables
-        learner.w, learner.lag, learner.sums = W[j], lags[j], sums[j]
+        learner.w, learner.lagged_sum, learner.sums = W[j], lagged_sums[j], sums[j]
     same = np.array([j == 0 or learner.fused == learners[j - 1].fused for j, learner in enumerate(learners)])
     steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
     choices, first = metric_numbers(measures), np.array([learner.rounds for learner in learners])
@@ -189,7 +191,7 @@ def play_many(
                 each(round.labels)  # says which label the metric is not defined for
             S = np.array([X.score(w) for w in W]) if isinstance(X, Sparse) else W @ X.astype(np.float64).T
             refused = _many(
-                as_arrays(X), round.labels, S, etas, first, table, same, W, lags, sums, choices, losses, values
+                as_arrays(X), round.labels, S, etas, first, table, same, W, lagged_sums, sums, choices, losses, values
             )
             done = refused if refused >= 0 else len(learners)
             for learner, loss in zip(learners[:done], losses[:done].tolist(), strict=True):

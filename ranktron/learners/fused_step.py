@@ -104,23 +104,23 @@ def fused_loss(
 def fused_step(
     X: FeatureArrays, items: Integers, labels: Floats, scores: Floats, spec: FusedSpec,
     plan: tuple[Integers, Integers, Floats], eta: float, t: float,
-    w: Floats, lag: Floats, sums: Floats, gradient: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, gradient: Floats, direction: Floats,
 ) -> float:  # fmt: skip
     """Learns from the labels of a whole list: the loss, or NaN where scores or weights overflow."""
     loss = fused_loss(labels, scores, spec, plan, gradient)
     if loss < 0.0:
         return 0.0
-    return loss if sgd_step(X, items, gradient, loss, eta, t, w, lag, sums, direction) else np.nan
+    return loss if sgd_step(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction) else np.nan
 
 
 @jit
 def fused_round(
     X: FeatureArrays, m: int, scores: Floats, items: Integers, labels: Floats, numbers: Floats, eta: float, t: float,
-    w: Floats, lag: Floats, sums: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
 ) -> float:  # fmt: skip
     """The same for one round as it comes; NaN, and nothing changed, where the feedback is not on the whole list."""
     if scores.shape[0] != m or not is_full(items, labels, m):
         return np.nan
     spec = as_spec(numbers)
     plan = label_plan(labels, spec)
-    return fused_step(X, items, labels, scores, spec, plan, eta, t, w, lag, sums, np.empty(m), direction)
+    return fused_step(X, items, labels, scores, spec, plan, eta, t, w, lagged_sum, sums, np.empty(m), direction)

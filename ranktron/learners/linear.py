@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
 from ranktron.kernels.dense import is_full, observed, rank_list
 from ranktron.kernels.dispatch import as_arrays, sgd_step
-from ranktron.learners import feedback as feedbacks
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.fused_step import fused_round, fused_spec
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
@@ -18,7 +18,7 @@ LARGEST_COUNT = 1 << 53  # of rounds, pairs or mistakes: more cannot be told apa
 
 
 @dataclass(eq=False)
-class Linear:
+class Linear(BaseLearner):
     """Online (sub)gradient descent on a surrogate, on mistake rounds only where `mistake` is given.
 
         w_{t+1} = w_t − η_t X_tᵀ ∇φ(s_t, R_t),    s_t = X_t w_t
@@ -43,20 +43,22 @@ class Linear:
     step: Step
     mistake: Mistake | None = None
     average: bool = False
+    renamed_attributes: ClassVar = {"lag": "lagged_sum"}
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
     sums: Floats = field(init=False, repr=False)
     w: Floats = field(init=False, repr=False)
-    lag: Floats = field(init=False, repr=False)
+    lagged_sum: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.w = np.zeros(self.n_features)
-        self.lag = np.zeros(self.n_features)  # Σ t δ_t, so that the mean of w_1 … w_T is w_{T+1} − lag / T
+        # Σ t δ_t of the steps δ_t, so that the mean of w_1 … w_T is w_{T+1} − lagged_sum / T
+        self.lagged_sum = np.zeros(self.n_features)
         self.sums = np.zeros(3)  # Σ f_t(w_t), Σ η_t f_t(w_t), Σ η_t² |z_t|²: what a certificate of the run needs
         self._compose()
 
     def __setstate__(self, pickled: dict[str, Any]) -> None:
-        self.__dict__.update(pickled)
+        super().__setstate__(pickled)
         self._compose()
 
     def _compose(self) -> None:
@@ -69,10 +71,12 @@ class Linear:
     def coef(self) -> Floats:
         """The weights to serve."""
         if self.average and self.rounds:
-            return self.w - self.lag / self.rounds
+            return self.w - self.lagged_sum / self.rounds
         return self.w
 
-    hears = staticmethod(feedbacks.full)
+    @property
+    def ranking_weights(self) -> Floats:
+        return self.w
 
     def scores(self, X: Features) -> Floats:
         return linear_scores(X, self.w)
@@ -94,7 +98,7 @@ class Linear:
             eta, t = self.step(ranking.number), self.rounds + 1.0
             loss: float = fused_round(
                 as_arrays(X), m, ranking.scores, feedback.items, feedback.labels, self.fused_numbers, eta, t,
-                self.w, self.lag, self.sums, self._direction,
+                self.w, self.lagged_sum, self.sums, self._direction,
             )  # fmt: skip
             if loss == loss:
                 self.rounds += 1
@@ -104,14 +108,14 @@ class Linear:
 
     def _learn_step_by_step(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """What `learn` does for every surrogate, on part of a list too; it says why a round has to be refused."""
-        scores = heard_scores(X, ranking, feedback)
+        scores = observed_scores(X, ranking, feedback)
         if self.mistake is not None and not self.mistake(scores, feedback.labels):
             self.rounds += 1
             return 0.0
         loss, gradient = self.surrogate(scores, feedback.labels)
         eta = self.step(ranking.number)
         t = self.rounds + 1.0
-        step = gradient, loss, eta, t, self.w, self.lag, self.sums, self._direction
+        step = gradient, loss, eta, t, self.w, self.lagged_sum, self.sums, self._direction
         if not sgd_step(as_arrays(X), feedback.items, *step):
             raise DataError(overflow(ranking.number))
         self.rounds += 1
@@ -119,14 +123,14 @@ class Linear:
         return loss
 
     def state(self) -> State:
-        arrays = {"w": self.w.copy(), "lag": self.lag.copy(), "sums": self.sums.copy()}
+        arrays = {"w": self.w.copy(), "lag": self.lagged_sum.copy(), "sums": self.sums.copy()}
         return {"rounds": self.rounds, "mistakes": self.mistakes, **arrays}
 
     def restore(self, state: State) -> None:
-        w, lag = (as_weights(state[name], self.n_features) for name in ("w", "lag"))
+        w, lagged_sum = (as_weights(state[name], self.n_features) for name in ("w", "lag"))
         sums = as_weights(state["sums"], 3)
         rounds, mistakes = stored_count(state, "rounds"), stored_count(state, "mistakes")
-        self.rounds, self.mistakes, self.w, self.lag, self.sums = rounds, mistakes, w, lag, sums
+        self.rounds, self.mistakes, self.w, self.lagged_sum, self.sums = rounds, mistakes, w, lagged_sum, sums
 
 
 def as_weights(kept: Floats, n_features: int) -> Floats:
@@ -161,7 +165,7 @@ def overflow(number: int) -> str:
     )
 
 
-def heard_scores(X: Features, ranking: Ranking, feedback: Feedback) -> Floats:
+def observed_scores(X: Features, ranking: Ranking, feedback: Feedback) -> Floats:
     """The shown scores of the observed documents; feedback that cannot be is refused."""
     if ranking.scores.shape[0] == X.shape[0]:
         if is_full(feedback.items, feedback.labels, X.shape[0]):

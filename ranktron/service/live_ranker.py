@@ -18,20 +18,19 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.learners import TopK
-from ranktron.learners.pending import learn_pending, pending_round
+from ranktron.learners.base import BaseLearner
 from ranktron.service import stored_round
 from ranktron.service.config import Config
 from ranktron.service.entries import Answered, JournalEntry, Result, decode, encode, told_labels
 from ranktron.service.errors import RequestError, gone
 from ranktron.service.features import matrix_of
-from ranktron.service.models import blank_model, is_fixed, ranking_weights
+from ranktron.service.models import blank_model
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats, observed_quality
 from ranktron.service.stored_round import StoredRound
 from ranktron.service.types import Definition, Document, FeedbackRequest, FullRequest, RankAnswer, Ranked, RankRequest
 from ranktron.training.model import Model
-from ranktron.types import Features, Feedback, Floats, Learner, Matrix
+from ranktron.types import Features, Feedback, Floats, Matrix
 
 RECENT = 20
 DRIFT = 100  # updates over which the change of the weights is shown
@@ -77,10 +76,10 @@ class LiveRanker:
     def start_from(self, model: Model) -> None:
         """Takes a model's learner, scaling and features for its own."""
         self.template = replace(model, state={}, record={})
-        self.learner: Learner = model.learner()
+        self.learner: BaseLearner = model.learner()
         self.names, self.map = model.names, model.map
         self.curves = None if model.map is None else model.additive
-        self.k = self.learner.k if isinstance(self.learner, TopK) else self.config.heard
+        self.k = self.learner.labels_received or self.config.heard
         self._note_weights()
         self._trail = deque([self._weights], maxlen=DRIFT + 1)  # of another model the weights cannot be compared
 
@@ -92,9 +91,9 @@ class LiveRanker:
     @property
     def learns(self) -> str:
         """What it learns from: "top", "any" labels or "nothing"."""
-        if isinstance(self.learner, TopK):
-            return "top"
-        return "nothing" if is_fixed(self.learner) else "any"
+        if not self.learner.learns_online:
+            return "nothing"
+        return "top" if self.learner.labels_received else "any"
 
     @property
     def weights(self) -> Floats | None:
@@ -107,7 +106,7 @@ class LiveRanker:
         return len(self._trail) - 1, np.frombuffer(self._trail[0])
 
     def _note_weights(self) -> None:
-        weights = ranking_weights(self.learner)
+        weights = self.learner.ranking_weights
         self._weights = b"" if weights is None else weights.tobytes()
 
     def note_kept(self, at: float | None) -> None:
@@ -133,7 +132,7 @@ class LiveRanker:
             Ranked(documents[item].id, score, position)
             for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
         ]
-        pending = pending_round(self.learner, features, ranking, self.k)
+        pending = self.learner.pending(features, ranking, self.k)
         rows = min(len(order), max(len(pending.shown), self.config.explained))
         propensities, kept_rows = pending.propensities, X[ranking.order[:rows]]
         kept = stored_round.pack(
@@ -305,7 +304,7 @@ class LiveRanker:
             told = decode(entry.body)
             places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
             heard = Feedback(np.array(places), np.array(labels, float))
-            return learn_pending(self.learner, stored_round.unpack(self.open[entry.round]).pending(self.mapped), heard)
+            return self.learner.learn_pending(stored_round.unpack(self.open[entry.round]).pending(self.mapped), heard)
         if entry.kind == "model":
             self._replace(Model.from_bytes(entry.body), entry.round)
             return 0.0

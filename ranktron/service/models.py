@@ -10,16 +10,13 @@ from msgspec import structs
 from ranktron.data import serialization
 from ranktron.data.maps.protocols import Additive
 from ranktron.errors import DataError
-from ranktron.learners.batch.rank_boost import Stumps
-from ranktron.learners.fixed import Fixed
-from ranktron.learners.pending import learn_pending, pending_round
 from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
 from ranktron.service.journal import CAPACITY
 from ranktron.service.types import Definition
 from ranktron.training.algorithms import algorithm
 from ranktron.training.model import Model
-from ranktron.types import Feedback, Floats, Learner
+from ranktron.types import Feedback
 
 MOST_ROUNDS = CAPACITY // 2  # of a model that is taken over; there must be room for those to come
 
@@ -52,7 +49,7 @@ def blank_model(definition: Definition, config: Config) -> Model:
         learner = algorithm(definition.algorithm).learner(len(names), definition.parameters)
     except DataError as error:
         raise RequestError(422, "bad_parameters", str(error)) from None
-    if is_fixed(learner):
+    if not learner.learns_online:
         raise RequestError(
             422, "not_online", f"{definition.algorithm} does not learn round by round; train it, then POST its model"
         )
@@ -100,7 +97,7 @@ def _check_map(model: Model, config: Config) -> None:
 
 def _check_usable(model: Model, config: Config, code: str) -> None:
     """Lets a twin rank and learn once, so that numbers no kernel can take are found before they are kept."""
-    k = getattr(model.learner(), "k", 1)
+    k = model.learner().labels_received or 1
     if k > config.max_k:
         raise RequestError(422, code, f"k must be at most {config.max_k}, not {k}")
     try:
@@ -117,23 +114,6 @@ def warm(model: Model, k: int) -> None:
     X = np.zeros((max(k, 3), model.n_features), np.float32)
     X = X if model.map is None else model.map(X)
     ranking = learner.rank(X, 0)
-    if not is_fixed(learner):
-        learn_pending(
-            learner, pending_round(learner, X, ranking, 2), Feedback(np.array([0, 1])[:k], np.array([1.0, 0.0])[:k])
-        )
-
-
-def is_fixed(learner: Learner) -> bool:
-    """Whether a learner only ranks."""
-    return isinstance(learner, Fixed | Stumps)
-
-
-def ranking_weights(learner: Learner) -> Floats | None:
-    """The weights whose scores `rank` orders by; None where there are none."""
-    for path in (("w",), ("trail", "w"), ("core", "W"), ("coef",)):
-        found: object = learner
-        for name in path:
-            found = getattr(found, name, None)
-        if isinstance(found, np.ndarray):
-            return found
-    return None
+    if learner.learns_online:
+        some = Feedback(np.array([0, 1])[:k], np.array([1.0, 0.0])[:k])
+        learner.learn_pending(learner.pending(X, ranking, 2), some)

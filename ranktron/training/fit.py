@@ -9,7 +9,8 @@ from typing import Any
 from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
-from ranktron.learners import KernelLearner, Linear
+from ranktron.learners import Linear
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.fused import can_fuse, play_pass
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Fit, History, Schedule, Validation
@@ -17,7 +18,6 @@ from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
 from ranktron.training.model import Model, served_scores
-from ranktron.types import Learner
 
 CURVE_POINTS = 200
 CHUNK = 1024  # rounds of a compiled pass, after which progress is told and Ctrl-C is noticed
@@ -95,7 +95,7 @@ def untrained(
     return model if recipe is None else replace(model, map=recipe.fit(scale(rounds, model.scaler)))
 
 
-def run(learner: Learner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
+def run(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
     """Plays the schedule's passes, after what is left of a pass that was interrupted.
 
     Validation queries measure every pass, and the learner ends as it was after the best one.
@@ -108,8 +108,8 @@ def run(learner: Learner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
             _play_epoch(learner, fit, tuple(metrics), every)
             if history.position == len(fit.rounds):
                 history.epoch, history.position = history.epoch + 1, 0
-                if isinstance(learner, KernelLearner) and fit.validation is not None:
-                    learner.weigh(fit.validation.rounds, fit.validation.select)
+                if fit.validation is not None:
+                    learner.weigh_members(fit.validation.rounds, fit.validation.select)
                 fit.judge(
                     lambda valid: served_scores(learner, valid),
                     lambda: (learner.state(), replace(history.spread)),
@@ -121,14 +121,14 @@ def run(learner: Learner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
         learner.restore(state)
 
 
-def _play_epoch(learner: Learner, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
+def _play_epoch(learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
     """Plays what is left of an epoch, or as much of it as comes before Ctrl-C."""
     if can_fuse(learner):
         _play_fused(learner, fit, metrics, every)
         return
     history, due = fit.history, next_snapshot(learner.rounds)
     rounds = fit.schedule.epoch(fit.rounds, history.epoch, history.position)
-    for turn in play(learner, rounds, learner.hears, metrics):
+    for turn in play(learner, rounds, learner.simulated_feedback, metrics):
         history.note(turn, every)
         if learner.rounds == due:
             _snapshot(learner, history)
@@ -152,8 +152,8 @@ def _play_fused(learner: Linear, fit: Fit, metrics: tuple[Metric, ...], every: i
         queries = queries[len(part) :]
 
 
-def _snapshot(learner: Learner, history: History) -> None:
-    coef = getattr(learner, "coef", None)
+def _snapshot(learner: BaseLearner, history: History) -> None:
+    coef = learner.coef
     if coef is not None:
         history.spread.note(learner.rounds, coef)
 

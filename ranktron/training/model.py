@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,10 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.training.algorithms import FIXED, stored_algorithm
-from ranktron.types import Floats, Integers, Learner, State
+from ranktron.types import Floats, Integers, State
+
+if TYPE_CHECKING:
+    from ranktron.learners.base import BaseLearner
 
 
 class Explanation(NamedTuple):
@@ -115,27 +118,27 @@ class Model:
         complete = stored_algorithm(self.kind).complete(self.parameters)
         object.__setattr__(self, "parameters", complete)  # so that no later default can change what is stored
 
-    def learner(self) -> Learner:
+    def learner(self) -> BaseLearner:
         """A learner that goes on exactly where this one stopped, from lists as `prepare` gives them."""
         learner = self.blank_learner()
         learner.restore(self.state)
         return learner
 
-    def after(self, learner: Learner) -> Model:
+    def after(self, learner: BaseLearner) -> Model:
         """The same model with what its learner has learnt since.
 
         >>> import ranktron
         >>> lists = ranktron.synthetic.Separable(features=5).rounds(50)
         >>> model = Model("hinge", {}, ranktron.learners.hinge_perceptron(5).state(), 5)
         >>> learner = model.learner()
-        >>> for turn in ranktron.play(learner, model.prepare(lists), learner.hears):
+        >>> for turn in ranktron.play(learner, model.prepare(lists), learner.simulated_feedback):
         ...     pass
         >>> model.after(learner).learner().rounds
         50
         """
         return replace(self, state=learner.state(), record={})
 
-    def blank_learner(self) -> Learner:
+    def blank_learner(self) -> BaseLearner:
         """A learner of the same kind, on the same mapped features, that has learnt nothing."""
         width = self.n_features if self.map is None else self.map.n_outputs
         return stored_algorithm(self.kind).learner(width, self.parameters)
@@ -158,12 +161,12 @@ class Model:
         any other one the zeros are written out.
         """
         shifts = isinstance(self.scaler, Global) and self.scaler.shift.any()
-        if not shifts or not isinstance(rounds.X, Sparse) or hasattr(self.blank_learner(), "coef"):
+        if not shifts or not isinstance(rounds.X, Sparse) or self.blank_learner().linear:
             return rounds
         return replace(rounds, X=rounds.X.dense())
 
     @cached_property
-    def _scorer(self) -> Learner:
+    def _scorer(self) -> BaseLearner:
         return self.learner()
 
     @property
@@ -172,12 +175,14 @@ class Model:
         if self.map is not None:
             raise DataError(
                 f"the weights of this model are for the features that its map {self.map.name} makes, not for the "
-                "original ones: they are learner().coef"
+                "original ones: they are model.weights"
             )
-        return self._weights()
+        return self.weights
 
-    def _weights(self) -> Floats:
-        coef: Floats | None = getattr(self._scorer, "coef", None)
+    @property
+    def weights(self) -> Floats:
+        """The weights of a linear model, for features that are scaled and mapped."""
+        coef = self._scorer.coef
         if coef is None:
             raise DataError(f"a {self.kind} model has no weights: it is not linear")
         return coef
@@ -202,7 +207,7 @@ class Model:
     @property
     def by_list(self) -> bool:
         """Whether the score of a document depends on the rest of its list."""
-        return isinstance(self.scaler, PerQuery) or _votes(self._scorer)
+        return isinstance(self.scaler, PerQuery) or self._scorer.votes
 
     def rank(self, X: Any) -> Integers:
         """The order of one list, best first."""
@@ -219,7 +224,7 @@ class Model:
         if self.map is None:
             contributions: Floats = (scaled.dense() if isinstance(scaled, Sparse) else scaled) * self.coef
             return contributions
-        return self.additive.contributions(scaled, self._weights())
+        return self.additive.contributions(scaled, self.weights)
 
     @property
     def additive(self) -> Additive:
@@ -245,7 +250,7 @@ class Model:
         if self.map is not None:
             raise DataError(f"the map {self.map.name} is not linear and cannot be folded into the weights")
         weights, constant = (self.coef, 0.0) if self.scaler is None else _as_global(self.scaler).fold(self.coef)
-        constant += float(getattr(self._scorer, "constant", 0.0))
+        constant += self._scorer.constant
         return replace(
             self, kind=FIXED.name, parameters={}, scaler=None, record={}, state={"coef": weights, "constant": constant}
         )
@@ -322,16 +327,11 @@ def load(path: str | os.PathLike[str]) -> Model:
     return Model.from_bytes(data, str(path))
 
 
-def served_scores(learner: Learner, rounds: Rounds) -> Floats:
+def served_scores(learner: BaseLearner, rounds: Rounds) -> Floats:
     """What a learner serves for many lists, in the order of `rounds.X`; one by one where its scores are votes."""
-    if not _votes(learner):
+    if not learner.votes:
         return learner.predict(rounds.X)
     return np.concatenate([learner.predict(round.X) for round in rounds])
-
-
-def _votes(learner: Learner) -> bool:
-    """Whether a learner's scores are votes among the documents of one list."""
-    return bool(getattr(learner, "by_list", False))
 
 
 def _as_global(scaler: Scaler) -> Global:

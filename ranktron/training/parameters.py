@@ -12,7 +12,8 @@ from ranktron.errors import DataError
 from ranktron.training.stored_defaults import STORED_DEFAULTS
 
 if TYPE_CHECKING:
-    from ranktron.types import Learner, State
+    from ranktron.learners.base import BaseLearner
+    from ranktron.types import State
 
 _YES_OR_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -91,12 +92,12 @@ class Algorithm:
         """All parameters of a stored definition or model: what it leaves out never follows a newer default."""
         return self.complete({**STORED_DEFAULTS[self.name], **stored})
 
-    def learner(self, n_features: int, parameters: Mapping[str, Any]) -> Learner:
+    def learner(self, n_features: int, parameters: Mapping[str, Any]) -> BaseLearner:
         """A new learner that has learnt nothing yet."""
         from ranktron.types.validation import check_count  # it imports numpy, and `--help` does not need it
 
         width = check_count(n_features, "the number of features", 0)
-        learner: Learner = _found(self.builder)(width, **self.complete(parameters))
+        learner: BaseLearner = _found(self.builder)(width, **self.complete(parameters))
         return learner
 
     def solver(self) -> Callable[..., State] | None:

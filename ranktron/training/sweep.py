@@ -11,6 +11,7 @@ import numpy as np
 from ranktron.data.maps import FeatureMap
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.fused import can_fuse, play_many
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
@@ -18,7 +19,6 @@ from ranktron.metrics import Metric, evaluate
 from ranktron.training.algorithms import algorithm
 from ranktron.training.fit import untrained
 from ranktron.training.model import served_scores
-from ranktron.types import Learner
 
 Step = Callable[[], None]
 
@@ -68,12 +68,12 @@ def sweep(
     for value, learner, row in zip(values, learners, sums, strict=True):
         online = {str(m): float(total / learner.rounds) for m, total in zip(metrics, row, strict=True)}
         means = {} if held_out is None else dict(evaluate(served_scores(learner, held_out), held_out, metrics).means)
-        rows.append(Swept(value, online, int(getattr(learner, "mistakes", 0)), means))
+        rows.append(Swept(value, online, learner.mistakes, means))
     return rows
 
 
 def _played(
-    learners: Sequence[Learner], rounds: Rounds, schedule: Schedule, metrics: Sequence[Metric], watch: Step | None
+    learners: Sequence[BaseLearner], rounds: Rounds, schedule: Schedule, metrics: Sequence[Metric], watch: Step | None
 ) -> Any:
     """The sums of the metrics over the whole stream, learners × metrics."""
     sums = np.zeros((len(learners), len(metrics)))
@@ -86,7 +86,7 @@ def _played(
                     watch()
         else:
             for j, learner in enumerate(learners):
-                for turn in play(learner, schedule.epoch(rounds, epoch), learner.hears, metrics):
+                for turn in play(learner, schedule.epoch(rounds, epoch), learner.simulated_feedback, metrics):
                     sums[j] += turn.values
                 if watch is not None:
                     watch()

@@ -51,11 +51,11 @@ State = Mapping[str, Any]
 
 
 class Learner(Protocol):
-    """Ranks and learns. `rank` changes nothing; `learn` is the only thing that does.
+    """Ranks and learns. `rank` changes nothing; `learn` is the only thing that does. This is all that `play` needs.
 
     `scores` are those of the current weights, which `rank` shows; `predict` gives those to serve after training (they
-    differ where a learner averages). `hears` says what the learner gets to hear when its feedback is simulated from
-    labels. `state` and `restore` carry everything learnt, `rounds` included.
+    differ where a learner averages). `simulated_feedback` is what the learner receives when its feedback is simulated
+    from labels. `state` and `restore` carry everything learnt, `rounds` included.
 
     >>> import numpy as np
     >>> import ranktron
@@ -68,7 +68,8 @@ class Learner(Protocol):
     [1, 0]
     """
 
-    rounds: int
+    @property
+    def rounds(self) -> int: ...
 
     def scores(self, X: Matrix, /) -> Floats: ...
 
@@ -78,7 +79,7 @@ class Learner(Protocol):
 
     def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback, /) -> float: ...
 
-    def hears(self, round: Round, ranking: Ranking, /) -> Feedback: ...
+    def simulated_feedback(self, round: Round, ranking: Ranking, /) -> Feedback: ...
 
     def state(self) -> State: ...
 
@@ -86,4 +87,4 @@ class Learner(Protocol):
 
 
 FeedbackModel = Callable[[Round, Ranking], Feedback]
-"""Who answers: takes the round and what was shown of it, and says what the learner gets to hear."""
+"""Who answers: takes the round and what was shown of it, and says what the learner receives."""

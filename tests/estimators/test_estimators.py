@@ -95,7 +95,7 @@ def test_fit_equals_looping_play(Player, shuffle):
     ranker = Player(n_epochs=3, shuffle=shuffle, random_state=7).fit(X, Y, qid=QID)
     learner = Player(n_epochs=3).make_learner(6)
     for epoch in range(3):
-        for _ in play(learner, Schedule(3, 7, shuffle).epoch(LISTS, epoch), learner.hears):
+        for _ in play(learner, Schedule(3, 7, shuffle).epoch(LISTS, epoch), learner.simulated_feedback):
             pass
     assert learner.rounds == ranker.learner_.rounds == 180
     assert same(learner.state(), ranker.learner_.state())

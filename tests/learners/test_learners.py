@@ -27,7 +27,7 @@ def test_every_learner_passes_the_checks(name, parameters):
     def make():
         return ALGORITHMS[name].learner(LISTS.n_features, parameters)
 
-    check_learner(make, LISTS, make().hears)
+    check_learner(make, LISTS, make().simulated_feedback)
 
 
 @pytest.mark.parametrize("name", [name for name, _ in variants()])
@@ -36,7 +36,7 @@ def test_feedback_may_be_of_any_kind_of_number(name, kind):
     learner, twin = (ALGORITHMS[name].learner(LISTS.n_features, {}) for _ in range(2))
     for number, round in enumerate(LISTS[:3]):
         ranking = learner.rank(round.X, number)
-        items, labels = learner.hears(round, ranking)
+        items, labels = learner.simulated_feedback(round, ranking)
         twin.learn(round.X, twin.rank(round.X, number), Feedback(items.tolist(), kind(labels)))
         learner.learn(round.X, ranking, Feedback(items, labels))
     assert same(learner.state(), twin.state())
@@ -64,7 +64,9 @@ def test_a_list_may_be_of_any_kind_of_number(name, kind):
     learner, twin = (ALGORITHMS[name].learner(LISTS.n_features, {}) for _ in range(2))
     lists = [Round(round.X.astype(np.int32), round.labels, round.qid) for round in LISTS[:3]]
     others = [Round(kind(X), kind(labels), qid) for X, labels, qid in lists]
-    turns, also = (list(play(each, its, each.hears, ["ndcg"])) for each, its in ((learner, lists), (twin, others)))
+    turns, also = (
+        list(play(each, its, each.simulated_feedback, ["ndcg"])) for each, its in ((learner, lists), (twin, others))
+    )
     assert [turn.values for turn in turns] == [turn.values for turn in also]
     assert same(learner.state(), twin.state())
 
@@ -100,7 +102,7 @@ def test_features_that_are_no_numbers_are_never_learnt(name, bad):
     X[:, 2] = bad
     before = learner.state()
     with pytest.raises(DataError, match=r"NaN or infinity|overflow"):
-        learner.learn(X, ranking := learner.rank(X, 0), learner.hears(LISTS[0], ranking))
+        learner.learn(X, ranking := learner.rank(X, 0), learner.simulated_feedback(LISTS[0], ranking))
     assert same(learner.state(), before)
 
 
@@ -112,7 +114,7 @@ def test_lists_of_another_width_are_neither_learnt_nor_scored(name, width, kind)
     ranking = learner.rank(LISTS[0].X, 0)
     before, other = learner.state(), kind(np.ones((8, width), np.float32))
     for call in (
-        lambda: learner.learn(other, ranking, learner.hears(LISTS[0], ranking)),
+        lambda: learner.learn(other, ranking, learner.simulated_feedback(LISTS[0], ranking)),
         lambda: learner.rank(other, 1),
         lambda: learner.scores(other),
         lambda: learner.predict(other),
@@ -129,7 +131,7 @@ def test_feedback_has_a_label_for_each_document(name, count):
         Feedback(range(8), [1.0] * count)
     learner = ALGORITHMS[name].learner(LISTS.n_features, {})
     before, ranking = learner.state(), learner.rank(LISTS[0].X, 0)
-    heard = learner.hears(LISTS[0], ranking)
+    heard = learner.simulated_feedback(LISTS[0], ranking)
     with pytest.raises(DataError, match="feedback on"):
         learner.learn(LISTS[0].X, ranking, heard._replace(labels=heard.labels[: count % len(heard.items)]))
     assert same(learner.state(), before)

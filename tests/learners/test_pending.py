@@ -7,7 +7,7 @@ from ranktron import Feedback
 from ranktron.data.synthetic import Separable
 from ranktron.kernels.dense import pull_back
 from ranktron.learners import TopK, checks
-from ranktron.learners.pending import PendingRound, learn_pending, pending_round
+from ranktron.learners.pending import PendingRound
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 from ranktron.training.algorithms import ALGORITHMS
@@ -52,10 +52,10 @@ def both_ways(make, k):
     for number, round in enumerate(LISTS):
         ranking = whole.rank(round.X, number)
         assert (pending.rank(round.X, number).order == ranking.order).all()
-        late.append((round, ranking, pending_round(pending, round.X, ranking, k), heard(round, ranking, k, rng)))
+        late.append((round, ranking, pending.pending(round.X, ranking, k), heard(round, ranking, k, rng)))
         if len(late) > 5:
             round, ranking, kept, (documents, places) = late.pop(int(rng.integers(5)))
-            losses = whole.learn(round.X, ranking, documents), learn_pending(pending, kept, places)
+            losses = whole.learn(round.X, ranking, documents), pending.learn_pending(kept, places)
             assert losses[0] == losses[1] or np.isnan(losses).all()
     assert whole.rounds > 50
     return whole, pending
@@ -94,7 +94,7 @@ def test_a_pending_round_does_not_grow_with_the_list(surrogate):
     sizes = set()
     for m in (10, 1000):
         X = rng.normal(size=(m, 6)).astype(np.float32)
-        kept = pending_round(learner, X, learner.rank(X, 0), 3)
+        kept = learner.pending(X, learner.rank(X, 0), 3)
         assert isinstance(kept, PendingRound)
         sizes.add(sum(part.nbytes for part in kept if isinstance(part, np.ndarray)))
     assert len(sizes) == 1

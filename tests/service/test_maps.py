@@ -9,15 +9,14 @@ from ranktron.data.maps import as_map
 from ranktron.data.maps.bins import FittedBins
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler
-from ranktron.learners.pending import learn_pending, pending_round
-from ranktron.service.models import is_fixed, warm
+from ranktron.service.models import warm
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
 from ranktron.types import Feedback
 
 NAMES = ("f0", "f1", "f2")
 MAPS = ["bins:6", "bins-linear:3"]
-KINDS = [name for name, each in ALGORITHMS.items() if not is_fixed(each.learner(3, {}))]
+KINDS = [name for name, each in ALGORITHMS.items() if each.learner(3, {}).learns_online]
 
 
 def rounds_of(lists):
@@ -60,7 +59,7 @@ def learn_beside(model, learner, X, shown, number, labels):
     ranking = learner.rank(features, number)
     assert [f"d{item}" for item in ranking.order] == [ranked["id"] for ranked in shown["ranking"]]
     heard = Feedback(np.arange(2), np.array([labels[f"d{item}"] for item in ranking.order[:2]]))
-    learn_pending(learner, pending_round(learner, features, ranking, 10), heard)
+    learner.learn_pending(learner.pending(features, ranking, 10), heard)
 
 
 @pytest.mark.parametrize("how", MAPS)

@@ -144,7 +144,7 @@ def test_one_walk_for_many_outputs_gives_what_cross_validation_gives():
     report = cross_validate("committee", FOLDS, {"size": 7}, epochs=6, scaling=None)
     for fold, trial in zip(FOLDS, report.trials, strict=True):
         output = train_outputs(fold.train, {"c": Committee(7)}, Schedule(6, 0), valid=fold.valid)["c"]
-        scores = output.learner.ballot.of_rounds(fold.test)
+        scores = output.learner.ensemble.of_rounds(fold.test)
         assert evaluate(scores, fold.test, "ndcg@10").means["ndcg@10"] == trial.test.means["ndcg@10"]
 
 

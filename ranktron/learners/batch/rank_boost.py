@@ -20,7 +20,7 @@ from ranktron.errors import DataError
 from ranktron.kernels.grades import grades
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
-from ranktron.learners import feedback as feedbacks
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.batch.thresholds import add_step, step_scores, thresholds_of
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit
@@ -65,7 +65,7 @@ def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Float
 
 
 @dataclass(eq=False)
-class Stumps:
+class Stumps(BaseLearner):
     """Scores with a sum of thresholded features, and refuses to learn from a stream.
 
     >>> stumps = Stumps(1)
@@ -80,6 +80,9 @@ class Stumps:
     thresholds: Floats = field(init=False, repr=False)
     alphas: Floats = field(init=False, repr=False)
 
+    learns_online = False
+    linear = False
+
     def __post_init__(self) -> None:
         self.features, self.thresholds, self.alphas = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
 
@@ -87,7 +90,6 @@ class Stumps:
         return step_scores(X, self.features, self.thresholds, self.alphas)
 
     predict = scores
-    hears = staticmethod(feedbacks.full)
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)

@@ -11,8 +11,8 @@ from ranktron.errors import DataError
 from ranktron.types import Floats, Integers
 
 UNLIMITED = 1 << 40
-BESIDES = 250
-"""Bytes that a document takes beside its features: its coefficient, its lag, its place in the table of documents."""
+BYTES_PER_DOCUMENT = 250
+"""Bytes that a document takes beside its features: its coefficient, the lagged sum of it, its place in the table."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Budget:
 
     documents: int = UNLIMITED
     bytes: float = np.inf
-    beside: float = BESIDES
+    beside: float = BYTES_PER_DOCUMENT
     square: bool = False
 
     def __post_init__(self) -> None:

@@ -51,7 +51,7 @@ class DualHistory(NamedTuple):
         return self._replace(tally=tally)
 
     def trail_of_list(self, documents: int, visits: int) -> HypothesisHistory:
-        """A trail of steps within one list: w holds those of the round, a member those before it entered."""
+        """A history of steps within one list: w holds those of the round, a member those before it entered."""
         kept, room = self.kept, min(self.size, self.kept + visits)
         counters, born, values = np.zeros(room, np.int64), np.zeros(room, np.int64), np.full(room, np.nan)
         counters[:kept], born[:kept], values[:kept] = self.counters, self.born, self.values
@@ -60,19 +60,19 @@ class DualHistory(NamedTuple):
             steps, steps[:0], self.tally.copy(), members, counters, born, values, self.value.copy()
         )
 
-    def after(self, trail: HypothesisHistory) -> DualHistory:
-        """The pool after the trail of a list."""
-        kept = trail.kept
-        counters, born, values = trail.counters[:kept], trail.born[:kept], trail.values[:kept]
-        return DualHistory(trail.tally, counters, born, values, trail.value, self.size, self.floor)
+    def after(self, hypotheses: HypothesisHistory) -> DualHistory:
+        """The pool after the history of a list."""
+        kept = hypotheses.kept
+        counters, born, values = hypotheses.counters[:kept], hypotheses.born[:kept], hypotheses.values[:kept]
+        return DualHistory(hypotheses.tally, counters, born, values, hypotheses.value, self.size, self.floor)
 
     def entered_since(self, before: DualHistory) -> Integers:
         """The places of the members that were not there before."""
         return np.flatnonzero(self.born >= before.tally[HYPOTHESIS])
 
-    def trail(self, support: Support) -> HypothesisHistory:
-        """The whole trail, with coefficients of documents in the place of weights."""
-        total = support.alpha * self.tally[SUCCESSES] - support.lag
+    def hypotheses(self, support: Support) -> HypothesisHistory:
+        """The whole history, with coefficients of documents in the place of weights."""
+        total = support.alpha * self.tally[SUCCESSES] - support.lagged_sum
         alpha, members = support.alpha, support.members
         return HypothesisHistory(alpha, total, self.tally, members, self.counters, self.born, self.values, self.value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,8 +12,8 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.sorting import argsort_descending
-from ranktron.learners import feedback as feedbacks
-from ranktron.learners.kernelized.budget import BESIDES, UNLIMITED, Budget
+from ranktron.learners.base import BaseLearner
+from ranktron.learners.kernelized.budget import BYTES_PER_DOCUMENT, UNLIMITED, Budget
 from ranktron.learners.kernelized.dual_history import DualHistory, blank_pool
 from ranktron.learners.kernelized.functions import Gaussian, KernelFunction, kernel_of
 from ranktron.learners.kernelized.pairs import PairSteps
@@ -20,7 +21,7 @@ from ranktron.learners.kernelized.removal import RULES, Projection, Removal, Sma
 from ranktron.learners.kernelized.rows import GROWTH
 from ranktron.learners.kernelized.support import LAG, Support
 from ranktron.learners.kernelized.updates import Descent, Move, PredtronLoss, Update
-from ranktron.learners.linear import heard_scores, overflow, stored_count
+from ranktron.learners.linear import observed_scores, overflow, stored_count
 from ranktron.learners.mistakes import Misordered, mistake_of
 from ranktron.learners.pairwise.learner import OUTPUTS
 from ranktron.learners.pairwise.outputs import EVERYONE, Average, Committee, Ensemble, Last, Output
@@ -33,7 +34,7 @@ from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 
 @dataclass(eq=False)
-class KernelLearner:
+class KernelLearner(BaseLearner):
     """Any mistake-driven learner with its weights as a sum of documents, w = Σ_s α_s φ(s).
 
         score(x) = Σ_s α_s k(s, x),    on a mistake α_i += the update's coefficient of document i
@@ -53,7 +54,7 @@ class KernelLearner:
         The budget: documents remembered at most.
     removal : Removal
         `Oldest`, `Random`, `Smallest` or `Projection`.
-    readout : Readout
+    output : Readout
         What to serve: `Last`, `Average`, or, with `PairSteps`, a `Committee`.
     selective : int >= 0
         With `PairSteps`: hypotheses that ranked fewer pairs well than this count for nothing.
@@ -76,7 +77,7 @@ class KernelLearner:
     kernel: KernelFunction = Gaussian()  # noqa: RUF009 (it is frozen)
     most: int = UNLIMITED
     removal: Removal = Smallest()  # noqa: RUF009 (it is frozen)
-    readout: Output = Last()  # noqa: RUF009 (it is frozen)
+    output: Output = Last()  # noqa: RUF009 (it is frozen)
     selective: int = 0
     bytes: float = np.inf
     rounds: int = field(default=0, init=False)
@@ -97,32 +98,33 @@ class KernelLearner:
                 "a voted perceptron keeps every hypothesis, which no budget in bytes can hold: take a committee of "
                 "some size, or a budget in documents"
             )
-        beside = BESIDES + (8.0 * GROWTH * self.size if self.bytes < np.inf else 0.0)
+        beside = BYTES_PER_DOCUMENT + (8.0 * GROWTH * self.size if self.bytes < np.inf else 0.0)
         budget = Budget(self.most, self.bytes, beside, isinstance(self.removal, Projection))
         self.support = Support(self.n_features, self.kernel, budget)
         floor = max(self.selective, 1) if self.size >= EVERYONE else self.selective
         self.pool = blank_pool(self.size, floor)
-        self._ballot: Ensemble | None = None
+        self._ensemble: Ensemble | None = None
 
-    hears = staticmethod(feedbacks.full)
+    linear = False
+    renamed_attributes: ClassVar = {"readout": "output", "_ballot": "_ensemble"}
 
     @property
     def size(self) -> int:
         """How many hypotheses are kept besides the current one."""
-        return self.readout.size if isinstance(self.readout, Committee) else 0
+        return self.output.size if isinstance(self.output, Committee) else 0
 
     @property
-    def by_list(self) -> bool:
+    def votes(self) -> bool:
         """Whether `predict` takes one list at a time, because its scores are votes."""
-        return self.readout.by_list
+        return self.output.votes
 
     @property
-    def ballot(self) -> Ensemble:
+    def ensemble(self) -> Ensemble:
         """What the learner serves as it stands: hypotheses as rows of coefficients, and what they weigh."""
-        if self._ballot is None:
-            trail = self.pool.trail(self.support)
-            self._ballot = self.readout.ballot(trail.settled(max(self.size, 1), self.pool.floor))
-        return self._ballot
+        if self._ensemble is None:
+            hypotheses = self.pool.hypotheses(self.support)
+            self._ensemble = self.output.ensemble(hypotheses.settled(max(self.size, 1), self.pool.floor))
+        return self._ensemble
 
     def scores(self, X: Features) -> Floats:
         check_features(X, self.n_features)
@@ -130,7 +132,7 @@ class KernelLearner:
 
     def predict(self, X: Features) -> Floats:
         check_features(X, self.n_features)
-        return self.ballot.counted(self.support.scores(X, self.ballot.members))
+        return self.ensemble.counted(self.support.scores(X, self.ensemble.members))
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
@@ -139,7 +141,7 @@ class KernelLearner:
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from what was observed and returns the update's loss (0 where nothing was wrong)."""
         check_features(X, self.n_features)
-        scores = heard_scores(X, ranking, feedback)
+        scores = observed_scores(X, ranking, feedback)
         seen = X if len(feedback.items) == len(X) and scores is ranking.scores else X[feedback.items]
         move = self.update(self.support, seen, scores, feedback.labels, ranking.number, self.pool)
         # 0 times what is not finite is not a number; no score shows it as long as nothing is stored.
@@ -150,7 +152,7 @@ class KernelLearner:
             self.support.widen(len(move.steps), len(seen))
             self.support.enter(move.pool.entered_since(self.pool))
             self._remember(seen, move)
-        self.pool, self._ballot = move.pool, None
+        self.pool, self._ensemble = move.pool, None
         self.rounds += 1
         self.mistakes += move.mistakes
         return float(move.loss)
@@ -168,15 +170,15 @@ class KernelLearner:
         else:
             self.removal.admit(self.support, X, steps, float(move.pool.time))
 
-    def weigh(self, rounds: Rounds, metric: Metric) -> None:
-        """Lets held-out lists say what the members of a committee are worth, where it asks for that."""
-        if not self.readout.measured:
+    def weigh_members(self, valid: Rounds, metric: Metric) -> None:
+        """Lets validation queries say what the members of a committee are worth, where it asks for that."""
+        if not self.output.measured:
             return
         if not metric.higher_is_better:
             raise DataError(f"{metric} cannot weigh a committee: choose a metric of which more is better")
-        scores = self.support.scores(rounds.X, np.vstack([self.support.alpha, self.support.members]))
-        values = np.array([evaluate(row, rounds, [metric]).means[str(metric)] for row in scores])
-        self.pool, self._ballot = self.pool._replace(value=values[:1], values=values[1:]), None
+        scores = self.support.scores(valid.X, np.vstack([self.support.alpha, self.support.members]))
+        values = np.array([evaluate(row, valid, [metric]).means[str(metric)] for row in scores])
+        self.pool, self._ensemble = self.pool._replace(value=values[:1], values=values[1:]), None
 
     def state(self) -> State:
         return {"rounds": self.rounds, "mistakes": self.mistakes, **self.support.state(), **self.pool.state()}
@@ -185,7 +187,7 @@ class KernelLearner:
         rounds, mistakes = stored_count(state, "rounds"), stored_count(state, "mistakes")
         support = self.support.restored(state)
         pool = self.pool.restored(state, len(support.members))
-        self.rounds, self.mistakes, self.support, self.pool, self._ballot = rounds, mistakes, support, pool, None
+        self.rounds, self.mistakes, self.support, self.pool, self._ensemble = rounds, mistakes, support, pool, None
 
 
 def update_of(name: str, metric: str, eta: float, margin: float, fraction: float, pairs_per_query: int = 0) -> Update:
@@ -208,10 +210,10 @@ def update_of(name: str, metric: str, eta: float, margin: float, fraction: float
     raise DataError(f"there is no update {name!r}; there are: slam, minimax, hinge, listnet, pairwise, predtron")
 
 
-def readout_of(output: str, average: bool, size: int, combine: str, weights: str, subcommittee: int) -> Output:
+def output_named(output: str, average: bool, size: int, combine: str, weights: str, subcommittee: int) -> Output:
     """The output of that name.
 
-    >>> readout_of("committee", False, 10, "borda", "count", 0)
+    >>> output_named("committee", False, 10, "borda", "count", 0)
     Committee(size=10, combine='borda', weights='count', subcommittee=0)
     """
     if average and output not in ("last", "average"):
@@ -225,7 +227,7 @@ def readout_of(output: str, average: bool, size: int, combine: str, weights: str
     return OUTPUTS[output]
 
 
-def removal_of(name: str, readout: Output) -> Removal:
+def removal_of(name: str, output: Output) -> Removal:
     """The rule of that name; `auto` forgets where the last hypothesis is served, and projects for all other outputs.
 
     A mean or a committee is made of hypotheses of the past, which lose what they know when their documents go.
@@ -234,7 +236,7 @@ def removal_of(name: str, readout: Output) -> Removal:
     (Smallest(fade=1.0), Projection(ridge=0.0001))
     """
     if name == "auto":
-        return RULES["smallest" if isinstance(readout, Last) else "projection"]
+        return RULES["smallest" if isinstance(output, Last) else "projection"]
     if name not in RULES:
         raise DataError(f"there is no rule {name!r}; there are: auto, {', '.join(RULES)}")
     return RULES[name]
@@ -268,14 +270,14 @@ def kernel_perceptron(
     >>> kernel_perceptron(136, update="pairwise", output="committee", size=10, megabytes=1.0).size
     10
     """
-    readout = readout_of(output, average, size, combine, weights, subcommittee)
+    served = output_named(output, average, size, combine, weights, subcommittee)
     return KernelLearner(
         n_features,
         update_of(update, metric, eta, margin, fraction, pairs_per_query),
         kernel_of(kernel, n_features, gamma, degree, constant),
         budget or UNLIMITED,
-        removal_of(removal, readout),
-        readout,
+        removal_of(removal, served),
+        served,
         selective,
         megabytes * 1e6 or np.inf,
     )

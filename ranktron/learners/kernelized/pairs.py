@@ -26,11 +26,11 @@ from ranktron.types import Features, Floats, Integers
 @jit
 def _visit(
     K: Floats, scores: Floats, upper: Documents, lower: Documents, order: Integers, eta: float, floor: int,
-    lagged: Floats, trail: HypothesisHistory,
+    lagged: Floats, hypotheses: HypothesisHistory,
 ) -> int:  # fmt: skip
     """Visits the pairs of a list and lets each misranked one move the scores of all; says how many there were."""
     mistakes = 0
-    delta, tally = trail.w, trail.tally
+    delta, tally = hypotheses.w, hypotheses.tally
     for at in range(order.shape[0]):
         i, j = upper[order[at]], lower[order[at]]
         if scores[i] - scores[j] > 0.0:
@@ -38,8 +38,8 @@ def _visit(
             continue
         mistakes += 1
         if tally[COUNTER] >= floor:
-            if trail.counters.shape[0] > 0 and tally[COUNTER] > to_beat(trail):
-                enter(trail)
+            if hypotheses.counters.shape[0] > 0 and tally[COUNTER] > to_beat(hypotheses):
+                enter(hypotheses)
             tally[SUCCESSES] += tally[COUNTER]
         delta[i] += eta
         delta[j] -= eta
@@ -49,7 +49,7 @@ def _visit(
             scores[a] += eta * (K[i, a] - K[j, a])
         tally[HYPOTHESIS] += 1
         tally[COUNTER] = 0
-        trail.value[0] = np.nan
+        hypotheses.value[0] = np.nan
     return mistakes
 
 
@@ -81,8 +81,8 @@ class PairSteps:
             return Move(0.0, 0, np.zeros((len(support.table), len(labels))), pool)
         upper, lower = pairs.decode(numbers)
         order = rng.permutation(len(numbers))
-        trail = pool.trail_of_list(len(labels), len(numbers))
+        hypotheses = pool.trail_of_list(len(labels), len(numbers))
         K, now, lagged = support.kernel_within(X), support.scores(X, support.alpha), np.zeros(len(labels))
-        mistakes = _visit(K, now, upper, lower, order, 1.0 / len(numbers), pool.floor, lagged, trail)
-        steps = np.vstack([trail.w, lagged, trail.members[: trail.kept]])
-        return Move(mistakes / len(numbers), mistakes, steps, pool.after(trail))
+        mistakes = _visit(K, now, upper, lower, order, 1.0 / len(numbers), pool.floor, lagged, hypotheses)
+        steps = np.vstack([hypotheses.w, lagged, hypotheses.members[: hypotheses.kept]])
+        return Move(mistakes / len(numbers), mistakes, steps, pool.after(hypotheses))

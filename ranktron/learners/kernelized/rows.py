@@ -13,7 +13,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
 from ranktron.types import Features, Floats, Integers, State
 
-BESIDE = 32
+DOCUMENTS_AT_ONCE = 32
 """So many sparse documents are compared at a time."""
 
 GROWTH = 1.5
@@ -39,9 +39,9 @@ def _products(X: Entries, S: Entries) -> Floats:
     """A few documents of X at a time, side by side: an entry of S then meets all of them at once, or none."""
     K = np.zeros((X.first.shape[0], S.first.shape[0]))
     place = np.full(X.width, -1, np.int32)
-    sums = np.empty(BESIDE)
-    for start in range(0, K.shape[0], BESIDE):
-        some = range(start, min(start + BESIDE, K.shape[0]))
+    sums = np.empty(DOCUMENTS_AT_ONCE)
+    for start in range(0, K.shape[0], DOCUMENTS_AT_ONCE):
+        some = range(start, min(start + DOCUMENTS_AT_ONCE, K.shape[0]))
         used = 0
         for i in some:
             for at in range(X.first[i], X.first[i] + X.length[i]):

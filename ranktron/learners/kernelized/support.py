@@ -20,17 +20,17 @@ CHUNK = 4096
 """So many documents are scored at a time: the table of their kernel values is what takes room."""
 
 ALPHA, LAG, MEMBERS = range(3)
-"""The rows of a table of coefficients: those of the current hypothesis, their lag, those of each kept hypothesis."""
+"""The rows of a table of coefficients: the current hypothesis, its lagged sum, then each kept hypothesis."""
 
 
 class Support:
     """Documents with their coefficients, in slots that are used again.
 
     Whatever a learner keeps in the space of the kernel is a row of coefficients over the same documents: the current
-    hypothesis, its lag, the members of a committee. A step is a table of as many rows, too, with a column for each
+    hypothesis, its lagged sum, the members of a committee. A step is a table of as many rows, with a column for each
     document of a list. A document goes with all its coefficients, and one that is there already is not stored twice:
-    its coefficients are added up. `lag` holds Σ T_k δ_k of the steps δ_k taken at the times T_k, so that the mean of
-    all coefficients up to time T is alpha − lag / T.
+    its coefficients are added up. `lagged_sum` holds Σ T_k δ_k of the steps δ_k taken at the times T_k, so that the
+    mean of all coefficients up to time T is alpha − lagged_sum / T.
 
     The first document says how all are kept: with all their features, or sparse.
     """
@@ -64,7 +64,7 @@ class Support:
         return self._table[ALPHA, : self.count]
 
     @property
-    def lag(self) -> Floats:
+    def lagged_sum(self) -> Floats:
         """Σ t δ_t of each coefficient's steps δ_t."""
         return self._table[LAG, : self.count]
 
@@ -249,27 +249,27 @@ class Support:
 
     def shrink(self, factor: float, time: float) -> None:
         """Multiplies the coefficients of all hypotheses; the mean of those so far stays what it is."""
-        self.lag[:] += time * (factor - 1.0) * self.alpha
+        self.lagged_sum[:] += time * (factor - 1.0) * self.alpha
         self.alpha[:] *= factor
         self.members[:] *= factor
 
     def state(self) -> State:
         documents = {"X": self.documents.astype(np.float32)} if self._rows is None else self._rows.state(self.count)
-        table = {"alpha": self.alpha.copy(), "support_lag": self.lag.copy(), "members": self.members.copy()}
+        table = {"alpha": self.alpha.copy(), "support_lag": self.lagged_sum.copy(), "members": self.members.copy()}
         return {**documents, **table, "born": self.born.copy(), "stored": self.stored}
 
     def restored(self, state: State) -> Support:
         """A support of the same kind with the documents and coefficients of a state."""
         X, born = stored_documents(state, self.n_features), np.array(state["born"], np.int64)
-        alpha, lag, members = (np.array(state[name], np.float64) for name in ("alpha", "support_lag", "members"))
-        shapes = alpha.shape == lag.shape == born.shape == members.shape[1:] == (len(X),)
-        if not shapes or not np.isfinite(np.vstack([alpha, lag, members])).all():
+        alpha, lagged_sum, members = (np.array(state[name], np.float64) for name in ("alpha", "support_lag", "members"))
+        shapes = alpha.shape == lagged_sum.shape == born.shape == members.shape[1:] == (len(X),)
+        if not shapes or not np.isfinite(np.vstack([alpha, lagged_sum, members])).all():
             raise DataError("the state does not hold one finite coefficient for each document of the support")
         support = Support(self.n_features, self.kernel, self.budget)
         if support.fitting(X) < len(X):
             raise DataError(f"the state holds {len(X)} documents, more than the budget allows")
         support.widen(MEMBERS + len(members), len(X))
-        support.add(X, np.vstack([alpha, lag, members]))
+        support.add(X, np.vstack([alpha, lagged_sum, members]))
         support._born[: len(X)] = born
         support.stored = stored_count(state, "stored")
         return support

@@ -17,7 +17,7 @@ def committee_perceptron(
 ) -> Pairwise:
     """Composes the pairwise perceptron with a committee; metric and α-bound are for passes over a whole data set.
 
-    >>> committee_perceptron(3, size=20, combine="borda").by_list
+    >>> committee_perceptron(3, size=20, combine="borda").votes
     True
     """
     check_bound(alpha_bound, pairs_per_query)

@@ -1,7 +1,7 @@
-"""The trail of a pairwise perceptron: its hypotheses one after the other, and what is kept of them.
+"""The history of a pairwise perceptron: its hypotheses one after the other, and what is kept of them.
 
 A hypothesis lives from one misranked pair to the next and counts the pairs that it ranked well. All outputs of the
-family are read from one trail: last, pocket, average, voted and committees of every size up to the pool's.
+family are read from one hypotheses: last, pocket, average, voted and committees of every size up to the pool's.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class HypothesisHistory(NamedTuple):
         return int(self.tally[KEPT])
 
     def copy(self) -> HypothesisHistory:
-        """A trail of its own with the same content, its pool no larger than needed."""
+        """A history of its own with the same content, its pool no larger than needed."""
         kept, tally = self.kept, self.tally.copy()
         # while there is room nobody asks for the weakest, and what stands there tells how the pool has grown
         tally[WEAKEST] = _weakest(self.counters[:kept], self.born[:kept])
@@ -67,7 +67,7 @@ class HypothesisHistory(NamedTuple):
         )
 
     def with_room(self, size: int, visits: int) -> HypothesisHistory:
-        """The same trail with a pool that takes all hypotheses of that many visits, or `size` of them at most."""
+        """The same history with a pool that takes all hypotheses of that many visits, or `size` of them at most."""
         room, most = min(size, max(self.kept + visits, 1)), MOST_NUMBERS // max(len(self.w), 1)
         if room <= len(self.counters):
             return self
@@ -77,7 +77,7 @@ class HypothesisHistory(NamedTuple):
                 "passes, or take a smaller committee"
             )
         room = min(size, most, max(room, 2 * len(self.counters)))
-        more = blank_trail(len(self.w), room)
+        more = blank_history(len(self.w), room)
         for name in ("members", "counters", "born", "values"):
             getattr(more, name)[: self.kept] = getattr(self, name)[: self.kept]
         return self._replace(members=more.members, counters=more.counters, born=more.born, values=more.values)
@@ -93,8 +93,8 @@ class HypothesisHistory(NamedTuple):
         return {name: getattr(kept, name) for name in self._fields}
 
 
-def blank_trail(n_features: int, room: int = 0) -> HypothesisHistory:
-    """The trail before the first pair: w⁰ = 0 and nothing kept."""
+def blank_history(n_features: int, room: int = 0) -> HypothesisHistory:
+    """The history before the first pair: w⁰ = 0 and nothing kept."""
     return HypothesisHistory(
         w=np.zeros(n_features),
         total=np.zeros(n_features),
@@ -117,9 +117,9 @@ def counts_fit(tally: Integers, counters: Integers, born: Integers) -> bool:
     return kept == 0 or bool(min(counters.min(), born.min()) >= 0 and max(counters.max(), born.max()) <= LARGEST_COUNT)
 
 
-def stored_trail(state: State, n_features: int) -> HypothesisHistory:
-    """The trail that a state holds; one that does not fit together is refused."""
-    trail = HypothesisHistory(
+def stored_history(state: State, n_features: int) -> HypothesisHistory:
+    """The history that a state holds; one that does not fit together is refused."""
+    hypotheses = HypothesisHistory(
         w=as_weights(state["w"], n_features),
         total=as_weights(state["total"], n_features),
         tally=np.array(state["tally"], np.int64),
@@ -130,15 +130,15 @@ def stored_trail(state: State, n_features: int) -> HypothesisHistory:
         value=np.array(state["value"], np.float64),
     )
     fits = (
-        counts_fit(trail.tally, trail.counters, trail.born)
-        and trail.members.shape == (trail.kept, n_features)
-        and trail.values.shape == (trail.kept,)
-        and trail.value.shape == (1,)
-        and np.isfinite(trail.members).all()
+        counts_fit(hypotheses.tally, hypotheses.counters, hypotheses.born)
+        and hypotheses.members.shape == (hypotheses.kept, n_features)
+        and hypotheses.values.shape == (hypotheses.kept,)
+        and hypotheses.value.shape == (1,)
+        and np.isfinite(hypotheses.members).all()
     )
     if not fits:
-        raise DataError(f"the state does not hold the trail of a pairwise perceptron on {n_features} features")
-    return trail
+        raise DataError(f"the state does not hold the hypotheses of a pairwise perceptron on {n_features} features")
+    return hypotheses
 
 
 @jit_dot
@@ -193,28 +193,28 @@ def _weakest(counters: Integers, born: Integers) -> int:
 
 
 @jit
-def to_beat(trail: HypothesisHistory) -> int:
+def to_beat(hypotheses: HypothesisHistory) -> int:
     """The counter above which a hypothesis enters the pool: any while there is room, else the smallest there."""
-    if trail.tally[KEPT] < trail.counters.shape[0]:
+    if hypotheses.tally[KEPT] < hypotheses.counters.shape[0]:
         return -1
-    return int(trail.counters[trail.tally[WEAKEST]])
+    return int(hypotheses.counters[hypotheses.tally[WEAKEST]])
 
 
 @jit
-def enter(trail: HypothesisHistory) -> None:
+def enter(hypotheses: HypothesisHistory) -> None:
     """The current hypothesis enters the pool, in the place of the weakest where there is no room."""
-    tally, counters = trail.tally, trail.counters
+    tally, counters = hypotheses.tally, hypotheses.counters
     slot = tally[WEAKEST]
     if tally[KEPT] < counters.shape[0]:
         slot = tally[KEPT]
         tally[KEPT] += 1
-    for j in range(trail.w.shape[0]):
-        trail.members[slot, j] = trail.w[j]
+    for j in range(hypotheses.w.shape[0]):
+        hypotheses.members[slot, j] = hypotheses.w[j]
     counters[slot] = tally[COUNTER]
-    trail.born[slot] = tally[HYPOTHESIS]
-    trail.values[slot] = trail.value[0]
+    hypotheses.born[slot] = tally[HYPOTHESIS]
+    hypotheses.values[slot] = hypotheses.value[0]
     if tally[KEPT] == counters.shape[0]:
-        tally[WEAKEST] = _weakest(counters, trail.born)
+        tally[WEAKEST] = _weakest(counters, hypotheses.born)
 
 
 @jit
@@ -225,30 +225,30 @@ def add_weighted(total: Floats, weight: float, w: Floats) -> None:
 
 
 @jit
-def _settle(trail: HypothesisHistory, floor: int) -> None:
+def _settle(hypotheses: HypothesisHistory, floor: int) -> None:
     """Closes the account of the current hypothesis; one whose counter is below `floor` counts for nothing."""
-    counter = trail.tally[COUNTER]
+    counter = hypotheses.tally[COUNTER]
     if counter >= floor:
-        if counter > to_beat(trail):
-            enter(trail)
+        if counter > to_beat(hypotheses):
+            enter(hypotheses)
         if counter > 0:
-            add_weighted(trail.total, float(counter), trail.w)
-            trail.tally[SUCCESSES] += counter
+            add_weighted(hypotheses.total, float(counter), hypotheses.w)
+            hypotheses.tally[SUCCESSES] += counter
 
 
 @jit
 def visit(
     X: FeatureArrays, upper: Documents, lower: Documents, order: Integers, eta: Floats, misranked: Counts, limit: float,
-    floor: int, trail: HypothesisHistory,
+    floor: int, hypotheses: HypothesisHistory,
 ) -> int:  # fmt: skip
     """Visits pairs in the given order and returns how many were misranked (COMMITTEE, Tables 1 and 2).
 
     `eta` is the step of each document's list. Where `misranked` has room for the pairs, it counts, and a pair
     misranked more often than `limit` is passed over.
     """
-    w, tally = trail.w, trail.tally
+    w, tally = hypotheses.w, hypotheses.tally
     counter = tally[COUNTER]
-    bar = max(floor - 1, to_beat(trail))
+    bar = max(floor - 1, to_beat(hypotheses))
     mistakes = 0
     bounded = misranked.shape[0] > 0
     for at in range(order.shape[0]):
@@ -265,14 +265,14 @@ def visit(
         # what `_settle` does, without a call for the many that neither enter nor count
         if counter > bar:
             tally[COUNTER] = counter
-            enter(trail)
-            bar = max(floor - 1, to_beat(trail))
+            enter(hypotheses)
+            bar = max(floor - 1, to_beat(hypotheses))
         if counter > 0 and counter >= floor:
-            add_weighted(trail.total, float(counter), w)
+            add_weighted(hypotheses.total, float(counter), w)
             tally[SUCCESSES] += counter
         _move(X, i, j, eta[i], w)
         tally[HYPOTHESIS] += 1
-        trail.value[0] = np.nan
+        hypotheses.value[0] = np.nan
         counter = 0
     tally[COUNTER] = counter
     return mistakes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,14 +12,14 @@ from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite, observed
 from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.sorting import argsort_descending
-from ranktron.learners import feedback as feedbacks
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.linear import overflow, stored_count, why_refused
 from ranktron.learners.pairwise.hypothesis_history import (
     HYPOTHESIS,
     Counts,
     HypothesisHistory,
-    blank_trail,
-    stored_trail,
+    blank_history,
+    stored_history,
     visit,
 )
 from ranktron.learners.pairwise.outputs import EVERYONE, Average, Committee, Ensemble, Last, Output
@@ -30,7 +31,7 @@ UNBOUNDED: Counts = np.zeros(0, np.int32)
 
 
 @dataclass(eq=False)
-class Pairwise:
+class Pairwise(BaseLearner):
     """Visits the pairs of a list and steps along the difference of each that it misranks.
 
         wⁱ⁺¹ = wⁱ + η_q (x_r − x_n)  if ⟨wⁱ, x_n⟩ ≥ ⟨wⁱ, x_r⟩,    η_q = 1/|S_q|
@@ -38,12 +39,12 @@ class Pairwise:
     r is a document of higher grade than n in the same list, S_q the pairs of that list. A pair is judged by the
     hypothesis of its own moment, not by the scores that were shown. Neighbouring pairs share a document, so they are
     visited in an order drawn from the number of the round. `rank` shows the current hypothesis; `predict` serves what
-    the readout makes of all of them.
+    the output makes of all of them.
 
     Parameters
     ----------
     n_features : int
-    readout : Readout
+    output : Readout
         What to serve: `Last`, `Average` or a `Committee`.
     selective : int >= 0
         Hypotheses that ranked fewer pairs well than this count for nothing (selective voting).
@@ -65,55 +66,59 @@ class Pairwise:
     """
 
     n_features: int
-    readout: Output
+    output: Output
     selective: int = 0
     pairs_per_query: int = 0
     rounds: int = field(default=0, init=False)
-    trail: HypothesisHistory = field(init=False, repr=False)
+    hypotheses: HypothesisHistory = field(init=False, repr=False)
+
+    renamed_attributes: ClassVar = {"readout": "output", "trail": "hypotheses", "_ballot": "_ensemble"}
 
     def __post_init__(self) -> None:
         if self.selective < 0:
             raise DataError(f"selective must be 0 (off) or more, not {self.selective}")
         if self.pairs_per_query < 0:
             raise DataError(f"pairs_per_query must be 0 (all pairs) or more, not {self.pairs_per_query}")
-        self.trail = blank_trail(self.n_features)
-        self._ballot: Ensemble | None = None
+        self.hypotheses = blank_history(self.n_features)
+        self._ensemble: Ensemble | None = None
 
     @property
     def mistakes(self) -> int:
         """How many pairs were misranked so far."""
-        return int(self.trail.tally[HYPOTHESIS])
+        return int(self.hypotheses.tally[HYPOTHESIS])
 
     @property
-    def by_list(self) -> bool:
+    def votes(self) -> bool:
         """Whether `predict` takes one list at a time, because its scores are votes."""
-        return self.readout.by_list
+        return self.output.votes
 
     @property
     def floor(self) -> int:
         """The counter from which on a hypothesis counts."""
-        unlimited = self.readout.size >= EVERYONE
+        unlimited = self.output.size >= EVERYONE
         return max(self.selective, 1) if unlimited else self.selective
 
     @property
-    def ballot(self) -> Ensemble:
+    def ensemble(self) -> Ensemble:
         """What the learner serves as it stands."""
-        if self._ballot is None:
-            self._ballot = self.readout.ballot(self.trail.settled(self.readout.size, self.floor))
-        return self._ballot
+        if self._ensemble is None:
+            self._ensemble = self.output.ensemble(self.hypotheses.settled(self.output.size, self.floor))
+        return self._ensemble
 
     @property
     def coef(self) -> Floats | None:
         """The weights to serve; None where there are none because rankers vote."""
-        return None if self.by_list else self.ballot.members[0]
+        return None if self.votes else self.ensemble.members[0]
 
-    hears = staticmethod(feedbacks.full)
+    @property
+    def ranking_weights(self) -> Floats:
+        return self.hypotheses.w
 
     def scores(self, X: Features) -> Floats:
-        return linear_scores(X, self.trail.w)
+        return linear_scores(X, self.hypotheses.w)
 
     def predict(self, X: Features) -> Floats:
-        return self.ballot.scores(X)
+        return self.ensemble.scores(X)
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
@@ -136,21 +141,21 @@ class Pairwise:
         upper, lower = (feedback.items[some].astype(np.int32) for some in pairs.decode(numbers))
         steps = np.full(len(X), 1.0 / len(numbers))
         order = rng.permutation(len(numbers))
-        self.follow(self.trail.with_room(self.readout.size, len(numbers)))
+        self.follow(self.hypotheses.with_room(self.output.size, len(numbers)))
         self.rounds += 1
-        mistakes = visit(as_arrays(X), upper, lower, order, steps, UNBOUNDED, 0.0, self.floor, self.trail)
+        mistakes = visit(as_arrays(X), upper, lower, order, steps, UNBOUNDED, 0.0, self.floor, self.hypotheses)
         return float(mistakes / len(numbers))
 
-    def follow(self, trail: HypothesisHistory) -> None:
-        """Goes on from a trail, which it does not copy."""
-        self.trail, self._ballot = trail, None
+    def follow(self, hypotheses: HypothesisHistory) -> None:
+        """Goes on from a history, which it does not copy."""
+        self.hypotheses, self._ensemble = hypotheses, None
 
     def state(self) -> State:
-        return {"rounds": self.rounds, **self.trail.state()}
+        return {"rounds": self.rounds, **self.hypotheses.state()}
 
     def restore(self, state: State) -> None:
-        trail, rounds = stored_trail(state, self.n_features), stored_count(state, "rounds")
-        self.follow(trail)
+        hypotheses, rounds = stored_history(state, self.n_features), stored_count(state, "rounds")
+        self.follow(hypotheses)
         self.rounds = rounds
 
 
@@ -167,7 +172,7 @@ def pairwise_perceptron(
 ) -> Pairwise:
     """Composes the pairwise perceptron with one of its outputs; the α-bound is for passes over a whole data set.
 
-    >>> pairwise_perceptron(3, "pocket").readout.size
+    >>> pairwise_perceptron(3, "pocket").output.size
     1
     """
     if output not in OUTPUTS:

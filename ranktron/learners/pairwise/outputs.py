@@ -90,18 +90,18 @@ class Ensemble:
 
 
 class Output(Protocol):
-    """Reads from a settled trail what to serve; `size` says how large a pool it needs."""
+    """Reads from a settled history what to serve; `size` says how large a pool it needs."""
 
     @property
     def size(self) -> int: ...
 
     @property
-    def by_list(self) -> bool: ...
+    def votes(self) -> bool: ...
 
     @property
     def measured(self) -> bool: ...
 
-    def ballot(self, trail: HypothesisHistory) -> Ensemble: ...
+    def ensemble(self, hypotheses: HypothesisHistory) -> Ensemble: ...
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Last:
 
     >>> from ranktron import Feedback
     >>> from ranktron.learners import Pairwise
-    >>> learner = Pairwise(n_features=1, readout=Last())
+    >>> learner = Pairwise(n_features=1, output=Last())
     >>> X = np.array([[1.0], [3.0]], np.float32)
     >>> _ = learner.learn(X, learner.rank(X, 0), Feedback(np.array([0, 1]), np.array([0.0, 1.0])))
     >>> learner.coef
@@ -118,11 +118,11 @@ class Last:
     """
 
     size: int = 1
-    by_list: bool = False
+    votes: bool = False
     measured: bool = False
 
-    def ballot(self, trail: HypothesisHistory) -> Ensemble:
-        return _alone(trail.w)
+    def ensemble(self, hypotheses: HypothesisHistory) -> Ensemble:
+        return _alone(hypotheses.w)
 
 
 @dataclass(frozen=True)
@@ -130,17 +130,17 @@ class Average:
     """The mean of all hypotheses, each weighted by its success counter: 1/Z Σ c_i wⁱ (COMMITTEE, Table 1).
 
     >>> from ranktron.learners import pairwise_perceptron
-    >>> pairwise_perceptron(3, output="average").readout
-    Average(size=1, by_list=False, measured=False)
+    >>> pairwise_perceptron(3, output="average").output
+    Average(size=1, votes=False, measured=False)
     """
 
     size: int = 1
-    by_list: bool = False
+    votes: bool = False
     measured: bool = False
 
-    def ballot(self, trail: HypothesisHistory) -> Ensemble:
-        successes = trail.tally[SUCCESSES]
-        return _alone(trail.total / successes if successes else trail.w)
+    def ensemble(self, hypotheses: HypothesisHistory) -> Ensemble:
+        successes = hypotheses.tally[SUCCESSES]
+        return _alone(hypotheses.total / successes if successes else hypotheses.w)
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Committee:
     Examples
     --------
     >>> from ranktron.learners import committee_perceptron
-    >>> committee_perceptron(3, size=10, combine="borda").readout
+    >>> committee_perceptron(3, size=10, combine="borda").output
     Committee(size=10, combine='borda', weights='metric', subcommittee=0)
     """
 
@@ -181,7 +181,7 @@ class Committee:
                 raise DataError(f"{name} must be {' or '.join(known)}, not {given!r}")
 
     @property
-    def by_list(self) -> bool:
+    def votes(self) -> bool:
         """Whether scores depend on the list: they are votes."""
         return self.combine == "borda"
 
@@ -190,13 +190,13 @@ class Committee:
         """Whether held-out lists have a say in who weighs how much."""
         return self.weights == "metric" or self.subcommittee > 0
 
-    def ballot(self, trail: HypothesisHistory) -> Ensemble:
-        chosen = self.chosen(trail)
-        weights = self.weights_of(trail, chosen)
+    def ensemble(self, hypotheses: HypothesisHistory) -> Ensemble:
+        chosen = self.chosen(hypotheses)
+        weights = self.weights_of(hypotheses, chosen)
         chosen, weights = chosen[weights > 0.0], weights[weights > 0.0]
         if len(chosen) == 0:  # no hypothesis has ranked a pair well yet
-            return _alone(trail.w)
-        members = trail.members[chosen]
+            return _alone(hypotheses.w)
+        members = hypotheses.members[chosen]
         if self.combine == "borda" or len(chosen) == 1:
             return Ensemble(members, weights)
         mean = np.zeros(members.shape[1])
@@ -204,27 +204,27 @@ class Committee:
             add_weighted(mean, weight, member)
         return _alone(mean / weights.sum())
 
-    def chosen(self, trail: HypothesisHistory) -> Integers:
+    def chosen(self, hypotheses: HypothesisHistory) -> Integers:
         """The members' places in the pool, oldest first."""
-        by_counter = np.lexsort((trail.born, -trail.counters))[: self.size]
+        by_counter = np.lexsort((hypotheses.born, -hypotheses.counters))[: self.size]
         if self.subcommittee:
-            if _known(trail, by_counter):
-                by_counter = by_counter[np.argsort(-trail.values[by_counter], kind="stable")]
+            if _known(hypotheses, by_counter):
+                by_counter = by_counter[np.argsort(-hypotheses.values[by_counter], kind="stable")]
             by_counter = by_counter[: self.subcommittee]
-        return by_counter[np.argsort(trail.born[by_counter])]
+        return by_counter[np.argsort(hypotheses.born[by_counter])]
 
-    def weights_of(self, trail: HypothesisHistory, chosen: Integers) -> Floats:
+    def weights_of(self, hypotheses: HypothesisHistory, chosen: Integers) -> Floats:
         """What these members weigh; never negative, and equal where a metric finds no good in any of them."""
-        if self.weights == "metric" and _known(trail, chosen):
-            weights = np.maximum(trail.values[chosen], 0.0)
+        if self.weights == "metric" and _known(hypotheses, chosen):
+            weights = np.maximum(hypotheses.values[chosen], 0.0)
             return weights if weights.any() else np.ones(len(chosen))
         if self.weights == "uniform":
             return np.ones(len(chosen))
-        return trail.counters[chosen].astype(np.float64)
+        return hypotheses.counters[chosen].astype(np.float64)
 
 
-def _known(trail: HypothesisHistory, chosen: Integers) -> bool:
-    return bool(np.isfinite(trail.values[chosen]).all())
+def _known(hypotheses: HypothesisHistory, chosen: Integers) -> bool:
+    return bool(np.isfinite(hypotheses.values[chosen]).all())
 
 
 def _alone(w: Floats) -> Ensemble:

@@ -61,19 +61,19 @@ class Passes:
 
     def go(
         self,
-        trail: HypothesisHistory,
+        hypotheses: HypothesisHistory,
         size: int,
         floor: int,
         history: History,
         stopping: Callable[[], bool] = lambda: False,
     ) -> HypothesisHistory:
-        """Takes a trail through what is left of the history's pass, or as much of it as comes before Ctrl-C."""
+        """Plays what is left of the pass, or as much of it as comes before Ctrl-C."""
         upper, lower, order = self._order(history.epoch)
         for start in range(history.position, len(order), CHUNK):
             part = order[start : start + CHUNK]
-            trail = trail.with_room(size, len(part))
+            hypotheses = hypotheses.with_room(size, len(part))
             history.mistakes += visit(
-                as_arrays(self.rounds.X), upper, lower, part, self._steps, self.misranked, self.limit, floor, trail
+                as_arrays(self.rounds.X), upper, lower, part, self._steps, self.misranked, self.limit, floor, hypotheses
             )
             history.position = start + len(part)
             if stopping():
@@ -83,7 +83,7 @@ class Passes:
             history.rounds += len(self.rounds)
         if len(self.pairs) and self.removed == len(self.pairs):
             raise DataError(f"after pass {history.epoch} the alpha-bound has removed every pair: raise alpha_bound")
-        return trail
+        return hypotheses
 
     def _order(self, epoch: int) -> tuple[Documents, Documents, Integers]:
         rng = np.random.default_rng((self.schedule.seed, epoch))
@@ -106,22 +106,22 @@ class TrainedOutput:
     epoch: int = 0
     valid: list[dict[str, float]] = field(default_factory=list)
 
-    def reach(self, trail: HypothesisHistory, epoch: int, rounds: int) -> None:
+    def reach(self, hypotheses: HypothesisHistory, epoch: int, rounds: int) -> None:
         """Follows the walk to where it stands."""
-        self.learner.follow(trail)
+        self.learner.follow(hypotheses)
         self.learner.rounds += rounds
         self.epoch = epoch
 
     def judge(self) -> None:
         """Lets the validation queries judge what the learner serves now."""
         if self.validation is not None:
-            scores = self.learner.ballot.of_rounds(self.validation.rounds)
+            scores = self.learner.ensemble.of_rounds(self.validation.rounds)
             self.valid.append(self.validation.judge(self.epoch, scores, self.learner.state))
 
     def conclude(self) -> None:
-        """Puts the learner back to where it was best, on a trail of its own."""
+        """Puts the learner back to where it was best, on a history of its own."""
         if self.validation is None or self.validation.kept is None:
-            self.learner.follow(self.learner.trail.copy())
+            self.learner.follow(self.learner.hypotheses.copy())
         else:
             self.epoch = self.validation.epoch
             self.learner.restore(self.validation.kept)
@@ -138,12 +138,12 @@ class MemberWeights:
         if not self.metric.higher_is_better:
             raise DataError(f"{self.metric} cannot weigh a committee: choose a metric of which more is better")
 
-    def measure(self, trail: HypothesisHistory) -> None:
+    def measure(self, hypotheses: HypothesisHistory) -> None:
         """Measures the members of the pool that nobody has measured yet, and the current hypothesis."""
-        for slot in np.flatnonzero(np.isnan(trail.values[: trail.kept])):
-            trail.values[slot] = self._value(trail.members[slot])
-        if np.isnan(trail.value[0]):
-            trail.value[0] = self._value(trail.w)
+        for slot in np.flatnonzero(np.isnan(hypotheses.values[: hypotheses.kept])):
+            hypotheses.values[slot] = self._value(hypotheses.members[slot])
+        if np.isnan(hypotheses.value[0]):
+            hypotheses.value[0] = self._value(hypotheses.w)
 
     def _value(self, w: Floats) -> float:
         return evaluate(linear_scores(self.rounds.X, w), self.rounds, [self.metric]).means[str(self.metric)]
@@ -152,19 +152,19 @@ class MemberWeights:
 def train_together(passes: Passes, outputs: Sequence[TrainedOutput], fit: Fit, weights: MemberWeights | None) -> None:
     """Takes all outputs along the same walk; each ends at its best pass, or where Ctrl-C stopped it."""
     history = fit.history
-    size, floor = max(o.learner.readout.size for o in outputs), min(o.learner.floor for o in outputs)
-    measured = weights if any(o.learner.readout.measured for o in outputs) else None
+    size, floor = max(o.learner.output.size for o in outputs), min(o.learner.floor for o in outputs)
+    measured = weights if any(o.learner.output.measured for o in outputs) else None
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
     history.remarks[ONE_GRADE] = int(np.count_nonzero(passes.pairs.counts == 0))
-    trail = outputs[0].learner.trail
+    hypotheses = outputs[0].learner.hypotheses
     with fit.running():
         while history.epoch < last and not fit.stopping:
-            trail = passes.go(trail, size, floor, history, lambda: fit.stopping)
+            hypotheses = passes.go(hypotheses, size, floor, history, lambda: fit.stopping)
             ended = history.position == 0
             if ended and measured is not None:
-                measured.measure(trail)
+                measured.measure(hypotheses)
             for output in outputs:
-                output.reach(trail, history.epoch, len(fit.rounds) if ended else 0)
+                output.reach(hypotheses, history.epoch, len(fit.rounds) if ended else 0)
                 if ended:
                     output.judge()
             fit.advance(len(fit.rounds) if ended else 0)

@@ -135,18 +135,22 @@ class Predtron:
     mistakes: int = field(default=0, init=False)
     theta: Floats = field(init=False, repr=False)
     W: Floats = field(init=False, repr=False)
-    lag: Floats = field(init=False, repr=False)
+    lagged_sum: Floats = field(init=False, repr=False)
+
+    def __setstate__(self, pickled: dict[str, Any]) -> None:
+        self.__dict__.update({"lagged_sum" if name == "lag" else name: value for name, value in pickled.items()})
 
     def __post_init__(self) -> None:
         self.theta = np.zeros(self.shape)
         self.W = self.link(self.theta)
-        self.lag = np.zeros(self.shape)  # Σ t δ_t, so that the mean of W_1 … W_T is W_{T+1} − lag / T
+        # Σ t δ_t of the steps δ_t, so that the mean of W_1 … W_T is W_{T+1} − lagged_sum / T
+        self.lagged_sum = np.zeros(self.shape)
 
     @property
     def coef(self) -> Floats:
         """The weights to serve."""
         if self.average and self.rounds:
-            return self.W - self.lag / self.rounds
+            return self.W - self.lagged_sum / self.rounds
         return self.W
 
     def scores(self, X: Any) -> Floats:
@@ -194,18 +198,19 @@ class Predtron:
             )
         self.rounds += 1
         self.mistakes += 1
-        self.lag += self.rounds * (W - self.W)
+        self.lagged_sum += self.rounds * (W - self.W)
         self.theta, self.W = theta, W
 
     def state(self) -> State:
-        return {"rounds": self.rounds, "mistakes": self.mistakes, "theta": self.theta.copy(), "lag": self.lag.copy()}
+        arrays = {"theta": self.theta.copy(), "lag": self.lagged_sum.copy()}
+        return {"rounds": self.rounds, "mistakes": self.mistakes, **arrays}
 
     def restore(self, state: State) -> None:
-        theta, lag = (np.array(state[name], float) for name in ("theta", "lag"))
-        if theta.shape != self.shape or lag.shape != self.shape or not np.isfinite(theta + lag).all():
+        theta, lagged_sum = (np.array(state[name], float) for name in ("theta", "lag"))
+        if theta.shape != self.shape or lagged_sum.shape != self.shape or not np.isfinite(theta + lagged_sum).all():
             raise DataError(f"the state does not hold finite weights of shape {self.shape}")
         rounds, mistakes = stored_count(state, "rounds"), stored_count(state, "mistakes")
-        self.rounds, self.mistakes, self.theta, self.lag = rounds, mistakes, theta, lag
+        self.rounds, self.mistakes, self.theta, self.lagged_sum = rounds, mistakes, theta, lagged_sum
         self.W = self.link(theta)
 
 

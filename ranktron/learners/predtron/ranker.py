@@ -6,7 +6,7 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import observed
 from ranktron.kernels.sorting import argsort_descending
-from ranktron.learners import feedback as feedbacks
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.linear import why_refused
 from ranktron.learners.predtron.links import link_of
 from ranktron.learners.predtron.loop import Predtron, theoretical_step
@@ -18,7 +18,7 @@ from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 
 @dataclass(eq=False)
-class PredtronLearner:
+class PredtronLearner(BaseLearner):
     """Lets a Predtron with a weight vector rank lists and learn from feedback, at the scores that were shown.
 
     >>> import numpy as np
@@ -46,7 +46,9 @@ class PredtronLearner:
         """The weights to serve."""
         return self.core.coef
 
-    hears = staticmethod(feedbacks.full)
+    @property
+    def ranking_weights(self) -> Floats:
+        return self.core.W
 
     def scores(self, X: Features) -> Floats:
         check_features(X, self.core.W.shape[0])

@@ -12,7 +12,7 @@ from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
-from ranktron.learners.feedback import top
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
 from ranktron.learners.pending import PendingRound
 from ranktron.learners.top_k.descent import descended, first_scores, gathered
@@ -27,7 +27,7 @@ from ranktron.learners.top_k.refusals import (
     why_feedback_refused,
     why_never_ranked,
 )
-from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, Ranking, State, Step
+from ranktron.types import Features, Feedback, Floats, Integers, Ranking, Round, State, Step
 
 _NOTHING = np.zeros(0)
 
@@ -57,7 +57,7 @@ def _located(order: Integers, k: int, items: Integers, labels: Floats, highest: 
 
 
 @dataclass(eq=False)
-class TopK:
+class TopK(BaseLearner):
     """Online gradient descent on an estimate of the gradient from the labels of the first k shown documents.
 
         shown:      by score with probability 1 − γ_t, else in an order drawn uniformly
@@ -136,14 +136,12 @@ class TopK:
     w: Floats = field(init=False, repr=False)
     total: Floats = field(init=False, repr=False)
     squares: Floats = field(init=False, repr=False)
-    hears: FeedbackModel = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_decomposed(self.surrogate, self.k)
         check_limits(self)
         self.w, self.total, self.squares = (np.zeros(self.n_features) for _ in range(3))
         self.lost, self._z = 0.0, np.zeros(self.n_features)
-        self.hears = top(self.k)
 
     @property
     def coef(self) -> Floats:
@@ -160,6 +158,18 @@ class TopK:
         A mean over the rounds learnt from, exact and not estimated; 0 without a floor.
         """
         return self.lost / self.rounds if self.rounds else 0.0
+
+    @property
+    def labels_received(self) -> int:
+        return self.k
+
+    @property
+    def ranking_weights(self) -> Floats:
+        return self.w
+
+    def simulated_feedback(self, round: Round, ranking: Ranking) -> Feedback:
+        items = ranking.order[: self.k]
+        return Feedback(items, round.labels[items])
 
     def scores(self, X: Features) -> Floats:
         return linear_scores(X, self.w)
@@ -182,15 +192,17 @@ class TopK:
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from the labels of some of the first k documents and returns an estimate of the surrogate's loss."""
-        pending = self.pending(X, ranking)
+        pending = self.pending(X, ranking, self.k)
         return self._learn(pending, self._places(ranking.order, pending.size, feedback), feedback.labels)
 
-    def pending(self, X: Features, ranking: Ranking) -> PendingRound:
-        """All that `learn_pending` needs: the rows of the first k documents, one direction, and the propensities.
+    def pending(self, X: Features, ranking: Ranking, k: int) -> PendingRound:
+        """All that `learn_pending` needs: the rows of the first documents, one direction, and the propensities.
+
+        Of how many it is says the learner itself, whatever `k` is.
 
         A surrogate of one's own that does not say what it needs (`outline`) gets the whole shortlist.
         """
-        k, n = self._check_ranked(X, ranking)
+        k, n = self._check_ranked(X, ranking)  # its own k: the estimator needs just these labels
         scores = first_scores(ranking.scores, ranking.order, n)
         if first_non_finite(scores) >= 0:
             raise DataError(overflow(ranking.number))

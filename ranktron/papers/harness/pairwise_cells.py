@@ -41,13 +41,13 @@ def scaled(folder: str, fold: int) -> Fold:
 
 
 def perceptrons(fold: int, epochs: int, folder: str, seed: int) -> Any:
-    """Table 4: {readout: {metric: values of the test lists}}, the number of passes chosen on the validation part."""
+    """Table 4: {output: {metric: values of the test lists}}, the number of passes chosen on the validation part."""
     data = scaled(folder, fold)
     outputs = train_outputs(
         data.train, READOUTS, Schedule(epochs, seed),
         alpha_bound=ALPHA_BOUND, valid=data.valid, select=SELECT, weigh=SELECT,
     )  # fmt: skip
-    scores = {name: output.learner.ballot.of_rounds(data.test) for name, output in outputs.items()}
+    scores = {name: output.learner.ensemble.of_rounds(data.test) for name, output in outputs.items()}
     return {name: _per_list(evaluate(row, data.test, METRICS)) for name, row in scores.items()}
 
 
@@ -65,7 +65,7 @@ def _per_list(evaluation: Evaluation) -> dict[str, list[float]]:
 
 
 def learning_curves(fold: int, metric: str, epochs: int, folder: str, seed: int) -> Any:
-    """Figure 1: {readout: the metric on the validation part after each pass}."""
+    """Figure 1: {output: the metric on the validation part after each pass}."""
     data = scaled(folder, fold)
     outputs = train_outputs(
         data.train, DRAWN, Schedule(epochs, seed),

@@ -164,7 +164,7 @@ def _replayed(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
             queries = queries[: model.record["position"]]
         for query in queries.tolist():
             round = scaled[query]
-            (turn,) = play(learner, [round], learner.hears, [measure])
+            (turn,) = play(learner, [round], learner.simulated_feedback, [measure])
             run.note(query, round, turn.loss, turn.values[0], turn.ranking.scores)
     if not same(learner.state(), model.state):
         raise DataError("replaying the recorded run gives other weights: this is not the data the model was trained on")

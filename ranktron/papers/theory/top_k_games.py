@@ -81,7 +81,7 @@ def losses(learner: TopK, rounds: Iterable[Round], surrogate: Surrogate) -> Iter
             kept[:] = [round]
             yield round
 
-    for turn in play(learner, watched(), learner.hears):
+    for turn in play(learner, watched(), learner.simulated_feedback):
         yield surrogate(learner.played(turn.ranking), kept[0].labels)[0]
 
 
@@ -198,7 +198,7 @@ def rtop_1f(T: int, seed: int) -> Player:
     def player(rounds: Iterable[Round]) -> Iterator[Floats]:
         gamma, eta = theorem_settings(Squared(), Limits(3), T)
         learner = TopK(3, Squared(), 1, Constant(gamma), Constant(eta), radius=1.0, seed=seed)
-        for turn in play(learner, rounds, learner.hears):
+        for turn in play(learner, rounds, learner.simulated_feedback):
             yield learner.played(turn.ranking)
 
     return player
@@ -255,7 +255,7 @@ def trial(learner: Learner, train: Rounds, test: Rounds, T: int, seed: int) -> O
     True
     """
     shown = 0.0
-    for turn in play(learner, islice(endless(train, seed), T), learner.hears, [metric("ndcg@10")]):
+    for turn in play(learner, islice(endless(train, seed), T), learner.simulated_feedback, [metric("ndcg@10")]):
         shown += turn.values[0]
     last, served = (
         evaluate(scores, test, "ndcg@10").means["ndcg@10"]
@@ -274,7 +274,8 @@ def random_ndcg(test: Rounds, draws: int = 30) -> float:
 def average_so_far(learner: Learner, rounds: Rounds, T: int, seed: int, points: int = 100) -> tuple[Floats, Floats]:
     """The paper's curve: the mean NDCG@10 of all rankings shown up to a round, at some rounds."""
     values = [
-        turn.values[0] for turn in play(learner, islice(endless(rounds, seed), T), learner.hears, [metric("ndcg@10")])
+        turn.values[0]
+        for turn in play(learner, islice(endless(rounds, seed), T), learner.simulated_feedback, [metric("ndcg@10")])
     ]
     at = np.unique(np.geomspace(10, T, points).astype(int))
     means: Floats = (np.cumsum(values)[at - 1]) / at

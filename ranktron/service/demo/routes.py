@@ -10,7 +10,6 @@ import numpy as np
 from msgspec import Meta
 from starlette.routing import Route
 
-from ranktron.learners.pending import learn_pending, pending_round
 from ranktron.service.auth import Authenticator
 from ranktron.service.config import Config
 from ranktron.service.demo.search import FEATURES, Index
@@ -160,8 +159,5 @@ def warm_up() -> None:
     """Lets a ranker of this kind do everything once, so that nobody waits for its machine code later."""
     learner = algorithm(DEFINITION.algorithm).learner(len(FEATURES), DEFINITION.parameters)
     X = np.eye(HEARD + 1, len(FEATURES), dtype=np.float32)
-    learn_pending(
-        learner,
-        pending_round(learner, X, learner.rank(X, 0), HEARD),
-        Feedback(np.arange(HEARD), np.eye(HEARD)[0].copy()),
-    )
+    labels = Feedback(np.arange(HEARD), np.eye(HEARD)[0].copy())
+    learner.learn_pending(learner.pending(X, learner.rank(X, 0), HEARD), labels)

@@ -48,7 +48,7 @@ def page(
         if explained is None
         else f"Why query {explained.qid} is ranked as it is"
     )
-    rounds = int(getattr(model.learner(), "rounds", 0))
+    rounds = model.learner().rounds
     scaling = "as they are" if model.scaler is None else f"scaled ({model.scaler.name})"
     facts = [model.kind, f"{model.n_features:,} features, {scaling}"]
     facts += [] if model.map is None else [model.map.name]

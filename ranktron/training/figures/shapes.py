@@ -23,7 +23,7 @@ def shapes_of(model: Model) -> list[tuple[str, Shape]]:
     Each curve is shifted to a mean of 0 over its parts, which hold about as many documents each: it says what a value
     adds compared with others. An error where the model has no curves.
     """
-    additive, w = model.additive, model.learner().coef  # type: ignore[attr-defined]
+    additive, w = model.additive, model.weights
     shapes = [_own_units(model, j, additive.shape(j, w)) for j in range(model.n_features)]
     order = np.argsort([-float(np.abs(shape.values).mean()) for shape in shapes], kind="stable")
     return [(model.names[j], shapes[j]) for j in order.tolist()]

@@ -53,7 +53,7 @@ def _note(model: Model, kept: Spread, spread: Floats | None) -> str:
         if model.kind == FIXED.name or stored_algorithm(model.kind).solution:
             return f"a {model.kind} model is solved or fixed, not streamed: its weights have no spread over training"
         return "no spread over training: it is kept by ranktron train and fit, from the 36th round on"
-    rounds = int(getattr(model.learner(), "rounds", 0))
+    rounds = model.learner().rounds
     late = rounds > kept.rounds * 1.125  # more than until the next snapshot
     words = f"about the last half of {kept.rounds if late else rounds:,} rounds"
     if rounds > kept.rounds:

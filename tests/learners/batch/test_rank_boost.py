@@ -89,7 +89,7 @@ def test_the_scorer_adds_up_the_thresholds_it_was_given():
         with pytest.raises(DataError, match="state does not hold"):
             stumps.restore({**boosting.state(1), **bad})
     with pytest.raises(DataError, match="cannot go on learning"):
-        stumps.learn(LISTS[0].X, stumps.rank(LISTS[0].X, 0), stumps.hears(LISTS[0], None))
+        stumps.learn(LISTS[0].X, stumps.rank(LISTS[0].X, 0), stumps.simulated_feedback(LISTS[0], None))
 
 
 def test_it_stops_where_every_pair_is_in_order_or_nothing_helps():

@@ -149,7 +149,7 @@ def test_training_measures_held_out_lists_and_starts_again_from_a_solution():
     assert again.model.coef == pytest.approx(trained.model.coef, rel=1e-3, abs=1e-4)
     learner, one = trained.model.learner(), LISTS[0]
     with pytest.raises(DataError, match="cannot go on learning"):
-        learner.learn(one.X, learner.rank(one.X, 0), learner.hears(one, None))
+        learner.learn(one.X, learner.rank(one.X, 0), learner.simulated_feedback(one, None))
 
 
 def test_stopping_too_early_is_remarked():

@@ -61,27 +61,27 @@ def by_list(learner, rounds):
 @pytest.mark.parametrize(("selective", "pairs_per_query"), [(0, 0), (3, 0), (0, 20)])
 @pytest.mark.parametrize("name", READOUTS)
 def test_every_output_in_dual_form_is_that_of_the_pairwise_perceptron(name, selective, pairs_per_query):
-    readout = READOUTS[name]
-    dual = KernelLearner(5, PairSteps(pairs_per_query), LinearKernel(), readout=readout, selective=selective)
-    primal = Pairwise(5, readout, selective, pairs_per_query)
+    output = READOUTS[name]
+    dual = KernelLearner(5, PairSteps(pairs_per_query), LinearKernel(), output=output, selective=selective)
+    primal = Pairwise(5, output, selective, pairs_per_query)
     for _ in range(2):  # the second pass meets documents that are in the support already
         assert played(dual, NOISY) == played(primal, NOISY)
     assert (dual.rounds, dual.mistakes) == (primal.rounds, primal.mistakes)
     assert dual.scores(NOISY.X) == pytest.approx(primal.scores(NOISY.X), rel=1e-9, abs=1e-9)
-    kept, X = primal.trail.kept, dual.support.documents
+    kept, X = primal.hypotheses.kept, dual.support.documents
     assert kept > 0
-    assert dual.pool.counters.tolist() == primal.trail.counters[:kept].tolist()
-    assert dual.pool.born.tolist() == primal.trail.born[:kept].tolist()
-    assert dual.support.members @ X == pytest.approx(primal.trail.members[:kept], rel=1e-9, abs=1e-9)
-    assert dual.ballot.members @ X == pytest.approx(primal.ballot.members, rel=1e-9, abs=1e-9)
-    assert dual.ballot.weights == pytest.approx(primal.ballot.weights)
+    assert dual.pool.counters.tolist() == primal.hypotheses.counters[:kept].tolist()
+    assert dual.pool.born.tolist() == primal.hypotheses.born[:kept].tolist()
+    assert dual.support.members @ X == pytest.approx(primal.hypotheses.members[:kept], rel=1e-9, abs=1e-9)
+    assert dual.ensemble.members @ X == pytest.approx(primal.ensemble.members, rel=1e-9, abs=1e-9)
+    assert dual.ensemble.weights == pytest.approx(primal.ensemble.weights)
     assert by_list(dual, NOISY) == pytest.approx(by_list(primal, NOISY), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.claim("COMMITTEE", "18 s5")
 def test_a_committee_without_limit_is_the_average_perceptron_in_dual_form():
-    everyone = KernelLearner(5, PairSteps(), Gaussian(0.2), readout=Committee(EVERYONE, "average", "count"))
-    average = KernelLearner(5, PairSteps(), Gaussian(0.2), readout=Average())
+    everyone = KernelLearner(5, PairSteps(), Gaussian(0.2), output=Committee(EVERYONE, "average", "count"))
+    average = KernelLearner(5, PairSteps(), Gaussian(0.2), output=Average())
     assert played(everyone, NOISY) == played(average, NOISY)
     assert everyone.predict(NOISY.X) == pytest.approx(average.predict(NOISY.X), rel=1e-9, abs=1e-9)
     assert np.abs(average.predict(NOISY.X) - average.scores(NOISY.X)).max() > 1e-3
@@ -100,17 +100,17 @@ def test_the_polynomial_kernel_is_the_primal_learner_on_the_explicit_map(name):
     lists = Rounds.from_arrays(short, NOISY.labels, group=sizes)
     mapped = Rounds.from_arrays(tensor(short), NOISY.labels, group=sizes)
     assert (mapped.X.astype(float) @ mapped.X[0] == (short.astype(float) @ short[0] + 1.0) ** 2).all()
-    dual = KernelLearner(5, PairSteps(), Polynomial(degree=2), readout=READOUTS[name])
+    dual = KernelLearner(5, PairSteps(), Polynomial(degree=2), output=READOUTS[name])
     primal = Pairwise(36, READOUTS[name])
     assert played(dual, lists) == played(primal, mapped)
-    assert dual.pool.counters.tolist() == primal.trail.counters[: primal.trail.kept].tolist()
+    assert dual.pool.counters.tolist() == primal.hypotheses.counters[: primal.hypotheses.kept].tolist()
     assert by_list(dual, lists) == pytest.approx(by_list(primal, mapped), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("removal", RULES, ids=lambda rule: type(rule).__name__)
-@pytest.mark.parametrize("readout", [Committee(4), Committee(3, "borda", "count"), OUTPUTS["voted"]])
-def test_committees_on_a_budget_pass_the_checks_of_learners(removal, readout):
-    check_learner(lambda: KernelLearner(5, PairSteps(), Gaussian(0.2), 30, removal, readout), NOISY[:30])
+@pytest.mark.parametrize("output", [Committee(4), Committee(3, "borda", "count"), OUTPUTS["voted"]])
+def test_committees_on_a_budget_pass_the_checks_of_learners(removal, output):
+    check_learner(lambda: KernelLearner(5, PairSteps(), Gaussian(0.2), 30, removal, output), NOISY[:30])
 
 
 @pytest.mark.parametrize("removal", RULES, ids=lambda rule: type(rule).__name__)
@@ -173,7 +173,7 @@ def test_projection_projects_every_member():
 def test_members_that_enter_late_in_a_round_have_the_steps_of_the_round_before():
     """One list, where hypotheses come and go: each member is the sum of the steps up to its end, counted by hand."""
     first = NOISY[0]
-    learner = KernelLearner(5, PairSteps(), LinearKernel(), readout=OUTPUTS["voted"])
+    learner = KernelLearner(5, PairSteps(), LinearKernel(), output=OUTPUTS["voted"])
     learner.learn(first.X, learner.rank(first.X, 0), feedback.full(first, None))
     assert learner.pool.kept > 1
     pairs = sum(int((first.labels < label).sum()) for label in first.labels)
@@ -195,11 +195,11 @@ def test_held_out_lists_weigh_the_members():
     rows = learner.support.scores(valid.X, learner.support.members)
     values = [evaluate(row, valid, "ndcg@10").means["ndcg@10"] for row in rows]
     assert learner.pool.values == pytest.approx(values, rel=1e-12)
-    weights = learner.ballot.weights
+    weights = learner.ensemble.weights
     assert weights.tolist() == [1.0]  # the mean of them is one hypothesis
-    trail = learner.pool.trail(learner.support).settled(5, 0)
-    mean = np.average(trail.members, axis=0, weights=trail.values)
-    assert learner.ballot.members[0] == pytest.approx(mean, rel=1e-9, abs=1e-12)
+    hypotheses = learner.pool.hypotheses(learner.support).settled(5, 0)
+    mean = np.average(hypotheses.members, axis=0, weights=hypotheses.values)
+    assert learner.ensemble.members[0] == pytest.approx(mean, rel=1e-9, abs=1e-12)
     counted = train("kernel", {**parameters, "weights": "count"}, lists, Schedule(2, seed=1)).model.learner()
     assert np.isnan(counted.pool.values).all()
     with pytest.raises(DataError, match="more is better"):
@@ -245,7 +245,7 @@ def test_the_command_line_trains_stops_and_goes_on(tmp_path, run):
 def test_what_cannot_be_is_named():
     descent = Descent(WorstPair(), Constant(1.0))
     for make, word in [
-        (lambda: KernelLearner(3, descent, readout=Committee(3)), "only the pairwise"),
+        (lambda: KernelLearner(3, descent, output=Committee(3)), "only the pairwise"),
         (lambda: KernelLearner(3, descent, selective=2), "only the pairwise"),
         (lambda: kernel_perceptron(3, output="pocket"), "only the pairwise"),
         (lambda: kernel_perceptron(3, update="pairwise", output="voted", megabytes=1.0), "no budget in bytes"),
@@ -257,22 +257,22 @@ def test_what_cannot_be_is_named():
     ]:
         with pytest.raises(DataError, match=word):
             make()
-    some = KernelLearner(5, PairSteps(), LinearKernel(), readout=Committee(8))
+    some = KernelLearner(5, PairSteps(), LinearKernel(), output=Committee(8))
     played(some, NOISY[:10])
     assert some.pool.kept > 2
     with pytest.raises(DataError, match="too many"):
-        KernelLearner(5, PairSteps(), LinearKernel(), readout=Committee(2)).restore(some.state())
+        KernelLearner(5, PairSteps(), LinearKernel(), output=Committee(2)).restore(some.state())
     with pytest.raises(DataError, match="more than the budget"):
-        KernelLearner(5, PairSteps(), LinearKernel(), 3, readout=Committee(8)).restore(some.state())
+        KernelLearner(5, PairSteps(), LinearKernel(), 3, output=Committee(8)).restore(some.state())
 
 
 def test_the_last_hypothesis_is_offered_at_the_end():
     """A list without a mistake at its end: the current hypothesis counts though no mistake has ended it."""
     X = np.array([[1.0], [2.0], [3.0]], np.float32)
     lists = [Round(X, np.array([0.0, 1.0, 2.0]), str(number)) for number in range(3)]
-    pocket = KernelLearner(1, PairSteps(), LinearKernel(), readout=OUTPUTS["pocket"])
+    pocket = KernelLearner(1, PairSteps(), LinearKernel(), output=OUTPUTS["pocket"])
     assert played(pocket, lists)[-1] == 0.0
-    last = KernelLearner(1, PairSteps(), LinearKernel(), readout=Last())
+    last = KernelLearner(1, PairSteps(), LinearKernel(), output=Last())
     played(last, lists)
     assert pocket.predict(X) == pytest.approx(last.predict(X))
     assert pocket.predict(X)[2] > pocket.predict(X)[0]
@@ -326,7 +326,7 @@ def test_a_document_that_comes_twice_in_a_list_is_stored_once():
 def test_fading_leaves_the_mean_over_time():
     support = with_members([])
     support.table[1] = [8.0, -1.0, 0.5, 3.0]
-    mean = support.alpha - support.lag / 5.0
+    mean = support.alpha - support.lagged_sum / 5.0
     support.shrink(0.25, 5.0)
     assert support.alpha.tolist() == [1.0, 0.025, -0.75, 0.5]
-    assert support.alpha - support.lag / 5.0 == pytest.approx(mean)
+    assert support.alpha - support.lagged_sum / 5.0 == pytest.approx(mean)

@@ -63,7 +63,7 @@ DESCENTS = {
 @pytest.mark.parametrize("name", DESCENTS)
 def test_the_linear_kernel_without_a_budget_is_the_linear_learner(name, rounds, average):
     descent = DESCENTS[name]
-    dual = KernelLearner(5, descent, LinearKernel(), readout=Average() if average else Last())
+    dual = KernelLearner(5, descent, LinearKernel(), output=Average() if average else Last())
     primal = Linear(5, descent.surrogate, descent.step, descent.mistake, average)
     for _ in range(2):  # the second pass meets documents that are in the support already
         assert played(dual, rounds) == pytest.approx(played(primal, rounds), rel=1e-9, abs=1e-9)
@@ -90,9 +90,9 @@ def test_predtron_in_dual_form_is_predtron(variant):
 def test_pairs_in_dual_form_are_the_pairwise_perceptron(pairs_per_query):
     steps = PairSteps(pairs_per_query)
     last = KernelLearner(5, steps, LinearKernel())
-    average = KernelLearner(5, steps, LinearKernel(), readout=Average())
-    for dual, readout in ((last, Last()), (average, Average())):
-        primal = Pairwise(5, readout, pairs_per_query=pairs_per_query)
+    average = KernelLearner(5, steps, LinearKernel(), output=Average())
+    for dual, output in ((last, Last()), (average, Average())):
+        primal = Pairwise(5, output, pairs_per_query=pairs_per_query)
         assert played(dual, NOISY) == played(primal, NOISY)
         assert dual.scores(NOISY.X) == pytest.approx(primal.scores(NOISY.X), rel=1e-9, abs=1e-9)
         assert dual.predict(NOISY.X) == pytest.approx(primal.predict(NOISY.X), rel=1e-9, abs=1e-9)
@@ -136,8 +136,8 @@ def test_the_polynomial_kernel_is_the_explicit_polynomial_map(update):
 @pytest.mark.parametrize("removal", RULES, ids=lambda rule: type(rule).__name__)
 @pytest.mark.parametrize("update", [DESCENTS["slam"], PairSteps()], ids=["slam", "pairwise"])
 def test_every_rule_passes_the_checks_of_learners(removal, update):
-    for readout in (Last(), Average()):
-        check_learner(lambda r=readout: KernelLearner(5, update, Gaussian(0.2), 30, removal, r), NOISY)
+    for output in (Last(), Average()):
+        check_learner(lambda r=output: KernelLearner(5, update, Gaussian(0.2), 30, removal, r), NOISY)
 
 
 @pytest.mark.parametrize("removal", RULES, ids=lambda rule: type(rule).__name__)

@@ -76,14 +76,14 @@ def test_kernels_of_sparse_documents_are_those_of_dense_ones(name):
     assert sparse == pytest.approx(formula, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize("readout", [Last(), Average(), OUTPUTS["pocket"], Committee(20, "borda")], ids=str)
+@pytest.mark.parametrize("output", [Last(), Average(), OUTPUTS["pocket"], Committee(20, "borda")], ids=str)
 @pytest.mark.parametrize("name", KERNELS)
-def test_learning_from_sparse_lists_is_learning_from_dense_ones(name, readout):
+def test_learning_from_sparse_lists_is_learning_from_dense_ones(name, output):
     kernel = KERNELS[name][0]
-    updates = [PairSteps()] if isinstance(readout, Committee) else [PairSteps(), HINGE]
+    updates = [PairSteps()] if isinstance(output, Committee) else [PairSteps(), HINGE]
     for update in updates:
         close = KERNELS[name][1]
-        one, two = (KernelLearner(30, update, kernel, readout=readout) for _ in range(2))
+        one, two = (KernelLearner(30, update, kernel, output=output) for _ in range(2))
         for _ in range(2):
             assert played(two, SPARSE) == pytest.approx(played(one, DENSE), rel=10.0 * close, abs=10.0 * close)
         close *= max(1.0, np.abs(one.support.alpha).sum())  # a score adds up so many kernel values
@@ -97,11 +97,11 @@ def test_learning_from_sparse_lists_is_learning_from_dense_ones(name, readout):
 
 @pytest.mark.parametrize("removal", RULES, ids=lambda rule: type(rule).__name__)
 @pytest.mark.parametrize(
-    ("update", "readout"), [(HINGE, Last()), (PairSteps(), Committee(4))], ids=["hinge", "committee"]
+    ("update", "output"), [(HINGE, Last()), (PairSteps(), Committee(4))], ids=["hinge", "committee"]
 )
-def test_every_rule_on_a_budget_does_the_same(removal, update, readout):
+def test_every_rule_on_a_budget_does_the_same(removal, update, output):
     kernel = Polynomial(2, 0.1)
-    one, two = (KernelLearner(30, update, kernel, 60, removal, readout) for _ in range(2))
+    one, two = (KernelLearner(30, update, kernel, 60, removal, output) for _ in range(2))
     assert played(two, SPARSE) == pytest.approx(played(one, DENSE), rel=1e-6, abs=1e-9)
     assert len(one.support) == len(two.support) == 60
     assert np.sort(two.support.born).tolist() == np.sort(one.support.born).tolist()
@@ -291,7 +291,7 @@ def test_one_long_document_takes_the_place_of_several_short_ones():
     weights[[1, 4, 7, 9, 0]] = 0.0
     one_each = Sparse.from_matrix(np.eye(100, dtype=np.float32))
     assert support.scores(one_each, support.alpha).tolist() == [*weights, *[50.0] * 85, *[0.0] * 3]
-    assert support.scores(one_each, support.lag).tolist() == [
+    assert support.scores(one_each, support.lagged_sum).tolist() == [
         *(-(weights - 1.0) * (weights > 0)),
         *[60.0] * 85,
         *[0.0] * 3,

@@ -26,8 +26,8 @@ LETOR = ("map:letor", "ndcg@1:letor", "ndcg@5:letor", "ndcg@10:letor")
 
 def all_hypotheses(lists, schedule, **options):
     """Every hypothesis of the walk that ranked at least one pair well, with its counter."""
-    ballot = train_outputs(lists, {"all": OUTPUTS["voted"]}, schedule, **options)["all"].learner.ballot
-    return ballot.members, ballot.weights
+    ensemble = train_outputs(lists, {"all": OUTPUTS["voted"]}, schedule, **options)["all"].learner.ensemble
+    return ensemble.members, ensemble.weights
 
 
 @pytest.mark.claim("COMMITTEE", "16 T2")
@@ -42,16 +42,16 @@ def test_the_committee_holds_those_that_survived_longest(size):
             committee.append((counter, -born))
             committee = sorted(committee)[-size:]
     kept = sorted(-born for _, born in committee)
-    ballot = train_outputs(LISTS, {"c": Committee(size, "borda", "count")}, Schedule(3, 1))["c"].learner.ballot
-    assert ballot.members.tolist() == members[kept].tolist()
-    assert ballot.weights.tolist() == counters[kept].tolist()
+    ensemble = train_outputs(LISTS, {"c": Committee(size, "borda", "count")}, Schedule(3, 1))["c"].learner.ensemble
+    assert ensemble.members.tolist() == members[kept].tolist()
+    assert ensemble.weights.tolist() == counters[kept].tolist()
 
 
 def test_the_last_hypothesis_is_offered_too():
     lists = Separable(documents=8, features=6, margin=0.3).rounds(20)
     learner = train_outputs(lists, {"c": Committee(1, weights="count")}, Schedule(60))["c"].learner
-    assert learner.coef.tolist() == learner.trail.w.tolist()  # the one that makes no mistake any more
-    assert learner.ballot.members.tolist() != learner.trail.members.tolist()
+    assert learner.coef.tolist() == learner.hypotheses.w.tolist()  # the one that makes no mistake any more
+    assert learner.ensemble.members.tolist() != learner.hypotheses.members.tolist()
 
 
 @pytest.mark.claim("COMMITTEE", "17 s5")
@@ -63,7 +63,7 @@ def test_a_committee_of_one_is_the_pocket_to_the_bit(weights, combine):
     assert pocket.coef.tolist() == members[np.argmax(counters)].tolist()
     parameters = {"size": 1, "weights": weights, "combine": combine}
     learner = train("committee", parameters, LISTS, Schedule(4, 2)).model.learner()
-    assert learner.ballot.members[0].tolist() == pocket.coef.tolist()
+    assert learner.ensemble.members[0].tolist() == pocket.coef.tolist()
     assert learner.predict(LISTS[0].X).tolist() == pocket.predict(LISTS[0].X).tolist()
 
 
@@ -106,22 +106,22 @@ def test_borda_shares_the_points_of_ties_and_does_not_depend_on_the_order_of_the
 @pytest.mark.parametrize("weigh", ["ndcg@10", "map:letor"])
 def test_metric_weights_are_the_members_values_on_held_out_lists(weigh):
     options = {"valid": HELD_OUT, "weigh": weigh, "select": weigh}
-    readout = Committee(6, "borda", "metric")
-    learner = train_outputs(LISTS, {"c": readout}, Schedule(3, 1), **options)["c"].learner
-    values = [evaluate(HELD_OUT.X @ w, HELD_OUT, weigh).means[weigh] for w in learner.ballot.members]
-    assert learner.ballot.weights == pytest.approx(values)
+    output = Committee(6, "borda", "metric")
+    learner = train_outputs(LISTS, {"c": output}, Schedule(3, 1), **options)["c"].learner
+    values = [evaluate(HELD_OUT.X @ w, HELD_OUT, weigh).means[weigh] for w in learner.ensemble.members]
+    assert learner.ensemble.weights == pytest.approx(values)
     assert len(set(values)) == 6
     average = train_outputs(LISTS, {"c": Committee(6)}, Schedule(1, 1), **options)["c"].learner
-    settled = average.trail.settled(6, 0)
+    settled = average.hypotheses.settled(6, 0)
     assert average.coef == pytest.approx(settled.values @ settled.members / settled.values.sum())
 
 
 def test_a_subcommittee_is_the_best_on_held_out_lists():
     options = {"valid": HELD_OUT}
-    whole = train_outputs(LISTS, {"c": Committee(12, "borda")}, Schedule(1, 1), **options)["c"].learner.ballot
+    whole = train_outputs(LISTS, {"c": Committee(12, "borda")}, Schedule(1, 1), **options)["c"].learner.ensemble
     part = train_outputs(LISTS, {"c": Committee(12, "borda", subcommittee=4)}, Schedule(1, 1), **options)["c"]
     best = np.sort(np.argsort(-whole.weights)[:4])
-    assert part.learner.ballot.members.tolist() == whole.members[best].tolist()
+    assert part.learner.ensemble.members.tolist() == whole.members[best].tolist()
     # without held-out lists those with the largest counters
     few = train_outputs(LISTS, {"c": Committee(12, subcommittee=4)}, Schedule(1, 1))["c"].learner
     four = train_outputs(LISTS, {"c": Committee(4)}, Schedule(1, 1))["c"].learner
@@ -130,11 +130,11 @@ def test_a_subcommittee_is_the_best_on_held_out_lists():
 
 def test_uniform_weights_and_selective_members():
     learner = train_outputs(LISTS, {"c": Committee(9, weights="uniform")}, Schedule(2))["c"].learner
-    settled = learner.trail.settled(9, 0)
+    settled = learner.hypotheses.settled(9, 0)
     assert learner.coef == pytest.approx(settled.members.mean(axis=0))
     strict = train_outputs(LISTS, {"c": Committee(10**5, "borda", "uniform")}, Schedule(2), selective=12)["c"].learner
     members, counters = all_hypotheses(LISTS, Schedule(2))
-    assert strict.ballot.members.tolist() == members[counters >= 12].tolist()
+    assert strict.ensemble.members.tolist() == members[counters >= 12].tolist()
 
 
 def test_without_held_out_lists_members_weigh_their_counters():
@@ -150,7 +150,7 @@ def test_held_out_lists_weigh_and_choose_through_the_estimator():
     assert ranker.history_.epoch == 1 + int(np.argmax(values))
     again = evaluate(ranker.predict(HELD_OUT.X), HELD_OUT, "ndcg@10").means["ndcg@10"]
     assert again == pytest.approx(max(values))
-    assert np.isfinite(ranker.learner_.trail.values).all()
+    assert np.isfinite(ranker.learner_.hypotheses.values).all()
 
 
 def test_a_voting_committee_survives_saving_and_wants_query_ids(tmp_path):
@@ -165,7 +165,7 @@ def test_a_voting_committee_survives_saving_and_wants_query_ids(tmp_path):
     scores = ranker.predict(LISTS.X, qid=qid)
     assert ranktron.load(tmp_path / "m").predict(LISTS.X, qid=qid).tolist() == scores.tolist()
     points = np.diff(LISTS.offsets) * (np.diff(LISTS.offsets) - 1) / 2  # of one vote
-    assert scores.sum() == pytest.approx(points.sum() * ranker.learner_.ballot.weights.sum())
+    assert scores.sum() == pytest.approx(points.sum() * ranker.learner_.ensemble.weights.sum())
 
 
 @pytest.mark.parametrize("size", [3, 20, 1000])
@@ -186,7 +186,7 @@ def test_it_goes_on_learning_behind_a_stream():
     learner = Model.from_bytes(model.to_bytes()).learner()
     before = learner.rounds
     for round in HELD_OUT:
-        learner.learn(round.X, learner.rank(round.X, learner.rounds), learner.hears(round, None))
+        learner.learn(round.X, learner.rank(round.X, learner.rounds), learner.simulated_feedback(round, None))
     assert learner.rounds == before + len(HELD_OUT)
     check_learner(lambda: committee_perceptron(6, size=3, combine="borda"), LISTS)
 
@@ -262,7 +262,7 @@ def on_test_parts(folds, readouts, epochs, seeds, **options):
         for fold in folds:
             chosen = {"valid": fold.valid, "select": "ndcg@10:letor", "weigh": "ndcg@10:letor", **options}
             for name, output in train_outputs(fold.train, readouts, Schedule(epochs, seed), **chosen).items():
-                found[name].append(evaluate(output.learner.ballot.of_rounds(fold.test), fold.test, LETOR))
+                found[name].append(evaluate(output.learner.ensemble.of_rounds(fold.test), fold.test, LETOR))
         for name, parts in found.items():
             queries[name].append([np.concatenate([part.per_query[m] for part in parts]) for m in LETOR])
             means[name].append([np.mean([part.means[m] for part in parts]) for m in LETOR])

@@ -18,7 +18,7 @@ from ranktron.kernels.dispatch import as_arrays
 from ranktron.learners import feedback
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.pairwise import hypothesis_history, passes
-from ranktron.learners.pairwise.hypothesis_history import blank_trail, visit
+from ranktron.learners.pairwise.hypothesis_history import blank_history, visit
 from ranktron.learners.pairwise.learner import OUTPUTS, Pairwise, pairwise_perceptron
 from ranktron.learners.pairwise.outputs import Average, Committee, Last
 from ranktron.learners.pairwise.pairs import Pairs
@@ -110,17 +110,17 @@ def test_last_pocket_and_average_are_those_of_the_table(shuffle):
 
 def counted(lists, schedule, bound):
     passes, history = Passes(lists, schedule, bound), History()
-    trail = blank_trail(lists.n_features)
+    hypotheses = blank_history(lists.n_features)
     for _ in range(schedule.epochs):
-        trail = passes.go(trail, 1, 0, history)
-    return passes, trail
+        hypotheses = passes.go(hypotheses, 1, 0, history)
+    return passes, hypotheses
 
 
 @pytest.mark.claim("COMMITTEE", "12 Eq.2")
 @pytest.mark.claim("COMMITTEE", "13 s4")
 def test_the_dual_coefficients_count_misrankings_and_give_the_weights():
     lists, schedule = exact_lists(1), Schedule(4, 1)
-    passes, trail = counted(lists, schedule, 0.999)
+    passes, hypotheses = counted(lists, schedule, 0.999)
     _, misranked = reference(lists, schedule)
     assert passes.misranked.tolist() == misranked.tolist()
     upper, lower = passes.pairs.decode(passes.pairs.all())
@@ -129,17 +129,17 @@ def test_the_dual_coefficients_count_misrankings_and_give_the_weights():
     assert (alpha[lists.labels == 0] <= 0).all()
     assert np.abs(alpha).sum() == 2 * misranked.sum()
     X = lists.X.astype(float)
-    assert trail.w.tolist() == ((alpha / 16.0) @ X).tolist()
+    assert hypotheses.w.tolist() == ((alpha / 16.0) @ X).tolist()
     dual_scores = (X @ X.T) @ (alpha / 16.0)
-    assert dual_scores.tolist() == (X @ trail.w).tolist()
+    assert dual_scores.tolist() == (X @ hypotheses.w).tolist()
 
 
 @pytest.mark.claim("COMMITTEE", "14 s4")
 def test_the_alpha_bound_removes_pairs_and_bounds_the_dual_coefficients():
     lists, schedule = exact_lists(2), Schedule(8, 5)
-    passes, trail = counted(lists, schedule, 0.4)
+    passes, hypotheses = counted(lists, schedule, 0.4)
     hypotheses, misranked = reference(lists, schedule, 0.4)
-    assert trail.w.tolist() == hypotheses[-1][0].tolist()
+    assert hypotheses.w.tolist() == hypotheses[-1][0].tolist()
     assert passes.misranked.tolist() == misranked.tolist()
     assert passes.misranked.max() == 4  # the fourth misranking of 8 passes is the first beyond 40 %
     assert passes.removed == np.count_nonzero(misranked == 4) > 0
@@ -180,13 +180,13 @@ def test_outputs_trained_together_are_those_trained_alone():
         "sub": Committee(9, subcommittee=2),
     }
     together = train_outputs(NOISY, readouts, Schedule(6, 2), valid=HELD_OUT, alpha_bound=0.8)
-    for name, readout in readouts.items():
-        alone = train_outputs(NOISY, {name: readout}, Schedule(6, 2), valid=HELD_OUT, alpha_bound=0.8)[name]
+    for name, output in readouts.items():
+        alone = train_outputs(NOISY, {name: output}, Schedule(6, 2), valid=HELD_OUT, alpha_bound=0.8)[name]
         assert alone.epoch == together[name].epoch
         assert alone.valid == together[name].valid
-        for one, two in zip(alone.learner.ballot.members, together[name].learner.ballot.members, strict=True):
+        for one, two in zip(alone.learner.ensemble.members, together[name].learner.ensemble.members, strict=True):
             assert one.tolist() == two.tolist()
-        assert alone.learner.ballot.weights.tolist() == together[name].learner.ballot.weights.tolist()
+        assert alone.learner.ensemble.weights.tolist() == together[name].learner.ensemble.weights.tolist()
 
 
 def test_voted_lets_every_hypothesis_vote_as_often_as_it_was_right():
@@ -200,7 +200,7 @@ def test_voted_lets_every_hypothesis_vote_as_often_as_it_was_right():
         expected += c * ((s[:, None] > s).sum(axis=1) + 0.5 * ((s[:, None] == s).sum(axis=1) - 1))
     assert learner.predict(X) == pytest.approx(expected)
     assert learner.coef is None
-    assert learner.by_list
+    assert learner.votes
 
 
 def test_more_hypotheses_than_memory_is_an_error_that_says_what_to_do(monkeypatch):
@@ -220,13 +220,13 @@ def test_selective_voting_ignores_small_counters(output):
     hypotheses, _ = reference(lists, schedule)
     kept = [(w, c) for w, c in hypotheses if c >= 3]
     assert 1 < len(kept) < len(hypotheses) / 2
-    ballot = train_outputs(lists, {output: OUTPUTS[output]}, schedule, selective=3)[output].learner.ballot
+    ensemble = train_outputs(lists, {output: OUTPUTS[output]}, schedule, selective=3)[output].learner.ensemble
     if output == "average":
         mean = sum(c * w for w, c in kept) / sum(c for _, c in kept)
-        assert ballot.members[0].tolist() == mean.tolist()
+        assert ensemble.members[0].tolist() == mean.tolist()
     else:
-        assert ballot.members.tolist() == [w.tolist() for w, _ in kept]
-        assert ballot.weights.tolist() == [float(c) for _, c in kept]
+        assert ensemble.members.tolist() == [w.tolist() for w, _ in kept]
+        assert ensemble.weights.tolist() == [float(c) for _, c in kept]
 
 
 def test_online_it_visits_all_pairs_of_a_round_and_then_the_next():
@@ -272,7 +272,7 @@ def test_sampled_passes_cost_what_was_asked_and_still_learn():
         upper, lower, order = passes._order(epoch)
         assert len(upper) == len(lower) == len(order) == 20 * 50
         assert (lists.labels[upper] > lists.labels[lower]).all()
-        learner.follow(passes.go(learner.trail, 1, 0, history))
+        learner.follow(passes.go(learner.hypotheses, 1, 0, history))
     assert ranktron.evaluate(learner.predict(lists.X), lists, NDCG).means["ndcg@10"] > 0.9
     assert passes._documents is None  # nothing was ever held for all pairs
 
@@ -317,10 +317,10 @@ def test_the_compiled_pass_equals_its_python():
     found = []
     dense, sparse = NOISY.X, as_arrays(Sparse.from_matrix(NOISY.X))
     for function, features in ((visit, dense), (visit.py_func, dense), (visit, sparse), (visit.py_func, sparse)):
-        trail, misranked = blank_trail(6, 4), np.zeros(len(upper), np.int32)
+        hypotheses, misranked = blank_history(6, 4), np.zeros(len(upper), np.int32)
         for _ in range(3):
-            function(features, upper, lower, order, steps, misranked, 1.0, 2, trail)
-        found.append((trail, misranked))
+            function(features, upper, lower, order, steps, misranked, 1.0, 2, hypotheses)
+        found.append((hypotheses, misranked))
     for other in found[1:]:
         for one, two in zip(found[0][0], other[0], strict=True):
             assert one == pytest.approx(two, nan_ok=True)

@@ -163,4 +163,4 @@ def test_only_the_first_k_labels_are_revealed():
     heard = feedback.top(3)(Round(X, np.arange(8.0), "q"), ranking)
     assert heard.items.tolist() == ranking.order[:3].tolist()
     assert heard.labels.tolist() == ranking.order[:3].tolist()
-    assert learner.hears(Round(X, np.arange(8.0), "q"), ranking).items.tolist() == heard.items.tolist()
+    assert learner.simulated_feedback(Round(X, np.arange(8.0), "q"), ranking).items.tolist() == heard.items.tolist()

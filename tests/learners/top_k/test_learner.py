@@ -29,7 +29,7 @@ def learner_of(surrogate=None, k=2, gamma=0.3, eta=0.001, **more):
 
 
 def played(learner, rounds=LISTS, hear=None, delay=0):
-    for _ in play(learner, rounds, hear or learner.hears, delay=delay):
+    for _ in play(learner, rounds, hear or learner.simulated_feedback, delay=delay):
         pass
     return learner
 
@@ -90,7 +90,7 @@ def test_adaptive_steps_divide_by_the_root_of_the_squares():
     w, squares = np.zeros(6), np.zeros(6)
     for number, round in enumerate(LISTS[:20]):
         ranking = learner.rank(round.X, number)
-        heard = learner.hears(round, ranking)
+        heard = learner.simulated_feedback(round, ranking)
         gradient = learner.estimate(round.X, ranking, heard)[1]
         z = round.X[ranking.order].astype(float).T @ gradient
         squares += z**2
@@ -105,7 +105,7 @@ def test_averages_are_means_of_the_weights_that_ranked(late):
     for number, round in enumerate(LISTS):
         kept.append(learner.w.copy())
         ranking = learner.rank(round.X, number)
-        learner.learn(round.X, ranking, learner.hears(round, ranking))
+        learner.learn(round.X, ranking, learner.simulated_feedback(round, ranking))
     weights = np.arange(1, 61) if late else np.ones(60)
     assert learner.coef == pytest.approx(np.average(kept, axis=0, weights=weights))
 
@@ -168,7 +168,7 @@ def test_feedback_holds_nothing_but_what_was_shown():
     learner = learner_of()
     for number, round in enumerate(LISTS):
         ranking = learner.rank(round.X, number)
-        heard = learner.hears(round, ranking)
+        heard = learner.simulated_feedback(round, ranking)
         assert heard._fields == ("items", "labels")
         assert len(heard.items) == len(heard.labels) == 2
         assert heard.labels.base is None  # a copy: there is no way back to the labels of the list
@@ -179,11 +179,13 @@ def test_late_feedback_counts_at_the_scores_and_propensities_of_its_ranking():
     learner = learner_of(Squared(), 1)
     rankings = [learner.rank(first.X, 0), learner.rank(second.X, 1)]
     wanted = -sum(
-        learner.step(r.number) * x.X[r.order].astype(float).T @ learner.estimate(x.X, r, learner.hears(x, r))[1]
+        learner.step(r.number)
+        * x.X[r.order].astype(float).T
+        @ learner.estimate(x.X, r, learner.simulated_feedback(x, r))[1]
         for x, r in zip((first, second), rankings, strict=True)
     )
     for list_, ranking in ((second, rankings[1]), (first, rankings[0])):  # out of order
-        learner.learn(list_.X, ranking, learner.hears(list_, ranking))
+        learner.learn(list_.X, ranking, learner.simulated_feedback(list_, ranking))
     assert learner.w == pytest.approx(wanted)
     delayed = played(learner_of(), delay=7)
     assert delayed.rounds == len(LISTS)
@@ -194,7 +196,7 @@ def test_feedback_that_never_comes_costs_nothing():
     for number, round in enumerate(LISTS):
         ranking = learner.rank(round.X, number)
         if number % 3 == 0:
-            learner.learn(round.X, ranking, learner.hears(round, ranking))
+            learner.learn(round.X, ranking, learner.simulated_feedback(round, ranking))
     assert learner.rounds == 20
     assert learner.w.any()
 
@@ -234,7 +236,7 @@ def test_a_round_never_ranked_is_refused():
     before = learner.state()
     X = LISTS[0].X
     ranking = learner.rank(X, 60)
-    heard = learner.hears(LISTS[0], ranking)
+    heard = learner.simulated_feedback(LISTS[0], ranking)
     for words, never in {
         "never ranked": Ranking(ranking.order, ranking.scores, 60),
         "round that this learner never ranked": ranking._replace(number=-1),

@@ -56,7 +56,7 @@ def test_gradient_descent_has_the_regret_of_its_estimates(surrogate):
     inner, squares, direction = 0.0, 0.0, np.zeros(3)
     for number, round in enumerate(pool.stream(T, seed=0)):
         ranking = learner.rank(round.X, number)
-        heard = learner.hears(round, ranking)
+        heard = learner.simulated_feedback(round, ranking)
         part = learner.estimate(round.X, ranking, heard)[1]
         z = round.X[ranking.order[: len(part)]].astype(float).T @ part
         inner, squares, direction = inner + z @ learner.w, squares + z @ z, direction + z
@@ -78,7 +78,7 @@ def test_exploration_costs_at_most_its_share_of_the_largest_loss(surrogate):
         assert ranking.explored or played == own
         assert played - own <= B * ranking.explored
         extra, explored = extra + played - own, explored + ranking.explored
-        learner.learn(round.X, ranking, learner.hears(round, ranking))
+        learner.learn(round.X, ranking, learner.simulated_feedback(round, ranking))
     assert extra <= B * explored
     assert abs(explored / T - gamma) < 5 * np.sqrt(gamma / T)
 

@@ -16,7 +16,6 @@ from ranktron.kernels.csr import ONES
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners import TopK, feedback, top_k_ranker
 from ranktron.learners.checks import check_learner, same
-from ranktron.learners.pending import learn_pending, pending_round
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 
@@ -71,11 +70,11 @@ def test_the_same_ranking_teaches_the_same_to_the_bit(surrogate, more, seed, d, 
         assert sparse.predict(rows) == pytest.approx(dense.predict(X), rel=1e-12, abs=1e-12)
         places = np.sort(rng.permutation(min(3, len(X)))[: rng.integers(0, 4)])
         heard = ranking.order[places]
-        kept = pending_round(briefly, rows, ranking, 3)
+        kept = briefly.pending(rows, ranking, 3)
         losses = [
             dense.learn(X, ranking, Feedback(heard, labels[heard])),
             sparse.learn(rows, ranking, Feedback(heard, labels[heard])),
-            learn_pending(briefly, kept, Feedback(places, labels[heard])),
+            briefly.learn_pending(kept, Feedback(places, labels[heard])),
         ]
         assert len(set(losses)) == 1 or np.isnan(losses).all()
         assert same(dense.state(), sparse.state())
@@ -110,7 +109,7 @@ def test_a_pending_round_grows_neither_with_the_list_nor_with_the_features(surro
         X = Sparse(np.arange(m + 1) * 10, columns.reshape(-1), rng.normal(size=10 * m).astype(np.float32), d)
         X.check()
         learner = learner_of(surrogate, d, shortlist=30)
-        sizes.append(size_of(pending_round(learner, X, learner.rank(X, 0), 3)))
+        sizes.append(size_of(learner.pending(X, learner.rank(X, 0), 3)))
     assert max(sizes) <= 3 * (10 * 8 + 8) + 8 + 3 * 8 + 30 * 10 * 12  # 3 rows, 3 scores, a drift of 30 documents
     assert max(sizes) < 1.3 * min(sizes)
 
@@ -130,7 +129,7 @@ def test_whole_runs_agree_as_their_scores_do(surrogate):
         rounds = Rounds.from_arrays(features, source.labels, group=np.diff(source.offsets))
         for number, round in enumerate(rounds):
             ranking = learner.rank(round.X, number)
-            learner.learn(round.X, ranking, learner.hears(round, ranking))
+            learner.learn(round.X, ranking, learner.simulated_feedback(round, ranking))
     assert learners[1].coef == pytest.approx(learners[0].coef, rel=1e-9, abs=1e-12)
 
 
