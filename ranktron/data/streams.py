@@ -14,6 +14,17 @@ from ranktron.types.validation import check_count
 def shuffled(rounds: Rounds, seed: int, epoch: int = 0, start: int = 0) -> Iterator[Round]:
     """Yields all rounds in an order drawn from (seed, epoch), from position `start` on; rows keep their order.
 
+    Parameters
+    ----------
+    rounds : Rounds
+        The queries.
+    seed, epoch : int
+        What the order is drawn from.
+    start : int
+        How many queries of the order to leave out, as when a pass is resumed.
+
+    Examples
+    --------
     >>> rounds = Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "c"])
     >>> [str(round.qid) for round in shuffled(rounds, seed=0)]
     ['c', 'a', 'b']
@@ -26,6 +37,15 @@ def shuffled(rounds: Rounds, seed: int, epoch: int = 0, start: int = 0) -> Itera
 def each(rounds: Rounds, queries: Integers) -> Iterator[Round]:
     """Yields some rounds, by their numbers.
 
+    Parameters
+    ----------
+    rounds : Rounds
+        The queries.
+    queries : array of int
+        Which of them, and in which order.
+
+    Examples
+    --------
     >>> rounds = Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "c"])
     >>> [str(round.qid) for round in each(rounds, np.array([2, 0]))]
     ['c', 'a']
@@ -39,6 +59,15 @@ def repeat(rounds: Iterable[Round], times: int) -> Iterator[Round]:
 
     An iterator, which is at its end after one pass, is refused.
 
+    Parameters
+    ----------
+    rounds : iterable of Round
+        A finite stream that can be iterated more than once.
+    times : int
+        How often.
+
+    Examples
+    --------
     >>> rounds = Rounds.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", "b"])
     >>> [str(round.qid) for round in repeat(rounds, 2)]
     ['a', 'b', 'a', 'b']
@@ -51,6 +80,15 @@ def repeat(rounds: Iterable[Round], times: int) -> Iterator[Round]:
 def take(rounds: Iterable[Round], count: int) -> Iterator[Round]:
     """Yields the first `count` rounds.
 
+    Parameters
+    ----------
+    rounds : iterable of Round
+        Any stream.
+    count : int
+        How many rounds at most.
+
+    Examples
+    --------
     >>> rounds = Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "c"])
     >>> [str(round.qid) for round in take(rounds, 2)]
     ['a', 'b']

@@ -27,6 +27,19 @@ class Separable:
 
         <u, x_i> − <u, x_j> ≥ margin.
 
+    Parameters
+    ----------
+    documents : int
+        Documents of each list.
+    features : int
+        The number of features.
+    grades : int
+        Labels are 0 to grades - 1.
+    margin : float
+        The smallest distance along the ranker between documents of different grade.
+    seed : int
+        Seed of the stream.
+
     Examples
     --------
     >>> data = Separable(margin=0.5)
@@ -94,6 +107,15 @@ class WebSearch:
     136 features and some 120 documents a list; about 52, 32, 13, 2 and 1 percent of them have the grades 0 to 4.
     No linear ranker is perfect here: a third of the truth is curvature, another is noise.
 
+    Parameters
+    ----------
+    features : int
+        The number of features.
+    documents : int
+        The mean number of documents of a list.
+    seed : int
+        Seed of the stream.
+
     Examples
     --------
     >>> lists = WebSearch().rounds(5)
@@ -150,6 +172,15 @@ class Adversary:
     Every deterministic learner loses at least 1 − 1/log2(3) of NDCG (and 1/2 of AP) in each of ⌊R²/γ²⌋ − 1 rounds,
     although one vector ranks all of them perfectly with margin γ. Play it as `play(learner, adversary.against(learner),
     feedback.full)`: it may ask the learner, because ranking changes nothing.
+
+    Parameters
+    ----------
+    radius : float
+        R, the largest length of a document's features.
+    margin : float
+        γ, by which one vector separates all lists.
+    documents : int
+        Documents of each list.
 
     Examples
     --------

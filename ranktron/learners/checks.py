@@ -31,6 +31,21 @@ def check_surrogate(
     subgradient inequality holds; where a `margin` is given, a list separated by it costs nothing, and so does a list
     of one grade or of one document.
 
+    Parameters
+    ----------
+    surrogate : Surrogate
+        A function of (scores, labels) that returns the loss and its gradient.
+    margin : float, optional
+        A list whose grades are separated by this much in score costs nothing; None where there is no such margin.
+    convex : bool
+        Whether to check the inequality of subgradients.
+    grades : int
+        How many different labels the random lists have.
+    seed : int
+        Seed of the random lists.
+
+    Examples
+    --------
     >>> from ranktron.surrogates import PairwiseHinge
     >>> check_surrogate(PairwiseHinge(), margin=1.0)
     """
@@ -95,6 +110,17 @@ def check_learner(make: Callable[[], Learner], rounds: Rounds, hear: FeedbackMod
     on as if nothing had happened; short and tied lists and late feedback are taken; whatever is refused leaves the
     learner as it was.
 
+    Parameters
+    ----------
+    make : callable
+        Returns a new learner each time it is called.
+    rounds : Rounds
+        Lists to play.
+    hear : callable
+        The feedback, a function of (round, ranking).
+
+    Examples
+    --------
     >>> from ranktron.learners import hinge_perceptron
     >>> from ranktron.data.synthetic import Separable
     >>> check_learner(lambda: hinge_perceptron(20), Separable().rounds(30))

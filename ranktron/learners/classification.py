@@ -9,6 +9,17 @@ from ranktron.surrogates import ClassificationHinge
 def classification_perceptron(n_features: int, eta: float = 1.0, average: bool = False) -> Linear:
     """Composes the hinge of classification with updates on mistakes: w += η y x.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    eta : float
+        The step size.
+    average : bool
+        Serve the mean of all weight vectors instead of the last one.
+
+    Examples
+    --------
     >>> classification_perceptron(3).mistake
     Misclassified()
     """

@@ -155,6 +155,17 @@ def play_many(
     Yields after each round (the loss of every learner, its metrics as a table of learners × metrics). The learners end
     as if each had been played alone; on a matrix but for the last bit of a score: the product adds in another order.
 
+    Parameters
+    ----------
+    learners : sequence of Linear
+        SLAM, minimax or ListNet learners of the same number of features; they are changed.
+    rounds : iterable of Round
+        The stream, played once.
+    metrics : iterable of str or Metric
+        Measured on each ranking of each learner.
+
+    Examples
+    --------
     >>> from ranktron.learners import slam_perceptron
     >>> from ranktron.data.synthetic import Separable
     >>> learners = [slam_perceptron(20, eta=eta) for eta in (0.1, 1.0)]

@@ -9,6 +9,19 @@ from ranktron.surrogates import MeanPairwiseHinge
 def hinge_perceptron(n_features: int, eta: float = 1.0, margin: float = 1.0, average: bool = False) -> Linear:
     """Composes the pairwise hinge (mean over pairs), a constant step and updates on mistakes only.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    eta : float
+        The step size.
+    margin : float
+        Correctly ordered pairs closer than this in score still incur loss.
+    average : bool
+        Serve the mean of all weight vectors instead of the last one.
+
+    Examples
+    --------
     >>> hinge_perceptron(3, eta=0.5).step
     Constant(eta=0.5)
     """

@@ -26,6 +26,19 @@ class Linear(BaseLearner):
     Feedback is learnt at the scores *of the ranking that was shown*, so that it may come late. With `average`,
     `coef` and `predict` are those of the mean of w_1 … w_T; `rank` always shows the current w.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    surrogate : Surrogate
+        The loss in score space, with its gradient.
+    step : Step
+        The step size of each round.
+    mistake : Mistake, optional
+        Which rounds are mistakes; without it every round makes a step.
+    average : bool
+        Serve the mean of all weight vectors instead of the last one.
+
     Examples
     --------
     >>> from ranktron.learners.steps import Constant

@@ -8,6 +8,19 @@ from ranktron.surrogates import ListNet
 def online_listnet(n_features: int, eta: float = 0.1, step: str = "sqrt", average: bool = False) -> Linear:
     """Composes ListNet's cross-entropy with a step eta/√t (or a constant one); it learns from every round.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    eta : float
+        The step size of the first round.
+    step : {"sqrt", "constant"}
+        Whether the step shrinks with the square root of the round number.
+    average : bool
+        Serve the mean of all weight vectors instead of the last one.
+
+    Examples
+    --------
     >>> online_listnet(3, eta=0.5).step
     InversePower(eta=0.5, power=0.5)
     """

@@ -1,4 +1,4 @@
-"""The one loop: show a ranking, hear some feedback, move the weights."""
+"""The one loop: show a ranking, receive feedback, update the weights."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +22,19 @@ def play(
     repeating them. Metrics (or their names), one or several, measure the ranking that was shown. With `delay`, the
     feedback of a round arrives only after that many later rounds have been ranked; what is still under way at the end
     arrives then.
+
+    Parameters
+    ----------
+    learner : Learner
+        Ranks and learns; it is changed.
+    rounds : iterable of Round
+        The stream: `Rounds`, a generator, or a reader such as `ranktron.stream(path)`.
+    feedback : callable
+        Answers `(round, ranking)` with `Feedback`: `ranktron.feedback.full`, `ranktron.feedback.top(k)`, or your own.
+    metrics : str, Metric, or several of them
+        Measured on each ranking as it was shown.
+    delay : int
+        How many later rounds are ranked before the feedback of a round arrives.
 
     Examples
     --------
@@ -57,8 +70,8 @@ def _measure(given: Callable[[Floats], float] | str) -> Callable[[Floats, Intege
 def _settle(
     learner: Learner, feedback: FeedbackModel, round: Round, ranking: Ranking, values: tuple[float, ...]
 ) -> Turn:
-    heard = feedback(round, ranking)
-    if not isinstance(heard, Feedback):
-        raise DataError(f"a feedback model answers with Feedback(items, labels), not with {heard!r}")
-    loss = learner.learn(round.X, ranking, heard)
-    return Turn(ranking.number, ranking, heard, loss, values)
+    received = feedback(round, ranking)
+    if not isinstance(received, Feedback):
+        raise DataError(f"a feedback model answers with Feedback(items, labels), not with {received!r}")
+    loss = learner.learn(round.X, ranking, received)
+    return Turn(ranking.number, ranking, received, loss, values)

@@ -9,6 +9,17 @@ from ranktron.surrogates import WorstPair
 def minimax_perceptron(n_features: int, eta: float = 1.0, average: bool = False) -> Linear:
     """Composes the worst pair of a list with updates on mistakes.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    eta : float
+        The step size; from weights of 0 it changes the length of the weights and no ranking.
+    average : bool
+        Serve the mean of all weight vectors instead of the last one.
+
+    Examples
+    --------
     >>> minimax_perceptron(3).surrogate
     WorstPair(margin=1.0)
     """

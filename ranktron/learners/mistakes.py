@@ -51,6 +51,13 @@ def misordered(scores: Floats, labels: Floats, k: int, binary: bool) -> bool:
 class Misordered:
     """A mistake unless NDCG (or NDCG@k) is 1 under the worst tie-breaking.
 
+    Parameters
+    ----------
+    k : int
+        Only the first k places count; 0 counts all.
+
+    Examples
+    --------
     >>> Misordered()(np.array([2.0, 1.0]), np.array([1.0, 0.0]))
     False
     >>> Misordered()(np.array([1.0, 1.0]), np.array([1.0, 0.0]))
@@ -107,6 +114,13 @@ class Misclassified:
 def mistake_of(measure: Metric) -> Mistake:
     """The rule that belongs to a measure.
 
+    Parameters
+    ----------
+    measure : Metric
+        `ndcg`, `ndcg@k` or `map`.
+
+    Examples
+    --------
     >>> from ranktron.metrics import metric
     >>> mistake_of(metric("ndcg@10"))
     Misordered(k=10)

@@ -20,6 +20,28 @@ def slam_perceptron(
 ) -> Linear:
     """Composes a SLAM surrogate with updates on the mistakes of its own measure.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    metric : str or Metric
+        `ndcg`, `ndcg@k` or `ap`: what is optimised, and what counts as a mistake.
+    eta : float
+        The step size.
+    margin : float
+        Correctly ordered pairs closer than this in score still incur loss.
+    fraction : float
+        Share of the lower-graded documents to compare with; 0 takes the best-scored one, as the paper does. Try 0.7
+        on noisy data.
+    binarise : bool
+        Whether `ap` treats every label above 0 as relevant, or refuses graded labels.
+    step : {"constant", "sqrt"}
+        Whether the step shrinks with the square root of the round number.
+    average : bool
+        Serve the mean of all weight vectors instead of the last one.
+
+    Examples
+    --------
     >>> slam_perceptron(3, metric="ap").surrogate.measure
     Metric(name='map', k=None, convention='paper')
     """

@@ -10,6 +10,13 @@ from ranktron.types import Step
 class Constant:
     """The same step in every round: η_t = eta.
 
+    Parameters
+    ----------
+    eta : float
+        The step size, above 0.
+
+    Examples
+    --------
     >>> Constant(0.5)(1000)
     0.5
     """
@@ -27,6 +34,15 @@ class Constant:
 class InversePower:
     """A step that shrinks with the rounds: η_t = eta · (t + 1)^(−power).
 
+    Parameters
+    ----------
+    eta : float
+        The step size of the first round, above 0.
+    power : float
+        How fast it shrinks.
+
+    Examples
+    --------
     >>> InversePower(0.5, 0.5)(3)
     0.25
     """
@@ -45,6 +61,15 @@ class InversePower:
 def step_of(name: str, eta: float) -> Step:
     """The step rule of that name.
 
+    Parameters
+    ----------
+    name : {"constant", "sqrt"}
+        The rule.
+    eta : float
+        The step size of the first round, above 0.
+
+    Examples
+    --------
     >>> step_of("sqrt", 0.5)
     InversePower(eta=0.5, power=0.5)
     """

@@ -24,6 +24,15 @@ def t_test(a: Evaluation, b: Evaluation, which: str | Metric, tails: int = 2) ->
 
         t = mean(d) / (sd(d) / √n),  d = the difference on each of n queries
 
+    Parameters
+    ----------
+    a, b : Evaluation
+        Two systems, evaluated on the same queries.
+    which : str or Metric
+        The metric to compare.
+    tails : {2, 1}
+        2 asks whether they differ, 1 whether `a` is better.
+
     Examples
     --------
     >>> from ranktron.data.rounds import Rounds
@@ -52,6 +61,19 @@ def permutation_test(
 
     All 2^n signs where there are at most 14 queries; otherwise `resamples` random ones, with the observed one counted
     among them.
+
+    Parameters
+    ----------
+    a, b : Evaluation
+        Two systems, evaluated on the same queries.
+    which : str or Metric
+        The metric to compare.
+    tails : {2, 1}
+        2 asks whether they differ, 1 whether `a` is better.
+    resamples : int
+        How many random signs, where there are too many for all of them.
+    seed : int
+        Seed of the random signs.
 
     Examples
     --------

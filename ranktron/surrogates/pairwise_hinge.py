@@ -152,6 +152,11 @@ class MeanPairwiseHinge:
 
         loss(s, y) = 1/|S| Σ_{(i, j) ∈ S} max(0, margin + s_j − s_i),    S = {(i, j): y_i > y_j}
 
+    Parameters
+    ----------
+    margin : float
+        Correctly ordered pairs closer than this in score still incur loss.
+
     Examples
     --------
     >>> MeanPairwiseHinge()(np.array([1.0, 2.0, 2.0]), np.array([1.0, 0.0, 0.0]))

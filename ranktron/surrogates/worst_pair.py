@@ -59,6 +59,11 @@ class WorstPair:
 
         loss(s, R) = max_{R_i > R_j} max(0, margin + s_j − s_i)
 
+    Parameters
+    ----------
+    margin : float
+        Correctly ordered pairs closer than this in score still incur loss.
+
     Examples
     --------
     >>> WorstPair()(np.array([0.0, 1.0, 3.0]), np.array([1.0, 0.0, 0.0]))

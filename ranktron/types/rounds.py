@@ -22,6 +22,17 @@ class Round(_List):
     Features and labels may be lists or arrays of any kind of number; `Round._make` takes arrays that are known to be
     right as they are.
 
+    Parameters
+    ----------
+    X : array of shape (documents, features), or Sparse
+        The features, finite numbers; kept as float32.
+    labels : array of shape (documents,)
+        The grades, finite and >= 0.
+    qid : any
+        What the query is called; shown in messages only.
+
+    Examples
+    --------
     >>> Round([[0.5, 1.0], [0.0, 3.0]], [2, 0], "7").labels
     array([2., 0.])
     """
@@ -48,6 +59,21 @@ class Ranking(NamedTuple):
     `propensities` says how likely the first documents were to be among the first, each alone or each two together; None
     unless the learner explores.
 
+    Parameters
+    ----------
+    order : array of int
+        The documents, the one shown first in front.
+    scores : array of float
+        The score of each document, in the order of the list (not in the order shown).
+    number : int
+        The number of the round, from 0.
+    explored : bool
+        Whether the order was drawn at random.
+    propensities : array of float, or None
+        For the documents shown first: the probability that they were shown there.
+
+    Examples
+    --------
     >>> ranking = Ranking(order=np.array([1, 0]), scores=np.array([0.2, 0.9]), number=0)
     >>> ranking.scores[ranking.order]
     array([0.9, 0.2])
@@ -71,6 +97,15 @@ class Feedback(_Heard):
     Both may be lists or arrays of any kind of number; `Feedback._make` takes arrays that are known to be right as
     they are.
 
+    Parameters
+    ----------
+    items : array of int
+        The documents that were observed, as places in the list from 0.
+    labels : array of float
+        The label of each of them.
+
+    Examples
+    --------
     >>> Feedback(items=[2], labels=[1])  # of three documents, one was judged
     Feedback(items=array([2]), labels=array([1.]))
     """
@@ -88,6 +123,21 @@ class Feedback(_Heard):
 class Turn(NamedTuple):
     """One round of play, from the ranking that was shown to the loss that was learnt from it.
 
+    Parameters
+    ----------
+    number : int
+        The number of the round, from 0.
+    ranking : Ranking
+        What was shown.
+    feedback : Feedback
+        What came back.
+    loss : float
+        The loss that the learner reports for the round.
+    values : tuple of float
+        The metrics of the shown ranking, in the order in which they were asked for.
+
+    Examples
+    --------
     >>> import ranktron
     >>> learner = ranktron.learners.hinge_perceptron(n_features=20)
     >>> turns = ranktron.play(learner, ranktron.synthetic.Separable().rounds(5), ranktron.feedback.full, ["mrr"])

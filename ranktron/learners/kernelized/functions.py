@@ -25,6 +25,13 @@ class KernelFunction(Protocol):
 class LinearKernel:
     """⟨x, s⟩: the kernel with which a kernel learner is the linear learner.
 
+    Parameters
+    ----------
+    dtype : type
+        The precision in which documents are kept.
+
+    Examples
+    --------
     >>> LinearKernel()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[11.]])
     """
@@ -39,6 +46,19 @@ class LinearKernel:
 class Polynomial:
     """(γ ⟨x, s⟩ + constant)^degree: all products of up to `degree` features.
 
+    Parameters
+    ----------
+    degree : int
+        The largest number of features in a product.
+    gamma : float
+        Scales the inner product.
+    constant : float
+        Added to it; with 0 only products of exactly `degree` features remain.
+    dtype : type
+        The precision in which documents are kept.
+
+    Examples
+    --------
     >>> Polynomial(degree=2, gamma=1.0)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[144.]])
     """
@@ -63,6 +83,15 @@ class Polynomial:
 class Gaussian:
     """exp(−γ |x − s|²), the RBF kernel; in 32 bits, which is a matter of 1e-6 and twice as quick.
 
+    Parameters
+    ----------
+    gamma : float
+        One over twice the squared width of the bell.
+    dtype : type
+        The precision in which documents are kept.
+
+    Examples
+    --------
     >>> Gaussian(gamma=1.0)(np.array([[1.0, 2.0]]), np.array([[1.0, 3.0]])).round(4)
     array([[0.3679]])
     """

@@ -267,6 +267,37 @@ def kernel_perceptron(
 ) -> KernelLearner:
     """Composes a kernel, an update, a budget with its rule, and an output.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    kernel : {"rbf", "linear", "poly"}
+        The kernel function.
+    budget : int
+        Maximum number of remembered documents; 0 sets no limit.
+    metric : str
+        What `slam` and `predtron` optimise, and what counts as a mistake.
+    update : {"slam", "minimax", "hinge", "listnet", "pairwise", "predtron"}
+        Whose step is taken.
+    removal : {"auto", "smallest", "oldest", "random", "projection"}
+        Which document goes when the budget is full.
+    eta : float
+        The step size.
+    gamma : float
+        The width of the kernel; 0 takes one over the number of features.
+    degree, constant : int, float
+        Of the polynomial kernel.
+    margin, fraction : float
+        Of the surrogates `slam` and `hinge`.
+    megabytes : float
+        A budget in memory; 0 sets none.
+    average : bool
+        Serve the mean of all hypotheses.
+    output, size, combine, weights, subcommittee, selective, pairs_per_query
+        With the update `pairwise`: as in `pairwise_perceptron` and `committee_perceptron`.
+
+    Examples
+    --------
     >>> kernel_perceptron(136, update="pairwise", output="committee", size=10, megabytes=1.0).size
     10
     """

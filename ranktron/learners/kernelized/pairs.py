@@ -61,6 +61,13 @@ class PairSteps:
     ranked well, so that the mean over time is the average perceptron. A hypothesis that is kept is a row of
     coefficients: those at the start of its last round, and the steps of that round before it ended.
 
+    Parameters
+    ----------
+    pairs_per_query : int
+        Pairs sampled from each list; 0 takes all.
+
+    Examples
+    --------
     >>> PairSteps(pairs_per_query=100)
     PairSteps(pairs_per_query=100)
     """

@@ -42,6 +42,13 @@ class Oldest:
 class Random:
     """Lets documents go at random; the draw is a function of the seed and of how many came in so far.
 
+    Parameters
+    ----------
+    seed : int
+        Seed of the draws.
+
+    Examples
+    --------
     >>> Random(seed=3)
     Random(seed=3)
     """

@@ -43,6 +43,17 @@ class Update(Protocol):
 class Descent:
     """The step of `Linear`: −η_t ∇φ(s_t, R_t), on mistakes only where `mistake` is given.
 
+    Parameters
+    ----------
+    surrogate : Surrogate
+        The loss in score space, with its gradient.
+    step : Step
+        The step size of each round.
+    mistake : Mistake, optional
+        Which rounds are mistakes; without it every round makes a step.
+
+    Examples
+    --------
     >>> from ranktron.learners.steps import Constant
     >>> from ranktron.surrogates import WorstPair
     >>> Descent(WorstPair(), Constant(0.5)).surrogate
@@ -68,6 +79,15 @@ class Descent:
 class PredtronLoss:
     """The loss of a Predtron problem with the gradient of its step, rep(σ~) − rep(σ_y), as a surrogate.
 
+    Parameters
+    ----------
+    problem : Problem
+        Labels, predictions, their representation and the loss.
+    variant : Variant
+        Which prediction the step moves away from.
+
+    Examples
+    --------
     >>> from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of
     >>> loss = PredtronLoss(Permutations(PlaceLoss("ndcg"), Places("-i")), variant_of("standard"))
     >>> round(loss(np.array([1.0, 0.0]), np.array([0.0, 1.0]))[0], 4)

@@ -17,6 +17,29 @@ def committee_perceptron(
 ) -> Pairwise:
     """Composes the pairwise perceptron with a committee; metric and α-bound are for passes over a whole data set.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    size : int
+        The members of the committee.
+    combine : {"average", "borda"}
+        Whether the members' weights are averaged, or the members vote on each list.
+    weights : {"metric", "count", "uniform"}
+        What a member's vote weighs: its metric on the validation set, the pairs it ranked correctly, or 1.
+    metric : str
+        The metric that weights the members on the validation set.
+    subcommittee : int
+        Combine only this many members, the best on the validation set; 0 combines all.
+    alpha_bound : float
+        Skip pairs misranked in more than this share of the passes; 1 skips none.
+    selective : int
+        Ignore hypotheses that ranked fewer pairs correctly than this.
+    pairs_per_query : int
+        Pairs of each query sampled in each pass; 0 takes all.
+
+    Examples
+    --------
     >>> committee_perceptron(3, size=20, combine="borda").votes
     True
     """

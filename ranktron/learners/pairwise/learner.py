@@ -172,6 +172,21 @@ def pairwise_perceptron(
 ) -> Pairwise:
     """Composes the pairwise perceptron with one of its outputs; the α-bound is for passes over a whole data set.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    output : {"last", "pocket", "average", "voted"}
+        What is served: the last hypothesis, the one that ranked most pairs correctly, the mean, or a vote of all.
+    alpha_bound : float
+        Skip pairs misranked in more than this share of the passes; 1 skips none.
+    selective : int
+        Ignore hypotheses that ranked fewer pairs correctly than this.
+    pairs_per_query : int
+        Pairs of each query sampled in each pass; 0 takes all.
+
+    Examples
+    --------
     >>> pairwise_perceptron(3, "pocket").output.size
     1
     """

@@ -108,6 +108,13 @@ class Output(Protocol):
 class Last:
     """The last hypothesis.
 
+    Parameters
+    ----------
+    size, votes, measured
+        What every output says of itself; leave them as they are.
+
+    Examples
+    --------
     >>> from ranktron import Feedback
     >>> from ranktron.learners import Pairwise
     >>> learner = Pairwise(n_features=1, output=Last())
@@ -129,6 +136,13 @@ class Last:
 class Average:
     """The mean of all hypotheses, each weighted by its success counter: 1/Z Σ c_i wⁱ (COMMITTEE, Table 1).
 
+    Parameters
+    ----------
+    size, votes, measured
+        What every output says of itself; leave them as they are.
+
+    Examples
+    --------
     >>> from ranktron.learners import pairwise_perceptron
     >>> pairwise_perceptron(3, output="average").output
     Average(size=1, votes=False, measured=False)

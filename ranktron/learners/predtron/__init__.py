@@ -6,7 +6,7 @@ argmax; `Predtron` learns any of them. Write your own and try `check_problem` on
 
 from ranktron.learners.predtron.checking import check_problem
 from ranktron.learners.predtron.classes import binary, multiclass, ordinal, with_costs, with_reject
-from ranktron.learners.predtron.links import Euclidean, Group, Sparse, Trace, link_of
+from ranktron.learners.predtron.links import Euclidean, Group, L1Link, Trace, link_of
 from ranktron.learners.predtron.loop import Mistake, Predtron, theoretical_step, walk
 from ranktron.learners.predtron.permutations import Permutations
 from ranktron.learners.predtron.positions import PlaceLoss, Places
@@ -22,6 +22,7 @@ __all__ = [
     "Euclidean",
     "Group",
     "Hamming",
+    "L1Link",
     "LossDriven",
     "Mistake",
     "Permutations",
@@ -30,7 +31,6 @@ __all__ = [
     "Predtron",
     "PredtronLearner",
     "Problem",
-    "Sparse",
     "Standard",
     "SubsetZeroOne",
     "Subsets",

@@ -23,6 +23,19 @@ def check_problem(problem: Problem, predictions: Sequence[Any], labels: Sequence
 
     Each failure is an `AssertionError` that says which property does not hold.
 
+    Parameters
+    ----------
+    problem : Problem
+        Labels, predictions, their representation and the loss.
+    predictions : sequence
+        All predictions there are.
+    labels : sequence
+        Labels to check with.
+    seed : int
+        Seed of the random scores.
+
+    Examples
+    --------
     >>> from ranktron.learners.predtron import ordinal
     >>> check_problem(ordinal(4), range(4), range(4))
     """

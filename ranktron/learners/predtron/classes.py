@@ -18,6 +18,13 @@ def binary(weights: Any = (1.0, 1.0)) -> Enumerated:
 
     Algorithm 1 predicts the same for all weights α; the loss-driven variant takes longer steps where they are larger.
 
+    Parameters
+    ----------
+    weights : pair of float
+        What a mistake costs where the true class is 0, and where it is 1.
+
+    Examples
+    --------
     >>> binary(weights=(1.0, 10.0)).largest
     10.0
     """
@@ -32,6 +39,13 @@ def multiclass(classes: int) -> Enumerated:
 
         φ(t, y) = max(0, 1 + max_{σ ≠ y} t_σ − t_y)
 
+    Parameters
+    ----------
+    classes : int
+        The number of classes, at least 2.
+
+    Examples
+    --------
     >>> multiclass(4).dimension
     4
     """
@@ -42,6 +56,13 @@ def multiclass(classes: int) -> Enumerated:
 def with_costs(costs: Any) -> Enumerated:
     """Classes with a cost for every pair: costs[σ, y] is what predicting σ costs where the truth is y.
 
+    Parameters
+    ----------
+    costs : array of shape (classes, classes)
+        Row: what is predicted; column: what is true; 0 on the diagonal.
+
+    Examples
+    --------
     >>> with_costs([[0.0, 5.0], [1.0, 0.0]]).largest
     5.0
     """
@@ -81,6 +102,13 @@ def with_reject(classes: int, beta: Any) -> Enumerated:
 def ordinal(classes: int) -> Enumerated:
     """Ordered classes as a multiclass problem with the absolute loss: L(σ, y) = |σ − y|.
 
+    Parameters
+    ----------
+    classes : int
+        The number of classes, at least 2.
+
+    Examples
+    --------
     >>> ordinal(5).largest
     4.0
     """

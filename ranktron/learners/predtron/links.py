@@ -10,6 +10,7 @@ r = log p/(log p − 1) over p coordinates (natural logarithm) and the dual expo
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from math import log
 from typing import Protocol
@@ -74,6 +75,13 @@ def _half_square_slope(theta: Floats, q: float) -> Floats:
 class Euclidean:
     """W = Θ: margins in the Euclidean (Frobenius) norm.
 
+    Parameters
+    ----------
+    alpha : float
+        The strong convexity of ψ; leave it as it is.
+
+    Examples
+    --------
     >>> Euclidean()(np.array([3.0, 4.0])), Euclidean().norm(np.array([3.0, 4.0]))
     (array([3., 4.]), 5.0)
     """
@@ -95,7 +103,7 @@ class Euclidean:
 
 
 @dataclass(frozen=True)
-class Sparse:
+class L1Link:
     """Margins in the l1 norm of all weights, vector or matrix (entrywise): W = ∇ ½‖Θ‖_q².
 
     Parameters
@@ -105,7 +113,7 @@ class Sparse:
 
     Examples
     --------
-    >>> link = Sparse(100)
+    >>> link = L1Link(100)
     >>> w = link(np.array([2.0] + [1.0] * 99))
     >>> round(float(w[0] / w[1]), 2), round(2.0 ** (log(100) - 1), 2)
     (12.17, 12.17)
@@ -227,15 +235,24 @@ class Trace:
 def link_of(norm: str, shape: tuple[int, ...]) -> Link:
     """The link of that name for weights of that shape: `l2`, `l1`, `group` or `trace`.
 
+    Parameters
+    ----------
+    norm : {"l2", "l1", "group", "trace"}
+        The norm in which margins are measured.
+    shape : tuple of int
+        The shape of the weights.
+
+    Examples
+    --------
     >>> link_of("l1", (3, 20))
-    Sparse(size=60)
+    L1Link(size=60)
     """
     if norm not in NORMS:
         raise DataError(f"there is no norm {norm!r}; choose from {', '.join(NORMS)}")
     if norm == "l2":
         return Euclidean()
     if norm == "l1":
-        return Sparse(int(np.prod(shape)))
+        return L1Link(int(np.prod(shape)))
     if len(shape) == 1:
         raise DataError(f"the {norm} norm is one of matrices; a weight vector has l2 and l1")
     return Group(shape[1]) if norm == "group" else Trace(min(shape))
@@ -258,3 +275,10 @@ def _largest_column(X: Floats) -> float:
 
 def _singular(W: Floats) -> Floats:
     return np.asarray(np.linalg.svd(W, compute_uv=False), float)
+
+
+def __getattr__(name: str) -> type[L1Link]:
+    if name != "Sparse":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("ranktron.learners.predtron.links.Sparse is now L1Link", DeprecationWarning, stacklevel=2)
+    return L1Link

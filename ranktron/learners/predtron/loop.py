@@ -25,6 +25,23 @@ from ranktron.types import Floats, State, Step
 class Mistake(NamedTuple):
     """One round with a loss: all that the bounds speak of. `correct` is the round's own σ_y, frozen.
 
+    Parameters
+    ----------
+    number : int
+        The number of the round, from 0.
+    X : array
+        The input.
+    label : any
+        The truth.
+    scores : array
+        The scores that were shown.
+    shown, rival, correct : any
+        The prediction that was shown, the one the step moves away from, and the one it moves towards.
+    loss : float
+        The loss of what was shown.
+
+    Examples
+    --------
     >>> from ranktron.learners.predtron import multiclass
     >>> learner = Predtron(multiclass(3), shape=(3, 2))
     >>> x = np.array([1.0, 2.0])
@@ -224,6 +241,19 @@ def _scored(W: Floats, X: Any) -> Floats:
 def theoretical_step(problem: Problem, variant: Variant, link: Link, radius: float) -> Constant:
     """The step of Theorems 1, 14 and 15 for inputs whose |||X||| is at most `radius`.
 
+    Parameters
+    ----------
+    problem : Problem
+        Labels, predictions, their representation and the loss.
+    variant : Variant
+        Which prediction a step moves away from.
+    link : Link
+        The norm in which margins are measured.
+    radius : float
+        The largest |||X||| of the inputs, in that norm.
+
+    Examples
+    --------
     >>> from ranktron.learners.predtron import binary
     >>> theoretical_step(binary(), Standard(), Euclidean(), radius=1.0)
     Constant(eta=0.25)
@@ -236,6 +266,15 @@ def theoretical_step(problem: Problem, variant: Variant, link: Link, radius: flo
 def walk(learner: Predtron, examples: Iterable[tuple[Any, Any]]) -> Iterator[Mistake | None]:
     """Takes a learner through a stream of (input, label): one answer per round, None where there was no mistake.
 
+    Parameters
+    ----------
+    learner : Predtron
+        The learner; it is changed.
+    examples : iterable of (input, label)
+        The stream.
+
+    Examples
+    --------
     >>> from ranktron.learners.predtron import binary
     >>> stream = [(np.array([1.0, 0.0]), 1), (np.array([0.0, 1.0]), 0), (np.array([2.0, -1.0]), 1)]
     >>> [mistake is not None for mistake in walk(Predtron(binary(), (1, 2)), stream)]

@@ -22,6 +22,13 @@ class Places:
 
     `-i`, `-i^1.1`, `-i^2` (any exponent), `1/i`, or `discount`: NDCG's own 1/log2(1 + i).
 
+    Parameters
+    ----------
+    name : str
+        `-i`, `-i^p` for a power p, `1/i` or `discount`.
+
+    Examples
+    --------
     >>> Places("-i")(3) * np.sqrt(14)
     array([-1., -2., -3.])
     """
@@ -76,6 +83,13 @@ class PlaceLoss:
     `ndcg`: F = 2^y − 1, D = 1/log2(1 + place); `ndcg@k` cuts D off after place k; `p@k`: F = [y > 0],
     D = [place <= k], so that 0 is reached as soon as the first places hold all the relevant documents they can.
 
+    Parameters
+    ----------
+    name : str
+        `ndcg`, `ndcg@k` or `p@k`.
+
+    Examples
+    --------
     >>> PlaceLoss("p@2").weights(np.array([0.0, 2.0, 1.0, 1.0])).best
     2.0
     """

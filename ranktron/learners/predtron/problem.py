@@ -70,6 +70,19 @@ def surrogate(problem: Problem, scores: Floats, label: Any, correct: Any) -> tup
 
     It is convex as long as σ_y (`correct`) does not move with t.
 
+    Parameters
+    ----------
+    problem : Problem
+        Labels, predictions, their representation and the loss.
+    scores : array
+        The point t at which the surrogate is taken.
+    label : any
+        The truth y.
+    correct : any
+        The prediction σ_y without loss.
+
+    Examples
+    --------
     >>> from ranktron.learners.predtron import multiclass
     >>> surrogate(multiclass(3), np.array([0.5, 0.25, 0.0]), 0, 0)
     (0.75, array([-1.,  1.,  0.]))
@@ -84,6 +97,19 @@ def unit_surrogate(problem: Problem, scores: Floats, label: Any, correct: Any) -
 
         φ_1(t, y) = max(0, 1 + max_{σ ∉ Σ_y} <rep(σ), t> − <rep(σ_y), t>)
 
+    Parameters
+    ----------
+    problem : Problem
+        Labels, predictions, their representation and the loss.
+    scores : array
+        The point t at which the surrogate is taken.
+    label : any
+        The truth y.
+    correct : any
+        The prediction σ_y without loss.
+
+    Examples
+    --------
     >>> from ranktron.learners.predtron import multiclass
     >>> unit_surrogate(multiclass(3), np.array([2.0, 0.25, 0.0]), 0, 0)
     (0.0, array([0., 0., 0.]))

@@ -21,6 +21,13 @@ from ranktron.types import Features, Feedback, Floats, Ranking, State
 class PredtronLearner(BaseLearner):
     """Lets a Predtron with a weight vector rank lists and learn from feedback, at the scores that were shown.
 
+    Parameters
+    ----------
+    core : Predtron
+        The loop with its problem, variant, link and step.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> learner = predtron_ranker(1, representation="-i")
     >>> X = np.array([[1.0], [3.0]], np.float32)
@@ -95,6 +102,29 @@ def predtron_ranker(
 ) -> PredtronLearner:
     """Composes permutations, a variant, a link and a step; with `step="theory"` the step is the theorem's own.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    representation : str
+        `-i`, `-i^p`, `1/i` or `discount`: how a place is represented.
+    loss : str
+        `ndcg`, `ndcg@k` or `p@k`: what is optimised, and what counts as a mistake.
+    variant : str
+        Which ranking a step moves away from.
+    norm : {"l2", "l1", "group", "trace"}
+        The norm in which margins are measured.
+    eta : float
+        The step size.
+    step : {"constant", "theory"}
+        A constant step, or the one that the theorem asks for.
+    radius, documents, highest
+        For `step="theory"`: the largest operator norm of a list, its largest length, and the highest grade.
+    average : bool
+        Serve the mean of all weight vectors instead of the last one.
+
+    Examples
+    --------
     >>> predtron_ranker(3, representation="-i^1.1", norm="l2").core.step
     Constant(eta=0.1)
     """

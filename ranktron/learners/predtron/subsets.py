@@ -151,6 +151,13 @@ class ErrorSetSize:
 class Counted:
     """Any loss f(b, c) given as a function, by the O(m²) search of the paper's appendix C.2.
 
+    Parameters
+    ----------
+    function : callable
+        f(b, c): the loss of b labels too many and c labels too few.
+
+    Examples
+    --------
     >>> Counted(lambda b, c: b + 5.0 * c)(1, 1)
     6.0
     """

@@ -78,6 +78,13 @@ class LossDriven:
 def variant_of(name: str) -> Variant:
     """The variant of that name: `standard` or `loss-driven`.
 
+    Parameters
+    ----------
+    name : {"standard", "loss-driven"}
+        The variant.
+
+    Examples
+    --------
     >>> variant_of("loss-driven")
     LossDriven()
     """

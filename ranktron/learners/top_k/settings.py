@@ -52,6 +52,41 @@ def top_k_ranker(
 ) -> TopK:
     """Composes RTop-kF; what is 0 is as the setting has it. The paper's setting is always strict.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    surrogate : {"ranksvm", "squared", "kl", "smooth-dcg"}
+        The loss that is estimated from the labels of the first documents.
+    k : int
+        Number of shown documents whose labels are received.
+    setting : {"recommended", "paper"}
+        Where the values of parameters left at 0 come from.
+    explore : float
+        Share of the rounds that explore, times t^(-1/3).
+    eta : float
+        The step size: times t^(-2/3) in the paper's setting, adaptive in the recommended one.
+    radius : float
+        The weights stay within a ball of this radius.
+    shortlist : int
+        Explore only among this many top-scored documents.
+    epsilon : float
+        The smoothing of `smooth-dcg`.
+    floor : float
+        Lower bound on the propensities: less variance, some bias.
+    answered : float
+        Share of the shown documents whose labels come back.
+    highest : float
+        The highest possible label; 0 allows any.
+    strict : bool
+        Refuse lists of fewer than k documents instead of showing them whole.
+    seed : int
+        Seed of the exploration.
+    average : bool
+        Serve the mean of all weight vectors instead of the last one.
+
+    Examples
+    --------
     >>> learner = top_k_ranker(3, setting="paper", eta=0.5)
     >>> learner.explore, learner.step
     (InversePower(eta=0.1, power=0.333...), InversePower(eta=0.5, power=0.666...))

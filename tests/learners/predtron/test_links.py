@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from ranktron.learners.predtron import Euclidean, Group, Sparse, Trace
+from ranktron.learners.predtron import Euclidean, Group, L1Link, Trace
 from ranktron.learners.predtron import links as module
 
 LINKS = {
-    "vector": (Sparse(30), (30,)),
-    "entrywise": (Sparse(60), (5, 12)),
+    "vector": (L1Link(30), (30,)),
+    "entrywise": (L1Link(60), (5, 12)),
     "group": (Group(12), (5, 12)),
     "trace": (Trace(9), (9, 12)),
     "euclidean": (Euclidean(), (5, 12)),
-    "smallest": (Sparse(8), (8,)),
+    "smallest": (L1Link(8), (8,)),
 }
 
 
@@ -108,6 +108,6 @@ def test_kernels_equal_their_python():
 
 def test_large_exponents_do_not_overflow():
     theta = np.full(10**6, 1e200)
-    link = Sparse(10**6)
+    link = L1Link(10**6)
     assert np.isfinite(link(theta)).all()
     assert link.dual(theta) == pytest.approx(1e200 * np.e)

@@ -11,12 +11,12 @@ from ranktron.learners.checks import same
 from ranktron.learners.predtron import (
     Euclidean,
     Group,
+    L1Link,
     LossDriven,
     Permutations,
     PlaceLoss,
     Places,
     Predtron,
-    Sparse,
     Standard,
     Subsets,
     Trace,
@@ -178,7 +178,7 @@ def test_the_step_of_the_theorems():
     assert theoretical_step(costs, LossDriven(), Euclidean(), 2.0).eta == 1.0 / (4 * 3.0 * 2.0**2)
     p = 50
     r = np.log(p) / (np.log(p) - 1.0)
-    link = Sparse(p)
+    link = L1Link(p)
     X = np.random.default_rng(0).normal(size=(4, p))
     R = np.linalg.norm(X, axis=0).max()
     problem = Permutations(documents=4, highest=2)
@@ -239,12 +239,12 @@ def test_inputs_of_another_width_are_refused():
 
 @pytest.mark.parametrize("size", [1, 7])
 def test_sparse_links_need_eight_coordinates(size):
-    for make in (Sparse, Group, Trace):
+    for make in (L1Link, Group, Trace):
         with pytest.raises(DataError, match="at least 8"):
             make(size)
     with pytest.raises(DataError, match="at least 8"):
         predtron_ranker(size, norm="l1")
-    for make in (Sparse, Group, Trace):
+    for make in (L1Link, Group, Trace):
         assert make(8).alpha == pytest.approx(1.0 / (np.log(8) - 1.0))
 
 
