@@ -50,7 +50,7 @@ class DualHistory(NamedTuple):
         tally[SUCCESSES] += 1
         return self._replace(tally=tally)
 
-    def trail_of_list(self, documents: int, visits: int) -> HypothesisHistory:
+    def history_of_list(self, documents: int, visits: int) -> HypothesisHistory:
         """A history of steps within one list: w holds those of the round, a member those before it entered."""
         kept, room = self.kept, min(self.size, self.kept + visits)
         counters, born, values = np.zeros(room, np.int64), np.zeros(room, np.int64), np.full(room, np.nan)

@@ -88,7 +88,7 @@ class PairSteps:
             return Move(0.0, 0, np.zeros((len(support.table), len(labels))), pool)
         upper, lower = pairs.decode(numbers)
         order = rng.permutation(len(numbers))
-        hypotheses = pool.trail_of_list(len(labels), len(numbers))
+        hypotheses = pool.history_of_list(len(labels), len(numbers))
         K, now, lagged = support.kernel_within(X), support.scores(X, support.alpha), np.zeros(len(labels))
         mistakes = _visit(K, now, upper, lower, order, 1.0 / len(numbers), pool.floor, lagged, hypotheses)
         steps = np.vstack([hypotheses.w, lagged, hypotheses.members[: hypotheses.kept]])

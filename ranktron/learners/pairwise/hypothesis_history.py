@@ -1,7 +1,7 @@
 """The history of a pairwise perceptron: its hypotheses one after the other, and what is kept of them.
 
 A hypothesis lives from one misranked pair to the next and counts the pairs that it ranked well. All outputs of the
-family are read from one hypotheses: last, pocket, average, voted and committees of every size up to the pool's.
+family are read from one history: last, pocket, average, voted and committees of every size up to the pool's.
 """
 
 from __future__ import annotations

@@ -137,9 +137,9 @@ def test_the_dual_coefficients_count_misrankings_and_give_the_weights():
 @pytest.mark.claim("COMMITTEE", "14 s4")
 def test_the_alpha_bound_removes_pairs_and_bounds_the_dual_coefficients():
     lists, schedule = exact_lists(2), Schedule(8, 5)
-    passes, hypotheses = counted(lists, schedule, 0.4)
+    passes, followed = counted(lists, schedule, 0.4)
     hypotheses, misranked = reference(lists, schedule, 0.4)
-    assert hypotheses.w.tolist() == hypotheses[-1][0].tolist()
+    assert followed.w.tolist() == hypotheses[-1][0].tolist()
     assert passes.misranked.tolist() == misranked.tolist()
     assert passes.misranked.max() == 4  # the fourth misranking of 8 passes is the first beyond 40 %
     assert passes.removed == np.count_nonzero(misranked == 4) > 0
