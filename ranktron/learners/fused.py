@@ -158,7 +158,7 @@ def play_many(
     Parameters
     ----------
     learners : sequence of Linear
-        SLAM, minimax or ListNet learners of the same number of features; they are changed.
+        SLAM, minimax, hinge or ListNet learners of the same number of features; they are changed.
     rounds : iterable of Round
         The stream, played once.
     metrics : iterable of str or Metric
@@ -176,7 +176,7 @@ def play_many(
     from threadpoolctl import threadpool_limits
 
     if not learners or not all(map(can_fuse, learners)) or len({learner.n_features for learner in learners}) > 1:
-        raise DataError("play_many plays SLAM, minimax and ListNet learners of the same number of features")
+        raise DataError("play_many plays SLAM, minimax, hinge and ListNet learners of the same number of features")
     if len(set(map(id, learners))) < len(learners):
         raise DataError("play_many plays each learner once: the same one stands there twice")
     measures = tuple(metric(each) for each in metrics)

@@ -16,8 +16,9 @@ from ranktron.kernels.grades import best_below, extremes, grades_seen
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import ideal_order
 from ranktron.learners.mistakes import misordered_grades
-from ranktron.surrogates.fused_forms import LISTNET_LOSS, SLAM_LOSS, WORST_PAIR_LOSS, FusedForm
+from ranktron.surrogates.fused_forms import LISTNET_LOSS, MEAN_HINGE_LOSS, SLAM_LOSS, WORST_PAIR_LOSS, FusedForm
 from ranktron.surrogates.listnet import listnet
+from ranktron.surrogates.pairwise_hinge import mean_hinge_at
 from ranktron.surrogates.slam import AP, NDCG, slam_at, slam_weights
 from ranktron.surrogates.worst_pair import worst_pair_at
 from ranktron.types import Floats, Integers, Mistake, Surrogate
@@ -97,6 +98,8 @@ def fused_loss(
         return slam_at(scores, documents, starts, below, ideal, v, spec.margin, spec.fraction, gradient)
     if spec.loss == WORST_PAIR_LOSS:
         return worst_pair_at(scores, lowest, below, spec.margin, gradient)
+    if spec.loss == MEAN_HINGE_LOSS:
+        return mean_hinge_at(scores, documents, starts, spec.margin, gradient)
     return listnet(scores, labels, gradient)
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-SLAM_LOSS, WORST_PAIR_LOSS, LISTNET_LOSS = range(3)
+SLAM_LOSS, WORST_PAIR_LOSS, LISTNET_LOSS, MEAN_HINGE_LOSS = range(4)
 
 
 class FusedForm(NamedTuple):

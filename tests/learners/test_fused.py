@@ -10,6 +10,7 @@ from ranktron.learners import (
     Linear,
     classification_perceptron,
     feedback,
+    hinge_perceptron,
     minimax_perceptron,
     online_listnet,
     slam_perceptron,
@@ -32,6 +33,7 @@ MAKERS = {
     "ap": lambda: slam_perceptron(7, metric="ap", step="sqrt", average=True),
     "fraction": lambda: slam_perceptron(7, fraction=0.3),
     "minimax": lambda: minimax_perceptron(7),
+    "hinge": lambda: hinge_perceptron(7, margin=0.5, average=True),
     "listnet": lambda: online_listnet(7, average=True),
 }
 
@@ -89,7 +91,7 @@ def test_training_in_compiled_passes_is_training_round_by_round(monkeypatch):
 
 def test_which_learners_are_known():
     known = {name for name, a in ALGORITHMS.items() if can_fuse(a.learner(3, {}))}
-    assert known == {"slam", "minimax", "listnet"}
+    assert known == {"slam", "minimax", "hinge", "listnet"}
     assert not can_fuse(classification_perceptron(3))
     assert not can_fuse(slam_perceptron(3, metric="ap", binarise=False))
 
