@@ -20,6 +20,7 @@ from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Evaluation, Metric, evaluate, metric
 from ranktron.training.fit import Trained, train
 from ranktron.types import Floats
+from ranktron.types.validation import check_count
 
 PARTS = ("train", "vali", "test")
 
@@ -64,6 +65,40 @@ def _part(folder: Path, part: str) -> Path:
         what = "no file" if not found else "several files"
         raise DataError(f"{folder}: {what} called {part}.* (a fold holds train, vali and test, as in LETOR)")
     return found[0]
+
+
+def split_folds(rounds: Rounds, count: int = 5, seed: int = 0) -> list[Fold]:
+    """Divides queries into folds at random, as LETOR does: one part tests, the next chooses, the others train.
+
+    A query is never cut, and every query is in the test part of exactly one fold.
+
+    Parameters
+    ----------
+    rounds : Rounds
+        The queries.
+    count : int
+        The number of folds, at least 3.
+    seed : int
+        Seed of the division; it does not depend on the seeds of the training.
+
+    Examples
+    --------
+    >>> from ranktron.data.synthetic import Separable
+    >>> folds = split_folds(Separable(documents=8, features=6).rounds(10), count=5)
+    >>> [(len(fold.train), len(fold.valid), len(fold.test)) for fold in folds[:2]]
+    [(6, 2, 2), (6, 2, 2)]
+    """
+    check_count(count, "the number of folds", 3)
+    if len(rounds) < count:
+        raise DataError(f"{len(rounds)} queries cannot be divided into {count} folds: each needs a query to test on")
+    order = np.random.default_rng((check_count(seed, "the seed of the folds", 0), count)).permutation(len(rounds))
+    parts = [np.sort(part) for part in np.array_split(order, count)]
+    folds = []
+    for number in range(count):
+        test, valid = parts[number], parts[(number + 1) % count]
+        train = np.setdiff1d(np.arange(len(rounds)), np.concatenate([test, valid]))
+        folds.append(Fold(f"Fold{number + 1}", *(rounds[queries] for queries in (train, valid, test))))
+    return folds
 
 
 def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -176,32 +211,37 @@ def cross_validate(
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not numbers:
         raise DataError("cross-validation needs at least one seed")
-    trials = []
     for fold in folds:
         if not (fold.valid.labels > 0.0).any():
             raise DataError(f"{fold.name}: the validation part has no relevant document and cannot choose anything")
-        for seed in numbers:
-            best: tuple[float, Trained, Mapping[str, Any]] | None = None
-            schedule = Schedule(epochs, seed, shuffle)
-            for point in points:
-                given = {**(parameters or {}), **point}
-                trained = train(
-                    name, given, fold.train, schedule, scaling=scaling, map=map, valid=fold.valid, select=by
-                )
-                if trained.history.interrupted:
-                    raise KeyboardInterrupt
-                value = trained.history.kept[str(by)]
-                if best is None or (value - best[0]) * (1.0 if by.higher_is_better else -1.0) > 0.0:
-                    best = value, trained, point
-                if watch is not None:
-                    watch()
-            if best is not None:
-                trials.append(_trial(fold, seed, best, chosen))
+
+    def fitted(fold: Fold, seed: int, point: Mapping[str, Any]) -> _Candidate:
+        given, schedule = {**(parameters or {}), **point}, Schedule(epochs, seed, shuffle)
+        trained = train(name, given, fold.train, schedule, scaling=scaling, map=map, valid=fold.valid, select=by)
+        if trained.history.interrupted:
+            raise KeyboardInterrupt
+        if watch is not None:
+            watch()
+        return _Candidate(point, trained, trained.history.kept[str(by)])
+
+    trials = []
+    for fold, seed in product(folds, numbers):
+        candidates = (fitted(fold, seed, point) for point in points)
+        sign = 1.0 if by.higher_is_better else -1.0
+        best = max(candidates, key=lambda each: sign * each.valid)  # of equal ones the first
+        trials.append(_trial(fold, seed, best, chosen))
     return Report(name, by, tuple(trials))
 
 
-def _trial(fold: Fold, seed: int, best: tuple[float, Trained, Mapping[str, Any]], metrics: Sequence[Metric]) -> Trial:
-    value, trained, point = best
-    test = evaluate(trained.model.score_rounds(fold.test), fold.test, metrics)
-    history = trained.history
-    return Trial(fold.name, seed, point, history.epoch, value, test, history.seconds, history.remarks)
+class _Candidate(NamedTuple):
+    """A point of the grid, the model trained with it, and its value on the validation part."""
+
+    point: Mapping[str, Any]
+    trained: Trained
+    valid: float
+
+
+def _trial(fold: Fold, seed: int, best: _Candidate, metrics: Sequence[Metric]) -> Trial:
+    test = evaluate(best.trained.model.score_rounds(fold.test), fold.test, metrics)
+    history = best.trained.history
+    return Trial(fold.name, seed, best.point, history.epoch, best.valid, test, history.seconds, history.remarks)

@@ -7,12 +7,19 @@ import pytest
 
 from ranktron import DataError, Rounds, compare, evaluate, metric
 from ranktron.data.io import write
-from ranktron.data.synthetic import WebSearch
+from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners.pairwise.outputs import Committee
 from ranktron.learners.pairwise.passes import train_outputs
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import t_test
-from ranktron.training.cross_validation import Fold, cross_validate, fold_folders, grid_points, read_folds
+from ranktron.training.cross_validation import (
+    Fold,
+    cross_validate,
+    fold_folders,
+    grid_points,
+    read_folds,
+    split_folds,
+)
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=5, documents=9).rounds(45)
@@ -240,3 +247,27 @@ def test_training_reports_queries_of_one_grade(run, letor, tmp_path):
     _, out, _ = run(*command, "--json")
     remarks = json.loads(out)["remarks"]
     assert remarks["queries of one grade"] == sum(len(set(round.labels)) == 1 for round in FOLDS[0].train)
+
+
+@pytest.mark.parametrize(("queries", "count"), [(10, 5), (23, 5), (7, 3), (5, 5)])
+def test_folds_of_any_data_cut_no_query_and_test_each_once(queries, count):
+    lists = Separable(documents=6, features=4).rounds(queries)
+    folds = split_folds(lists, count, seed=3)
+    assert [fold.name for fold in folds] == [f"Fold{n}" for n in range(1, count + 1)]
+    tested = [qid for fold in folds for qid in fold.test.qids.tolist()]
+    assert sorted(tested) == sorted(lists.qids.tolist())
+    for fold in folds:
+        parts = [set(part.qids.tolist()) for part in (fold.train, fold.valid, fold.test)]
+        assert sum(map(len, parts)) == len(set.union(*parts)) == queries
+        assert all(np.diff(part.offsets).tolist() == [6] * len(part) for part in (fold.train, fold.valid, fold.test))
+    again, other = split_folds(lists, count, seed=3), split_folds(lists, count, seed=4)
+    assert [f.test.qids.tolist() for f in again] == [f.test.qids.tolist() for f in folds]
+    assert [f.test.qids.tolist() for f in other] != [f.test.qids.tolist() for f in folds]
+
+
+def test_too_few_queries_or_folds_are_refused():
+    lists = Separable(documents=6, features=4).rounds(4)
+    with pytest.raises(DataError, match="4 queries cannot be divided into 5 folds"):
+        split_folds(lists)
+    with pytest.raises(DataError, match="at least 3"):
+        split_folds(lists, 2)
