@@ -92,7 +92,7 @@ class History:
 
     @property
     def kept(self) -> dict[str, float]:
-        """What the held-out queries said of the epoch that was kept; empty without any."""
+        """What the validation queries said of the epoch that was kept; empty without any."""
         if not self.valid:
             return {}
         return self.valid[min(self.epoch - self.first_epoch, len(self.valid)) - 1]

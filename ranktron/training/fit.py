@@ -1,4 +1,4 @@
-"""Training: passes over a data set, the best of them chosen on held-out queries, and going on where one stopped."""
+"""Training: passes over a data set, the best of them chosen on a validation set, and going on where one stopped."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def train(
     """Trains a model from nothing, or on from `start`: with the same data and seed, as if it had never stopped.
 
     The scaling is fitted first, then the feature map on what the scaling gives; a model to go on from has its own.
-    Online algorithms play the rounds; batch algorithms solve. Either way held-out queries, where given, choose the
+    Online algorithms play the rounds; batch algorithms solve. Either way a validation set, where given, chooses the
     best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `history.interrupted` and loses nothing. `progress`
     is told how many rounds have been played since it was told before; it changes nothing else.
 

@@ -25,7 +25,7 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True)
 class Swept:
-    """What one value of the parameter gave: time averages, mistakes, and held-out means of the last weights."""
+    """What one value of the parameter gave: time averages, mistakes, and validation means of the last weights."""
 
     value: float
     online: dict[str, float]
@@ -61,13 +61,13 @@ def sweep(
     if algo.solver() is not None:
         raise DataError(f"{name} does not learn online: use cv to choose its parameters")
     model = untrained(name, parameters, rounds, scaling, map)
-    prepared, held_out = model.prepare(rounds), None if valid is None else model.prepare(valid)
+    prepared, checked = model.prepare(rounds), None if valid is None else model.prepare(valid)
     learners = [algo.learner(prepared.n_features, {**parameters, key: value}) for value in values]
     sums = _played(learners, prepared, schedule, metrics, watch)
     rows = []
     for value, learner, row in zip(values, learners, sums, strict=True):
         online = {str(m): float(total / learner.rounds) for m, total in zip(metrics, row, strict=True)}
-        means = {} if held_out is None else dict(evaluate(served_scores(learner, held_out), held_out, metrics).means)
+        means = {} if checked is None else dict(evaluate(served_scores(learner, checked), checked, metrics).means)
         rows.append(Swept(value, online, learner.mistakes, means))
     return rows
 

@@ -33,7 +33,7 @@ class HypothesisHistory(NamedTuple):
     """The current hypothesis w, the sum Σ c_i wⁱ of those before it, and the pool of those that survived longest.
 
     Of hypotheses with equal counters the older one stays, so that a smaller pool is always part of a larger one.
-    `values` says what held-out lists thought of the pool's members, `value` of the current hypothesis; NaN where
+    `values` says what validation queries say of the pool's members, `value` of the current hypothesis; NaN where
     nobody asked.
     """
 

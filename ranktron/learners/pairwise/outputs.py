@@ -169,9 +169,9 @@ class Committee:
     combine : "average" or "borda"
         The weighted mean of the members, or the weighted Borda count of their rankings of a list.
     weights : "metric", "count" or "uniform"
-        What a member weighs: its value on held-out lists (its counter where there were none), its counter, the same.
+        What a member weighs: its validation value (its counter where there were none), its counter, the same.
     subcommittee : int >= 0
-        Combine only that many, the best on held-out lists (by counter where there were none); 0: all.
+        Combine only that many, the best on the validation set (by counter where there were none); 0: all.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class Committee:
 
     @property
     def measured(self) -> bool:
-        """Whether held-out lists have a say in who weighs how much."""
+        """Whether validation queries have a say in who weighs how much."""
         return self.weights == "metric" or self.subcommittee > 0
 
     def ensemble(self, hypotheses: HypothesisHistory) -> Ensemble:

@@ -22,7 +22,7 @@ class Setting:
     late: bool
 
 
-# The paper does not say how large its ball is: these radii did best on held-out queries of OHSUMED and MQ2008.
+# The paper does not say how large its ball is: these radii did best on validation queries of OHSUMED and MQ2008.
 PAPER = {
     name: Setting(explore=0.1, eta=0.01, radius=radius, adaptive=False, shortlist=0, late=False)
     for name, radius in {"ranksvm": 1.0, "squared": 0.1, "kl": 0.1, "smooth-dcg": 0.3}.items()
