@@ -25,5 +25,13 @@ def gone(number: int) -> RequestError:
     )
 
 
+def foreign(number: int) -> RequestError:
+    return RequestError(
+        410,
+        "round_gone",
+        f"round {number} was not shown here: the state has been copied or restored since; nothing was learnt from it",
+    )
+
+
 def unwritten(why: str) -> RequestError:
     return RequestError(503, "not_written", f"the disk does not take what has to be kept ({why}); nothing was learnt")

@@ -17,20 +17,35 @@ Done = Callable[[Any], None]
 Failed = Callable[[BaseException], None]
 
 CAPACITY = 1 << 40  # versions of a ranker, and numbers of its rounds, stay below this
+EPOCHS = 1 << 13  # and epochs below this: with the number of a round in it, 2**53 holds an epoch
 
 
 class JournalError(DataError):
     """The journal as a whole cannot be read or written: no ranker can be served from it."""
 
 
+class LossError(DataError):
+    """The journal lacks something of a ranker that was acknowledged."""
+
+    remedy = "To go on without what is missing, delete the file mark in the folder"
+
+
 class StoredRanker(NamedTuple):
-    """A ranker as the journal knows it: its definition complete, and as its client asked for it."""
+    """A ranker as the journal knows it: its definition complete, and as its client asked for it.
+
+    `epochs` says from which number of its rounds on which epoch counts. Entries up to version `told` were told of.
+    `wrong` is what is wrong with it, if anything.
+    """
 
     id: int
     name: str
     definition: bytes
     next: int
     asked: bytes
+    incarnation: int = 0
+    epochs: tuple[tuple[int, int], ...] = ((0, 0),)
+    told: int = 0
+    wrong: DataError | None = None
 
 
 class AddRanker(NamedTuple):
@@ -142,8 +157,12 @@ class Journal(Protocol):
         """Numbers and bodies of the rounds that were kept; None for a body that is damaged."""
         ...
 
-    def cut(self, ranker: int, version: int, *, learnt: bool) -> None:
-        """Takes the last entry away, which is damaged; if a snapshot has learnt it, the round that it answered, too."""
+    def checksum(self, ranker: int, version: int) -> int | None:
+        """A number that stands for all entries up to a version, if the journal still has it."""
+        ...
+
+    def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
+        """Replaces the last entry, which is damaged; the round that it answered goes, if a snapshot has learnt it."""
         ...
 
     def follow(self, ranker: int, version: int) -> None:

@@ -22,8 +22,9 @@ from ranktron.learners.base import BaseLearner
 from ranktron.service import stored_round
 from ranktron.service.config import Config
 from ranktron.service.entries import Answered, JournalEntry, Result, decode, encode, told_labels
-from ranktron.service.errors import RequestError, gone
+from ranktron.service.errors import RequestError, foreign, gone
 from ranktron.service.features import matrix_of
+from ranktron.service.journal import CAPACITY
 from ranktron.service.models import blank_model
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats, observed_quality
@@ -53,6 +54,7 @@ class LiveRanker:
     ) -> None:
         self.id, self.name, self.config, self.snapshots = id, name, config, snapshots
         self.definition, self.asked = definition, asked  # with every parameter, and as the client sent it
+        self.incarnation, self.epochs = 0, ((0, 0),)
         self.version = 0
         self.next = self.reserved = first
         self.reserving = False
@@ -109,14 +111,28 @@ class LiveRanker:
         weights = self.learner.ranking_weights
         self._weights = b"" if weights is None else weights.tobytes()
 
+    # Numbers of rounds, and what clients call them
+
+    def public(self, number: int) -> int:
+        """What clients call a round: its number, after the epoch that it belongs to."""
+        epoch = next(epoch for first, epoch in reversed(self.epochs) if number >= first)
+        return epoch * CAPACITY + number
+
+    def number_of(self, public: int) -> int:
+        """The number of a round that was shown here, or will be: another copy of this ranker has shown other ones."""
+        number = public % CAPACITY
+        if self.public(number) != public:
+            raise foreign(public)
+        return number
+
     def note_kept(self, at: float | None) -> None:
         """Notes that this version is kept."""
         self.kept_version, self.kept_at = self.version, at
 
     # Showing
 
-    def rank(self, request: RankRequest) -> tuple[RankAnswer, bytes]:
-        """The ranking to show, and the open round to keep."""
+    def rank(self, request: RankRequest) -> tuple[RankAnswer, int, bytes]:
+        """The ranking to show, and the number and the bytes of the open round to keep."""
         self._check_open()
         documents, at = request.documents, time()
         X = self.matrix(documents)
@@ -156,12 +172,12 @@ class LiveRanker:
                 pending.columns.tobytes(),
             )
         )
-        answer = RankAnswer(self.next, shown, ranking.explored, self.version)
-        self.open[self.next] = kept
-        self.recent.append(self.next)
-        self.next += 1
+        answer = RankAnswer(self.public(self.next), shown, ranking.explored, self.version)
+        number, self.next = self.next, self.next + 1
+        self.open[number] = kept
+        self.recent.append(number)
         self.stats.showed(ranking.explored)
-        return answer, kept
+        return answer, number, kept
 
     def matrix(self, documents: Sequence[Document]) -> Matrix:
         """The features of documents, scaled; anything but finite numbers in the right places is refused."""
@@ -204,34 +220,33 @@ class LiveRanker:
 
     def check_feedback(self, request: FeedbackRequest) -> JournalEntry | Result | Future[Result]:
         """The entry to write for this feedback; what came or will come of it, if it has come before."""
-        number = request.round
+        number = self.number_of(request.round)
         earlier, waiting = self.answered.get(number), self.unwritten.get(number)
         if earlier is not None:
-            return self._same(number, earlier.labels, request, earlier.result)
+            return self._same(earlier.labels, request, earlier.result)
         if waiting is not None:
-            return self._same(number, told_labels(waiting[0].body), request, waiting[1])
+            return self._same(told_labels(waiting[0].body), request, waiting[1])
         if number not in self.open:
             if number >= self.next:
-                raise RequestError(404, "unknown_round", f"there has been no round {number}")
-            raise gone(number)
+                raise RequestError(404, "unknown_round", f"there has been no round {request.round}")
+            raise gone(request.round)
         self._check_open()
         self._check_learns()
         shown = stored_round.unpack(self.open[number])
         if shown.at < time() - self.config.open_seconds:
-            raise gone(number)
+            raise gone(request.round)
         places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
         for document in request.labels:
             if document not in places:
-                raise RequestError(
-                    422, "not_shown", f"document {document!r} is not among the first {shown.k} shown in round {number}"
-                )
+                shown_first = f"the first {shown.k} shown in round {request.round}"
+                raise RequestError(422, "not_shown", f"document {document!r} is not among {shown_first}")
         self._check_labels(request.labels.values())
         told = sorted((places[document], label, document) for document, label in request.labels.items())
         return JournalEntry("feedback", number, time(), encode(told))
 
-    def _same(self, number: int, told: dict[str, float], request: FeedbackRequest, result: T) -> T:
+    def _same(self, told: dict[str, float], request: FeedbackRequest, result: T) -> T:
         if told != request.labels:
-            raise RequestError(409, "already_answered", f"round {number} has been answered with other labels")
+            raise RequestError(409, "already_answered", f"round {request.round} has been answered with other labels")
         return result
 
     def replacement(self, model: bytes) -> JournalEntry:
@@ -305,6 +320,8 @@ class LiveRanker:
             places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
             heard = Feedback(np.array(places), np.array(labels, float))
             return self.learner.learn_pending(stored_round.unpack(self.open[entry.round]).pending(self.mapped), heard)
+        if entry.kind == "nothing":
+            raise DataError("it stands for an entry that was damaged")
         if entry.kind == "model":
             self._replace(Model.from_bytes(entry.body), entry.round)
             return 0.0
@@ -338,7 +355,7 @@ class LiveRanker:
 
     def _observe(self, entry: JournalEntry, before: Floats | None, kept: bytes | None) -> None:
         """Counts what is shown to people, and changes nothing else."""
-        if entry.kind == "model":
+        if entry.kind in ("model", "nothing"):
             return
         self._trail.append(self._weights)
         after = self.weights

@@ -20,8 +20,8 @@ import numpy as np
 from ranktron.data import serialization
 from ranktron.errors import DataError, RanktronError
 from ranktron.service.config import Config
-from ranktron.service.entries import JournalEntry, Result
-from ranktron.service.journal import Define, Journal, JournalError, StoredRanker
+from ranktron.service.entries import JournalEntry, Result, encode
+from ranktron.service.journal import Define, Journal, JournalError, LossError, StoredRanker
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import complete_stored, warm
 from ranktron.service.snapshots import Snapshots
@@ -30,6 +30,7 @@ from ranktron.service.types import Definition
 from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")
+_RIGHT = "Put that right"
 _entry = msgspec.msgpack.Decoder(JournalEntry)
 
 
@@ -37,6 +38,7 @@ def snapshot_of(live: LiveRanker) -> bytes:
     """All of a ranker but its open rounds, which the journal keeps."""
     content = {
         "version": live.version,
+        "incarnation": live.incarnation,
         "model": np.frombuffer(live.model.to_bytes(), np.uint8),
         "barrier": live.barrier,
         "refused": live.refused,
@@ -100,6 +102,8 @@ def recovered(
         _logger.error("%s", found.message)
         return found
 
+    if stored.wrong is not None:
+        return aside(stored.told, str(stored.wrong), getattr(stored.wrong, "remedy", _RIGHT))
     if crash.exists() and crash.stat().st_size:
         crashed = f"its recovery crashed the server the last time, {crash} says where"
         return aside(max(snapshots.versions(), default=0), crashed, "To try it again, delete that file")
@@ -113,29 +117,37 @@ def recovered(
         raise
     except Exception as error:
         reason = str(error) if isinstance(error, RanktronError) else f"{type(error).__name__}: {error}"
-        return aside(0 if live is None else live.version, reason, "Put that right")
+        return aside(0 if live is None else live.version, reason, getattr(error, "remedy", _RIGHT))
 
 
 def _made(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRanker:
     """The ranker as it is defined: with every parameter, where an older version left some out."""
     definition = complete_stored(msgspec.json.decode(stored.definition, type=Definition))
     asked = msgspec.json.decode(stored.asked, type=Definition)
-    return LiveRanker(stored.id, stored.name, definition, asked, config, snapshots, stored.next)
+    live = LiveRanker(stored.id, stored.name, definition, asked, config, snapshots, stored.next)
+    live.incarnation, live.epochs = stored.incarnation, stored.epochs
+    return live
 
 
 def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
     """Makes the ranker what it was: the same weights, to the bit. Whatever is written is written at the end."""
-    kept = live.snapshots.newest()
+    entries, damaged = list(journal.entries(live.id)), None
+    kept = live.snapshots.newest(stored.incarnation)
     if kept is not None:
         _take(live, kept)
-    rounds = {number: body for number, body in journal.rounds(live.id) if body is not None}
+        last = entries[-1][0] if entries else 0
+        if last < live.version:
+            lost = f"its log ends at version {last}, but there is a snapshot of version {live.version}"
+            raise DataError(f"{lost}: the log has lost its end, or the snapshot is of another copy; delete it then")
+    rounds = _whole_rounds(live, journal)
     live.open = {number: body for number, body in rounds.items() if number >= live.barrier}
-    entries, damaged = list(journal.entries(live.id)), None
     for version, body in entries:
         if version > live.version + 1 or (body is None and version < entries[-1][0]):
             wrong = min(version, live.version + 1)
             raise DataError(f"its log is damaged at version {wrong}, or the snapshot that it goes on from is")
-        if body is None:  # the last one, which a crash may have torn
+        if body is None:  # the last one
+            if live.version < version <= stored.told:
+                raise LossError(f"its log is damaged at version {version}, which was acknowledged")
             damaged = version
             break
         entry = _entry.decode(body)
@@ -167,9 +179,21 @@ def _take(live: LiveRanker, kept: Any) -> None:
     live.note_kept(monotonic())
 
 
+def _whole_rounds(live: LiveRanker, journal: Journal) -> dict[int, bytes]:
+    """The rounds that were kept; damaged ones are reported, and nobody can answer them any more."""
+    rounds = dict(journal.rounds(live.id))
+    whole = {number: body for number, body in rounds.items() if body is not None}
+    if len(whole) < len(rounds):
+        _logger.warning("%d rounds of ranker %s are damaged, and gone", len(rounds) - len(whole), live.name)
+    return whole
+
+
 def _cut(live: LiveRanker, journal: Journal, version: int) -> None:
-    """Takes the last entry away; the round that it answered is gone, if the snapshot has learnt it."""
-    journal.cut(live.id, version, learnt=version <= live.version)
+    """Cuts the last entry off; its version stays used. The round that it answered is gone, if it has been learnt."""
+    nothing = JournalEntry("nothing", 0, 0.0, b"")
+    journal.cut(live.id, version, encode(nothing), learnt=version <= live.version)
+    if version > live.version:
+        live.apply(nothing, version)
     left = {number for number, _ in journal.rounds(live.id)}
     live.open = {number: body for number, body in live.open.items() if number in left}
     live.cut += 1

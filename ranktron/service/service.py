@@ -171,7 +171,10 @@ class RankingService:
             blank_model(made, self.config)
             bodies = msgspec.json.encode(made), msgspec.json.encode(definition)
             stored = await self._written(AddRanker(name, *bodies, RESERVE))
-            live = LiveRanker(stored.id, name, made, definition, self.config, self._snapshots(stored.id), stored.next)
+            snapshots = self._snapshots(stored.id)
+            snapshots.clear()  # what a ranker of another copy of this folder may have left there
+            live = LiveRanker(stored.id, name, made, definition, self.config, snapshots, stored.next)
+            live.incarnation, live.epochs = stored.incarnation, stored.epochs
             live.reserved = stored.next + RESERVE
             self.live_rankers[name] = live
             return live
@@ -206,9 +209,9 @@ class RankingService:
         """Shows a ranking and keeps its round open; the round is written to disk just after the answer."""
         live = self.live(name)
         self._spare_number(live)
-        answer, kept = live.rank(request)
-        self.journal.put_later(StoreRound(live.id, answer.round, kept))
-        if len(live.open) > self.config.max_open or answer.round % _SWEEP == 0:
+        answer, number, kept = live.rank(request)
+        self.journal.put_later(StoreRound(live.id, number, kept))
+        if len(live.open) > self.config.max_open or number % _SWEEP == 0:
             live.drop()
             self._forget(live)
         return answer
@@ -229,7 +232,7 @@ class RankingService:
         self._spare_number(live)
         entry = live.check_full(request)
         result = await asyncio.shield(self._logged(live, entry))
-        return FullAnswer(entry.round, result.loss, result.learned, result.version)
+        return FullAnswer(live.public(entry.round), result.loss, result.learned, result.version)
 
     async def batch(self, requests: Sequence[Any], one: Any, name: str) -> BatchAnswer:
         """The answers to many requests, each its own or why it was refused; they are written together."""

@@ -53,11 +53,14 @@ class Snapshots:
         except OSError as error:
             raise DataError(f"{path.name} cannot be read: {error.strerror}") from None
 
-    def newest(self) -> Mapping[str, Any] | None:
-        """The newest that is whole; damaged ones are reported and passed over."""
+    def newest(self, incarnation: int = 0) -> Mapping[str, Any] | None:
+        """The newest that is whole and of this ranker; others are reported and passed over."""
         for version in reversed(self.versions()):
             try:
-                return self.read(version)
+                kept = self.read(version)
+                if kept.get("incarnation", 0) == incarnation:
+                    return kept
+                raise DataError(f"{self._path(version)} is of another ranker")
             except DataError as error:
                 self.damaged += 1
                 _logger.warning("%s: an older snapshot is used", error)

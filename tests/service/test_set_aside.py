@@ -4,7 +4,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from zlib import crc32
 
 import numpy as np
 import pytest
@@ -15,6 +14,8 @@ from ranktron.service import live_ranker as live_rankers
 from ranktron.service import recovery
 from ranktron.service.journal import CAPACITY
 from ranktron.service.live_ranker import LiveRanker
+from ranktron.service.mark import Mark
+from ranktron.service.ranker_rows import chained, own_half, read_rankers
 from ranktron.service.service import RankingService
 from ranktron.service.stats import Stats
 from ranktron.training.algorithms import ALGORITHMS
@@ -73,6 +74,7 @@ def on_disk(state):
         for table in ("entries", "rounds")
     ]
     tables.append(connection.execute("SELECT * FROM rankers WHERE id = 1").fetchall())
+    tables.append(connection.execute("SELECT next FROM rankers WHERE id = 1").fetchone())
     connection.close()
     return tables, {path.name: path.read_bytes() for path in (state / "snapshots" / "1").glob("*")}
 
@@ -149,20 +151,41 @@ def lose_round(state):
 
 
 def confuse_entry(state):
-    key, body = CAPACITY + 11, b"\xc1 no entry"
-    change = "UPDATE entries SET body = ?, checksum = ? WHERE key = ?"
-    edit(state, (change, [body, crc32(body, key & 0xFFFFFFFF), key]))
+    body = b"\xc1 no entry"
+    for key in (CAPACITY + 11, CAPACITY + 12):  # as another program might have written them
+        connection = sqlite3.connect(state / "log.sqlite")
+        (before,) = connection.execute("SELECT checksum FROM entries WHERE key = ?", [key - 1]).fetchone()
+        connection.close()
+        change = "UPDATE entries SET body = ?, checksum = ?, round = NULL WHERE key = ?"
+        edit(state, (change, [body, chained(key, body, None, own_half(before)), key]))
+    mark = Mark(state / "mark")
+    mark.write(mark.commits, [mark.rankers[1]._replace(version=0)])
+    mark.close()
     return 10, "DecodeError: "
 
 
+def define_otherwise(state, change):
+    connection = sqlite3.connect(state / "log.sqlite")
+    with connection:
+        row = read_rankers(connection)[0][0]
+        row._replace(definition=change(row.definition)).write(connection)
+    connection.close()
+
+
 def confuse_definition(state):
-    edit(state, ("UPDATE rankers SET definition = ? WHERE id = 1", [b'{"features": 3}']))
+    define_otherwise(state, lambda definition: b'{"features": 3}')
     return 0, "ValidationError: "
 
 
 def forget_algorithm(state):
-    edit(state, ("UPDATE rankers SET definition = replace(definition, 'topk', 'none') WHERE id = 1", []))
+    define_otherwise(state, lambda definition: definition.replace(b"topk", b"none"))
     return 0, "'none'"
+
+
+def damage_row(state):
+    changed = "CAST(replace(CAST(definition AS TEXT), 'f1', 'f9') AS BLOB)"
+    edit(state, (f"UPDATE rankers SET definition = {changed} WHERE id = 1", []))
+    return 12, "its row in the log is damaged"
 
 
 def change_model(state):
@@ -173,7 +196,7 @@ def change_model(state):
     return 0, ""
 
 
-DAMAGES = [damage_entry, lose_round, confuse_entry, confuse_definition, forget_algorithm, change_model]
+DAMAGES = [damage_entry, lose_round, confuse_entry, confuse_definition, forget_algorithm, change_model, damage_row]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -204,7 +227,7 @@ def test_a_ranker_that_is_set_aside_can_be_deleted_and_its_numbers_are_not_given
     serving, state, left, damage
 ):
     damage(state)
-    (_, _, ((*_, reserved, _, _),)), _ = on_disk(state)
+    (*_, (reserved,)), _ = on_disk(state)
     with serving(state, max_rankers=2) as talk:
         assert talk.ask("PUT", "/v1/rankers/third", {"features": ["a"]}, status=409) == "too_many_rankers"
         talk.ask("DELETE", "/v1/rankers/shop")
@@ -214,7 +237,7 @@ def test_a_ranker_that_is_set_aside_can_be_deleted_and_its_numbers_are_not_given
         assert on_disk(state)[0][:2] == [[], []]
         assert not (state / "snapshots" / "1").exists()
         talk.make()
-        assert talk.rank(np.eye(3))["round"] == reserved > 12
+        assert talk.rank(np.eye(3))["round"] % CAPACITY == reserved > 12
     with serving(state) as talk:
         assert talk.ask("GET", "/v1/rankers")["set_aside"] == []
         assert talk.ask("GET", "/v1/rankers/other/model") == left["other"]
