@@ -33,8 +33,8 @@ class LossError(DataError):
 class StoredRanker(NamedTuple):
     """A ranker as the journal knows it: its definition complete, and as its client asked for it.
 
-    `epochs` says from which number of its rounds on which epoch counts. Entries up to version `told` were told of.
-    `wrong` is what is wrong with it, if anything.
+    `epochs` says from which number of its rounds on which epoch counts. Entries up to version `told` were told of,
+    at least; it is -1 where that is not known.    `wrong` is what is wrong with it, if anything.
     """
 
     id: int
@@ -44,7 +44,7 @@ class StoredRanker(NamedTuple):
     asked: bytes
     incarnation: int = 0
     epochs: tuple[tuple[int, int], ...] = ((0, 0),)
-    told: int = 0
+    told: int = -1
     wrong: DataError | None = None
 
 

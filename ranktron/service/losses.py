@@ -66,6 +66,6 @@ def _loss(connection: sqlite3.Connection, ranker: int, marked: RankerMark) -> Lo
 
 
 def _stored(row: RankerRow, marked: RankerMark | None, wrong: DataError) -> StoredRanker:
-    name, told, following = (row.name, 0, 0) if marked is None else (marked.name, marked.version, marked.next)
+    name, told, following = (row.name, -1, 0) if marked is None else (marked.name, marked.version, marked.next)
     following = max(row.next, following)
     return StoredRanker(row.id, name, row.definition, following, row.asked, row.incarnation, row.epochs, told, wrong)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import faulthandler
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ranktron.data import serialization
 from ranktron.errors import DataError, RanktronError
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result, encode
@@ -34,9 +33,9 @@ _RIGHT = "Put that right"
 _entry = msgspec.msgpack.Decoder(JournalEntry)
 
 
-def snapshot_of(live: LiveRanker) -> bytes:
+def snapshot_of(live: LiveRanker) -> dict[str, Any]:
     """All of a ranker but its open rounds, which the journal keeps."""
-    content = {
+    return {
         "version": live.version,
         "incarnation": live.incarnation,
         "model": np.frombuffer(live.model.to_bytes(), np.uint8),
@@ -44,7 +43,6 @@ def snapshot_of(live: LiveRanker) -> bytes:
         "refused": live.refused,
         "tally": live.stats.state(),
     }
-    return serialization.pack(content)
 
 
 @dataclass(frozen=True)
@@ -132,10 +130,10 @@ def _made(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRan
 def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
     """Makes the ranker what it was: the same weights, to the bit. Whatever is written is written at the end."""
     entries, damaged = list(journal.entries(live.id)), None
-    kept = live.snapshots.newest(stored.incarnation)
+    last = entries[-1][0] if entries else 0
+    kept = live.snapshots.newest(lambda each: _misfit(each, stored, journal, last))
     if kept is not None:
         _take(live, kept)
-        last = entries[-1][0] if entries else 0
         if last < live.version:
             lost = f"its log ends at version {last}, but there is a snapshot of version {live.version}"
             raise DataError(f"{lost}: the log has lost its end, or the snapshot is of another copy; delete it then")
@@ -164,6 +162,19 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
     if live.definition != msgspec.json.decode(stored.definition, type=Definition):
         journal.write_now(Define(stored.id, msgspec.json.encode(live.definition), stored.asked))
     journal.follow(live.id, live.version)
+
+
+def _misfit(kept: Mapping[str, Any], stored: StoredRanker, journal: Journal, last: int) -> str:
+    """Why a snapshot is not of this ranker, if it is not."""
+    version = int(kept["version"])
+    if kept.get("incarnation", 0) != stored.incarnation:
+        return "is of another ranker"
+    if version > last and stored.told >= 0:  # the mark says that the log has lost nothing
+        return "is newer than the log"
+    logged = journal.checksum(stored.id, version)
+    if None not in (logged, kept.get("checksum")) and kept["checksum"] != logged:
+        return "is not of this log"
+    return ""
 
 
 def _take(live: LiveRanker, kept: Any) -> None:

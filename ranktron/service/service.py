@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ranktron.data import serialization
 from ranktron.errors import DataError
 from ranktron.service import views
 from ranktron.service.config import Config
@@ -283,6 +284,8 @@ class RankingService:
             raise RequestError(404, "unknown_version", f"version {request.version} is not kept: see GET .../versions")
         try:
             kept = live.snapshots.read(request.version)
+            if kept.get("incarnation", 0) != live.incarnation:
+                raise DataError(f"version {request.version} is of another ranker")
         except DataError as error:
             raise RequestError(409, "damaged_version", str(error)) from None
         await asyncio.shield(self._logged(live, live.replacement(kept["model"].tobytes())))
@@ -373,12 +376,13 @@ class RankingService:
 
     def _snapshot(self, live: LiveRanker) -> asyncio.Future[Any]:
         """Writes a snapshot of what is on disk already, then shortens the journal to what the one before it needs."""
-        version, data = live.version, snapshot_of(live)
+        version, content = live.version, snapshot_of(live)
         live.note_kept(monotonic())
 
         def write() -> Prune | None:
             try:
-                live.snapshots.write(version, data)
+                checksum = self.journal.checksum(live.id, version)
+                live.snapshots.write(version, serialization.pack({**content, "checksum": checksum}))
             except (DataError, OSError) as error:  # the journal has everything still: it only stays longer
                 _logger.warning("no snapshot of %s: %s", live.name, error)
                 return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,17 +53,20 @@ class Snapshots:
         except OSError as error:
             raise DataError(f"{path.name} cannot be read: {error.strerror}") from None
 
-    def newest(self, incarnation: int = 0) -> Mapping[str, Any] | None:
-        """The newest that is whole and of this ranker; others are reported and passed over."""
+    def newest(self, misfit: Callable[[Mapping[str, Any]], str] = lambda kept: "") -> Mapping[str, Any] | None:
+        """The newest that is whole and fits; damaged ones are reported and passed over, misfits are put away, too."""
         for version in reversed(self.versions()):
             try:
                 kept = self.read(version)
-                if kept.get("incarnation", 0) == incarnation:
-                    return kept
-                raise DataError(f"{self._path(version)} is of another ranker")
             except DataError as error:
                 self.damaged += 1
                 _logger.warning("%s: an older snapshot is used", error)
+                continue
+            why = misfit(kept)
+            if not why:
+                return kept
+            _logger.warning("%s %s: it is renamed, and an older snapshot is used", self._path(version), why)
+            self._path(version).rename(self._path(version).with_suffix(".foreign"))
         return None
 
     def clear(self) -> None:

@@ -154,7 +154,7 @@ class SQLiteJournal:
     def rankers(self) -> list[StoredRanker]:
         lost, marks = {stored.id for stored in self._lost}, self._mark.rankers
         rows = [known.row for known in self._known.values() if not known.row.deleted and known.row.id not in lost]
-        told = [marks[row.id].version if row.id in marks else 0 for row in rows]
+        told = [marks[row.id].version if row.id in marks else -1 for row in rows]
         return [
             *(
                 StoredRanker(
@@ -187,9 +187,10 @@ class SQLiteJournal:
 
     def checksum(self, ranker: int, version: int) -> int | None:
         with _explained(self.path):
-            query = "SELECT checksum FROM entries WHERE key = ?"
-            found = self._connection.execute(query, (ranker * CAPACITY + version,)).fetchone()
-        return own_half(found[0]) if found and isinstance(found[0], int) else None
+            key = ranker * CAPACITY + version
+            query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
+            found = self._connection.execute(query, (key,)).fetchone()
+        return own_half(found[2]) if found and whole(key, *found) else None
 
     def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
         key = ranker * CAPACITY + version

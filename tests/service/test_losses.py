@@ -96,7 +96,7 @@ def test_killing_alone_loses_nothing_and_is_not_worth_a_word(killed, caplog):
     assert set(found) == {"shop", "other"}
 
 
-@pytest.mark.parametrize("name", ["log.sqlite-wal", "mark"])
+@pytest.mark.parametrize("name", ["log.sqlite", "log.sqlite-wal", "mark"])
 def test_no_damage_goes_unsaid(killed, caplog, name):
     """Each start finds what there was, or says what is wrong."""
     folder, files = killed
