@@ -54,7 +54,8 @@ class LiveRanker:
     ) -> None:
         self.id, self.name, self.config, self.snapshots = id, name, config, snapshots
         self.definition, self.asked = definition, asked  # with every parameter, and as the client sent it
-        self.incarnation, self.epochs = 0, ((0, 0),)
+        self.incarnation = 0
+        self.epochs: tuple[tuple[int, int], ...] = ((0, 0),)
         self.version = 0
         self.next = self.reserved = first
         self.reserving = False

@@ -18,18 +18,17 @@ import threading
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from random import SystemRandom
 from time import sleep
-from typing import Any, NamedTuple
+from typing import Any
 
 from ranktron.errors import DataError
 from ranktron.service.folder_lock import FolderLock
 from ranktron.service.journal import (
     CAPACITY,
-    EPOCHS,
     AddRanker,
     Append,
     Call,
@@ -46,39 +45,14 @@ from ranktron.service.journal import (
     StoreRound,
     Write,
 )
-from ranktron.service.losses import doubts_about, lost_rankers
-from ranktron.service.mark import Mark, RankerMark
-from ranktron.service.ranker_rows import RankerRow, alone, chained, follows, own_half, read_rankers, whole
+from ranktron.service.mark import Mark
+from ranktron.service.ranker_rows import RankerRow, alone, chained, follows, own_half, whole
+from ranktron.service.sqlite_tables import connected, deletions, explained, insert
+from ranktron.service.terms import Known, begin_term, end_of
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS rankers (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, definition BLOB NOT NULL, next INTEGER NOT NULL,
-    deleted INTEGER NOT NULL DEFAULT 0, asked BLOB);
-CREATE UNIQUE INDEX IF NOT EXISTS names ON rankers (name) WHERE NOT deleted;
-CREATE TABLE IF NOT EXISTS entries (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER, round INTEGER);
-CREATE TABLE IF NOT EXISTS rounds (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER);
-CREATE TABLE IF NOT EXISTS owner (
-    id INTEGER PRIMARY KEY, term INTEGER NOT NULL, commits INTEGER NOT NULL, facts TEXT NOT NULL,
-    epoch INTEGER NOT NULL);
-"""
-_LATER = {"asked": "BLOB", "incarnation": "INTEGER", "epochs": "BLOB", "checksum": "INTEGER"}  # columns since 0.1.0
 _COMPANY = 0.005  # seconds that an open round waits for others to be written with
 _PAUSE = 0.1  # seconds until a disk that refused is tried again
-_random = SystemRandom()
 _logger = logging.getLogger("ranktron.service")
-
-
-class Known(NamedTuple):
-    """A ranker as far as it is written: its row, its last version, and the checksum of that entry."""
-
-    row: RankerRow
-    version: int
-    checksum: int
-
-    @property
-    def mark(self) -> RankerMark:
-        row = self.row
-        return RankerMark(row.id, row.name, self.version, own_half(self.checksum), row.next, bool(row.deleted))
 
 
 class SQLiteJournal:
@@ -88,10 +62,8 @@ class SQLiteJournal:
         self.folder, self.path = folder, folder / "log.sqlite"
         self.ready = True
         self._lock = FolderLock(folder)
-        self._known: dict[int, Known] = {}
-        self._lost: list[StoredRanker] = []
         try:
-            self._connection = _connected(self.path)
+            self._connection = connected(self.path)
             try:
                 self._mark = Mark(folder / "mark")
             except OSError as error:
@@ -107,52 +79,17 @@ class SQLiteJournal:
         self._loop: AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         try:
-            with _explained(self.path):
-                self._take_over()
+            with explained(self.path):
+                self._term = begin_term(self._connection, self._mark, self._lock.facts(self.path))
         except BaseException:
             self.close()
             raise
+        self._known, self._commits = self._term.known, self._term.commits
 
     # Reading, before it starts
 
-    def _take_over(self) -> None:
-        """Begins a term, and an epoch if the folder is not provably the one that it was."""
-        owner = self._connection.execute("SELECT commits, facts, epoch FROM owner WHERE id = 1").fetchone()
-        rows, damaged = read_rankers(self._connection)
-        commits, facts, self._epoch = owner or (0, "", 0)
-        doubts = doubts_about(self._mark, commits, owner is None)
-        if owner is not None and facts != self._lock.facts(self.path):
-            doubts.append("the folder is a copy, or was restored from one")
-        if damaged:
-            doubts.append("rows of rankers are damaged")
-        if doubts:
-            used = {epoch for row in rows for _, epoch in row.epochs} | {self._epoch}
-            self._epoch = _random.choice([epoch for epoch in range(1, EPOCHS) if epoch not in used] or [self._epoch])
-            _logger.warning("%s: %s; rounds are numbered in a new epoch", self.folder, "; ".join(doubts))
-        self._term, self._commits = _random.getrandbits(62), max(commits, self._mark.commits)
-        self._lost = lost_rankers(self._connection, rows, damaged, self._mark)
-        for row in rows:
-            marked = self._mark.rankers.get(row.id)
-            row = row._replace(next=max(row.next, 0 if marked is None else marked.next))
-            if doubts and not row.deleted:
-                row = row._replace(epochs=(*row.epochs, (row.next, self._epoch)))
-            self._known[row.id] = Known(row, *self._end(row.id, row.incarnation))
-        self._connection.execute("BEGIN IMMEDIATE")
-        for ranker, known in self._known.items():
-            if ranker not in damaged:  # a damaged one stays as it is
-                known.row.write(self._connection)
-        values = self._term, self._commits, self._lock.facts(self.path), self._epoch
-        self._connection.execute("INSERT OR REPLACE INTO owner VALUES (1, ?, ?, ?, ?)", values)
-        self._connection.execute("COMMIT")
-
-    def _end(self, ranker: int, incarnation: int = 0) -> tuple[int, int]:
-        """The last version of a ranker, and the checksum of that entry."""
-        query = "SELECT key, checksum FROM entries WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT 1"
-        found = self._connection.execute(query, (ranker * CAPACITY, (ranker + 1) * CAPACITY)).fetchone()
-        return (0, incarnation) if found is None else (found[0] - ranker * CAPACITY, found[1])
-
     def rankers(self) -> list[StoredRanker]:
-        lost, marks = {stored.id for stored in self._lost}, self._mark.rankers
+        lost, marks = {stored.id for stored in self._term.lost}, self._mark.rankers
         rows = [known.row for known in self._known.values() if not known.row.deleted and known.row.id not in lost]
         told = [marks[row.id].version if row.id in marks else -1 for row in rows]
         return [
@@ -162,7 +99,7 @@ class SQLiteJournal:
                 )
                 for row, version in zip(rows, told, strict=True)
             ),
-            *self._lost,
+            *self._term.lost,
         ]
 
     def entries(self, ranker: int) -> Iterator[tuple[int, bytes | None]]:
@@ -182,11 +119,11 @@ class SQLiteJournal:
     def _rows(self, table: str, ranker: int, answers: str) -> list[Any]:
         columns = f"key, CAST(body AS BLOB), {answers}, checksum"
         query = f"SELECT {columns} FROM {table} WHERE key >= ? AND key < ? ORDER BY key"
-        with _explained(self.path):
+        with explained(self.path):
             return self._connection.execute(query, (ranker * CAPACITY, (ranker + 1) * CAPACITY)).fetchall()
 
     def checksum(self, ranker: int, version: int) -> int | None:
-        with _explained(self.path):
+        with explained(self.path):
             key = ranker * CAPACITY + version
             query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
             found = self._connection.execute(query, (key,)).fetchone()
@@ -194,7 +131,7 @@ class SQLiteJournal:
 
     def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
         key = ranker * CAPACITY + version
-        with _explained(self.path):
+        with explained(self.path):
             connection = self._connection
             before = connection.execute("SELECT checksum FROM entries WHERE key = ?", (key - 1,)).fetchone()
             seed = self._known[ranker].row.incarnation if before is None else own_half(before[0])
@@ -206,13 +143,13 @@ class SQLiteJournal:
             connection.execute("COMMIT")
 
     def write_now(self, write: Write) -> None:
-        with _explained(self.path):
+        with explained(self.path):
             self._commit([Job(write)])
 
     def follow(self, ranker: int, version: int) -> None:
         row = self._known[ranker].row
-        with _explained(self.path):
-            last, checksum = self._end(ranker, row.incarnation)
+        with explained(self.path):
+            last, checksum = end_of(self._connection, row)
         self._known[ranker] = Known(row, max(version, last), checksum)
         self._move_mark([self._known[ranker]])
 
@@ -301,7 +238,7 @@ class SQLiteJournal:
         connection.execute("BEGIN IMMEDIATE")
         try:
             counted = "UPDATE owner SET commits = ? WHERE id = 1 AND term = ?"
-            if connection.execute(counted, (self._commits + 1, self._term)).rowcount != 1:
+            if connection.execute(counted, (self._commits + 1, self._term.number)).rowcount != 1:
                 raise JournalError(f"another server has taken {self.folder} over: stop one of them")
             told = self._do(connection, jobs)
             connection.execute("COMMIT")
@@ -319,7 +256,7 @@ class SQLiteJournal:
     ) -> list[tuple[Done | None, Any]]:
         told: list[tuple[Done | None, Any]] = []
         keys = [(job.ranker * CAPACITY + job.number, job.body) for job in jobs if isinstance(job, StoreRound)]
-        _insert(connection, "rounds", [(key, body, alone(key, body)) for key, body in keys])
+        insert(connection, "rounds", [(key, body, alone(key, body)) for key, body in keys])
         entries = []
         for job in jobs:
             if isinstance(job, Append):
@@ -332,7 +269,7 @@ class SQLiteJournal:
                 told.append((job.done, version))
             elif isinstance(job, Job):
                 told.append((job.done, self._write_one(job.write)))
-        _insert(connection, "entries", entries)
+        insert(connection, "entries", entries)
         return told
 
     def _fail(self, jobs: list[Job | StoreRound | Append], error: Exception) -> None:
@@ -355,14 +292,16 @@ class SQLiteJournal:
         if isinstance(write, Define | Reserve | Settle | RemoveRanker):
             self._change_row(write)
         if isinstance(write, RemoveRanker | DropRounds | Prune):
-            for statement, rows in _deletions(write):
+            for statement, rows in deletions(write):
                 self._connection.executemany(statement, rows)
         return None
 
     def _add_ranker(self, write: AddRanker) -> StoredRanker:
-        marks, rows = self._mark.rankers, [known.row for known in self._known.values()]
-        first = max((each.next for each in (*rows, *marks.values()) if each.name == write.name), default=0)
-        ranker, incarnation = max((*marks, *self._known), default=0) + 1, _random.randrange(1, 1 << 32)
+        marks = self._mark.rankers
+        numbers = [(known.row.name, known.row.next) for known in self._known.values()]
+        numbers += [(mark.name, mark.next) for mark in marks.values()]
+        first = max((following for name, following in numbers if name == write.name), default=0)
+        ranker, incarnation = max((*marks, *self._known), default=0) + 1, SystemRandom().randrange(1, 1 << 32)
         row = RankerRow(
             ranker,
             write.name,
@@ -371,7 +310,7 @@ class SQLiteJournal:
             0,
             write.asked,
             incarnation,
-            ((0, self._epoch),),
+            ((0, self._term.epoch),),
         )
         row.write(self._connection)
         self._known[ranker] = Known(row, 0, incarnation)
@@ -395,60 +334,9 @@ class SQLiteJournal:
         self._known[write.ranker] = known._replace(row=row)
 
 
-def _deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[Any]]]:
-    """What a write deletes, as SQL: statements, each with the rows that it is executed for."""
-    base = write.ranker * CAPACITY
-    if isinstance(write, RemoveRanker):
-        span = base, base + CAPACITY
-        return [(f"DELETE FROM {table} WHERE key >= ? AND key < ?", [span]) for table in ("entries", "rounds")]
-    if isinstance(write, DropRounds):
-        return [("DELETE FROM rounds WHERE key = ?", [(base + number,) for number in write.numbers])]
-    answered = "SELECT round FROM entries WHERE key > ? AND key <= ?"
-    return [
-        (f"DELETE FROM rounds WHERE key IN ({answered})", [(base, base + write.settled)]),
-        ("DELETE FROM entries WHERE key > ? AND key <= ?", [(base, base + min(write.remembered, write.settled))]),
-    ]
-
-
-def _insert(connection: sqlite3.Connection, table: str, rows: list[Any]) -> None:
-    """Inserts many rows with each statement: between statements the event loop's thread would have its turn."""
-    for size in (64, 8, 1):
-        while len(rows) >= size:
-            some, rows = rows[:size], rows[size:]
-            values = ", ".join([f"({', '.join('?' * len(some[0]))})"] * size)
-            connection.execute(f"INSERT INTO {table} VALUES {values}", [value for row in some for value in row])
-
-
 def _finish(told: list[tuple[Done, Any]]) -> None:
     for done, result in told:
         try:
             done(result)
         except Exception:  # those who come after it are told all the same
             _logger.exception("what was written could not be told")
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise JournalError(f"{path}: the log cannot be opened for writing: {error}") from None
-    except sqlite3.DatabaseError as error:
-        raise JournalError(f"{path} is damaged ({error}): restore it from a copy, or start in another folder") from None
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    with _explained(path):
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.executescript(_SCHEMA)
-            columns = {column[1] for column in connection.execute("PRAGMA table_info(rankers)")}
-            for column, kind in _LATER.items():
-                if column not in columns:
-                    connection.execute(f"ALTER TABLE rankers ADD COLUMN {column} {kind}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection

@@ -14,7 +14,7 @@ from ranktron import DataError
 from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 
-FLIPS = int(os.environ.get("RANKTRON_FLIPS", "25"))
+FLIPS = int(os.environ.get("RANKTRON_FLIPS", "12"))
 FILES = ("log.sqlite", "log.sqlite-wal", "mark")
 
 # A server that acknowledges some feedback, some of it after the log was copied to its main file, and is killed

@@ -1,0 +1,85 @@
+"""The beginning of a term: what a journal holds, what it has lost, and whether its folder is still the one it was."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from random import SystemRandom
+from typing import NamedTuple
+
+from ranktron.service.journal import CAPACITY, EPOCHS, StoredRanker
+from ranktron.service.losses import doubts_about, lost_rankers
+from ranktron.service.mark import Mark, RankerMark
+from ranktron.service.ranker_rows import RankerRow, own_half, read_rankers
+
+_random = SystemRandom()
+_logger = logging.getLogger("ranktron.service")
+
+
+class Known(NamedTuple):
+    """A ranker as far as it is written: its row, its last version, and the checksum of that entry."""
+
+    row: RankerRow
+    version: int
+    checksum: int
+
+    @property
+    def mark(self) -> RankerMark:
+        row = self.row
+        return RankerMark(row.id, row.name, self.version, own_half(self.checksum), row.next, bool(row.deleted))
+
+
+class Term(NamedTuple):
+    """One server's time with a journal: what it must name to write, and what it found."""
+
+    number: int
+    commits: int
+    epoch: int
+    known: dict[int, Known]
+    lost: list[StoredRanker]
+
+
+def begin_term(connection: sqlite3.Connection, mark: Mark, facts: str) -> Term:
+    """Begins a term, and a new epoch if the folder is not provably the one that it was."""
+    owner = connection.execute("SELECT commits, facts, epoch FROM owner WHERE id = 1").fetchone()
+    rows, damaged = read_rankers(connection)
+    commits, facts_before, epoch = owner or (0, facts, 0)
+    doubts = doubts_about(mark, commits, owner is None)
+    if facts != facts_before:
+        doubts.append("the folder is a copy, or was restored from one")
+    if damaged:
+        doubts.append("rows of rankers are damaged")
+    if doubts:
+        used = {each for row in rows for _, each in row.epochs} | {epoch}
+        epoch = _random.choice([each for each in range(1, EPOCHS) if each not in used] or [epoch])
+        _logger.warning("%s: %s; rounds are numbered in a new epoch", mark.path.parent, "; ".join(doubts))
+    known = {}
+    for row in rows:
+        marked = mark.rankers.get(row.id)
+        following = max(row.next, 0 if marked is None else marked.next)
+        epochs = (*row.epochs, (following, epoch)) if doubts and not row.deleted else row.epochs
+        known[row.id] = Known(row._replace(next=following, epochs=epochs), *end_of(connection, row))
+    term = Term(
+        _random.getrandbits(62),
+        max(commits, mark.commits),
+        epoch,
+        known,
+        lost_rankers(connection, rows, damaged, mark),
+    )
+    connection.execute("BEGIN IMMEDIATE")
+    for ranker, each in known.items():
+        if ranker not in damaged:  # which stays as it is
+            each.row.write(connection)
+    connection.execute("INSERT OR REPLACE INTO owner VALUES (1, ?, ?, ?, ?)", (*term[:2], facts, epoch))
+    connection.execute("COMMIT")
+    return term
+
+
+def end_of(connection: sqlite3.Connection, row: RankerRow) -> tuple[int, int]:
+    """The last version of a ranker, and the checksum of that entry."""
+    query = "SELECT key, checksum FROM entries WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT 1"
+    found = connection.execute(query, (row.id * CAPACITY, (row.id + 1) * CAPACITY)).fetchone()
+    if found is None:
+        return 0, row.incarnation
+    key, checksum = found
+    return key - row.id * CAPACITY, checksum if isinstance(checksum, int) else 0
