@@ -19,10 +19,14 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Settings of the service; none of them has to be given.
 
     >>> Config().max_open
-    10000
+    1000000
     """
 
-    max_open: Annotated[Count, Meta(description="open rounds of a ranker; above it the oldest are dropped")] = 10_000
+    max_open: Annotated[Count, Meta(description="open rounds of a ranker; above it the oldest are dropped")] = 1_000_000
+    open_bytes: Annotated[
+        Count,
+        Meta(description="bytes of all open rounds; above it the oldest of the ranker that has most are dropped"),
+    ] = 500_000_000
     open_seconds: Annotated[Seconds, Meta(description="how long a round stays open for feedback")] = 7 * 86400.0
     heard: Annotated[
         Count,

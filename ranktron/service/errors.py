@@ -17,12 +17,15 @@ def unknown_ranker(name: str) -> RequestError:
     return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}; make it with PUT /v1/rankers/{name}")
 
 
-def gone(number: int) -> RequestError:
-    return RequestError(
-        410,
-        "round_gone",
-        f"round {number} is no longer open: it was dropped, being old, or lost in a crash; nothing was learnt from it",
-    )
+def gone(number: int, heard: bool = False, known: bool = True) -> RequestError:
+    """Of a round that is no longer open: whether it has had its feedback, if that is known."""
+    if heard:
+        why = "it has had its feedback, and was learnt from then; this request changed nothing"
+    elif known:
+        why = "it was dropped, being old, or lost in a crash; nothing was learnt from it"
+    else:
+        why = "it was answered or dropped too long ago for that to be known; this request changed nothing"
+    return RequestError(410, "round_gone", f"round {number} is no longer open: {why}")
 
 
 def foreign(number: int) -> RequestError:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from asyncio import Future
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isfinite, sqrt
-from time import time
+from time import monotonic, time
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from ranktron.service.entries import Answered, JournalEntry, Result, decode, enc
 from ranktron.service.errors import RequestError, foreign, gone
 from ranktron.service.features import matrix_of
 from ranktron.service.journal import CAPACITY
-from ranktron.service.models import blank_model
+from ranktron.service.open_rounds import BESIDE, HeardRounds, OpenRounds
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats, observed_quality
 from ranktron.service.stored_round import StoredRound
@@ -48,6 +48,7 @@ class LiveRanker:
         name: str,
         definition: Definition,
         asked: Definition,
+        model: Model,
         config: Config,
         snapshots: Snapshots,
         first: int = 0,
@@ -59,11 +60,12 @@ class LiveRanker:
         self.version = 0
         self.next = self.reserved = first
         self.reserving = False
-        self.open: dict[int, bytes] = {}
+        self.open = OpenRounds()
         self.forgotten: list[int] = []  # dropped, but still on disk
         self.unwritten: dict[int | None, tuple[JournalEntry, Future[Result]]] = {}
-        self.answered: dict[int, Answered] = {}
-        self.past: dict[int, bytes] = {}
+        self.answered: OrderedDict[int, Answered] = OrderedDict()
+        self.past: OrderedDict[int, bytes] = OrderedDict()
+        self.heard = HeardRounds()
         self.refused: list[int] = []
         self.closed = False  # while its model is being replaced
         self.barrier = 0  # rounds before this one were ranked by another kind of model, and stay unanswered
@@ -71,8 +73,19 @@ class LiveRanker:
         self.stats = Stats()
         self.cut = 0
         self.kept_at: float | None = None
-        self.start_from(blank_model(definition, config))
+        self.set_clock(time())
+        self.start_from(model)
         self.note_kept(None)
+
+    # Time
+
+    def set_clock(self, at: float) -> None:
+        """Says what time it is. From there on it only passes, whatever is done to the clock of the machine."""
+        self._offset = at - monotonic()
+
+    def now(self) -> float:
+        """Seconds that go on, after a restart, from the last ones that the journal knows: a pause does not count."""
+        return self._offset + monotonic()
 
     # What it is
 
@@ -135,7 +148,7 @@ class LiveRanker:
     def rank(self, request: RankRequest) -> tuple[RankAnswer, int, bytes]:
         """The ranking to show, and the number and the bytes of the open round to keep."""
         self._check_open()
-        documents, at = request.documents, time()
+        documents, at = request.documents, self.now()
         X = self.matrix(documents)
         features = self.mapped(X)
         try:
@@ -194,7 +207,19 @@ class LiveRanker:
             X = self.template.scaler(X, np.array([0, m]))
             if not np.isfinite(X).all():
                 raise RequestError(422, "feature_too_large", "a feature is too large to be scaled")
+        self._check_kernel(X)
         return X
+
+    def _check_kernel(self, X: Matrix) -> None:
+        """Refuses documents that a kernel cannot compare: one that was learnt would spoil the scores of all others."""
+        kernel = getattr(self.learner, "kernel", None)
+        if kernel is None or self.map is not None:
+            return
+        with np.errstate(all="ignore"):
+            wide = 2.0 * X.astype(kernel.dtype)  # leaves room for others of the same size
+            finite = np.isfinite(kernel(wide, wide)).all()
+        if not finite:
+            raise RequestError(422, "feature_too_large", "a feature is too large for the kernel: scale the features")
 
     def mapped(self, X: Matrix) -> Features:
         """Features as the learner sees them."""
@@ -206,15 +231,16 @@ class LiveRanker:
             return b""
         return self.curves.contributions(X, self.weights).tobytes()
 
-    def drop(self) -> None:
-        """Drops the oldest rounds where there are too many, or where they are too old, unless they are being heard."""
-        excess, limit = len(self.open) - self.config.max_open, time() - self.config.open_seconds
+    def drop(self, bytes_over: int = 0) -> None:
+        """Drops the oldest rounds, being too many, too old or so many bytes too large, unless they are being heard."""
+        excess, limit = len(self.open) - self.config.max_open, self.now() - self.config.open_seconds
         dropped: list[int] = []
         for number, kept in self.open.items():
-            if len(dropped) >= excess and stored_round.unpack(kept).at >= limit:
+            if len(dropped) >= excess and bytes_over <= 0 and stored_round.shown_at(kept) >= limit:
                 break
             if number not in self.unwritten:
                 dropped.append(number)
+                bytes_over -= len(kept) + BESIDE
         self.forget(dropped)
 
     # Hearing
@@ -230,11 +256,11 @@ class LiveRanker:
         if number not in self.open:
             if number >= self.next:
                 raise RequestError(404, "unknown_round", f"there has been no round {request.round}")
-            raise gone(request.round)
+            raise gone(request.round, number in self.heard, self.heard.knows(number))
         self._check_open()
         self._check_learns()
         shown = stored_round.unpack(self.open[number])
-        if shown.at < time() - self.config.open_seconds:
+        if shown.at < self.now() - self.config.open_seconds:
             raise gone(request.round)
         places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
         for document in request.labels:
@@ -243,7 +269,7 @@ class LiveRanker:
                 raise RequestError(422, "not_shown", f"document {document!r} is not among {shown_first}")
         self._check_labels(request.labels.values())
         told = sorted((places[document], label, document) for document, label in request.labels.items())
-        return JournalEntry("feedback", number, time(), encode(told))
+        return JournalEntry("feedback", number, self.now(), encode(told))
 
     def _same(self, told: dict[str, float], request: FeedbackRequest, result: T) -> T:
         if told != request.labels:
@@ -253,7 +279,7 @@ class LiveRanker:
     def replacement(self, model: bytes) -> JournalEntry:
         """The entry that replaces the model."""
         self._check_open()
-        return JournalEntry("model", self.next, time(), model)
+        return JournalEntry("model", self.next, self.now(), model)
 
     def _check_open(self) -> None:
         if self.closed:
@@ -274,7 +300,7 @@ class LiveRanker:
         X = self.matrix(request.documents)
         labels = np.array([request.labels[document] for document in ids])
         number, self.next = self.next, self.next + 1
-        return JournalEntry("full", number, time(), encode((X.tobytes(), labels.tobytes())))
+        return JournalEntry("full", number, self.now(), encode((X.tobytes(), labels.tobytes())))
 
     def _check_learns(self) -> None:
         if self.learns == "nothing":
@@ -370,6 +396,7 @@ class LiveRanker:
 
     def remember(self, entry: JournalEntry, result: Result, kept: bytes | None) -> None:
         """Remembers that a round was answered, and, if it is known, what it showed."""
+        self.heard.add(entry.round)
         self.answered[entry.round] = Answered(entry.body, entry.at, result)
         _shorten(self.answered, self.config.remembered)
         if kept is not None:
@@ -377,6 +404,6 @@ class LiveRanker:
             _shorten(self.past, self.config.explained_rounds)
 
 
-def _shorten(kept: dict[int, Any], length: int) -> None:
+def _shorten(kept: OrderedDict[int, Any], length: int) -> None:
     while len(kept) > length:
-        del kept[next(iter(kept))]
+        kept.popitem(last=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import faulthandler
 import logging
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,9 +23,11 @@ from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result, encode
 from ranktron.service.journal import Define, Journal, JournalError, LossError, StoredRanker
 from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import complete_stored, warm
+from ranktron.service.models import blank_model, complete_stored, warm
+from ranktron.service.open_rounds import OpenRounds
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats
+from ranktron.service.stored_round import shown_at
 from ranktron.service.types import Definition
 from ranktron.training.model import Model
 
@@ -41,6 +44,7 @@ def snapshot_of(live: LiveRanker) -> dict[str, Any]:
         "model": np.frombuffer(live.model.to_bytes(), np.uint8),
         "barrier": live.barrier,
         "refused": live.refused,
+        "heard": live.heard.state(),
         "tally": live.stats.state(),
     }
 
@@ -122,9 +126,15 @@ def _made(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRan
     """The ranker as it is defined: with every parameter, where an older version left some out."""
     definition = complete_stored(msgspec.json.decode(stored.definition, type=Definition))
     asked = msgspec.json.decode(stored.asked, type=Definition)
-    live = LiveRanker(stored.id, stored.name, definition, asked, config, snapshots, stored.next)
+    model = blank_model(definition, _unlimited(config))
+    live = LiveRanker(stored.id, stored.name, definition, asked, model, config, snapshots, stored.next)
     live.incarnation, live.epochs = stored.incarnation, stored.epochs
     return live
+
+
+def _unlimited(config: Config) -> Config:
+    """Limits are for what is new: a ranker that there is goes on when they are lowered."""
+    return msgspec.structs.replace(config, max_features=sys.maxsize, max_weights=sys.maxsize, max_k=sys.maxsize)
 
 
 def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
@@ -138,7 +148,8 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
             lost = f"its log ends at version {last}, but there is a snapshot of version {live.version}"
             raise DataError(f"{lost}: the log has lost its end, or the snapshot is of another copy; delete it then")
     rounds = _whole_rounds(live, journal)
-    live.open = {number: body for number, body in rounds.items() if number >= live.barrier}
+    live.open = OpenRounds({number: body for number, body in rounds.items() if number >= live.barrier})
+    at = shown_at(rounds[max(rounds)]) if rounds else 0.0
     for version, body in entries:
         if version > live.version + 1 or (body is None and version < entries[-1][0]):
             wrong = min(version, live.version + 1)
@@ -149,11 +160,14 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
             damaged = version
             break
         entry = _entry.decode(body)
+        at = max(at, entry.at)
         if version > live.version:
             _replay(live, entry, version)
         elif entry.kind == "feedback":
             shown = live.open.pop(entry.round, None)
             live.remember(entry, Result(version not in live.refused, version), shown or rounds.get(entry.round))
+    if at > 0.0:
+        live.set_clock(at)
     live.recent.extend(sorted(rounds)[-live.recent.maxlen :] if live.recent.maxlen else [])
     with suppress(Exception):  # it only loads kernels
         warm(live.model, live.k)
@@ -162,6 +176,7 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
     if live.definition != msgspec.json.decode(stored.definition, type=Definition):
         journal.write_now(Define(stored.id, msgspec.json.encode(live.definition), stored.asked))
     journal.follow(live.id, live.version)
+    live.stats.begin()
 
 
 def _misfit(kept: Mapping[str, Any], stored: StoredRanker, journal: Journal, last: int) -> str:
@@ -182,6 +197,10 @@ def _take(live: LiveRanker, kept: Any) -> None:
     live.version = int(kept["version"])
     live.next = live.reserved = max(live.next, live.learner.rounds)
     live.barrier, live.refused = int(kept["barrier"]), list(kept["refused"])
+    if "heard" in kept:
+        live.heard.restore(kept["heard"])
+    else:  # a snapshot of 0.1.0
+        live.heard.forget_below(live.next)
     try:
         live.stats.restore(kept["tally"])
     except Exception:  # it is only shown to people
@@ -206,7 +225,7 @@ def _cut(live: LiveRanker, journal: Journal, version: int) -> None:
     if version > live.version:
         live.apply(nothing, version)
     left = {number for number, _ in journal.rounds(live.id)}
-    live.open = {number: body for number, body in live.open.items() if number in left}
+    live.open = OpenRounds({number: body for number, body in live.open.items() if number in left})
     live.cut += 1
     _logger.warning("the last entry of ranker %s, version %d, was damaged and is cut off", live.name, version)
 

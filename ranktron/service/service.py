@@ -70,7 +70,8 @@ from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_SWEEP = 64  # rounds between two looks at the age of the oldest
+_SWEEP = 64  # rounds, at most, between two looks at whether there are too many
+MOST_WISHED = 100  # versions of a ranker that are kept because someone wished it
 RESERVE = 20_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
 
 
@@ -96,6 +97,7 @@ class RankingService:
         self.cut = 0
         self.live_rankers: dict[str, LiveRanker] = {}
         self.set_aside: dict[str, SetAside] = {}
+        self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._changing = asyncio.Lock()  # of the list of rankers: a name stands for one of them, whoever is in a hurry
         try:
             for stored in self.journal.rankers():
@@ -169,12 +171,12 @@ class RankingService:
             if count >= self.config.max_rankers:
                 raise RequestError(409, "too_many_rankers", f"there are {count} rankers already: delete one first")
             made = complete(definition)
-            blank_model(made, self.config)
+            model = blank_model(made, self.config)
             bodies = msgspec.json.encode(made), msgspec.json.encode(definition)
             stored = await self._written(AddRanker(name, *bodies, RESERVE))
             snapshots = self._snapshots(stored.id)
             snapshots.clear()  # what a ranker of another copy of this folder may have left there
-            live = LiveRanker(stored.id, name, made, definition, self.config, snapshots, stored.next)
+            live = LiveRanker(stored.id, name, made, definition, model, self.config, snapshots, stored.next)
             live.incarnation, live.epochs = stored.incarnation, stored.epochs
             live.reserved = stored.next + RESERVE
             self.live_rankers[name] = live
@@ -212,10 +214,19 @@ class RankingService:
         self._spare_number(live)
         answer, number, kept = live.rank(request)
         self.journal.put_later(StoreRound(live.id, number, kept))
-        if len(live.open) > self.config.max_open or number % _SWEEP == 0:
-            live.drop()
-            self._forget(live)
+        if number % self._sweep == 0:
+            self._drop(live)
         return answer
+
+    def _drop(self, live: LiveRanker) -> None:
+        """Drops open rounds of a ranker, and of the one that has most where all of them together are too large."""
+        live.drop()
+        self._forget(live)
+        over = sum(each.open.size for each in self.live_rankers.values()) - self.config.open_bytes
+        if over > 0:
+            largest = max(self.live_rankers.values(), key=lambda each: each.open.size)
+            largest.drop(over)
+            self._forget(largest)
 
     async def feedback(self, name: str, request: FeedbackRequest) -> FeedbackAnswer:
         """Learns from labels of what a round showed, once they are on disk."""
@@ -271,9 +282,12 @@ class RankingService:
     async def keep(self, name: str) -> VersionsAnswer:
         """Keeps the present version, to roll back to."""
         live = self.live(name)
-        version = live.version
-        await self._snapshot(live)
-        if version not in live.snapshots.versions():
+        version, wished = live.version, live.snapshots.wished()
+        if len(wished) >= MOST_WISHED and version not in wished:
+            remedy = f"stop the server, and delete some of {live.snapshots.folder}/*.kept"
+            raise RequestError(409, "too_many_versions", f"{MOST_WISHED} versions are kept already: {remedy}")
+        await self._snapshot(live, wished=True)
+        if version not in live.snapshots.wished():
             raise unwritten("no snapshot could be written")
         return self.versions(name)
 
@@ -374,7 +388,7 @@ class RankingService:
             self.journal.put(Job(DropRounds(live.id, live.forgotten)))
             live.forgotten = []
 
-    def _snapshot(self, live: LiveRanker) -> asyncio.Future[Any]:
+    def _snapshot(self, live: LiveRanker, *, wished: bool = False) -> asyncio.Future[Any]:
         """Writes a snapshot of what is on disk already, then shortens the journal to what the one before it needs."""
         version, content = live.version, snapshot_of(live)
         live.note_kept(monotonic())
@@ -382,7 +396,7 @@ class RankingService:
         def write() -> Prune | None:
             try:
                 checksum = self.journal.checksum(live.id, version)
-                live.snapshots.write(version, serialization.pack({**content, "checksum": checksum}))
+                live.snapshots.write(version, serialization.pack({**content, "checksum": checksum}), wished=wished)
             except (DataError, OSError) as error:  # the journal has everything still: it only stays longer
                 _logger.warning("no snapshot of %s: %s", live.name, error)
                 return None

@@ -26,6 +26,13 @@ class Snapshots:
     ...         snapshots.write(version, serialization.pack({"version": version}))
     ...     snapshots.versions(), snapshots.newest()
     ([5, 8], {'version': 8})
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     snapshots = Snapshots(Path(folder), 1, keep=2)
+    ...     for version in (3, 5, 8):
+    ...         snapshots.write(version, serialization.pack({"version": version}), wished=version == 3)
+    ...     snapshots.versions(), snapshots.wished()
+    ([3, 5, 8], [3])
     """
 
     def __init__(self, folder: Path, ranker: int, keep: int) -> None:
@@ -33,17 +40,24 @@ class Snapshots:
         self.damaged = 0
 
     def versions(self) -> list[int]:
-        """Those that are kept, oldest first."""
-        return sorted(int(path.stem) for path in self.folder.glob("*.snapshot") if path.stem.isdigit())
+        """Those that there are, oldest first."""
+        return sorted({*self._with("snapshot"), *self._with("kept")})
 
-    def write(self, version: int, data: bytes) -> None:
-        """Writes a snapshot, flushes it to disk, and lets go of the oldest."""
+    def wished(self) -> list[int]:
+        """Those that someone wished to keep: they stay, whatever comes after them."""
+        return self._with("kept")
+
+    def _with(self, ending: str) -> list[int]:
+        return sorted(int(path.stem) for path in self.folder.glob(f"*.{ending}") if path.stem.isdigit())
+
+    def write(self, version: int, data: bytes, *, wished: bool = False) -> None:
+        """Writes a snapshot, flushes it to disk, and lets go of the oldest that nobody wished to keep."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomically(self._path(version)) as file:
+        with atomically(self.folder / f"{version:016d}.{'kept' if wished else 'snapshot'}") as file:
             file.write(data)
         _flush(self.folder)
-        for old in self.versions()[: -self.keep]:
-            self._path(old).unlink(missing_ok=True)
+        for old in self._with("snapshot")[: -self.keep]:
+            (self.folder / f"{old:016d}.snapshot").unlink(missing_ok=True)
 
     def read(self, version: int) -> dict[str, Any]:
         """One of those that are kept; a damaged one is an error."""
@@ -73,7 +87,8 @@ class Snapshots:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, version: int) -> Path:
-        return self.folder / f"{version:016d}.snapshot"
+        kept = self.folder / f"{version:016d}.kept"
+        return kept if kept.exists() else kept.with_suffix(".snapshot")
 
 
 def _flush(folder: Path) -> None:

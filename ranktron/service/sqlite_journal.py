@@ -144,7 +144,7 @@ class SQLiteJournal:
 
     def write_now(self, write: Write) -> None:
         with explained(self.path):
-            self._commit([Job(write)])
+            self._commit(lambda: self._write_one(write))
 
     def follow(self, ranker: int, version: int) -> None:
         row = self._known[ranker].row
@@ -213,7 +213,8 @@ class SQLiteJournal:
 
     def _try(self, jobs: list[Job | StoreRound | Append], going: bool) -> None:
         try:
-            told = self._commit(jobs)
+            written = self._commit(lambda: self._do(self._connection, jobs))
+            told = [(done, result) for done, result in written if done is not None]
         except Exception as error:
             self._fail(jobs, error)
             if going:
@@ -230,7 +231,8 @@ class SQLiteJournal:
         with suppress(RuntimeError):  # the loop has been closed: there is nobody left to tell
             self._loop.call_soon_threadsafe(function, *arguments)
 
-    def _commit(self, jobs: list[Job | StoreRound | Append]) -> list[tuple[Done, Any]]:
+    def _commit(self, work: Callable[[], Any]) -> Any:
+        """Does some work in one transaction, in the name of this term, and then moves the mark."""
         before = dict(self._known)
         connection = self._connection
         if connection.in_transaction:  # the disk did not even take that it was to be forgotten
@@ -240,7 +242,7 @@ class SQLiteJournal:
             counted = "UPDATE owner SET commits = ? WHERE id = 1 AND term = ?"
             if connection.execute(counted, (self._commits + 1, self._term.number)).rowcount != 1:
                 raise JournalError(f"another server has taken {self.folder} over: stop one of them")
-            told = self._do(connection, jobs)
+            result = work()
             connection.execute("COMMIT")
         except BaseException:
             self._known = before
@@ -249,7 +251,7 @@ class SQLiteJournal:
             raise
         self._commits += 1
         self._move_mark([known for ranker, known in self._known.items() if before.get(ranker) is not known])
-        return [(done, result) for done, result in told if done is not None]
+        return result
 
     def _do(
         self, connection: sqlite3.Connection, jobs: list[Job | StoreRound | Append]

@@ -46,6 +46,7 @@ class Stats:
     def __init__(self) -> None:
         self.started = monotonic()
         self.ranked = self.explored = self.heard_rounds = self.dropped = 0
+        self._before = 0, 0, 0
         self.quality: float | None = None
         self._points: list[Point] = []
         self._stride = 1
@@ -93,6 +94,15 @@ class Stats:
         if not self._norms:
             return None, None
         return sum(self._norms) / len(self._norms), self._norms[-1]
+
+    def begin(self) -> None:
+        """Begins to count for the metrics, from 0: one that came back a little smaller would be counted twice."""
+        self._before = self.ranked, self.explored, self.dropped
+
+    def since_start(self) -> tuple[int, int, int]:
+        """Rankings shown, those that explored, and rounds dropped, since the server started."""
+        ranked, explored, dropped = self._before
+        return self.ranked - ranked, self.explored - explored, self.dropped - dropped
 
     def state(self) -> dict[str, Any]:
         """All of it, for a snapshot."""

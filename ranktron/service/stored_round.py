@@ -76,6 +76,12 @@ class StoredRound(Struct, array_like=True, frozen=True):
         )
 
 
+class _Head(Struct, array_like=True, frozen=True):
+    number: int
+    at: float
+
+
+_head = msgspec.msgpack.Decoder(_Head)
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(StoredRound)
 
@@ -86,3 +92,8 @@ def pack(round: StoredRound) -> bytes:
 
 def unpack(data: bytes) -> StoredRound:
     return _decoder.decode(data)
+
+
+def shown_at(data: bytes) -> float:
+    """When a round was shown, without unpacking the rest."""
+    return _head.decode(data).at

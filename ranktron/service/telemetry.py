@@ -97,16 +97,24 @@ SERVICE_METRICS: dict[str, tuple[str, Callable[[RankingService], float]]] = {
     ),
 }
 RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]] = {
-    "ranktron_rounds_total": ("counter", "Rankings shown since the server started.", lambda d: d.stats.ranked),
+    "ranktron_rounds_total": (
+        "counter",
+        "Rankings shown since the server started.",
+        lambda d: d.stats.since_start()[0],
+    ),
     "ranktron_rounds_open": ("gauge", "Rounds that wait for feedback.", lambda d: len(d.open)),
     "ranktron_rounds_dropped_total": (
         "counter",
-        "Open rounds dropped, being too many or old.",
-        lambda d: d.stats.dropped,
+        "Open rounds dropped since the server started, being too many, too old or too large.",
+        lambda d: d.stats.since_start()[2],
     ),
     "ranktron_feedback_total": ("counter", "Rounds that had feedback.", lambda d: d.stats.heard_rounds),
     "ranktron_feedback_rate": ("gauge", "Feedback a second, of late.", lambda d: d.stats.heard().rate),
-    "ranktron_explored_total": ("counter", "Rankings shown that explored.", lambda d: d.stats.explored),
+    "ranktron_explored_total": (
+        "counter",
+        "Rankings shown since the server started that explored.",
+        lambda d: d.stats.since_start()[1],
+    ),
     "ranktron_exploration_share": (
         "gauge",
         "Share of rankings that explored.",

@@ -66,7 +66,7 @@ def explain(live: LiveRanker, number: int) -> ExplainAnswer:
     if kept is None:
         if number >= live.next:
             raise RequestError(404, "unknown_round", f"there has been no round {public}")
-        raise gone(public)
+        raise gone(public, number in live.heard, live.heard.knows(number))
     shown = stored_round.unpack(kept)
     scores, parts = shown.shown_scores(), shown.contributions()
     answered = live.answered.get(number)

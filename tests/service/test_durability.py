@@ -250,7 +250,7 @@ def test_open_rounds_are_bounded_by_number_and_age(serving, state, monkeypatch):
         assert talk.tell(shown[2]["round"], {"d0": 1}, status=410) == "round_gone"
         assert talk.ask("GET", "/v1/rankers/shop/dashboard")["health"]["dropped"] == 3
         talk.answer(shown[3])
-        monkeypatch.setattr(live_ranker, "time", lambda: time.time() + 101.0)
+        monkeypatch.setattr(live_ranker, "monotonic", lambda: time.monotonic() + 101.0)
         assert talk.tell(shown[5]["round"], {"d0": 1}, status=410) == "round_gone"
     service = RankingService(state)
     assert len(service.live("shop").open) == 4
@@ -389,7 +389,7 @@ def test_a_snapshot_that_cannot_be_written_costs_no_feedback(serving, state, mon
     with serving(state, snapshot_every=5) as talk:
         talk.make()
 
-        def refuse(version, data):
+        def refuse(version, data, **more):
             raise DataError("no room")
 
         monkeypatch.setattr(talk.service.live("shop").snapshots, "write", refuse)

@@ -203,7 +203,7 @@ def test_a_version_that_could_not_be_kept_is_not_said_to_be(talk, monkeypatch):
     talk.make()
     talk.play(2)
 
-    def refuse(version, data):
+    def refuse(version, data, **more):
         raise OSError("too many open files")
 
     monkeypatch.setattr(talk.service.live("shop").snapshots, "write", refuse)
