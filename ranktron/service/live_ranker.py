@@ -318,10 +318,15 @@ class LiveRanker:
 
     def apply(self, entry: JournalEntry, version: int) -> Result:
         """Does what an entry says; weights that would overflow stay as they were."""
-        before = self.weights
+        before = self._weights
+        shown, told = None, decode(entry.body) if entry.kind == "feedback" else []
         loss: float | None
         try:
-            loss = self._learn(entry)
+            if entry.kind == "feedback":
+                shown = stored_round.unpack(self.open[entry.round])
+                loss = self._learn_shown(shown, told)
+            else:
+                loss = self._learn(entry)
         except DataError:
             loss = None
         except Exception:  # whatever it is, it will be the same in a replay
@@ -334,19 +339,20 @@ class LiveRanker:
         if entry.kind == "model":
             self.closed = False
         result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
-        shown = self._settle(entry, result) if entry.kind == "feedback" else None
+        if entry.kind == "feedback":
+            self._settle(entry, result)
         try:
-            self._observe(entry, before, shown)
+            self._observe(entry, before, shown, told)
         except Exception:  # it is only shown to people: what was learnt stands
             _logger.exception("version %d of ranker %s could not be counted", version, self.name)
         return result
 
+    def _learn_shown(self, shown: StoredRound, told: list[tuple[int, float, str]]) -> float:
+        places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
+        heard = Feedback(np.array(places), np.array(labels, float))
+        return learn_pending(self.learner, shown.pending(self.mapped), heard)
+
     def _learn(self, entry: JournalEntry) -> float:
-        if entry.kind == "feedback":
-            told = decode(entry.body)
-            places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
-            heard = Feedback(np.array(places), np.array(labels, float))
-            return self.learner.learn_pending(stored_round.unpack(self.open[entry.round]).pending(self.mapped), heard)
         if entry.kind == "nothing":
             raise DataError("it stands for an entry that was damaged")
         if entry.kind == "model":
@@ -374,23 +380,22 @@ class LiveRanker:
             self.stats.dropped += 1
             self.forgotten.append(number)
 
-    def _settle(self, entry: JournalEntry, result: Result) -> bytes:
+    def _settle(self, entry: JournalEntry, result: Result) -> None:
         self.unwritten.pop(entry.round, None)
-        kept = self.open.pop(entry.round)
-        self.remember(entry, result, kept)
-        return kept
+        self.remember(entry, result, self.open.pop(entry.round))
 
-    def _observe(self, entry: JournalEntry, before: Floats | None, kept: bytes | None) -> None:
+    def _observe(
+        self, entry: JournalEntry, before: bytes, shown: StoredRound | None, told: list[tuple[int, float, str]]
+    ) -> None:
         """Counts what is shown to people, and changes nothing else."""
         if entry.kind in ("model", "nothing"):
             return
         self._trail.append(self._weights)
-        after = self.weights
-        if before is not None and after is not None:
-            self.stats.moved(sqrt(float(((after - before) ** 2).sum())))
-        if kept is not None:
-            shown = stored_round.unpack(kept)
-            labels = np.array([label for _, label, _ in decode(entry.body)], float)
+        if before and self._weights:
+            moved = np.frombuffer(self._weights) - np.frombuffer(before)
+            self.stats.moved(sqrt(float(moved @ moved)))
+        if shown is not None:
+            labels = np.array([label for _, label, _ in told], float)
             delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
             self.stats.answered(entry.round, observed_quality(labels), shown.explored, delay)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 BESIDE = 250  # bytes that a round takes in memory beside its own
+_NONE: Any = object()
 _BLOCK, _BLOCKS = 1 << 16, 64  # numbers of rounds in a block, and blocks that are kept: the last four million
 
 
@@ -34,6 +35,14 @@ class OpenRounds(MutableMapping[int, bytes]):
         self.pop(number, None)
         self._rounds[number] = body
         self.size += len(body) + BESIDE
+
+    def pop(self, number: int, default: Any = _NONE) -> Any:
+        body = self._rounds.pop(number, default)
+        if body is _NONE:
+            raise KeyError(number)
+        if body is not default:
+            self.size -= len(body) + BESIDE
+        return body
 
     def __delitem__(self, number: int) -> None:
         self.size -= len(self._rounds.pop(number)) + BESIDE

@@ -232,7 +232,7 @@ def test_clocks_may_go_backwards(serving, state, monkeypatch):
     monkeypatch.setattr(live_ranker, "time", lambda: time.time() - 1e6)
     assert talk.answer(shown)["learned"]
     board = talk.ask("GET", "/v1/rankers/shop/dashboard")
-    assert board["feedback"]["delay"]["p50"] == 0.0
+    assert 0.0 < board["feedback"]["delay"]["p50"] < 600.0  # the time that passed, whatever the clock says
     shown = talk.rank(ROUND)
     talk.crash()
     monkeypatch.setattr(live_ranker, "time", lambda: time.time() - 2e6)
