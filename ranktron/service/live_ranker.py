@@ -350,7 +350,7 @@ class LiveRanker:
     def _learn_shown(self, shown: StoredRound, told: list[tuple[int, float, str]]) -> float:
         places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
         heard = Feedback._make((np.array(places), np.array(labels, float)))  # which were checked when they came
-        return learn_pending(self.learner, shown.pending(self.mapped), heard)
+        return self.learner.learn_pending(shown.pending(self.mapped), heard)
 
     def _learn(self, entry: JournalEntry) -> float:
         if entry.kind == "nothing":

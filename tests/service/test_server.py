@@ -16,6 +16,7 @@ from threading import Thread
 import pytest
 
 from ranktron import Client, ServiceError
+from ranktron.service.ranker_rows import read_rankers
 from ranktron.service.tokens import new_token
 from ranktron.training.model import Model
 
@@ -252,7 +253,7 @@ def test_it_says_at_once_which_rankers_are_set_aside(tmp_path):
         client.close()
         program.stop()
     with sqlite3.connect(tmp_path / "log.sqlite") as connection:
-        connection.execute("UPDATE rankers SET definition = '' WHERE id = 1")
+        read_rankers(connection)[0][0]._replace(definition=b"").write(connection)
     connection.close()
     with Program(tmp_path) as program:
         assert "Serving 1 ranker from" in program.line
