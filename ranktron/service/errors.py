@@ -17,10 +17,10 @@ def unknown_ranker(name: str) -> RequestError:
     return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}; make it with PUT /v1/rankers/{name}")
 
 
-def gone(number: int, heard: bool = False, known: bool = True) -> RequestError:
-    """Of a round that is no longer open: whether it has had its feedback, if that is known."""
-    if heard:
-        why = "it has had its feedback, and was learnt from then; this request changed nothing"
+def gone(number: int, answered: bool = False, known: bool = True) -> RequestError:
+    """Of a round that is no longer open: whether it was answered, if that is known."""
+    if answered:
+        why = "it was answered before, and learnt from then; this request changed nothing"
     elif known:
         why = "it was dropped, being old, or lost in a crash; nothing was learnt from it"
     else:

@@ -114,3 +114,14 @@ def _row(document: Document, names: Sequence[str]) -> list[float]:
         wrong = f"lacks {lacking[0]!r}" if lacking else f"has {min(features.keys() - set(names))!r}"
         raise RequestError(422, "wrong_features", f"document {document.id!r} {wrong}; every feature must be given once")
     return [features[name] for name in names]
+
+
+def check_comparable(X: Matrix, kernel: Any) -> None:
+    """Refuses documents that a kernel cannot compare: one that was learnt would spoil the scores of all others."""
+    if kernel is None:
+        return
+    with np.errstate(all="ignore"):
+        wide = 2.0 * X.astype(kernel.dtype)  # leaves room for others of the same size
+        finite = np.isfinite(kernel(wide, wide)).all()
+    if not finite:
+        raise RequestError(422, "feature_too_large", "a feature is too large for the kernel: scale the features")

@@ -22,10 +22,10 @@ from ranktron.learners.base import BaseLearner
 from ranktron.service import stored_round
 from ranktron.service.config import Config
 from ranktron.service.entries import Answered, JournalEntry, Result, decode, encode, told_labels
-from ranktron.service.errors import RequestError, foreign, gone
-from ranktron.service.features import matrix_of
-from ranktron.service.journal import CAPACITY
-from ranktron.service.open_rounds import BESIDE, HeardRounds, OpenRounds
+from ranktron.service.epochs import Epochs
+from ranktron.service.errors import RequestError, gone
+from ranktron.service.features import check_comparable, matrix_of
+from ranktron.service.open_rounds import BESIDE, AnsweredRounds, OpenRounds
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats, observed_quality
 from ranktron.service.stored_round import StoredRound
@@ -56,7 +56,7 @@ class LiveRanker:
         self.id, self.name, self.config, self.snapshots = id, name, config, snapshots
         self.definition, self.asked = definition, asked  # with every parameter, and as the client sent it
         self.incarnation = 0
-        self.epochs: tuple[tuple[int, int], ...] = ((0, 0),)
+        self.epochs = Epochs()
         self.version = 0
         self.next = self.reserved = first
         self.reserving = False
@@ -65,7 +65,7 @@ class LiveRanker:
         self.unwritten: dict[int | None, tuple[JournalEntry, Future[Result]]] = {}
         self.answered: OrderedDict[int, Answered] = OrderedDict()
         self.past: OrderedDict[int, bytes] = OrderedDict()
-        self.heard = HeardRounds()
+        self.answered_ever = AnsweredRounds()
         self.refused: list[int] = []
         self.closed = False  # while its model is being replaced
         self.barrier = 0  # rounds before this one were ranked by another kind of model, and stay unanswered
@@ -125,20 +125,6 @@ class LiveRanker:
         weights = self.learner.ranking_weights
         self._weights = b"" if weights is None else weights.tobytes()
 
-    # Numbers of rounds, and what clients call them
-
-    def public(self, number: int) -> int:
-        """What clients call a round: its number, after the epoch that it belongs to."""
-        epoch = next(epoch for first, epoch in reversed(self.epochs) if number >= first)
-        return epoch * CAPACITY + number
-
-    def number_of(self, public: int) -> int:
-        """The number of a round that was shown here, or will be: another copy of this ranker has shown other ones."""
-        number = public % CAPACITY
-        if self.public(number) != public:
-            raise foreign(public)
-        return number
-
     def note_kept(self, at: float | None) -> None:
         """Notes that this version is kept."""
         self.kept_version, self.kept_at = self.version, at
@@ -186,7 +172,7 @@ class LiveRanker:
                 pending.columns.tobytes(),
             )
         )
-        answer = RankAnswer(self.public(self.next), shown, ranking.explored, self.version)
+        answer = RankAnswer(self.epochs.public(self.next), shown, ranking.explored, self.version)
         number, self.next = self.next, self.next + 1
         self.open[number] = kept
         self.recent.append(number)
@@ -207,19 +193,9 @@ class LiveRanker:
             X = self.template.scaler(X, np.array([0, m]))
             if not np.isfinite(X).all():
                 raise RequestError(422, "feature_too_large", "a feature is too large to be scaled")
-        self._check_kernel(X)
+        if self.map is None:
+            check_comparable(X, getattr(self.learner, "kernel", None))
         return X
-
-    def _check_kernel(self, X: Matrix) -> None:
-        """Refuses documents that a kernel cannot compare: one that was learnt would spoil the scores of all others."""
-        kernel = getattr(self.learner, "kernel", None)
-        if kernel is None or self.map is not None:
-            return
-        with np.errstate(all="ignore"):
-            wide = 2.0 * X.astype(kernel.dtype)  # leaves room for others of the same size
-            finite = np.isfinite(kernel(wide, wide)).all()
-        if not finite:
-            raise RequestError(422, "feature_too_large", "a feature is too large for the kernel: scale the features")
 
     def mapped(self, X: Matrix) -> Features:
         """Features as the learner sees them."""
@@ -232,7 +208,7 @@ class LiveRanker:
         return self.curves.contributions(X, self.weights).tobytes()
 
     def drop(self, bytes_over: int = 0) -> None:
-        """Drops the oldest rounds, being too many, too old or so many bytes too large, unless they are being heard."""
+        """Drops the oldest rounds: too many, too old, or so many bytes too large; not while they are being answered."""
         excess, limit = len(self.open) - self.config.max_open, self.now() - self.config.open_seconds
         dropped: list[int] = []
         for number, kept in self.open.items():
@@ -247,7 +223,7 @@ class LiveRanker:
 
     def check_feedback(self, request: FeedbackRequest) -> JournalEntry | Result | Future[Result]:
         """The entry to write for this feedback; what came or will come of it, if it has come before."""
-        number = self.number_of(request.round)
+        number = self.epochs.number_of(request.round)
         earlier, waiting = self.answered.get(number), self.unwritten.get(number)
         if earlier is not None:
             return self._same(earlier.labels, request, earlier.result)
@@ -256,7 +232,7 @@ class LiveRanker:
         if number not in self.open:
             if number >= self.next:
                 raise RequestError(404, "unknown_round", f"there has been no round {request.round}")
-            raise gone(request.round, number in self.heard, self.heard.knows(number))
+            raise gone(request.round, number in self.answered_ever, self.answered_ever.knows(number))
         self._check_open()
         self._check_learns()
         shown = stored_round.unpack(self.open[number])
@@ -401,7 +377,7 @@ class LiveRanker:
 
     def remember(self, entry: JournalEntry, result: Result, kept: bytes | None) -> None:
         """Remembers that a round was answered, and, if it is known, what it showed."""
-        self.heard.add(entry.round)
+        self.answered_ever.add(entry.round)
         self.answered[entry.round] = Answered(entry.body, entry.at, result)
         _shorten(self.answered, self.config.remembered)
         if kept is not None:

@@ -1,4 +1,4 @@
-"""Rounds that wait for their feedback, and rounds that have had it: what is known of them, in bounded space."""
+"""Rounds that wait for their feedback, and rounds that have been answered: what is known of them, in bounded space."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class OpenRounds(MutableMapping[int, bytes]):
         return number in self._rounds
 
 
-class HeardRounds:
-    """Which rounds have had their feedback: one bit for each of the last four million numbers.
+class AnsweredRounds:
+    """Which rounds have been answered: one bit for each of the last four million numbers.
 
-    >>> heard = HeardRounds()
-    >>> heard.add(7)
-    >>> 7 in heard, 8 in heard, heard.knows(8)
+    >>> answered = AnsweredRounds()
+    >>> answered.add(7)
+    >>> 7 in answered, 8 in answered, answered.knows(8)
     (True, False, True)
     """
 
@@ -89,7 +89,7 @@ class HeardRounds:
         return bits is not None and bool(bits[place // 8] >> place % 8 & 1)
 
     def knows(self, number: int) -> bool:
-        """Whether it would know if this round had had its feedback."""
+        """Whether it would know if this round had been answered."""
         return number >= self._first
 
     def forget_below(self, number: int) -> None:

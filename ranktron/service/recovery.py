@@ -21,6 +21,7 @@ import numpy as np
 from ranktron.errors import DataError, RanktronError
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result, encode
+from ranktron.service.epochs import Epochs
 from ranktron.service.journal import Define, Journal, JournalError, LossError, StoredRanker
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import blank_model, complete_stored, warm
@@ -44,7 +45,7 @@ def snapshot_of(live: LiveRanker) -> dict[str, Any]:
         "model": np.frombuffer(live.model.to_bytes(), np.uint8),
         "barrier": live.barrier,
         "refused": live.refused,
-        "heard": live.heard.state(),
+        "answered": live.answered_ever.state(),
         "tally": live.stats.state(),
     }
 
@@ -128,7 +129,7 @@ def _made(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRan
     asked = msgspec.json.decode(stored.asked, type=Definition)
     model = blank_model(definition, _unlimited(config))
     live = LiveRanker(stored.id, stored.name, definition, asked, model, config, snapshots, stored.next)
-    live.incarnation, live.epochs = stored.incarnation, stored.epochs
+    live.incarnation, live.epochs = stored.incarnation, Epochs(stored.epochs)
     return live
 
 
@@ -197,10 +198,10 @@ def _take(live: LiveRanker, kept: Any) -> None:
     live.version = int(kept["version"])
     live.next = live.reserved = max(live.next, live.learner.rounds)
     live.barrier, live.refused = int(kept["barrier"]), list(kept["refused"])
-    if "heard" in kept:
-        live.heard.restore(kept["heard"])
+    if "answered" in kept:
+        live.answered_ever.restore(kept["answered"])
     else:  # a snapshot of 0.1.0
-        live.heard.forget_below(live.next)
+        live.answered_ever.forget_below(live.next)
     try:
         live.stats.restore(kept["tally"])
     except Exception:  # it is only shown to people

@@ -24,6 +24,7 @@ from ranktron.errors import DataError
 from ranktron.service import views
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result, encode
+from ranktron.service.epochs import Epochs
 from ranktron.service.errors import RequestError, unknown_ranker, unwritten
 from ranktron.service.journal import (
     AddRanker,
@@ -177,7 +178,7 @@ class RankingService:
             snapshots = self._snapshots(stored.id)
             snapshots.clear()  # what a ranker of another copy of this folder may have left there
             live = LiveRanker(stored.id, name, made, definition, model, self.config, snapshots, stored.next)
-            live.incarnation, live.epochs = stored.incarnation, stored.epochs
+            live.incarnation, live.epochs = stored.incarnation, Epochs(stored.epochs)
             live.reserved = stored.next + RESERVE
             self.live_rankers[name] = live
             return live
@@ -244,7 +245,7 @@ class RankingService:
         self._spare_number(live)
         entry = live.check_full(request)
         result = await asyncio.shield(self._logged(live, entry))
-        return FullAnswer(live.public(entry.round), result.loss, result.learned, result.version)
+        return FullAnswer(live.epochs.public(entry.round), result.loss, result.learned, result.version)
 
     async def batch(self, requests: Sequence[Any], one: Any, name: str) -> BatchAnswer:
         """The answers to many requests, each its own or why it was refused; they are written together."""

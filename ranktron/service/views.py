@@ -61,12 +61,12 @@ def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
 
 def explain(live: LiveRanker, number: int) -> ExplainAnswer:
     """Why a round was ordered as it was: contributions w_j x_j, and what puts each document above the next."""
-    public, number = number, live.number_of(number)
+    public, number = number, live.epochs.number_of(number)
     kept = live.open.get(number) or live.past.get(number)
     if kept is None:
         if number >= live.next:
             raise RequestError(404, "unknown_round", f"there has been no round {public}")
-        raise gone(public, number in live.heard, live.heard.knows(number))
+        raise gone(public, number in live.answered_ever, live.answered_ever.knows(number))
     shown = stored_round.unpack(kept)
     scores, parts = shown.shown_scores(), shown.contributions()
     answered = live.answered.get(number)
@@ -104,7 +104,7 @@ def _recent(live: LiveRanker, number: int) -> Recent:
     shown = stored_round.unpack(live.open.get(number) or live.past[number])
     answered = live.answered.get(number)
     return Recent(
-        live.public(number),
+        live.epochs.public(number),
         shown.query,
         shown.explored,
         answered is not None,

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from ranktron.service.open_rounds import _BLOCK, _BLOCKS, BESIDE, HeardRounds, OpenRounds
+from ranktron.service.open_rounds import _BLOCK, _BLOCKS, BESIDE, AnsweredRounds, OpenRounds
 
 ROUND = np.eye(3)
 
@@ -71,7 +71,7 @@ def test_open_rounds_are_bounded_in_bytes_over_all_rankers(serving, tmp_path):
         assert talk.ask("GET", "/v1/rankers/shop")["open"] == 6
 
 
-def test_a_round_that_is_being_heard_is_not_dropped(talk):
+def test_a_round_that_is_being_answered_is_not_dropped(talk):
     talk.make()
     live = talk.service.live("shop")
     shown = [talk.rank(ROUND)["round"] for _ in range(3)]
@@ -81,14 +81,14 @@ def test_a_round_that_is_being_heard_is_not_dropped(talk):
     del live.unwritten[shown[0]]
 
 
-def test_what_is_known_of_rounds_that_were_heard():
-    heard = HeardRounds()
+def test_what_is_known_of_rounds_that_were_answered():
+    answered = AnsweredRounds()
     numbers = np.random.default_rng(0).integers(0, 3 * _BLOCK, 1000).tolist()
     for number in numbers:
-        heard.add(number)
-    again = HeardRounds()
-    again.restore(heard.state())
-    for each in (heard, again):
+        answered.add(number)
+    again = AnsweredRounds()
+    again.restore(answered.state())
+    for each in (answered, again):
         assert [number for number in range(3 * _BLOCK) if number in each] == sorted(set(numbers))
         assert each.knows(0)
     for block in range(_BLOCKS + 1):
@@ -113,7 +113,7 @@ def test_a_late_duplicate_is_told_the_truth(serving, tmp_path, ending):
     for _ in range(6):
         talk.rank(ROUND)
     for _ in range(2):
-        assert b"it has had its feedback, and was learnt from then" in message(talk, numbers[0])
+        assert b"it was answered before, and learnt from then" in message(talk, numbers[0])
         assert b"nothing was learnt from it" in message(talk, dropped)
         if ending == "crashed":
             talk.crash()

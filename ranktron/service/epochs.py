@@ -1,0 +1,34 @@
+"""Epochs: what clients call a round, so that no two copies of a state call two rounds the same."""
+
+from __future__ import annotations
+
+from ranktron.service.errors import foreign
+from ranktron.service.journal import CAPACITY
+
+
+class Epochs:
+    """From which number of a ranker's rounds on which epoch counts; clients see the number after the epoch.
+
+    >>> epochs = Epochs(((0, 0), (20, 3)))
+    >>> epochs.public(19), epochs.public(20) == 3 * 2**40 + 20, epochs.number_of(3 * 2**40 + 20)
+    (19, True, 20)
+    >>> epochs.number_of(20)  # which another copy of this ranker has shown
+    Traceback (most recent call last):
+    ...
+    ranktron.service.errors.RequestError: round 20 was not shown here: ...
+    """
+
+    def __init__(self, starts: tuple[tuple[int, int], ...] = ((0, 0),)) -> None:
+        self._starts = starts
+
+    def public(self, number: int) -> int:
+        """What clients call a round."""
+        epoch = next(epoch for first, epoch in reversed(self._starts) if number >= first)
+        return epoch * CAPACITY + number
+
+    def number_of(self, public: int) -> int:
+        """The number of a round that was shown here, or will be."""
+        number = public % CAPACITY
+        if self.public(number) != public:
+            raise foreign(public)
+        return number
