@@ -46,9 +46,19 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     max_weights: Annotated[Count, Meta(description="weights of a ranker whose model has a feature map")] = 10_000
     max_batch: Annotated[Count, Meta(description="requests in a batch")] = 100
     max_k: Annotated[Count, Meta(description="the largest k that a ranker may ask for")] = 50
-    request_seconds: Annotated[Seconds, Meta(description="how long a request may take to arrive")] = 10.0
+    max_headers: Annotated[Count, Meta(description="headers of a request")] = 100
+    max_header_bytes: Annotated[Count, Meta(description="bytes of a request's first line and headers")] = 32_768
+    header_seconds: Annotated[Seconds, Meta(description="how long the headers of a request may take to arrive")] = 10.0
+    request_seconds: Annotated[Seconds, Meta(description="how long the body of a request may take to arrive")] = 10.0
     answer_seconds: Annotated[Seconds, Meta(description="how long a request may wait for the disk")] = 30.0
+    idle_seconds: Annotated[Seconds, Meta(description="how long a connection may stay open without a request")] = 75.0
     max_connections: Annotated[Count, Meta(description="connections at one time")] = 1_000
+    max_connections_per_address: Annotated[
+        Count, Meta(description="connections at one time of one address (IPv6: of one /64 network)")
+    ] = 250
+    proxies: Annotated[list[str], Meta(description="addresses of load balancers, which have no limit per address")] = (
+        msgspec.field(default_factory=list)
+    )
     max_waiting: Annotated[Count, Meta(description="requests that may wait for the disk at one time")] = 10_000
     rate: Annotated[
         float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: any number")

@@ -85,6 +85,7 @@ class Endpoint:
             answer = await self._act(action, scope, receive, headers)
             status = await _reply(send, 200, answer, self.guard.headers(headers))
         except RequestError as refused:
+            self.telemetry.refused(refused.code)
             status = await _refuse(send, refused, self._readable(scope))
         except OSError:  # the client has gone
             status = 499

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import resource
 import signal
 import socket
 import sys
@@ -12,24 +15,29 @@ from pathlib import Path
 import click
 import numpy as np
 import uvicorn
-from msgspec import Raw
+import uvloop
+from msgspec import Raw, structs
 from rich.console import Console
 from starlette.routing import BaseRoute
 
 from ranktron.errors import DataError
 from ranktron.service.app import application
 from ranktron.service.config import Config, read_config
+from ranktron.service.connections import SPARE, Connections
 from ranktron.service.features import matrix_of
 from ranktron.service.models import blank_model
 from ranktron.service.service import RankingService
 from ranktron.service.stats import observed_quality
+from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens, read_tokens
 from ranktron.service.types import Definition, Document
+
+_FILES = 100  # that may be open besides connections
 
 
 def run(folder: str, config: str | None, host: str, port: int, also: Sequence[BaseRoute] = ()) -> None:
     """Serves until it is told to stop; then waits for what is under way, and takes snapshots. `also`: more routes."""
-    settings = Config() if config is None else read_config(config)
+    settings = _within_open_files(Config() if config is None else read_config(config))
     path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
     tokens = read_tokens(path)
     if not tokens and not is_loopback(host):
@@ -47,24 +55,75 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
         listening.close()
         raise
     where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-    click.echo(
+    line = (
         f"Serving {_count(len(service.live_rankers), 'ranker')} from {folder} at {where} ({_authentication(tokens)}). "
         f"{_set_aside(service)}Press Ctrl-C to stop."
     )
-    server = uvicorn.Server(
+    telemetry = Telemetry()
+    server = _Server(
         uvicorn.Config(
-            application(service, tokens, also),
+            application(service, tokens, also, telemetry),
+            http=Connections(settings, telemetry.refused).protocol,
+            ws="none",
+            lifespan="off",
+            proxy_headers=False,  # who is behind a proxy is of no interest here
             access_log=False,
-            log_level="warning",
+            log_level="error",  # what clients do wrong is counted, and fills no disk
             server_header=False,
-            timeout_keep_alive=75,
-            limit_concurrency=settings.max_connections,
+            timeout_keep_alive=math.ceil(settings.idle_seconds) + 1,  # connections are closed before that
             timeout_graceful_shutdown=int(settings.request_seconds) + 1,
-        )
+        ),
+        line,
     )
-    for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again when it has ended in good order
-        signal.signal(each, lambda _number, _frame: None)
-    server.run(sockets=[listening])
+
+    def end(_number: int, _frame: object) -> None:  # the server raises signals again when it has ended in good order
+        server.should_exit = True
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, end)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(service, server, listening))
+
+
+class _Server(uvicorn.Server):
+    """Says where it is once it can be asked."""
+
+    def __init__(self, config: uvicorn.Config, line: str) -> None:
+        super().__init__(config)
+        self.line = line
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        click.echo(self.line)
+
+
+async def _serve(service: RankingService, server: uvicorn.Server, listening: socket.socket) -> None:
+    try:
+        service.start()
+    except BaseException:
+        listening.close()
+        service.journal.close()
+        raise
+    try:
+        await server.serve([listening])
+    finally:
+        await service.stop()
+
+
+def _within_open_files(settings: Config) -> Config:
+    """Asks the system for as many open files as there may be connections, or lowers the limit to what it allows."""
+    needed = settings.max_connections + SPARE + _FILES
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed in (resource.RLIM_INFINITY, -1) or allowed >= needed:
+        return settings
+    if most == resource.RLIM_INFINITY or most > allowed:
+        allowed = needed if most == resource.RLIM_INFINITY else min(needed, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+    if allowed >= needed:
+        return settings
+    left = max(1, allowed - SPARE - _FILES)
+    click.echo(f"Only {allowed} files may be open: at most {left} connections are taken (see ulimit -n).", err=True)
+    return structs.replace(settings, max_connections=left)
 
 
 def _count(number: int, what: str) -> str:

@@ -29,6 +29,10 @@ class Telemetry:
     def __init__(self) -> None:
         self.latencies: dict[str, Histogram] = {}
         self.statuses: dict[tuple[str, int], int] = {}
+        self.refusals: dict[str, int] = {}
+
+    def refused(self, reason: str) -> None:
+        self.refusals[reason] = self.refusals.get(reason, 0) + 1
 
     def request(self, name: str, status: int, seconds: float) -> None:
         histogram = self.latencies.get(name)
@@ -44,7 +48,7 @@ class Telemetry:
         return "".join(f"{line}\n" for line in [*self._requests(), *_service(service), *_rankers(live_rankers)])
 
     def _requests(self) -> Iterator[str]:
-        for_all, for_each = REQUEST_METRICS
+        for_all, for_each, for_refused = REQUEST_METRICS
         yield from _head(for_all, *REQUEST_METRICS[for_all])
         for (name, status), count in self.statuses.items():
             yield f'ranktron_requests_total{{route="{name}",status="{status}"}} {count}'
@@ -56,6 +60,9 @@ class Telemetry:
                 yield f'ranktron_request_seconds_bucket{{route="{name}",le="{limit}"}} {below}'
             yield f'ranktron_request_seconds_sum{{route="{name}"}} {histogram.total!r}'
             yield f'ranktron_request_seconds_count{{route="{name}"}} {below}'
+        yield from _head(for_refused, *REQUEST_METRICS[for_refused])
+        for reason, count in self.refusals.items():
+            yield f'ranktron_refused_total{{reason="{reason}"}} {count}'
 
 
 def _head(name: str, kind: str, text: str) -> Iterator[str]:
@@ -86,6 +93,7 @@ def _norm(live: LiveRanker) -> float | None:
 REQUEST_METRICS = {
     "ranktron_requests_total": ("counter", "Requests by route and status."),
     "ranktron_request_seconds": ("histogram", "Seconds from a request to its answer, by route."),
+    "ranktron_refused_total": ("counter", "Requests and connections that were refused, by reason."),
 }
 SERVICE_METRICS: dict[str, tuple[str, Callable[[RankingService], float]]] = {
     "ranktron_ready": ("1 if what is heard can be kept.", lambda service: service.journal.ready),

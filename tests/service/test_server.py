@@ -20,53 +20,8 @@ from ranktron.service.tokens import new_token
 from ranktron.training.model import Model
 
 
-class Program:
-    """A running `ranktron serve`."""
-
-    def __init__(self, folder, *options, **environment):
-        command = [sys.executable, "-m", "ranktron", "serve", "--dir", str(folder), *options]
-        command += [] if "--port" in options else ["--port", "0"]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
-        )
-        self.line = self.process.stdout.readline()
-        found = re.search(r"at (http://\S+?:(\d+)) ", self.line)
-        assert found, self.line
-        self.url, self.port = found[1], int(found[2])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.stop()
-
-    def stop(self, how=signal.SIGTERM):
-        """Ends it; what it had written to its two streams."""
-        self.process.send_signal(how)
-        return self.process.communicate(timeout=30)
-
-    def raw(self, *pieces, pause=0.0):
-        """What comes back for bytes that are sent piece by piece."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=15) as connection:
-            for piece in pieces:
-                try:
-                    connection.sendall(piece)
-                except OSError:
-                    break
-                time.sleep(pause)
-            got = b""
-            try:
-                while part := connection.recv(65536):
-                    got += part
-                    if b"\r\n\r\n" in got and b"}" in got:
-                        break
-            except OSError:
-                pass
-            return got
-
-
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
+def program(tmp_path_factory, Program):
     folder = tmp_path_factory.mktemp("state")
     config = folder / "ranktron.toml"
     config.write_text("request_seconds = 1.0\nmax_body = 100_000\n")
@@ -117,7 +72,7 @@ def test_a_client_without_a_service():
             Client(f"http://127.0.0.1:{unused.getsockname()[1]}").rankers()
 
 
-def test_a_client_goes_on_after_a_restart(tmp_path):
+def test_a_client_goes_on_after_a_restart(tmp_path, Program):
     with Program(tmp_path) as program:
         clients = [Client(program.url) for _ in range(4)]
         clients[0].create("shop", ["x"])
@@ -222,7 +177,7 @@ def test_nonsense_through_a_socket_is_never_an_internal_error(program, content):
         assert client.rankers()
 
 
-def test_it_runs_from_one_command_and_ends_in_order(tmp_path):
+def test_it_runs_from_one_command_and_ends_in_order(tmp_path, Program):
     with Program(tmp_path / "new" / "folder") as program:
         assert "Serving 0 rankers from" in program.line
         with Client(program.url) as client:
@@ -245,7 +200,7 @@ def test_it_runs_from_one_command_and_ends_in_order(tmp_path):
         assert client.feedback("shop", waiting["round"], {"y": 0})["version"] == 2
 
 
-def test_it_says_at_once_which_rankers_are_set_aside(tmp_path):
+def test_it_says_at_once_which_rankers_are_set_aside(tmp_path, Program):
     with Program(tmp_path) as program, Client(program.url) as client:
         for name in ("shop", "other"):
             client.create(name, ["a"])
@@ -268,7 +223,7 @@ def test_it_says_at_once_which_rankers_are_set_aside(tmp_path):
         assert err.startswith("ranker 'shop' is set aside at version 0: ")
 
 
-def test_tokens_come_from_the_environment_and_stay_out_of_the_log(tmp_path):
+def test_tokens_come_from_the_environment_and_stay_out_of_the_log(tmp_path, Program):
     token, line = new_token("shop", ["admin"])
     with Program(tmp_path, RANKTRON_TOKENS=line) as program:
         with Client(program.url) as client, pytest.raises(ServiceError, match="known token"):
