@@ -12,6 +12,7 @@ from ranktron.service.tokens import Tokens
 
 _LOOPBACK = (b"localhost", b"127.0.0.1", b"[::1]")
 _ANYONE = "anyone"
+_ONCE = (b"host", b"authorization", b"origin", b"content-type", b"content-length")  # headers that decide something
 
 
 class Bucket:
@@ -37,6 +38,14 @@ class Bucket:
         return True
 
 
+def _check_once(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuses a header that is there twice: a proxy in front may have looked at the other one."""
+    names = [name for name, _ in headers]
+    for name in _ONCE:
+        if names.count(name) > 1:
+            raise RequestError(400, "duplicate_header", f"the header {name.decode()} may be there once only")
+
+
 class Authenticator:
     """Checks every request before any of its body is read."""
 
@@ -48,17 +57,32 @@ class Authenticator:
     def admit(self, scope: Mapping[str, Any], needed: str | None) -> Mapping[bytes, bytes]:
         """The headers of a request that may come in."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        if len(headers) < len(scope["headers"]):
+            _check_once(scope["headers"])
         name = _ANYONE
-        if not self.tokens:
+        if not self.tokens.required:
             # A page from elsewhere may have had its own name resolved to this machine.
             host = headers.get(b"host", b"localhost").lower()
             if host.rpartition(b":")[0] not in _LOOPBACK and host not in _LOOPBACK:
                 raise RequestError(403, "bad_host", "without tokens the service answers to localhost only")
         elif needed is not None:
             name = self._holder(headers, needed)
+        if scope["method"] != "GET":
+            self._check_page(headers)
         if self.config.rate > 0.0 and needed is not None:
             self._pace(name)
         return headers
+
+    def _check_page(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuses what a page from elsewhere makes a browser send; browsers say so, other clients say nothing."""
+        origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
+        if (origin is None and site is None) or origin in self._origins:
+            return
+        own = origin is None or origin.partition(b"://")[2].lower() == headers.get(b"host", b"").lower()
+        if not own or site not in (None, b"same-origin", b"none"):
+            raise RequestError(
+                403, "foreign_page", "a web page from elsewhere may not do this unless its origin is in `origins`"
+            )
 
     def _holder(self, headers: Mapping[bytes, bytes], needed: str) -> str:
         kind, _, token = headers.get(b"authorization", b"").partition(b" ")

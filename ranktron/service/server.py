@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import resource
 import signal
 import socket
@@ -46,6 +47,9 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
             "at 127.0.0.1"
         )
     listening = _listening(host, port)
+    os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
+    _warn_of_readers(Path(folder))
+    signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # in good order, in the middle of a replay, too
     try:
         with Console(stderr=True).status("getting ready (the first time, this compiles)"):
@@ -83,6 +87,16 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
         signal.signal(each, end)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(service, server, listening))
+
+
+def _warn_of_readers(folder: Path) -> None:
+    """Says that others can read a folder of before. It is left as it is: it may be shared on purpose, or be /tmp."""
+    try:
+        readable = folder.stat().st_mode & 0o001 and (folder / "log.sqlite").stat().st_mode & 0o004
+    except OSError:
+        return
+    if readable:
+        click.echo(f"Other users of this machine can read {folder}: chmod -R go= {folder}", err=True)
 
 
 class _Server(uvicorn.Server):

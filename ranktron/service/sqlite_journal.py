@@ -299,7 +299,7 @@ def _finish(told: list[tuple[Done, Any]]) -> None:
 
 def _locked(folder: Path) -> IO[bytes]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = open(folder / "lock", "wb")  # noqa: SIM115 (held for as long as the journal is)
     except OSError as error:
         raise DataError(f"{folder}: the state cannot be kept there: {error.strerror}") from None

@@ -235,6 +235,33 @@ def test_tokens_come_from_the_environment_and_stay_out_of_the_log(tmp_path, Prog
         assert token not in program.line + out + err
 
 
+def test_a_revoked_token_is_refused_at_once_after_sighup(tmp_path, Program):
+    (kept, first), (revoked, second) = new_token("kept", ["admin"]), new_token("revoked", ["admin"])
+    (tmp_path / "tokens").write_text(f"{first}\n{second}\n")
+    (tmp_path / "ranktron.toml").write_text('tokens = "tokens"\n')
+    with Program(tmp_path / "state", "--config", str(tmp_path / "ranktron.toml")) as program:
+        with Client(program.url, token=revoked) as client:
+            client.create("shop", ["a"])
+            client.keep("shop")
+            (tmp_path / "tokens").write_text(f"{first}\n")
+            program.process.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            with pytest.raises(ServiceError, match="known token"):
+                client.rankers()
+        with Client(program.url, token=kept) as client:
+            assert client.rankers()
+        _, err = program.stop()
+        assert program.process.returncode == 0
+        assert "again: 1 accepted" in err
+    for path in [tmp_path / "state", *(tmp_path / "state").rglob("*")]:
+        assert path.stat().st_mode & 0o077 == 0, path
+    (tmp_path / "state").chmod(0o755)
+    (tmp_path / "state" / "log.sqlite").chmod(0o644)
+    with Program(tmp_path / "state") as program:
+        _, err = program.stop()
+    assert err == f"Other users of this machine can read {tmp_path / 'state'}: chmod -R go= {tmp_path / 'state'}\n"
+
+
 def test_a_token_is_made_by_the_command_line():
     command = [sys.executable, "-m", "ranktron", "token", "shop", "--scope", "rank"]
     made = subprocess.run(command, capture_output=True, text=True, check=True)
