@@ -100,11 +100,12 @@ class Authenticator:
         if not bucket.take():
             raise RequestError(429, "too_many_requests", f"more than {self.config.rate:g} requests a second: slow down")
 
-    def check_kind(self, headers: Mapping[bytes, bytes], kind: str) -> None:
-        """Refuses bodies of another kind; a form on a page from elsewhere cannot send this one unasked."""
-        given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if given != kind.encode("ascii"):
-            raise RequestError(415, "wrong_content_type", f"the body must be {kind}: set Content-Type")
+    def check_kind(self, headers: Mapping[bytes, bytes], *kinds: str) -> str:
+        """The kind of a body; others are refused. A form on a page from elsewhere cannot send these unasked."""
+        given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+        if given not in kinds:
+            raise RequestError(415, "wrong_content_type", f"the body must be {' or '.join(kinds)}: set Content-Type")
+        return given
 
     def check_length(self, headers: Mapping[bytes, bytes]) -> int:
         """The most bytes a body may have; a body that says beforehand that it is longer is refused."""

@@ -43,7 +43,8 @@ class Content:
 class Action:
     """What a method does at a path: who may, what it takes and gives, and the function (path, request) -> answer.
 
-    `takes` is a type, or bytes for a body that is not JSON, or None for no body; `scope` None means anyone.
+    `takes` is a type, or bytes for a body that is not JSON, or None for no body; `scope` None means anyone. `upload` is
+    what a body of bytes does where one of JSON would do `run`.
     """
 
     method: str
@@ -53,6 +54,14 @@ class Action:
     takes: Any
     gives: Any
     run: Callable[..., Any]
+    upload: Callable[..., Any] | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The content types of the body that it takes."""
+        if self.takes is None:
+            return ()
+        return (BYTES,) if self.takes is bytes else (JSON, BYTES) if self.upload else (JSON,)
 
     @property
     def name(self) -> str:
@@ -110,9 +119,12 @@ class Endpoint:
         if action.takes is None:
             answer = action.run(**path)
         else:
-            self.guard.check_kind(headers, BYTES if action.takes is bytes else JSON)
+            kind = self.guard.check_kind(headers, *action.kinds)
             body = await self._body(headers, receive)
-            answer = action.run(request=body if action.takes is bytes else self._decoded(action, body), **path)
+            if kind == JSON:
+                answer = action.run(request=self._decoded(action, body), **path)
+            else:
+                answer = (action.upload or action.run)(request=body, **path)
         if not isawaitable(answer):
             return answer
         try:

@@ -14,7 +14,8 @@ class RequestError(RanktronError):
 
 
 def unknown_ranker(name: str) -> RequestError:
-    return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}; make it with PUT /v1/rankers/{name}")
+    how = f"PUT /v1/rankers/{name} makes one, from a definition or from a model file"
+    return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: {how}")
 
 
 def gone(number: int) -> RequestError:

@@ -102,7 +102,7 @@ def _row(document: Document, names: Sequence[str]) -> list[float]:
         features = _careful.decode(given) if isinstance(given, Raw) else given
     except msgspec.ValidationError as error:
         raise RequestError(422, "invalid", f"the features of document {document.id!r}: {error}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RequestError(400, "malformed", f"the features of document {document.id!r}: {error}") from None
     if isinstance(features, list):
         if len(features) != len(names):

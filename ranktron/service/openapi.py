@@ -59,7 +59,8 @@ def _operation(action: Action, references: dict[Any, Any]) -> dict[str, Any]:
     responses |= {status: {"description": text, "content": error} for status, text in _STATUSES.items()}
     operation: dict[str, Any] = {"summary": action.summary, "parameters": parameters, "responses": responses}
     if action.takes is not None:
-        operation["requestBody"] = {"required": True, "content": _content(action.takes, references)}
+        content = _content(action.takes, references) | (_content(bytes, references) if action.upload else {})
+        operation["requestBody"] = {"required": True, "content": content}
     if action.scope is not None:
         operation["security"] = [{}, {"token": []}]
     return operation

@@ -23,7 +23,7 @@ from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result
 from ranktron.service.journal import Define, Journal, JournalError, StoredRanker
 from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import complete_stored, warm
+from ranktron.service.models import complete_stored, stored_bytes, warm
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats
 from ranktron.service.types import Definition
@@ -150,7 +150,7 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
     if damaged is not None:
         _cut(live, journal, damaged)
     if live.definition != msgspec.json.decode(stored.definition, type=Definition):
-        journal.write_now(Define(stored.id, msgspec.json.encode(live.definition), stored.asked))
+        journal.write_now(Define(stored.id, stored_bytes(live.definition), stored.asked))
     journal.follow(live.id, live.version)
 
 

@@ -85,9 +85,13 @@ def _rankers(service: RankingService) -> list[Action]:
     def make(request: t.Definition, name: str) -> Any:
         return service.create(name, request)
 
+    def take(request: bytes, name: str) -> Any:
+        return service.create_from_model(name, request)
+
+    how = "Make a ranker, from a definition or from a model file"
     return [
         Action("GET", "/v1/rankers", "All rankers", "rank", None, t.RankersAnswer, service.rankers),
-        Action("PUT", _ONE, "Make a ranker", "admin", t.Definition, t.RankerAnswer, make),
+        Action("PUT", _ONE, how, "admin", t.Definition, t.RankerAnswer, make, take),
         Action("GET", _ONE, "A ranker", "rank", None, t.RankerAnswer, service.ranker),
         Action("DELETE", _ONE, "Delete a ranker and all it has learnt", "admin", None, None, service.delete),
     ]

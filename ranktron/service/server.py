@@ -9,7 +9,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from ranktron.errors import DataError
 from ranktron.service.app import application
 from ranktron.service.config import Config, read_config
 from ranktron.service.connections import SPARE, Connections
+from ranktron.service.errors import RequestError
 from ranktron.service.features import matrix_of
 from ranktron.service.models import blank_model
 from ranktron.service.service import RankingService
@@ -36,8 +37,18 @@ from ranktron.service.types import Definition, Document
 _FILES = 100  # that may be open besides connections
 
 
-def run(folder: str, config: str | None, host: str, port: int, also: Sequence[BaseRoute] = ()) -> None:
-    """Serves until it is told to stop; then waits for what is under way, and takes snapshots. `also`: more routes."""
+def run(
+    folder: str,
+    config: str | None,
+    host: str,
+    port: int,
+    also: Sequence[BaseRoute] = (),
+    models: Sequence[str] = (),
+) -> None:
+    """Serves until it is told to stop; then waits for what is under way, and takes snapshots.
+
+    `also` are more routes; `models` are files, each of which becomes a ranker with the name of the file.
+    """
     settings = _within_open_files(Config() if config is None else read_config(config))
     path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
     tokens = read_tokens(path)
@@ -59,10 +70,6 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
         listening.close()
         raise
     where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-    line = (
-        f"Serving {_count(len(service.live_rankers), 'ranker')} from {folder} at {where} ({_authentication(tokens)}). "
-        f"{_set_aside(service)}Press Ctrl-C to stop."
-    )
     telemetry = Telemetry()
     server = _Server(
         uvicorn.Config(
@@ -77,7 +84,10 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
             timeout_keep_alive=math.ceil(settings.idle_seconds) + 1,  # connections are closed before that
             timeout_graceful_shutdown=int(settings.request_seconds) + 1,
         ),
-        line,
+        lambda: (
+            f"Serving {_count(len(service.live_rankers), 'ranker')} from {folder} at {where} "
+            f"({_authentication(tokens)}). {_set_aside(service)}Press Ctrl-C to stop."
+        ),
     )
 
     def end(_number: int, _frame: object) -> None:  # the server raises signals again when it has ended in good order
@@ -86,7 +96,7 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, end)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(service, server, listening))
+        runner.run(_serve(service, server, listening, models))
 
 
 def _warn_of_readers(folder: Path) -> None:
@@ -102,26 +112,40 @@ def _warn_of_readers(folder: Path) -> None:
 class _Server(uvicorn.Server):
     """Says where it is once it can be asked."""
 
-    def __init__(self, config: uvicorn.Config, line: str) -> None:
+    def __init__(self, config: uvicorn.Config, line: Callable[[], str]) -> None:
         super().__init__(config)
         self.line = line
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        click.echo(self.line)
+        click.echo(self.line())
 
 
-async def _serve(service: RankingService, server: uvicorn.Server, listening: socket.socket) -> None:
+async def _serve(
+    service: RankingService, server: uvicorn.Server, listening: socket.socket, models: Sequence[str]
+) -> None:
+    with listening:
+        try:
+            service.start()
+        except BaseException:
+            service.journal.close()
+            raise
+        try:
+            for model in models:
+                await _make_ranker(service, Path(model))
+            await server.serve([listening])
+        finally:
+            await service.stop()
+
+
+async def _make_ranker(service: RankingService, file: Path) -> None:
+    """Serves a model file as a ranker with its name, or says why not."""
     try:
-        service.start()
-    except BaseException:
-        listening.close()
-        service.journal.close()
-        raise
-    try:
-        await server.serve([listening])
-    finally:
-        await service.stop()
+        await service.create_from_model(file.stem, file.read_bytes())
+    except OSError as error:
+        raise DataError(f"cannot read {file}: {error.strerror}") from None
+    except RequestError as error:
+        raise DataError(f"{file} cannot be served as {file.stem!r}: {error}") from None
 
 
 def _within_open_files(settings: Config) -> Config:

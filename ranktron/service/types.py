@@ -27,6 +27,7 @@ class Definition(RequestBody):
     algorithm: str = "topk"
     parameters: dict[str, Value] = field(default_factory=dict)
     labels: tuple[Grade, Grade] = (0.0, 4.0)
+    model: Annotated[str, Meta(description="left out: the service notes here which model file it was made from")] = ""
 
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}}
@@ -100,8 +101,8 @@ class FullAnswer(ResponseBody):
     version: int
 
 
-class RankerAnswer(ResponseBody):
-    """A ranker as it stands."""
+class RankerAnswer(ResponseBody, omit_defaults=True):
+    """A ranker as it stands; `note` is there if something about the request is worth knowing."""
 
     name: str
     algorithm: str
@@ -114,6 +115,7 @@ class RankerAnswer(ResponseBody):
     rounds: int
     open: int
     map: str | None
+    note: str = ""
 
 
 class SetAsideAnswer(ResponseBody):

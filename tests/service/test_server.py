@@ -16,7 +16,9 @@ from threading import Thread
 import pytest
 
 from ranktron import Client, ServiceError
+from ranktron.data.synthetic import Separable
 from ranktron.service.tokens import new_token
+from ranktron.training.fit import Schedule, train
 from ranktron.training.model import Model
 
 
@@ -193,11 +195,63 @@ def test_it_runs_from_one_command_and_ends_in_order(tmp_path, Program):
         out, err = program.stop()
         assert program.process.returncode == 0, err
         assert (out.count("\n"), err) == (1, "")
-        assert "all that was acknowledged is in" in out
+        assert "All acknowledged feedback is saved in" in out
     with Program(tmp_path / "new" / "folder") as program, Client(program.url) as client:
         assert "Serving 1 ranker from" in program.line
         assert client.versions("shop") == {"version": 1, "kept": [1]}
         assert client.feedback("shop", waiting["round"], {"y": 0})["version"] == 2
+
+
+def test_a_model_file_is_served(tmp_path, Program):
+    lists = Separable(documents=5, features=3).rounds(9)
+    train("ranksvm", {}, lists, Schedule()).model.save(tmp_path / "shop.model")
+    train("hinge", {}, lists, Schedule()).model.save(tmp_path / "learning.model")
+    models = [text for name in ("shop", "learning") for text in ("--model", str(tmp_path / f"{name}.model"))]
+    for attempt in range(2):
+        with Program(tmp_path / "state", *models) as program, Client(program.url) as client:
+            assert "Serving 2 rankers from" in program.line
+            assert client.rank("shop", {"a": [1.0, 2.0, 3.0]})["version"] == 1
+            documents, labels = {"a": [1.0, 2.0, 3.0], "b": [0.0, 0.0, 0.0]}, {"a": 0, "b": 1}
+            assert client.full("learning", documents, labels)["version"] == attempt + 2
+    other = Model("hinge", {}, train("hinge", {}, lists, Schedule(seed=1)).model.state, 3)
+    other.save(tmp_path / "shop.model")
+    (tmp_path / "a b.model").write_bytes(other.to_bytes())
+    (tmp_path / "text.model").write_text("nonsense")
+    for name, complaint in {
+        "shop": "was not made from this model",
+        "a b": "a ranker's name has",
+        "text": "not a",
+    }.items():
+        command = [sys.executable, "-m", "ranktron", "serve", "--dir", str(tmp_path / "state"), "--port", "0"]
+        done = subprocess.run(
+            [*command, "--model", str(tmp_path / f"{name}.model")], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.count("\n") == 1
+        assert complaint in done.stderr
+
+
+FULL_DISK = """
+import sqlite3
+from ranktron.cli import main
+from ranktron.service.sqlite_journal import SQLiteJournal
+
+def refuse(journal, write):
+    raise sqlite3.OperationalError("database or disk is full")
+
+SQLiteJournal._write_one = refuse
+main()
+"""
+
+
+def test_a_start_on_a_full_disk_says_so_and_gives_no_address(tmp_path, Program):
+    with Program(tmp_path / "state") as program, Client(program.url) as client:
+        client.create("shop", ["a"])
+    command = [sys.executable, "-c", FULL_DISK, "serve", "--dir", str(tmp_path / "state"), "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "database or disk is full" in done.stderr
 
 
 def test_it_says_at_once_which_rankers_are_set_aside(tmp_path, Program):
