@@ -64,7 +64,9 @@ class Authenticator:
             # A page from elsewhere may have had its own name resolved to this machine.
             host = headers.get(b"host", b"localhost").lower()
             if host.rpartition(b":")[0] not in _LOOPBACK and host not in _LOOPBACK:
-                raise RequestError(403, "bad_host", "without tokens the service answers to localhost only")
+                raise RequestError(
+                    403, "bad_host", "with authentication off, the service answers only requests to localhost"
+                )
         elif needed is not None:
             name = self._holder(headers, needed)
         if scope["method"] != "GET":
@@ -88,9 +90,9 @@ class Authenticator:
         kind, _, token = headers.get(b"authorization", b"").partition(b" ")
         holder = self.tokens.holder(token.strip().decode("latin-1")) if kind.lower() == b"bearer" else None
         if holder is None:
-            raise RequestError(401, "no_token", "this needs a known token: Authorization: Bearer ...")
+            raise RequestError(401, "no_token", "this needs a valid token, sent as Authorization: Bearer TOKEN")
         if not holder.may(needed):
-            raise RequestError(403, "wrong_scope", f"this needs a token of scope {needed}")
+            raise RequestError(403, "wrong_scope", f"this needs a token with the scope {needed}")
         return holder.name
 
     def _pace(self, name: str) -> None:
@@ -98,7 +100,9 @@ class Authenticator:
         if bucket is None:
             bucket = self._buckets[name] = Bucket(self.config.rate)
         if not bucket.take():
-            raise RequestError(429, "too_many_requests", f"more than {self.config.rate:g} requests a second: slow down")
+            raise RequestError(
+                429, "too_many_requests", f"a token may send {self.config.rate:g} requests a second: slow down"
+            )
 
     def check_kind(self, headers: Mapping[bytes, bytes], *kinds: str) -> str:
         """The kind of a body; others are refused. A form on a page from elsewhere cannot send these unasked."""
@@ -112,7 +116,7 @@ class Authenticator:
         limit = self.config.max_body
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > limit:
-            raise RequestError(413, "too_large", f"a request may have at most {limit} bytes")
+            raise RequestError(413, "too_large", f"the body of a request may have at most {limit} bytes")
         return limit
 
     def preflight(self, scope: Mapping[str, Any], methods: Iterable[str]) -> list[tuple[bytes, bytes]]:

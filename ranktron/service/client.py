@@ -118,7 +118,7 @@ class Client:
         return self._ask("GET", self._path(name, f"explain/{round}"))
 
     def dashboard(self, name: str) -> dict[str, Any]:
-        """What the page for people shows."""
+        """What the dashboard shows."""
         return self._ask("GET", self._path(name, "dashboard"))
 
     def model(self, name: str) -> bytes:

@@ -26,7 +26,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     open_seconds: Annotated[Seconds, Meta(description="how long a round stays open for feedback")] = 7 * 86400.0
     heard: Annotated[
         Count,
-        Meta(description="of how many shown documents labels are taken, by learners that do not say so themselves"),
+        Meta(description="how many of the first documents shown may get labels, where the learner has no k of its own"),
     ] = 10
     explained: Annotated[
         int, Meta(ge=0, description="how many shown documents of a round are kept for explanations")
@@ -40,7 +40,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     snapshot_every: Annotated[Count, Meta(description="entries of the log between two snapshots of a ranker")] = 5_000
     versions: Annotated[int, Meta(ge=2, description="snapshots that are kept, to roll back to")] = 10
     max_rankers: Annotated[Count, Meta(description="rankers")] = 100
-    max_body: Annotated[Count, Meta(description="bytes of a request")] = 8_000_000
+    max_body: Annotated[Count, Meta(description="bytes of the body of a request")] = 8_000_000
     max_documents: Annotated[Count, Meta(description="documents of a list")] = 1_000
     max_features: Annotated[Count, Meta(description="features of a ranker")] = 1_000
     max_weights: Annotated[Count, Meta(description="weights of a ranker whose model has a feature map")] = 10_000
@@ -63,7 +63,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     rate: Annotated[
         float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: any number")
     ] = 0.0
-    tokens: Annotated[str, Meta(description="the file of tokens, relative to the configuration")] = ""
+    tokens: Annotated[str, Meta(description="file of tokens; a relative path starts at the folder of this file")] = ""
     origins: Annotated[
         list[str], Meta(description="origins of web pages that may call the service from a browser (CORS)")
     ] = msgspec.field(default_factory=list)

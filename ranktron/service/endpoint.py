@@ -100,7 +100,7 @@ class Endpoint:
             status = 499
         except Exception:
             _logger.exception("a request failed")
-            trouble = "something went wrong in the server, and was written to its log"
+            trouble = "an internal error: the log of the server has the details"
             status = await _refuse(send, RequestError(500, "internal", trouble), self._readable(scope))
         finally:
             self.telemetry.request(name, status, perf_counter() - started)
@@ -111,7 +111,7 @@ class Endpoint:
     def _action(self, scope: Scope) -> Action:
         action = self.actions.get(scope["method"])
         if action is None:
-            raise RequestError(405, "method_not_allowed", f"this path takes {', '.join(self.actions)}")
+            raise RequestError(405, "method_not_allowed", f"this path supports {', '.join(self.actions)}")
         return action
 
     async def _act(self, action: Action, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> Any:
@@ -132,7 +132,7 @@ class Endpoint:
                 return await answer
         except TimeoutError:
             complaint = (
-                "the disk is too slow, or the compiler; whether it was taken is not known: feedback may be sent again"
+                "the disk or the compiler took too long; the request may have been accepted: feedback may be sent again"
             )
             raise RequestError(503, "slow_disk", complaint) from None
 
@@ -142,7 +142,7 @@ class Endpoint:
             async with asyncio.timeout(self.guard.config.request_seconds):
                 return await _read(receive, limit)
         except TimeoutError:
-            raise RequestError(408, "too_slow", "the request took too long to arrive") from None
+            raise RequestError(408, "too_slow", "the body of the request took too long to arrive") from None
 
     def _decoded(self, action: Action, body: bytes) -> Any:
         try:
@@ -150,7 +150,7 @@ class Endpoint:
         except msgspec.ValidationError as error:
             raise RequestError(422, "invalid", str(error)) from None
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            raise RequestError(400, "malformed", f"the body is not strict JSON: {error}") from None
+            raise RequestError(400, "malformed", f"the body is not valid JSON: {error}") from None
 
 
 async def _read(receive: Receive, limit: int) -> bytes:
@@ -168,7 +168,7 @@ async def _read(receive: Receive, limit: int) -> bytes:
         parts.append(message.get("body", b""))
         length += len(parts[-1])
     if length > limit:
-        raise RequestError(413, "too_large", f"a request may have at most {limit} bytes")
+        raise RequestError(413, "too_large", f"the body of a request may have at most {limit} bytes")
     return b"".join(parts)
 
 

@@ -27,4 +27,4 @@ def gone(number: int) -> RequestError:
 
 
 def unwritten(why: str) -> RequestError:
-    return RequestError(503, "not_written", f"the disk does not take what has to be kept ({why}); nothing was learnt")
+    return RequestError(503, "not_written", f"nothing can be written to disk ({why}); nothing was learnt, try again")

@@ -35,13 +35,13 @@ def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
 
 def _rounds(service: RankingService) -> list[Action]:
     def rank(request: t.RankRequest, name: str) -> Any:
-        return service.rank(name, request)
+        return service.in_turns(service.rank, name, request)
 
     def feedback(request: t.FeedbackRequest, name: str) -> Any:
         return service.feedback(name, request)
 
     def full(request: t.FullRequest, name: str) -> Any:
-        return service.full(name, request)
+        return service.in_turns(service.full, name, request)
 
     def many(one: Any) -> Any:
         return lambda request, name: service.batch(request.requests, one, name)
@@ -131,7 +131,7 @@ def _looking(service: RankingService) -> list[Action]:
             raise RequestError(404, "unknown_round", "rounds are whole numbers")
         return service.explain(name, int(round))
 
-    board, why = "What the page for people shows", "Why a round was ordered as it was"
+    board, why = "What the dashboard shows", "Why a round was ordered as it was"
     return [
         Action("GET", f"{_ONE}/dashboard", board, "rank", None, t.DashboardAnswer, service.dashboard),
         Action(
@@ -153,15 +153,17 @@ def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
 
     def ready() -> t.HealthAnswer:
         if not service.journal.ready:
-            raise RequestError(503, "not_ready", "the disk does not take writes")
+            raise RequestError(503, "not_ready", "nothing can be written to disk")
         return t.HealthAnswer(True)
 
     return [
-        Action("GET", "/healthz", "Whether the server runs", None, None, t.HealthAnswer, lambda: t.HealthAnswer(True)),
-        Action("GET", "/readyz", "Whether it can keep what it hears", None, None, t.HealthAnswer, ready),
+        Action(
+            "GET", "/healthz", "Whether the server is running", None, None, t.HealthAnswer, lambda: t.HealthAnswer(True)
+        ),
+        Action("GET", "/readyz", "Whether feedback can be written to disk", None, None, t.HealthAnswer, ready),
         Action("GET", "/metrics", "Metrics for Prometheus", "rank", None, str, metrics),
-        Action("GET", "/", "The page for people", None, None, str, lambda: page("index.html")),
-        Action("GET", "/static/{file}", "A part of that page", None, None, str, lambda file: page(file)),
+        Action("GET", "/", "The dashboard", None, None, str, lambda: page("index.html")),
+        Action("GET", "/static/{file}", "A file of the dashboard", None, None, str, lambda file: page(file)),
     ]
 
 

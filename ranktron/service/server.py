@@ -63,7 +63,7 @@ def run(
     signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # in good order, in the middle of a replay, too
     try:
-        with Console(stderr=True).status("getting ready (the first time, this compiles)"):
+        with Console(stderr=True).status("Starting (the first start compiles, which takes a while)"):
             _compile()
             service = RankingService(folder, settings)
     except BaseException:

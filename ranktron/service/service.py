@@ -11,10 +11,10 @@ import logging
 import re
 import shutil
 import warnings
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import structs
@@ -24,6 +24,7 @@ from ranktron.service import views
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result, encode
 from ranktron.service.errors import RequestError, unknown_ranker, unwritten
+from ranktron.service.features import AT_ONCE, read_in_turns
 from ranktron.service.journal import (
     AddRanker,
     Append,
@@ -67,6 +68,7 @@ from ranktron.service.types import (
 )
 from ranktron.training.model import Model
 
+R = TypeVar("R")
 _logger = logging.getLogger("ranktron.service")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _SWEEP = 64  # rounds between two looks at the age of the oldest
@@ -153,7 +155,7 @@ class RankingService:
         live = await asyncio.shield(asyncio.ensure_future(self._made(name, definition)))
         if definition != live.asked and complete(definition) != live.definition:
             raise RequestError(
-                409, "exists", f"there is another ranker {name!r}: delete it first, or choose a new name"
+                409, "exists", f"there is another ranker {name!r} already: delete it first, or choose another name"
             )
         return views.ranker(live)
 
@@ -176,7 +178,9 @@ class RankingService:
     async def _made(self, name: str, definition: Definition) -> LiveRanker:
         if not _NAME.fullmatch(name):
             raise RequestError(
-                422, "bad_name", "a ranker's name has 1 to 64 letters, digits, points, dashes and underscores"
+                422,
+                "bad_name",
+                "a ranker's name has 1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit first",
             )
         async with self._changing:
             if name in self.live_rankers:
@@ -249,9 +253,23 @@ class RankingService:
         result = await asyncio.shield(self._logged(live, entry))
         return FullAnswer(entry.round, result.loss, result.learned, result.version)
 
+    def in_turns(self, one: Callable[[str, R], Any], name: str, request: R) -> Any:
+        """Does what `one` does with a request; a large list is read a few documents at a time, others in between."""
+        live = self.live(name)
+        return self._large(one, live, request) if self._is_large(live, request) else one(name, request)
+
+    def _is_large(self, live: LiveRanker, request: Any) -> bool:
+        count = len(getattr(request, "documents", ()))
+        return count * len(live.names) > 2 * AT_ONCE and count <= self.config.max_documents
+
+    async def _large(self, one: Callable[[str, R], Any], live: LiveRanker, request: Any) -> Any:
+        documents = await read_in_turns(request.documents, live.names)
+        answer = one(live.name, structs.replace(request, documents=documents))
+        return await answer if isinstance(answer, Awaitable) else answer
+
     async def batch(self, requests: Sequence[Any], one: Any, name: str) -> BatchAnswer:
-        """The answers to many requests, each its own or why it was refused; they are written together."""
-        self.live(name)
+        """The answers to many requests, each its own or why it was refused; those that wait are written together."""
+        live = self.live(name)
         if len(requests) > self.config.max_batch:
             raise RequestError(
                 413, "too_many_requests_in_batch", f"a batch has at most {self.config.max_batch} requests"
@@ -259,13 +277,17 @@ class RankingService:
 
         async def attempt(request: Any) -> ResponseBody:
             try:
-                answer = one(name, request)
+                answer = self.in_turns(one, name, request)
                 given: ResponseBody = await answer if isinstance(answer, Awaitable) else answer
                 return given
             except RequestError as refused:
                 return ErrorAnswer(ErrorBody(refused.code, str(refused)))
 
-        return BatchAnswer(await asyncio.gather(*map(attempt, requests)))
+        answers: list[Any] = []
+        for request in requests:  # rounds are numbered in the order of the batch
+            answers.append(asyncio.ensure_future(attempt(request)))
+            await (asyncio.wait(answers[-1:]) if self._is_large(live, request) else asyncio.sleep(0))
+        return BatchAnswer(await asyncio.gather(*answers))
 
     # Models and versions
 
@@ -362,7 +384,7 @@ class RankingService:
     def _logged(self, live: LiveRanker, entry: JournalEntry, answers: int | None = None) -> asyncio.Future[Result]:
         """A future of what comes of an entry: it is logged, and when that is on disk, applied."""
         if len(self.journal) >= self.config.max_waiting:
-            raise RequestError(503, "busy", "too many requests wait for the disk: try again")
+            raise RequestError(503, "busy", "too many requests are waiting for the disk: try again")
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
         def done(version: int) -> None:

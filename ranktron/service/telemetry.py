@@ -96,9 +96,9 @@ REQUEST_METRICS = {
     "ranktron_refused_total": ("counter", "Requests and connections that were refused, by reason."),
 }
 SERVICE_METRICS: dict[str, tuple[str, Callable[[RankingService], float]]] = {
-    "ranktron_ready": ("1 if what is heard can be kept.", lambda service: service.journal.ready),
+    "ranktron_ready": ("1 if feedback can be written to disk, else 0.", lambda service: service.journal.ready),
     "ranktron_log_bytes": ("Bytes of the log on disk.", lambda service: service.journal.size),
-    "ranktron_log_waiting": ("Writes that wait for the disk.", lambda service: len(service.journal)),
+    "ranktron_log_waiting": ("Writes that are waiting for the disk.", lambda service: len(service.journal)),
     "ranktron_rankers_set_aside": (
         "Rankers that could not be recovered at the start.",
         lambda service: len(service.set_aside),
@@ -106,14 +106,14 @@ SERVICE_METRICS: dict[str, tuple[str, Callable[[RankingService], float]]] = {
 }
 RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]] = {
     "ranktron_rounds_total": ("counter", "Rankings shown since the server started.", lambda d: d.stats.ranked),
-    "ranktron_rounds_open": ("gauge", "Rounds that wait for feedback.", lambda d: len(d.open)),
+    "ranktron_rounds_open": ("gauge", "Rounds that are waiting for feedback.", lambda d: len(d.open)),
     "ranktron_rounds_dropped_total": (
         "counter",
-        "Open rounds dropped, being too many or old.",
+        "Open rounds dropped because they were too many or too old.",
         lambda d: d.stats.dropped,
     ),
-    "ranktron_feedback_total": ("counter", "Rounds that had feedback.", lambda d: d.stats.heard_rounds),
-    "ranktron_feedback_rate": ("gauge", "Feedback a second, of late.", lambda d: d.stats.heard().rate),
+    "ranktron_feedback_total": ("counter", "Rounds that received feedback.", lambda d: d.stats.heard_rounds),
+    "ranktron_feedback_rate": ("gauge", "Feedback per second, recently.", lambda d: d.stats.heard().rate),
     "ranktron_explored_total": ("counter", "Rankings shown that explored.", lambda d: d.stats.explored),
     "ranktron_exploration_share": (
         "gauge",
@@ -122,10 +122,10 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]]
     ),
     "ranktron_observed_ndcg": (
         "gauge",
-        "NDCG@k of shown lists over the labels heard, mean of the last 100 rounds with feedback.",
+        "NDCG@k of shown lists over the labels received, mean of the last 100 rounds with feedback.",
         lambda d: d.stats.quality,
     ),
-    "ranktron_version": ("gauge", "Changes of the weights so far.", lambda d: d.version),
+    "ranktron_version": ("gauge", "Version: how often the weights have changed.", lambda d: d.version),
     "ranktron_weights_norm": ("gauge", "Length of the weight vector.", _norm),
     "ranktron_update_norm": ("gauge", "Length of the last update.", lambda d: d.stats.steps()[1]),
 }
