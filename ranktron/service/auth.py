@@ -52,6 +52,7 @@ class Authenticator:
     def __init__(self, config: Config, tokens: Tokens) -> None:
         self.config, self.tokens = config, tokens
         self._buckets: dict[str, Bucket] = {}
+        self.arriving = 0  # bytes of bodies that are being read, as far as they have been announced
         self._origins = {origin.encode("ascii") for origin in config.origins}
 
     def admit(self, scope: Mapping[str, Any], needed: str | None) -> Mapping[bytes, bytes]:
@@ -63,7 +64,8 @@ class Authenticator:
         if not self.tokens.required:
             # A page from elsewhere may have had its own name resolved to this machine.
             host = headers.get(b"host", b"localhost").lower()
-            if host.rpartition(b":")[0] not in _LOOPBACK and host not in _LOOPBACK:
+            known, _, port = host.rpartition(b":")
+            if host not in _LOOPBACK and not (known in _LOOPBACK and port.isdigit()):
                 raise RequestError(
                     403, "bad_host", "with authentication off, the service answers only requests to localhost"
                 )
@@ -112,12 +114,14 @@ class Authenticator:
         return given
 
     def check_length(self, headers: Mapping[bytes, bytes]) -> int:
-        """The most bytes a body may have; a body that says beforehand that it is longer is refused."""
+        """The bytes that a body announces, the most it may have if it does not say; one that is too long is refused."""
         limit = self.config.max_body
-        length = headers.get(b"content-length", b"0")
+        length = headers.get(b"content-length", str(limit).encode())
         if not length.isdigit() or len(length) > 15 or int(length) > limit:
             raise RequestError(413, "too_large", f"the body of a request may have at most {limit} bytes")
-        return limit
+        if self.arriving + int(length) > max(self.config.max_arriving, limit):
+            raise RequestError(503, "too_many_bodies", "too many large requests are arriving: try again in a moment")
+        return int(length)
 
     def preflight(self, scope: Mapping[str, Any], methods: Iterable[str]) -> list[tuple[bytes, bytes]]:
         """What a browser is told that asks beforehand, for a page from a configured origin."""

@@ -41,6 +41,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     versions: Annotated[int, Meta(ge=2, description="snapshots that are kept, to roll back to")] = 10
     max_rankers: Annotated[Count, Meta(description="rankers")] = 100
     max_body: Annotated[Count, Meta(description="bytes of the body of a request")] = 8_000_000
+    max_arriving: Annotated[Count, Meta(description="bytes of all bodies that are arriving at one time")] = 256_000_000
     max_documents: Annotated[Count, Meta(description="documents of a list")] = 1_000
     max_features: Annotated[Count, Meta(description="features of a ranker")] = 1_000
     max_weights: Annotated[Count, Meta(description="weights of a ranker whose model has a feature map")] = 10_000

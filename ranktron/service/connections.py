@@ -225,7 +225,8 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         self.door.refused(code)
-        if self.requests:  # another answer is under way, and this one would be taken for it
+        own = self.requests == 1 and self.step == "body" and not self.cycle.response_started
+        if self.requests and not own:  # another answer is under way, and this one would be taken for it
             self.transport.abort()
             return
         body = msgspec.json.encode(ErrorAnswer(ErrorBody(code, message)))

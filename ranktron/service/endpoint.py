@@ -137,12 +137,15 @@ class Endpoint:
             raise RequestError(503, "slow_disk", complaint) from None
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        limit = self.guard.check_length(headers)
+        length = self.guard.check_length(headers)
+        self.guard.arriving += length
         try:
             async with asyncio.timeout(self.guard.config.request_seconds):
-                return await _read(receive, limit)
+                return await _read(receive, self.guard.config.max_body)
         except TimeoutError:
             raise RequestError(408, "too_slow", "the body of the request took too long to arrive") from None
+        finally:
+            self.guard.arriving -= length
 
     def _decoded(self, action: Action, body: bytes) -> Any:
         try:
@@ -196,7 +199,7 @@ async def _reply(send: Send, status: int, answer: Any, headers: list[tuple[bytes
 
 async def _refuse(send: Send, refused: RequestError, headers: list[tuple[bytes, bytes]]) -> int:
     answer = ErrorAnswer(ErrorBody(refused.code, str(refused)))
-    if refused.status in (408, 413):
+    if refused.status in (408, 413) or refused.code == "too_many_bodies":
         headers.append((b"connection", b"close"))
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))

@@ -272,3 +272,38 @@ def test_requests_that_do_not_wait_for_answers(program, connect):
     many = connect(program, HEALTH * 5_000)
     assert received(many).count(b"HTTP/1.1 200") < 100
     assert refusals(program, "malformed_http") == 1
+
+
+def test_what_is_wrong_in_a_body_is_said(program, connect):
+    head = b"POST /v1/rankers/shop/rank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    answer = received(connect(program, head + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n"))
+    assert (status(answer), b"malformed_http" in answer) == (400, True)
+
+
+def test_a_request_in_the_body_of_another_is_no_request(started, connect):
+    token, line = new_token("shop", ["admin"])
+    program = started(tokens=line)
+    hidden = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head = b"POST /v1/rankers/shop/rank HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(hidden)
+    for pause in (0.0, 0.2):  # refused before the body is there
+        connection = connect(program, head + b"\r\n")
+        time.sleep(pause)
+        connection.sendall(hidden)
+        assert received(connection, 1.0).count(b"HTTP/1.1") == 1
+    for how in (b"Transfer-Encoding: chunked\r\n", b"Content-Length: 0\r\n", b"Transfer-Encoding: xchunked\r\n"):
+        answer = received(connect(program, head + how + b"\r\n" + hidden))
+        assert answer == b"" or status(answer) == 400
+        assert answer.count(b"HTTP/1.1") <= 1
+
+
+def test_bodies_that_arrive_together_have_a_limit(started, connect):
+    program = started(max_body=1_000_000, max_arriving=3_000_000)
+    with Client(program.url) as client:
+        client.create("shop", ["a"])
+    head = b"POST /v1/rankers/shop/rank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    for _ in range(3):
+        connect(program, head + b"Content-Length: 1000000\r\n\r\n ")
+    time.sleep(0.2)
+    assert b"too_many_bodies" in received(connect(program, head + b"Content-Length: 1000000\r\n\r\n "))
+    assert b"too_many_bodies" in received(connect(program, head + b"Transfer-Encoding: chunked\r\n\r\n"))
+    assert status(answered(connect(program, HEALTH))) == 200

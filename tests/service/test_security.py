@@ -118,7 +118,14 @@ def test_beyond_this_machine_only_with_tokens(tmp_path, monkeypatch):
 def test_without_tokens_only_this_machine_is_answered(talk):
     for host in ("localhost", "127.0.0.1", "localhost:8080", "127.0.0.1:1", "[::1]", "[::1]:8080", "LOCALHOST:1"):
         assert talk.ask("GET", "/v1/rankers", host=host) == {"rankers": [], "set_aside": []}
-    for host in ("evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example:80", ""):
+    for host in (
+        "evil.example",
+        "evil.example:8080",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example:80",
+        "",
+        "localhost:1, a",
+    ):
         assert talk.ask("GET", "/v1/rankers", status=403, host=host) == "bad_host"
 
 

@@ -86,7 +86,7 @@ function headline(all) {
   return [
     ["Quality", number(mean), "Mean observed NDCG of the last 100 rounds with feedback", "mean of the last 100"],
     ["Rounds", count(all.rounds), "Rankings served", `${count(all.feedback.rounds)} answered, k = ${all.k}`],
-    ["Open", count(all.open), "Rounds that are still waiting for feedback", `${number(rate, rate < 9.95 ? 1 : 0)} per second`],
+    ["Open", count(all.open), "Rounds that are still waiting for feedback", `feedback: ${number(rate, rate < 9.95 ? 1 : 0)} per second`],
     ["Feedback delay", duration(delay.p50), "Median time from a ranking to its feedback", `p90 ${duration(delay.p90)}, p99 ${duration(delay.p99)}`],
     ["Exploration", share(all.exploration), "Share of rankings whose order was drawn at random", "of all rankings"],
     ["Last update", number(all.updates.last, 4), "Length of the last update of the weights", `mean ${number(all.updates.norm, 4)}`],
