@@ -221,7 +221,7 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answers what the parser, or a limit within it, has refused."""
-        self._refuse(*(self.complaint or (400, "malformed_http", "this is not HTTP/1.1")))
+        self._refuse(*(self.complaint or (400, "malformed_http", "this is not valid HTTP/1.1")))
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         self.door.refused(code)

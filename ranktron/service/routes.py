@@ -10,6 +10,7 @@ from ranktron.service.endpoint import BYTES, Action, Content
 from ranktron.service.errors import RequestError
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
+from ranktron.service.turns import answer_in_turns
 
 PAGES = Path(__file__).parent / "pages"
 _KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -35,13 +36,13 @@ def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
 
 def _rounds(service: RankingService) -> list[Action]:
     def rank(request: t.RankRequest, name: str) -> Any:
-        return service.in_turns(service.rank, name, request)
+        return answer_in_turns(service, service.rank, name, request)
 
     def feedback(request: t.FeedbackRequest, name: str) -> Any:
         return service.feedback(name, request)
 
     def full(request: t.FullRequest, name: str) -> Any:
-        return service.in_turns(service.full, name, request)
+        return answer_in_turns(service, service.full, name, request)
 
     def many(one: Any) -> Any:
         return lambda request, name: service.batch(request.requests, one, name)

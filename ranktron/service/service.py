@@ -11,10 +11,10 @@ import logging
 import re
 import shutil
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -24,7 +24,6 @@ from ranktron.service import views
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result, encode
 from ranktron.service.errors import RequestError, unknown_ranker, unwritten
-from ranktron.service.features import AT_ONCE, read_in_turns
 from ranktron.service.journal import (
     AddRanker,
     Append,
@@ -45,12 +44,11 @@ from ranktron.service.recovery import SetAside, crash_file, recovered, snapshot_
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.service.stats import observed_quality
+from ranktron.service.turns import answer_batch
 from ranktron.service.types import (
     BatchAnswer,
     DashboardAnswer,
     Definition,
-    ErrorAnswer,
-    ErrorBody,
     ExplainAnswer,
     FeedbackAnswer,
     FeedbackRequest,
@@ -61,14 +59,12 @@ from ranktron.service.types import (
     RankerAnswer,
     RankersAnswer,
     RankRequest,
-    ResponseBody,
     RollbackRequest,
     SetAsideAnswer,
     VersionsAnswer,
 )
 from ranktron.training.model import Model
 
-R = TypeVar("R")
 _logger = logging.getLogger("ranktron.service")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _SWEEP = 64  # rounds between two looks at the age of the oldest
@@ -253,41 +249,9 @@ class RankingService:
         result = await asyncio.shield(self._logged(live, entry))
         return FullAnswer(entry.round, result.loss, result.learned, result.version)
 
-    def in_turns(self, one: Callable[[str, R], Any], name: str, request: R) -> Any:
-        """Does what `one` does with a request; a large list is read a few documents at a time, others in between."""
-        live = self.live(name)
-        return self._large(one, live, request) if self._is_large(live, request) else one(name, request)
-
-    def _is_large(self, live: LiveRanker, request: Any) -> bool:
-        count = len(getattr(request, "documents", ()))
-        return count * len(live.names) > 2 * AT_ONCE and count <= self.config.max_documents
-
-    async def _large(self, one: Callable[[str, R], Any], live: LiveRanker, request: Any) -> Any:
-        documents = await read_in_turns(request.documents, live.names)
-        answer = one(live.name, structs.replace(request, documents=documents))
-        return await answer if isinstance(answer, Awaitable) else answer
-
-    async def batch(self, requests: Sequence[Any], one: Any, name: str) -> BatchAnswer:
+    async def batch(self, requests: Sequence[Any], one: Callable[[str, Any], Any], name: str) -> BatchAnswer:
         """The answers to many requests, each its own or why it was refused; those that wait are written together."""
-        live = self.live(name)
-        if len(requests) > self.config.max_batch:
-            raise RequestError(
-                413, "too_many_requests_in_batch", f"a batch has at most {self.config.max_batch} requests"
-            )
-
-        async def attempt(request: Any) -> ResponseBody:
-            try:
-                answer = self.in_turns(one, name, request)
-                given: ResponseBody = await answer if isinstance(answer, Awaitable) else answer
-                return given
-            except RequestError as refused:
-                return ErrorAnswer(ErrorBody(refused.code, str(refused)))
-
-        answers: list[Any] = []
-        for request in requests:  # rounds are numbered in the order of the batch
-            answers.append(asyncio.ensure_future(attempt(request)))
-            await (asyncio.wait(answers[-1:]) if self._is_large(live, request) else asyncio.sleep(0))
-        return BatchAnswer(await asyncio.gather(*answers))
+        return await answer_batch(self, one, name, requests)
 
     # Models and versions
 

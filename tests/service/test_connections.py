@@ -281,7 +281,7 @@ def test_what_is_wrong_in_a_body_is_said(program, connect):
 
 
 def test_a_request_in_the_body_of_another_is_no_request(started, connect):
-    token, line = new_token("shop", ["admin"])
+    _, line = new_token("shop", ["admin"])
     program = started(tokens=line)
     hidden = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     head = b"POST /v1/rankers/shop/rank HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(hidden)
@@ -289,11 +289,11 @@ def test_a_request_in_the_body_of_another_is_no_request(started, connect):
         connection = connect(program, head + b"\r\n")
         time.sleep(pause)
         connection.sendall(hidden)
-        assert received(connection, 1.0).count(b"HTTP/1.1") == 1
+        assert received(connection, 1.0).count(b"content-length") == 1
     for how in (b"Transfer-Encoding: chunked\r\n", b"Content-Length: 0\r\n", b"Transfer-Encoding: xchunked\r\n"):
         answer = received(connect(program, head + how + b"\r\n" + hidden))
         assert answer == b"" or status(answer) == 400
-        assert answer.count(b"HTTP/1.1") <= 1
+        assert answer.count(b"content-length") <= 1
 
 
 def test_bodies_that_arrive_together_have_a_limit(started, connect):
