@@ -8,12 +8,32 @@ from ranktron.errors import MissingExtra
 
 
 @click.command()
-@click.option("--dir", "folder", type=click.Path(file_okay=False), required=True, help="Where the rankers are kept.")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="Settings, a file in TOML.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any free port.")
-def serve(folder: str, config: str | None, host: str, port: int) -> None:
-    """Serve rankers that learn while they serve.
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False),
+    default="state",
+    show_default=True,
+    help="Folder for the state of all rankers; created if it does not exist.",
+)
+@click.option(
+    "--model",
+    "models",
+    type=click.Path(exists=True, dir_okay=False),
+    multiple=True,
+    help="Model file to serve, as a ranker with the name of the file; may be given more than once.",
+)
+@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="Settings (a TOML file).")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
+def serve(folder: str, models: tuple[str, ...], config: str | None, host: str, port: int) -> None:
+    """Serve rankers over HTTP, and let them learn from feedback.
 
     Example: ranktron serve --dir state
     """
@@ -21,5 +41,5 @@ def serve(folder: str, config: str | None, host: str, port: int) -> None:
         from ranktron.service.server import run
     except ModuleNotFoundError:
         raise MissingExtra("serving", "serve") from None
-    run(folder, config, host, port)
-    click.echo(f"ended; all that was acknowledged is in {folder}, and the next start goes on from there")
+    run(folder, config, host, port, models=models)
+    click.echo(f"Stopped. All acknowledged feedback is saved in {folder}; the next start continues from there.")

@@ -17,11 +17,14 @@ from ranktron.cli.output import print_json
     multiple=True,
     default=["rank", "feedback"],
     show_default=True,
-    help="What the token allows; may be given more than once.",
+    help="What the token allows: rank (rank and look), feedback, admin (everything); may be given more than once.",
 )
 @as_json
 def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
-    """Make a token for the service: the token itself, once, and the line that lets the service know it.
+    """Create a token for the service.
+
+    The token itself is printed once, to standard error, and is not stored. The line with its hash goes to standard
+    output, for the file of tokens.
 
     Example: ranktron token shop --scope rank --scope feedback
     """
@@ -31,5 +34,5 @@ def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"token": made, "line": line})
         return
-    click.echo(f"token (shown only now): {made}", err=True)
+    click.echo(f"Token (shown only once): {made}", err=True)
     click.echo(line)

@@ -21,10 +21,15 @@ from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens
 
 
-def application(service: RankingService, tokens: Tokens | None = None, also: Sequence[BaseRoute] = ()) -> Router:
+def application(
+    service: RankingService,
+    tokens: Tokens | None = None,
+    also: Sequence[BaseRoute] = (),
+    telemetry: Telemetry | None = None,
+) -> Router:
     """The service as an ASGI application; without tokens it answers to this machine only.
 
-    `also` are routes of one's own, which come first.
+    `also` are routes of one's own, which come first; `telemetry` is where requests are counted.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -39,15 +44,16 @@ def application(service: RankingService, tokens: Tokens | None = None, also: Seq
         async with service:
             yield
 
-    every = [*also, *routes(service, tokens)]
+    every = [*also, *routes(service, tokens, telemetry)]
     return Router(
         every, redirect_slashes=False, default=Missing(Authenticator(service.config, Tokens([]))), lifespan=lifespan
     )
 
 
-def routes(service: RankingService, tokens: Tokens | None = None) -> list[Route]:
+def routes(service: RankingService, tokens: Tokens | None = None, telemetry: Telemetry | None = None) -> list[Route]:
     """All paths of the service, each with its endpoint."""
-    telemetry, guard = Telemetry(), Authenticator(service.config, tokens or Tokens([]))
+    telemetry = telemetry or Telemetry()
+    guard = Authenticator(service.config, Tokens([]) if tokens is None else tokens)
     table = actions(service, telemetry)
     description = document(table)
     table.append(Action("GET", "/openapi.json", "This document", None, None, dict, lambda: description))

@@ -12,6 +12,7 @@ from ranktron.service.tokens import Tokens
 
 _LOOPBACK = (b"localhost", b"127.0.0.1", b"[::1]")
 _ANYONE = "anyone"
+_ONCE = (b"host", b"authorization", b"origin", b"content-type", b"content-length")  # headers that decide something
 
 
 class Bucket:
@@ -37,36 +38,63 @@ class Bucket:
         return True
 
 
+def _check_once(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuses a header that is there twice: a proxy in front may have looked at the other one."""
+    names = [name for name, _ in headers]
+    for name in _ONCE:
+        if names.count(name) > 1:
+            raise RequestError(400, "duplicate_header", f"the header {name.decode()} may be there once only")
+
+
 class Authenticator:
     """Checks every request before any of its body is read."""
 
     def __init__(self, config: Config, tokens: Tokens) -> None:
         self.config, self.tokens = config, tokens
         self._buckets: dict[str, Bucket] = {}
+        self.arriving = 0  # bytes of bodies that are being read, as far as they have been announced
         self._origins = {origin.encode("ascii") for origin in config.origins}
 
     def admit(self, scope: Mapping[str, Any], needed: str | None) -> Mapping[bytes, bytes]:
         """The headers of a request that may come in."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        if len(headers) < len(scope["headers"]):
+            _check_once(scope["headers"])
         name = _ANYONE
-        if not self.tokens:
+        if not self.tokens.required:
             # A page from elsewhere may have had its own name resolved to this machine.
             host = headers.get(b"host", b"localhost").lower()
-            if host.rpartition(b":")[0] not in _LOOPBACK and host not in _LOOPBACK:
-                raise RequestError(403, "bad_host", "without tokens the service answers to localhost only")
+            known, _, port = host.rpartition(b":")
+            if host not in _LOOPBACK and not (known in _LOOPBACK and port.isdigit()):
+                raise RequestError(
+                    403, "bad_host", "with authentication off, the service answers only requests to localhost"
+                )
         elif needed is not None:
             name = self._holder(headers, needed)
+        if scope["method"] != "GET":
+            self._check_page(headers)
         if self.config.rate > 0.0 and needed is not None:
             self._pace(name)
         return headers
+
+    def _check_page(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuses what a page from elsewhere makes a browser send; browsers say so, other clients say nothing."""
+        origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
+        if (origin is None and site is None) or origin in self._origins:
+            return
+        own = origin is None or origin.partition(b"://")[2].lower() == headers.get(b"host", b"").lower()
+        if not own or site not in (None, b"same-origin", b"none"):
+            raise RequestError(
+                403, "foreign_page", "a web page from elsewhere may not do this unless its origin is in `origins`"
+            )
 
     def _holder(self, headers: Mapping[bytes, bytes], needed: str) -> str:
         kind, _, token = headers.get(b"authorization", b"").partition(b" ")
         holder = self.tokens.holder(token.strip().decode("latin-1")) if kind.lower() == b"bearer" else None
         if holder is None:
-            raise RequestError(401, "no_token", "this needs a known token: Authorization: Bearer ...")
+            raise RequestError(401, "no_token", "this needs a valid token, sent as Authorization: Bearer TOKEN")
         if not holder.may(needed):
-            raise RequestError(403, "wrong_scope", f"this needs a token of scope {needed}")
+            raise RequestError(403, "wrong_scope", f"this needs a token with the scope {needed}")
         return holder.name
 
     def _pace(self, name: str) -> None:
@@ -74,21 +102,26 @@ class Authenticator:
         if bucket is None:
             bucket = self._buckets[name] = Bucket(self.config.rate)
         if not bucket.take():
-            raise RequestError(429, "too_many_requests", f"more than {self.config.rate:g} requests a second: slow down")
+            raise RequestError(
+                429, "too_many_requests", f"a token may send {self.config.rate:g} requests a second: slow down"
+            )
 
-    def check_kind(self, headers: Mapping[bytes, bytes], kind: str) -> None:
-        """Refuses bodies of another kind; a form on a page from elsewhere cannot send this one unasked."""
-        given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if given != kind.encode("ascii"):
-            raise RequestError(415, "wrong_content_type", f"the body must be {kind}: set Content-Type")
+    def check_kind(self, headers: Mapping[bytes, bytes], *kinds: str) -> str:
+        """The kind of a body; others are refused. A form on a page from elsewhere cannot send these unasked."""
+        given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+        if given not in kinds:
+            raise RequestError(415, "wrong_content_type", f"the body must be {' or '.join(kinds)}: set Content-Type")
+        return given
 
     def check_length(self, headers: Mapping[bytes, bytes]) -> int:
-        """The most bytes a body may have; a body that says beforehand that it is longer is refused."""
+        """The bytes that a body announces, the most it may have if it does not say; one that is too long is refused."""
         limit = self.config.max_body
-        length = headers.get(b"content-length", b"0")
+        length = headers.get(b"content-length", str(limit).encode())
         if not length.isdigit() or len(length) > 15 or int(length) > limit:
-            raise RequestError(413, "too_large", f"a request may have at most {limit} bytes")
-        return limit
+            raise RequestError(413, "too_large", f"the body of a request may have at most {limit} bytes")
+        if self.arriving + int(length) > max(self.config.max_arriving, limit):
+            raise RequestError(503, "too_many_bodies", "too many large requests are arriving: try again in a moment")
+        return int(length)
 
     def preflight(self, scope: Mapping[str, Any], methods: Iterable[str]) -> list[tuple[bytes, bytes]]:
         """What a browser is told that asks beforehand, for a page from a configured origin."""

@@ -86,6 +86,11 @@ class Client:
         definition = {"features": list(features), "algorithm": algorithm, "labels": list(labels)}
         return self._ask("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})
 
+    def create_from_model(self, name: str, data: bytes) -> dict[str, Any]:
+        """Makes a ranker from the bytes of a model file; from the same file again changes nothing."""
+        answer: dict[str, Any] = json.loads(self._send("PUT", self._path(name), data, "application/octet-stream"))
+        return answer
+
     def delete(self, name: str) -> None:
         """Deletes a ranker and all that it has learnt."""
         self._ask("DELETE", self._path(name))
@@ -113,7 +118,7 @@ class Client:
         return self._ask("GET", self._path(name, f"explain/{round}"))
 
     def dashboard(self, name: str) -> dict[str, Any]:
-        """What the page for people shows."""
+        """What the dashboard shows."""
         return self._ask("GET", self._path(name, "dashboard"))
 
     def model(self, name: str) -> bytes:

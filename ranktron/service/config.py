@@ -30,7 +30,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     open_seconds: Annotated[Seconds, Meta(description="how long a round stays open for feedback")] = 7 * 86400.0
     heard: Annotated[
         Count,
-        Meta(description="of how many shown documents labels are taken, by learners that do not say so themselves"),
+        Meta(description="how many of the first documents shown may get labels, where the learner has no k of its own"),
     ] = 10
     explained: Annotated[
         int, Meta(ge=0, description="how many shown documents of a round are kept for explanations")
@@ -44,20 +44,31 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     snapshot_every: Annotated[Count, Meta(description="entries of the log between two snapshots of a ranker")] = 5_000
     versions: Annotated[int, Meta(ge=2, description="snapshots that are kept, to roll back to")] = 10
     max_rankers: Annotated[Count, Meta(description="rankers")] = 100
-    max_body: Annotated[Count, Meta(description="bytes of a request")] = 8_000_000
+    max_body: Annotated[Count, Meta(description="bytes of the body of a request")] = 8_000_000
+    max_arriving: Annotated[Count, Meta(description="bytes of all bodies that are arriving at one time")] = 256_000_000
     max_documents: Annotated[Count, Meta(description="documents of a list")] = 1_000
     max_features: Annotated[Count, Meta(description="features of a ranker")] = 1_000
     max_weights: Annotated[Count, Meta(description="weights of a ranker whose model has a feature map")] = 10_000
     max_batch: Annotated[Count, Meta(description="requests in a batch")] = 100
     max_k: Annotated[Count, Meta(description="the largest k that a ranker may ask for")] = 50
-    request_seconds: Annotated[Seconds, Meta(description="how long a request may take to arrive")] = 10.0
+    max_headers: Annotated[Count, Meta(description="headers of a request")] = 100
+    max_header_bytes: Annotated[Count, Meta(description="bytes of a request's first line and headers")] = 32_768
+    header_seconds: Annotated[Seconds, Meta(description="how long the headers of a request may take to arrive")] = 10.0
+    request_seconds: Annotated[Seconds, Meta(description="how long the body of a request may take to arrive")] = 10.0
     answer_seconds: Annotated[Seconds, Meta(description="how long a request may wait for the disk")] = 30.0
+    idle_seconds: Annotated[Seconds, Meta(description="how long a connection may stay open without a request")] = 75.0
     max_connections: Annotated[Count, Meta(description="connections at one time")] = 1_000
+    max_connections_per_address: Annotated[
+        Count, Meta(description="connections at one time of one address (IPv6: of one /64 network)")
+    ] = 250
+    proxies: Annotated[list[str], Meta(description="addresses of load balancers, which have no limit per address")] = (
+        msgspec.field(default_factory=list)
+    )
     max_waiting: Annotated[Count, Meta(description="requests that may wait for the disk at one time")] = 10_000
     rate: Annotated[
         float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: any number")
     ] = 0.0
-    tokens: Annotated[str, Meta(description="the file of tokens, relative to the configuration")] = ""
+    tokens: Annotated[str, Meta(description="file of tokens; a relative path starts at the folder of this file")] = ""
     origins: Annotated[
         list[str], Meta(description="origins of web pages that may call the service from a browser (CORS)")
     ] = msgspec.field(default_factory=list)

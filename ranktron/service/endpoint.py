@@ -43,7 +43,8 @@ class Content:
 class Action:
     """What a method does at a path: who may, what it takes and gives, and the function (path, request) -> answer.
 
-    `takes` is a type, or bytes for a body that is not JSON, or None for no body; `scope` None means anyone.
+    `takes` is a type, or bytes for a body that is not JSON, or None for no body; `scope` None means anyone. `upload` is
+    what a body of bytes does where one of JSON would do `run`.
     """
 
     method: str
@@ -53,6 +54,14 @@ class Action:
     takes: Any
     gives: Any
     run: Callable[..., Any]
+    upload: Callable[..., Any] | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The content types of the body that it takes."""
+        if self.takes is None:
+            return ()
+        return (BYTES,) if self.takes is bytes else (JSON, BYTES) if self.upload else (JSON,)
 
     @property
     def name(self) -> str:
@@ -85,12 +94,13 @@ class Endpoint:
             answer = await self._act(action, scope, receive, headers)
             status = await _reply(send, 200, answer, self.guard.headers(headers))
         except RequestError as refused:
+            self.telemetry.refused(refused.code)
             status = await _refuse(send, refused, self._readable(scope))
         except OSError:  # the client has gone
             status = 499
         except Exception:
             _logger.exception("a request failed")
-            trouble = "something went wrong in the server, and was written to its log"
+            trouble = "an internal error: the log of the server has the details"
             status = await _refuse(send, RequestError(500, "internal", trouble), self._readable(scope))
         finally:
             self.telemetry.request(name, status, perf_counter() - started)
@@ -101,7 +111,7 @@ class Endpoint:
     def _action(self, scope: Scope) -> Action:
         action = self.actions.get(scope["method"])
         if action is None:
-            raise RequestError(405, "method_not_allowed", f"this path takes {', '.join(self.actions)}")
+            raise RequestError(405, "method_not_allowed", f"this path supports {', '.join(self.actions)}")
         return action
 
     async def _act(self, action: Action, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> Any:
@@ -109,9 +119,12 @@ class Endpoint:
         if action.takes is None:
             answer = action.run(**path)
         else:
-            self.guard.check_kind(headers, BYTES if action.takes is bytes else JSON)
+            kind = self.guard.check_kind(headers, *action.kinds)
             body = await self._body(headers, receive)
-            answer = action.run(request=body if action.takes is bytes else self._decoded(action, body), **path)
+            if kind == JSON:
+                answer = action.run(request=self._decoded(action, body), **path)
+            else:
+                answer = (action.upload or action.run)(request=body, **path)
         if not isawaitable(answer):
             return answer
         try:
@@ -119,17 +132,20 @@ class Endpoint:
                 return await answer
         except TimeoutError:
             complaint = (
-                "the disk is too slow, or the compiler; whether it was taken is not known: feedback may be sent again"
+                "the disk or the compiler took too long; the request may have been accepted: feedback may be sent again"
             )
             raise RequestError(503, "slow_disk", complaint) from None
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        limit = self.guard.check_length(headers)
+        length = self.guard.check_length(headers)
+        self.guard.arriving += length
         try:
             async with asyncio.timeout(self.guard.config.request_seconds):
-                return await _read(receive, limit)
+                return await _read(receive, self.guard.config.max_body)
         except TimeoutError:
-            raise RequestError(408, "too_slow", "the request took too long to arrive") from None
+            raise RequestError(408, "too_slow", "the body of the request took too long to arrive") from None
+        finally:
+            self.guard.arriving -= length
 
     def _decoded(self, action: Action, body: bytes) -> Any:
         try:
@@ -137,7 +153,7 @@ class Endpoint:
         except msgspec.ValidationError as error:
             raise RequestError(422, "invalid", str(error)) from None
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            raise RequestError(400, "malformed", f"the body is not strict JSON: {error}") from None
+            raise RequestError(400, "malformed", f"the body is not valid JSON: {error}") from None
 
 
 async def _read(receive: Receive, limit: int) -> bytes:
@@ -155,7 +171,7 @@ async def _read(receive: Receive, limit: int) -> bytes:
         parts.append(message.get("body", b""))
         length += len(parts[-1])
     if length > limit:
-        raise RequestError(413, "too_large", f"a request may have at most {limit} bytes")
+        raise RequestError(413, "too_large", f"the body of a request may have at most {limit} bytes")
     return b"".join(parts)
 
 
@@ -183,7 +199,7 @@ async def _reply(send: Send, status: int, answer: Any, headers: list[tuple[bytes
 
 async def _refuse(send: Send, refused: RequestError, headers: list[tuple[bytes, bytes]]) -> int:
     answer = ErrorAnswer(ErrorBody(refused.code, str(refused)))
-    if refused.status in (408, 413):
+    if refused.status in (408, 413) or refused.code == "too_many_bodies":
         headers.append((b"connection", b"close"))
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))

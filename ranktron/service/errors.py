@@ -14,7 +14,8 @@ class RequestError(RanktronError):
 
 
 def unknown_ranker(name: str) -> RequestError:
-    return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}; make it with PUT /v1/rankers/{name}")
+    how = f"PUT /v1/rankers/{name} makes one, from a definition or from a model file"
+    return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: {how}")
 
 
 def gone(number: int, answered: bool = False, known: bool = True) -> RequestError:
@@ -37,4 +38,4 @@ def foreign(number: int) -> RequestError:
 
 
 def unwritten(why: str) -> RequestError:
-    return RequestError(503, "not_written", f"the disk does not take what has to be kept ({why}); nothing was learnt")
+    return RequestError(503, "not_written", f"nothing can be written to disk ({why}); nothing was learnt, try again")

@@ -20,7 +20,7 @@ class FolderLock:
         self._path = folder / "lock"
         self._held: list[int] = []
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._held.append(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
             self._held.append(os.open(folder, os.O_RDONLY))
         except OSError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 
+import msgspec
 import numpy as np
 from msgspec import structs
 
@@ -14,7 +16,7 @@ from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
 from ranktron.service.journal import CAPACITY
 from ranktron.service.types import Definition
-from ranktron.training.algorithms import algorithm
+from ranktron.training.algorithms import FIXED, algorithm, stored_algorithm
 from ranktron.training.model import Model
 from ranktron.types import Feedback
 
@@ -23,8 +25,9 @@ MOST_ROUNDS = CAPACITY // 2  # of a model that is taken over; there must be room
 
 def complete(definition: Definition) -> Definition:
     """A client's definition with today's defaults for the parameters that it leaves out."""
+    found = stored_algorithm if definition.model else algorithm
     try:
-        parameters = algorithm(definition.algorithm).complete(definition.parameters)
+        parameters = found(definition.algorithm).complete(definition.parameters)
     except DataError as error:
         raise RequestError(422, "bad_parameters", str(error)) from None
     return structs.replace(definition, parameters=parameters)
@@ -32,6 +35,8 @@ def complete(definition: Definition) -> Definition:
 
 def complete_stored(definition: Definition) -> Definition:
     """A stored definition with the defaults that were in force when it was stored."""
+    if definition.algorithm == FIXED.name:
+        return definition
     parameters = algorithm(definition.algorithm).complete_stored(definition.parameters)
     return structs.replace(definition, parameters=parameters)
 
@@ -46,27 +51,52 @@ def blank_model(definition: Definition, config: Config) -> Model:
     if not definition.labels[0] < definition.labels[1]:
         raise RequestError(422, "bad_labels", "labels must be [lowest, highest], the highest above the lowest")
     try:
-        learner = algorithm(definition.algorithm).learner(len(names), definition.parameters)
+        learner = stored_algorithm(definition.algorithm).learner(len(names), definition.parameters)
     except DataError as error:
         raise RequestError(422, "bad_parameters", str(error)) from None
-    if not learner.learns_online:
+    if not learner.learns_online and not definition.model:
         raise RequestError(
-            422, "not_online", f"{definition.algorithm} does not learn round by round; train it, then POST its model"
+            422,
+            "not_online",
+            f"{definition.algorithm} does not learn from feedback: train it with `ranktron train`, then PUT the model "
+            "file here instead (Content-Type: application/octet-stream)",
         )
     model = Model(definition.algorithm, definition.parameters, learner.state(), len(names), feature_names=tuple(names))
     _check_usable(model, config, "bad_parameters")
     return model
 
 
-def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
-    """A model that can take a ranker's place; its features must be those of the ranker."""
+def definition_of(data: bytes, config: Config) -> Definition:
+    """The definition of a ranker that is made from a model file."""
+    model = _read(data, None, config)
+    made = Definition(list(model.names), model.kind, dict(model.parameters), model=sha256(data).hexdigest())
+    try:  # it must be readable when it is found on disk again
+        return msgspec.convert(msgspec.to_builtins(made), Definition)
+    except msgspec.ValidationError as error:
+        raise RequestError(422, "bad_model", f"no ranker can be made from the model: {error}") from None
+
+
+def stored_bytes(definition: Definition) -> bytes:
+    """A definition as the journal keeps it; as in 0.1.0 where it was not made from a model."""
+    content = msgspec.to_builtins(definition)
+    return msgspec.json.encode({name: value for name, value in content.items() if name != "model" or value})
+
+
+def _read(data: bytes, width: int | None, config: Config) -> Model:
     try:
-        width = serialization.unpack(data, "the model").get("n_features")
-        if width != len(definition.features):
-            raise DataError(f"the model has {width} features, the ranker {len(definition.features)}")
-        model = Model.from_bytes(data, "the model")
+        found = serialization.unpack(data, "the model").get("n_features")
+        if width is None and isinstance(found, int) and found > config.max_features:
+            raise DataError(f"the model has {found} features; at most {config.max_features} are taken")
+        if width is not None and found != width:
+            raise DataError(f"the model has {found} features, the ranker {width}")
+        return Model.from_bytes(data, "the model")
     except (DataError, ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
         raise RequestError(422, "bad_model", str(error) or "the model cannot be read") from None
+
+
+def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
+    """A model that can take a ranker's place; its features must be those of the ranker."""
+    model = _read(data, len(definition.features), config)
     _check_map(model, config)
     names = tuple(definition.features)
     if model.feature_names not in (None, names):

@@ -13,19 +13,20 @@ from ranktron.service.endpoint import BYTES, JSON, Action
 from ranktron.service.types import ErrorAnswer
 
 _STATUSES = {
-    "400": "not strict JSON",
-    "401": "no known token",
-    "403": "a token of another scope",
+    "400": "not valid JSON, or not valid HTTP",
+    "401": "no valid token",
+    "403": "the token does not allow this, or a foreign web page asked",
     "404": "no such ranker, round or version",
-    "405": "no such method here",
+    "405": "this path does not support the method",
     "408": "the request took too long to arrive",
-    "409": "it does not fit the state of the ranker",
+    "409": "not possible in the present state of the ranker",
     "410": "the round is no longer open",
     "413": "too large",
-    "415": "another content type",
-    "422": "it does not mean anything",
+    "415": "wrong content type",
+    "422": "valid JSON, but not a valid request",
     "429": "too many requests",
-    "503": "the disk does not take it; try again",
+    "431": "too many or too long headers",
+    "503": "busy, or the disk does not accept writes; try again",
 }
 
 
@@ -59,7 +60,8 @@ def _operation(action: Action, references: dict[Any, Any]) -> dict[str, Any]:
     responses |= {status: {"description": text, "content": error} for status, text in _STATUSES.items()}
     operation: dict[str, Any] = {"summary": action.summary, "parameters": parameters, "responses": responses}
     if action.takes is not None:
-        operation["requestBody"] = {"required": True, "content": _content(action.takes, references)}
+        content = _content(action.takes, references) | (_content(bytes, references) if action.upload else {})
+        operation["requestBody"] = {"required": True, "content": content}
     if action.scope is not None:
         operation["security"] = [{}, {"token": []}]
     return operation

@@ -24,7 +24,7 @@ from ranktron.service.entries import JournalEntry, Result, encode
 from ranktron.service.epochs import Epochs
 from ranktron.service.journal import Define, Journal, JournalError, LossError, StoredRanker
 from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import blank_model, complete_stored, warm
+from ranktron.service.models import blank_model, complete_stored, stored_bytes, warm
 from ranktron.service.open_rounds import OpenRounds
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats
@@ -175,7 +175,7 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
     if damaged is not None:
         _cut(live, journal, damaged)
     if live.definition != msgspec.json.decode(stored.definition, type=Definition):
-        journal.write_now(Define(stored.id, msgspec.json.encode(live.definition), stored.asked))
+        journal.write_now(Define(stored.id, stored_bytes(live.definition), stored.asked))
     journal.follow(live.id, live.version)
     live.stats.begin()
 

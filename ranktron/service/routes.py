@@ -10,6 +10,7 @@ from ranktron.service.endpoint import BYTES, Action, Content
 from ranktron.service.errors import RequestError
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
+from ranktron.service.turns import answer_in_turns
 
 PAGES = Path(__file__).parent / "pages"
 _KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -35,13 +36,13 @@ def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
 
 def _rounds(service: RankingService) -> list[Action]:
     def rank(request: t.RankRequest, name: str) -> Any:
-        return service.rank(name, request)
+        return answer_in_turns(service, service.rank, name, request)
 
     def feedback(request: t.FeedbackRequest, name: str) -> Any:
         return service.feedback(name, request)
 
     def full(request: t.FullRequest, name: str) -> Any:
-        return service.full(name, request)
+        return answer_in_turns(service, service.full, name, request)
 
     def many(one: Any) -> Any:
         return lambda request, name: service.batch(request.requests, one, name)
@@ -85,9 +86,13 @@ def _rankers(service: RankingService) -> list[Action]:
     def make(request: t.Definition, name: str) -> Any:
         return service.create(name, request)
 
+    def take(request: bytes, name: str) -> Any:
+        return service.create_from_model(name, request)
+
+    how = "Make a ranker, from a definition or from a model file"
     return [
         Action("GET", "/v1/rankers", "All rankers", "rank", None, t.RankersAnswer, service.rankers),
-        Action("PUT", _ONE, "Make a ranker", "admin", t.Definition, t.RankerAnswer, make),
+        Action("PUT", _ONE, how, "admin", t.Definition, t.RankerAnswer, make, take),
         Action("GET", _ONE, "A ranker", "rank", None, t.RankerAnswer, service.ranker),
         Action("DELETE", _ONE, "Delete a ranker and all it has learnt", "admin", None, None, service.delete),
     ]
@@ -127,7 +132,7 @@ def _looking(service: RankingService) -> list[Action]:
             raise RequestError(404, "unknown_round", "rounds are whole numbers")
         return service.explain(name, int(round))
 
-    board, why = "What the page for people shows", "Why a round was ordered as it was"
+    board, why = "What the dashboard shows", "Why a round was ordered as it was"
     return [
         Action("GET", f"{_ONE}/dashboard", board, "rank", None, t.DashboardAnswer, service.dashboard),
         Action(
@@ -149,15 +154,17 @@ def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
 
     def ready() -> t.HealthAnswer:
         if not service.journal.ready:
-            raise RequestError(503, "not_ready", "the disk does not take writes")
+            raise RequestError(503, "not_ready", "nothing can be written to disk")
         return t.HealthAnswer(True)
 
     return [
-        Action("GET", "/healthz", "Whether the server runs", None, None, t.HealthAnswer, lambda: t.HealthAnswer(True)),
-        Action("GET", "/readyz", "Whether it can keep what it hears", None, None, t.HealthAnswer, ready),
+        Action(
+            "GET", "/healthz", "Whether the server is running", None, None, t.HealthAnswer, lambda: t.HealthAnswer(True)
+        ),
+        Action("GET", "/readyz", "Whether feedback can be written to disk", None, None, t.HealthAnswer, ready),
         Action("GET", "/metrics", "Metrics for Prometheus", "rank", None, str, metrics),
-        Action("GET", "/", "The page for people", None, None, str, lambda: page("index.html")),
-        Action("GET", "/static/{file}", "A part of that page", None, None, str, lambda file: page(file)),
+        Action("GET", "/", "The dashboard", None, None, str, lambda: page("index.html")),
+        Action("GET", "/static/{file}", "A file of the dashboard", None, None, str, lambda file: page(file)),
     ]
 
 

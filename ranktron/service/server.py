@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import os
+import resource
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
 import click
 import numpy as np
 import uvicorn
-from msgspec import Raw
+import uvloop
+from msgspec import Raw, structs
 from rich.console import Console
 from starlette.routing import BaseRoute
 
 from ranktron.errors import DataError
 from ranktron.service.app import application
 from ranktron.service.config import Config, read_config
+from ranktron.service.connections import SPARE, Connections
+from ranktron.service.errors import RequestError
 from ranktron.service.features import matrix_of
 from ranktron.service.models import blank_model
 from ranktron.service.service import RankingService
 from ranktron.service.stats import observed_quality
+from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens, read_tokens
 from ranktron.service.types import Definition, Document
 
+_FILES = 100  # that may be open besides connections
 
-def run(folder: str, config: str | None, host: str, port: int, also: Sequence[BaseRoute] = ()) -> None:
-    """Serves until it is told to stop; then waits for what is under way, and takes snapshots. `also`: more routes."""
-    settings = Config() if config is None else read_config(config)
+
+def run(
+    folder: str,
+    config: str | None,
+    host: str,
+    port: int,
+    also: Sequence[BaseRoute] = (),
+    models: Sequence[str] = (),
+) -> None:
+    """Serves until it is told to stop; then waits for what is under way, and takes snapshots.
+
+    `also` are more routes; `models` are files, each of which becomes a ranker with the name of the file.
+    """
+    settings = _within_open_files(Config() if config is None else read_config(config))
     path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
     tokens = read_tokens(path)
     if not tokens and not is_loopback(host):
@@ -38,33 +58,110 @@ def run(folder: str, config: str | None, host: str, port: int, also: Sequence[Ba
             "at 127.0.0.1"
         )
     listening = _listening(host, port)
+    os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
+    _warn_of_readers(Path(folder))
+    signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # in good order, in the middle of a replay, too
     try:
-        with Console(stderr=True).status("getting ready (the first time, this compiles)"):
+        with Console(stderr=True).status("Starting (the first start compiles, which takes a while)"):
             _compile()
             service = RankingService(folder, settings)
     except BaseException:
         listening.close()
         raise
     where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-    click.echo(
-        f"Serving {_count(len(service.live_rankers), 'ranker')} from {folder} at {where} ({_authentication(tokens)}). "
-        f"{_set_aside(service)}Press Ctrl-C to stop."
-    )
-    server = uvicorn.Server(
+    telemetry = Telemetry()
+    server = _Server(
         uvicorn.Config(
-            application(service, tokens, also),
+            application(service, tokens, also, telemetry),
+            http=Connections(settings, telemetry.refused).protocol,
+            ws="none",
+            lifespan="off",
+            proxy_headers=False,  # who is behind a proxy is of no interest here
             access_log=False,
-            log_level="warning",
+            log_level="error",  # what clients do wrong is counted, and fills no disk
             server_header=False,
-            timeout_keep_alive=75,
-            limit_concurrency=settings.max_connections,
+            timeout_keep_alive=math.ceil(settings.idle_seconds) + 1,  # connections are closed before that
             timeout_graceful_shutdown=int(settings.request_seconds) + 1,
-        )
+        ),
+        lambda: (
+            f"Serving {_count(len(service.live_rankers), 'ranker')} from {folder} at {where} "
+            f"({_authentication(tokens)}). {_set_aside(service)}Press Ctrl-C to stop."
+        ),
     )
-    for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again when it has ended in good order
-        signal.signal(each, lambda _number, _frame: None)
-    server.run(sockets=[listening])
+
+    def end(_number: int, _frame: object) -> None:  # the server raises signals again when it has ended in good order
+        server.should_exit = True
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, end)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(service, server, listening, models))
+
+
+def _warn_of_readers(folder: Path) -> None:
+    """Says that others can read a folder of before. It is left as it is: it may be shared on purpose, or be /tmp."""
+    try:
+        readable = folder.stat().st_mode & 0o001 and (folder / "log.sqlite").stat().st_mode & 0o004
+    except OSError:
+        return
+    if readable:
+        click.echo(f"Other users of this machine can read {folder}: chmod -R go= {folder}", err=True)
+
+
+class _Server(uvicorn.Server):
+    """Says where it is once it can be asked."""
+
+    def __init__(self, config: uvicorn.Config, line: Callable[[], str]) -> None:
+        super().__init__(config)
+        self.line = line
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        click.echo(self.line())
+
+
+async def _serve(
+    service: RankingService, server: uvicorn.Server, listening: socket.socket, models: Sequence[str]
+) -> None:
+    with listening:
+        try:
+            service.start()
+        except BaseException:
+            service.journal.close()
+            raise
+        try:
+            for model in models:
+                await _make_ranker(service, Path(model))
+            await server.serve([listening])
+        finally:
+            await service.stop()
+
+
+async def _make_ranker(service: RankingService, file: Path) -> None:
+    """Serves a model file as a ranker with its name, or says why not."""
+    try:
+        await service.create_from_model(file.stem, file.read_bytes())
+    except OSError as error:
+        raise DataError(f"cannot read {file}: {error.strerror}") from None
+    except RequestError as error:
+        raise DataError(f"{file} cannot be served as {file.stem!r}: {error}") from None
+
+
+def _within_open_files(settings: Config) -> Config:
+    """Asks the system for as many open files as there may be connections, or lowers the limit to what it allows."""
+    needed = settings.max_connections + SPARE + _FILES
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed in (resource.RLIM_INFINITY, -1) or allowed >= needed:
+        return settings
+    if most == resource.RLIM_INFINITY or most > allowed:
+        allowed = needed if most == resource.RLIM_INFINITY else min(needed, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+    if allowed >= needed:
+        return settings
+    left = max(1, allowed - SPARE - _FILES)
+    click.echo(f"Only {allowed} files may be open: at most {left} connections are taken (see ulimit -n).", err=True)
+    return structs.replace(settings, max_connections=left)
 
 
 def _count(number: int, what: str) -> str:

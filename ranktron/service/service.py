@@ -11,13 +11,13 @@ import logging
 import re
 import shutil
 import warnings
-from collections.abc import Awaitable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec import structs
 
 from ranktron.data import serialization
 from ranktron.errors import DataError
@@ -41,17 +41,16 @@ from ranktron.service.journal import (
     Write,
 )
 from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import blank_model, checked_model, complete
+from ranktron.service.models import blank_model, checked_model, complete, definition_of, stored_bytes
 from ranktron.service.recovery import SetAside, crash_file, recovered, snapshot_of
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.service.stats import observed_quality
+from ranktron.service.turns import answer_batch
 from ranktron.service.types import (
     BatchAnswer,
     DashboardAnswer,
     Definition,
-    ErrorAnswer,
-    ErrorBody,
     ExplainAnswer,
     FeedbackAnswer,
     FeedbackRequest,
@@ -62,7 +61,6 @@ from ranktron.service.types import (
     RankerAnswer,
     RankersAnswer,
     RankRequest,
-    ResponseBody,
     RollbackRequest,
     SetAsideAnswer,
     VersionsAnswer,
@@ -152,18 +150,38 @@ class RankingService:
 
     async def create(self, name: str, definition: Definition) -> RankerAnswer:
         """Makes a ranker; to make the same one again changes nothing."""
-        if not _NAME.fullmatch(name):
-            raise RequestError(
-                422, "bad_name", "a ranker's name has 1 to 64 letters, digits, points, dashes and underscores"
-            )
+        if definition.model:
+            raise RequestError(422, "invalid", "`model` is noted by the service: PUT the model file itself instead")
         live = await asyncio.shield(asyncio.ensure_future(self._made(name, definition)))
         if definition != live.asked and complete(definition) != live.definition:
             raise RequestError(
-                409, "exists", f"there is another ranker {name!r}: delete it first, or choose a new name"
+                409, "exists", f"there is another ranker {name!r} already: delete it first, or choose another name"
             )
         return views.ranker(live)
 
+    async def create_from_model(self, name: str, data: bytes) -> RankerAnswer:
+        """Makes a ranker from a model file; from the same file again, whatever it has learnt since, changes nothing."""
+        definition = definition_of(data, self.config)
+        checked_model(data, definition, self.config)
+        live = await asyncio.shield(asyncio.ensure_future(self._made(name, definition)))
+        if live.definition.model != definition.model:
+            raise RequestError(
+                409,
+                "exists",
+                f"there is a ranker {name!r} already, which was not made from this model: POST .../model gives it this "
+                "one; or delete it first, or choose a new name",
+            )
+        if live.version == 0:
+            await self.set_model(name, data)
+        return views.ranker(live)
+
     async def _made(self, name: str, definition: Definition) -> LiveRanker:
+        if not _NAME.fullmatch(name):
+            raise RequestError(
+                422,
+                "bad_name",
+                "a ranker's name has 1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit first",
+            )
         async with self._changing:
             if name in self.live_rankers:
                 return self.live_rankers[name]
@@ -173,7 +191,7 @@ class RankingService:
                 raise RequestError(409, "too_many_rankers", f"there are {count} rankers already: delete one first")
             made = complete(definition)
             model = blank_model(made, self.config)
-            bodies = msgspec.json.encode(made), msgspec.json.encode(definition)
+            bodies = stored_bytes(made), stored_bytes(definition)
             stored = await self._written(AddRanker(name, *bodies, RESERVE))
             snapshots = self._snapshots(stored.id)
             snapshots.clear()  # what a ranker of another copy of this folder may have left there
@@ -247,23 +265,9 @@ class RankingService:
         result = await asyncio.shield(self._logged(live, entry))
         return FullAnswer(live.epochs.public(entry.round), result.loss, result.learned, result.version)
 
-    async def batch(self, requests: Sequence[Any], one: Any, name: str) -> BatchAnswer:
-        """The answers to many requests, each its own or why it was refused; they are written together."""
-        self.live(name)
-        if len(requests) > self.config.max_batch:
-            raise RequestError(
-                413, "too_many_requests_in_batch", f"a batch has at most {self.config.max_batch} requests"
-            )
-
-        async def attempt(request: Any) -> ResponseBody:
-            try:
-                answer = one(name, request)
-                given: ResponseBody = await answer if isinstance(answer, Awaitable) else answer
-                return given
-            except RequestError as refused:
-                return ErrorAnswer(ErrorBody(refused.code, str(refused)))
-
-        return BatchAnswer(await asyncio.gather(*map(attempt, requests)))
+    async def batch(self, requests: Sequence[Any], one: Callable[[str, Any], Any], name: str) -> BatchAnswer:
+        """The answers to many requests, each its own or why it was refused; those that wait are written together."""
+        return await answer_batch(self, one, name, requests)
 
     # Models and versions
 
@@ -271,10 +275,14 @@ class RankingService:
         """Starts a ranker from a trained model; rounds that another kind of model has shown are dropped."""
         live = self.live(name)
         model = checked_model(data, live.definition, self.config)
+        before, version = live.template.kind, live.version
+        if model.kind != before and version:
+            await self.keep(name)  # it may have been the wrong file
         entry = live.replacement(model.to_bytes())
         self._reserve(live, model.learner().rounds)  # its rounds go on counting
         await asyncio.shield(self._logged(live, entry))
-        return views.ranker(live)
+        note = "" if model.kind == before else _other_kind(name, before, model.kind, version)
+        return structs.replace(views.ranker(live), note=note)
 
     def versions(self, name: str) -> VersionsAnswer:
         live = self.live(name)
@@ -361,7 +369,7 @@ class RankingService:
     def _logged(self, live: LiveRanker, entry: JournalEntry, answers: int | None = None) -> asyncio.Future[Result]:
         """A future of what comes of an entry: it is logged, and when that is on disk, applied."""
         if len(self.journal) >= self.config.max_waiting:
-            raise RequestError(503, "busy", "too many requests wait for the disk: try again")
+            raise RequestError(503, "busy", "too many requests are waiting for the disk: try again")
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
         def done(version: int) -> None:
@@ -405,6 +413,12 @@ class RankingService:
             return Prune(live.id, settled[0], version - self.config.remembered) if settled else None
 
         return self._written(Call(write), patient=True)
+
+
+def _other_kind(name: str, before: str, now: str, version: int) -> str:
+    """What to know about a model of another kind than the one before it."""
+    back = f"; to go back, roll back to version {version}" if version else ""
+    return f"ranker {name!r} was {before} and is {now} now: its open rounds were dropped{back}"
 
 
 def __getattr__(name: str) -> Any:

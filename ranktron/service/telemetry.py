@@ -29,6 +29,10 @@ class Telemetry:
     def __init__(self) -> None:
         self.latencies: dict[str, Histogram] = {}
         self.statuses: dict[tuple[str, int], int] = {}
+        self.refusals: dict[str, int] = {}
+
+    def refused(self, reason: str) -> None:
+        self.refusals[reason] = self.refusals.get(reason, 0) + 1
 
     def request(self, name: str, status: int, seconds: float) -> None:
         histogram = self.latencies.get(name)
@@ -44,7 +48,7 @@ class Telemetry:
         return "".join(f"{line}\n" for line in [*self._requests(), *_service(service), *_rankers(live_rankers)])
 
     def _requests(self) -> Iterator[str]:
-        for_all, for_each = REQUEST_METRICS
+        for_all, for_each, for_refused = REQUEST_METRICS
         yield from _head(for_all, *REQUEST_METRICS[for_all])
         for (name, status), count in self.statuses.items():
             yield f'ranktron_requests_total{{route="{name}",status="{status}"}} {count}'
@@ -56,6 +60,9 @@ class Telemetry:
                 yield f'ranktron_request_seconds_bucket{{route="{name}",le="{limit}"}} {below}'
             yield f'ranktron_request_seconds_sum{{route="{name}"}} {histogram.total!r}'
             yield f'ranktron_request_seconds_count{{route="{name}"}} {below}'
+        yield from _head(for_refused, *REQUEST_METRICS[for_refused])
+        for reason, count in self.refusals.items():
+            yield f'ranktron_refused_total{{reason="{reason}"}} {count}'
 
 
 def _head(name: str, kind: str, text: str) -> Iterator[str]:
@@ -86,11 +93,12 @@ def _norm(live: LiveRanker) -> float | None:
 REQUEST_METRICS = {
     "ranktron_requests_total": ("counter", "Requests by route and status."),
     "ranktron_request_seconds": ("histogram", "Seconds from a request to its answer, by route."),
+    "ranktron_refused_total": ("counter", "Requests and connections that were refused, by reason."),
 }
 SERVICE_METRICS: dict[str, tuple[str, Callable[[RankingService], float]]] = {
-    "ranktron_ready": ("1 if what is heard can be kept.", lambda service: service.journal.ready),
+    "ranktron_ready": ("1 if feedback can be written to disk, else 0.", lambda service: service.journal.ready),
     "ranktron_log_bytes": ("Bytes of the log on disk.", lambda service: service.journal.size),
-    "ranktron_log_waiting": ("Writes that wait for the disk.", lambda service: len(service.journal)),
+    "ranktron_log_waiting": ("Writes that are waiting for the disk.", lambda service: len(service.journal)),
     "ranktron_rankers_set_aside": (
         "Rankers that could not be recovered at the start.",
         lambda service: len(service.set_aside),
@@ -102,14 +110,14 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]]
         "Rankings shown since the server started.",
         lambda d: d.stats.since_start()[0],
     ),
-    "ranktron_rounds_open": ("gauge", "Rounds that wait for feedback.", lambda d: len(d.open)),
+    "ranktron_rounds_open": ("gauge", "Rounds that are waiting for feedback.", lambda d: len(d.open)),
     "ranktron_rounds_dropped_total": (
         "counter",
         "Open rounds dropped since the server started, being too many, too old or too large.",
         lambda d: d.stats.since_start()[2],
     ),
-    "ranktron_feedback_total": ("counter", "Rounds that had feedback.", lambda d: d.stats.heard_rounds),
-    "ranktron_feedback_rate": ("gauge", "Feedback a second, of late.", lambda d: d.stats.heard().rate),
+    "ranktron_feedback_total": ("counter", "Rounds that received feedback.", lambda d: d.stats.heard_rounds),
+    "ranktron_feedback_rate": ("gauge", "Feedback per second, recently.", lambda d: d.stats.heard().rate),
     "ranktron_explored_total": (
         "counter",
         "Rankings shown since the server started that explored.",
@@ -122,10 +130,10 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]]
     ),
     "ranktron_observed_ndcg": (
         "gauge",
-        "NDCG@k of shown lists over the labels heard, mean of the last 100 rounds with feedback.",
+        "NDCG@k of shown lists over the labels received, mean of the last 100 rounds with feedback.",
         lambda d: d.stats.quality,
     ),
-    "ranktron_version": ("gauge", "Changes of the weights so far.", lambda d: d.version),
+    "ranktron_version": ("gauge", "Version: how often the weights have changed.", lambda d: d.version),
     "ranktron_weights_norm": ("gauge", "Length of the weight vector.", _norm),
     "ranktron_update_norm": ("gauge", "Length of the last update.", lambda d: d.stats.steps()[1]),
 }

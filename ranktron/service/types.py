@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from msgspec import Meta, Raw, Struct, field
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -27,13 +28,14 @@ class Definition(RequestBody):
     algorithm: str = "topk"
     parameters: dict[str, Value] = field(default_factory=dict)
     labels: tuple[Grade, Grade] = (0.0, 4.0)
+    model: Annotated[str, Meta(description="left out: the service notes here which model file it was made from")] = ""
 
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}}
 _BY_NAME = {"type": "object", "additionalProperties": {"type": "number"}}
 
 if TYPE_CHECKING:
-    Features = list[float] | dict[str, float] | Raw
+    Features = list[float] | dict[str, float] | Raw | np.ndarray
 else:  # in a request they stay raw JSON until a ranker says how many there should be
     Features = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_NUMBERS, _BY_NAME]})]
 
@@ -77,7 +79,7 @@ class FeedbackRequest(RequestBody):
 
 
 class FeedbackAnswer(ResponseBody):
-    """Whether the weights moved, and the version that they then had."""
+    """Whether the weights were updated, and the version that they then had."""
 
     learned: bool
     version: int
@@ -100,8 +102,8 @@ class FullAnswer(ResponseBody):
     version: int
 
 
-class RankerAnswer(ResponseBody):
-    """A ranker as it stands."""
+class RankerAnswer(ResponseBody, omit_defaults=True):
+    """A ranker as it stands; `note` is there if something about the request is worth knowing."""
 
     name: str
     algorithm: str
@@ -114,6 +116,7 @@ class RankerAnswer(ResponseBody):
     rounds: int
     open: int
     map: str | None
+    note: str = ""
 
 
 class SetAsideAnswer(ResponseBody):
@@ -275,7 +278,7 @@ class Health(ResponseBody):
 
 
 class DashboardAnswer(ResponseBody):
-    """All that the page for people shows of a ranker."""
+    """All that the dashboard shows of a ranker."""
 
     name: str
     algorithm: str

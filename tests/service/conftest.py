@@ -1,6 +1,13 @@
 """A service in the test's own process, and what it takes to talk to it."""
 
 import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -160,3 +167,53 @@ def lists():
 @pytest.fixture
 def serving():
     return _serving
+
+
+class _Program:
+    """A running `ranktron serve`."""
+
+    def __init__(self, folder, *options, **environment):
+        command = [sys.executable, "-m", "ranktron", "serve", "--dir", str(folder), *options]
+        command += [] if "--port" in options else ["--port", "0"]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+        )
+        self.line = self.process.stdout.readline()
+        found = re.search(r"at (http://\S+?:(\d+)) ", self.line)
+        assert found, self.line
+        self.url, self.port = found[1], int(found[2])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stop()
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends it; what it had written to its two streams."""
+        self.process.send_signal(how)
+        return self.process.communicate(timeout=30)
+
+    def raw(self, *pieces, pause=0.0):
+        """What comes back for bytes that are sent piece by piece."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=15) as connection:
+            for piece in pieces:
+                try:
+                    connection.sendall(piece)
+                except OSError:
+                    break
+                time.sleep(pause)
+            got = b""
+            try:
+                while part := connection.recv(65536):
+                    got += part
+                    if b"\r\n\r\n" in got and b"}" in got:
+                        break
+            except OSError:
+                pass
+            return got
+
+
+@pytest.fixture(scope="session")
+def Program():
+    return _Program

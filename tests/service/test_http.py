@@ -1,5 +1,6 @@
 """The routes: what they take and give, how they refuse, and that feedback may come late, in part, and twice."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from ranktron import Rounds, load
 from ranktron.data.synthetic import Separable
+from ranktron.service.models import definition_of
 from ranktron.service.types import Document
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import Schedule, train
@@ -234,6 +236,82 @@ def test_a_ranker_goes_on_from_a_trained_model_with_its_scaling(talk, lists):
         assert talk.ask("GET", f"/v1/rankers/shop/explain/{shown['round']}")["documents"]
 
 
+def put(talk, data, name="shop", status=200):
+    kind = "application/octet-stream"
+    return talk.ask("PUT", f"/v1/rankers/{name}", status=status, content=data, content_type=kind)
+
+
+@pytest.mark.parametrize("kind", ["ranksvm", "rankboost", "rankmm", "slam", "topk", "pairwise"])
+def test_a_ranker_is_made_from_a_model_file(tmp_path, serving, lists, kind):
+    rounds = as_rounds(list(lists(20)))
+    model = train(kind, {}, rounds, Schedule(epochs=1)).model
+    other = train(kind, {}, as_rounds(list(lists(20, seed=1))), Schedule(epochs=1)).model.to_bytes()
+    with serving(tmp_path) as talk:
+        made = put(talk, model.to_bytes())
+        assert (made["algorithm"], made["features"], made["version"]) == (kind, list(model.names), 1)
+        served = talk.ask("GET", "/v1/rankers/shop/model")
+        assert Model.from_bytes(served).predict(rounds[0].X).tolist() == model.predict(rounds[0].X).tolist()
+        if made["learns"] == "top":
+            talk.play(3)
+        left = put(talk, model.to_bytes())  # whatever it has learnt since
+        assert left == talk.ask("GET", "/v1/rankers/shop")
+        assert put(talk, other, status=409) == "exists"
+        served = talk.ask("GET", "/v1/rankers/shop/model")
+    with serving(tmp_path) as talk:
+        assert talk.ask("GET", "/v1/rankers/shop") == left
+        assert talk.ask("GET", "/v1/rankers/shop/model") == served
+        assert put(talk, model.to_bytes()) == left
+
+
+def test_a_ranker_of_a_model_whose_model_was_lost_in_a_crash_gets_it_again(tmp_path, serving, lists):
+    data = train("ranksvm", {}, as_rounds(list(lists(20))), Schedule(epochs=1)).model.to_bytes()
+    talk = serving(tmp_path).__enter__()
+    definition = definition_of(data, talk.service.config)
+    talk.runner.run(talk.service._made("shop", definition))
+    talk.crash()
+    with serving(tmp_path) as talk:
+        assert talk.ask("GET", "/v1/rankers/shop")["version"] == 0
+        assert put(talk, data)["version"] == 1
+
+
+def test_advice_leads_somewhere(talk, lists):
+    definition = {"features": ["1", "2", "3"], "algorithm": "ranksvm"}
+    refused = talk.request("PUT", "/v1/rankers/shop", json.dumps(definition).encode(), content_type="application/json")
+    assert b"then PUT the model file here instead" in refused.content
+    model = train("ranksvm", {}, as_rounds(list(lists(20))), Schedule(epochs=1)).model.to_bytes()
+    kind = "application/octet-stream"
+    refused = talk.request("POST", "/v1/rankers/shop/model", model, content_type=kind)
+    assert b"PUT /v1/rankers/shop makes one, from a definition or from a model file" in refused.content
+    assert put(talk, model)["learns"] == "nothing"
+
+
+def test_a_model_of_another_kind_is_said_to_be_one_and_can_be_undone(talk, lists):
+    talk.make()
+    talk.play(4)
+    weights = talk.weights().tolist()
+    model = train("ranksvm", {}, as_rounds(list(lists(20))), Schedule(epochs=1)).model.to_bytes()
+    answer = posted(talk, model)
+    assert answer["note"] == (
+        "ranker 'shop' was topk and is ranksvm now: its open rounds were dropped; to go back, roll back to version 4"
+    )
+    assert "note" not in posted(talk, model)
+    assert talk.ask("POST", "/v1/rankers/shop/rollback", {"version": 4})["algorithm"] == "topk"
+    assert talk.weights().tolist() == weights
+
+
+def test_what_no_ranker_can_be_made_from(talk):
+    long = Model("hinge", {}, ALGORITHMS["hinge"].learner(1, {}).state(), 1, feature_names=("x" * 300,))
+    mapped = train("hinge", {}, Separable(documents=5, features=3).rounds(9), Schedule(), map="rff:4").model
+    wide = Model("hinge", {}, ALGORITHMS["hinge"].learner(2_000, {}).state(), 2_000)
+    for data in (b"", b"x" * 100, long.to_bytes(), mapped.to_bytes(), wide.to_bytes()):
+        assert put(talk, data, status=422) == "bad_model"
+    good = Model("hinge", {}, ALGORITHMS["hinge"].learner(3, {}).state(), 3).to_bytes()
+    assert put(talk, good, name="a%20b", status=422) == "bad_name"
+    made = {"features": ["a"], "model": "0" * 64}
+    assert talk.ask("PUT", "/v1/rankers/shop", made, status=422) == "invalid"
+    assert talk.ask("GET", "/v1/rankers") == {"rankers": [], "set_aside": []}
+
+
 def test_bad_models_are_refused(talk):
     talk.make()
     wide = Model("hinge", {}, ALGORITHMS["hinge"].learner(4, {}).state(), 4)
@@ -351,3 +429,15 @@ def test_the_same_request_finds_its_ranker_after_a_default_has_changed(tmp_path,
     with serving(tmp_path / "state") as talk:
         assert talk.make(algorithm="hinge") == before
         assert talk.make(name="new", algorithm="hinge")["parameters"]["eta"] == 0.25
+
+
+def test_a_name_that_is_no_text_is_refused_alone(talk):
+    talk.make(features=["a"])
+    good = b'{"documents": [{"id": "x", "features": {"a": 1}}]}'
+    bad = b'{"documents": [{"id": "x", "features": {"a\xff": 1}}]}'
+    answer = talk.request("POST", "/v1/rankers/shop/rank", bad, content_type="application/json")
+    assert answer.status == 400, answer
+    batch = b'{"requests": [' + b", ".join([good, bad, good]) + b"]}"
+    answers = talk.ask("POST", "/v1/rankers/shop/rank/batch", content=batch, content_type="application/json")["answers"]
+    assert [answer.get("round") for answer in answers] == [0, None, 1]
+    assert answers[1]["error"]["code"] == "malformed"

@@ -165,7 +165,7 @@ def test_a_model_that_is_refused_leaves_the_ranker_open(serving, tmp_path):
 
         async def crowded():
             slow(talk.service, 0.1)
-            with pytest.raises(RequestError, match="too many requests wait"):
+            with pytest.raises(RequestError, match="too many requests are waiting"):
                 await talk.service.set_model("shop", model)
 
         talk.runner.run(crowded())

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from time import monotonic
 
 import pytest
 
@@ -117,7 +118,14 @@ def test_beyond_this_machine_only_with_tokens(tmp_path, monkeypatch):
 def test_without_tokens_only_this_machine_is_answered(talk):
     for host in ("localhost", "127.0.0.1", "localhost:8080", "127.0.0.1:1", "[::1]", "[::1]:8080", "LOCALHOST:1"):
         assert talk.ask("GET", "/v1/rankers", host=host) == {"rankers": [], "set_aside": []}
-    for host in ("evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example:80", ""):
+    for host in (
+        "evil.example",
+        "evil.example:8080",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example:80",
+        "",
+        "localhost:1, a",
+    ):
         assert talk.ask("GET", "/v1/rankers", status=403, host=host) == "bad_host"
 
 
@@ -127,6 +135,88 @@ def test_a_form_on_another_page_cannot_write(talk):
         code = talk.ask("POST", f"{ONE}/rank", status=415, content=b"{}", content_type=kind)
         assert code == "wrong_content_type"
     assert talk.ask("POST", f"{ONE}/rank", LIST, content_type="Application/JSON; charset=utf-8")
+
+
+CHANGES = [
+    ("POST", f"{ONE}/versions", None),
+    ("DELETE", ONE, None),
+    ("POST", f"{ONE}/rank", LIST),
+    ("POST", f"{ONE}/rollback", {"version": 0}),
+    ("PUT", "/v1/rankers/other", {"features": ["x"]}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES, ids=[path for _, path, _ in CHANGES])
+def test_a_page_from_elsewhere_changes_nothing(talk, method, path, body):
+    talk.make()
+    for said in (
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://localhost:9999", "host": "localhost:8080"},  # the same site, and yet another program
+        {"origin": "https://localhost.evil.example", "sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"origin": "http://localhost", "sec_fetch_site": "cross-site"},
+    ):
+        assert talk.ask(method, path, body, status=403, **said) == "foreign_page"
+    assert talk.ask("GET", ONE)["rounds"] == 0
+    assert talk.ask("GET", f"{ONE}/versions") == {"version": 0, "kept": []}
+
+
+def test_the_dashboard_itself_and_pages_of_configured_origins_may_change(tmp_path, serving):
+    with serving(tmp_path, origins=["https://a.example"]) as talk:
+        talk.make()
+        for said in (
+            {"origin": "http://localhost:8080", "host": "localhost:8080", "sec_fetch_site": "same-origin"},
+            {"origin": "http://LOCALHOST:8080", "host": "localhost:8080"},
+            {"origin": "https://a.example", "sec_fetch_site": "cross-site"},
+            {},
+        ):
+            assert talk.ask("POST", f"{ONE}/rank", LIST, **said)["version"] == 0
+
+
+def test_a_header_that_decides_something_is_there_once(talk):
+    async def twice(name):
+        got = []
+        headers = [(b"host", b"localhost"), (b"x", b"1"), (b"x", b"2"), *[(name, b"localhost")] * 2]
+        scope = {"type": "http", "method": "GET", "path": "/v1/rankers", "query_string": b"", "headers": headers}
+
+        async def send(message):
+            got.append(message)
+
+        await talk.app(scope, None, send)
+        return got[0]["status"]
+
+    for name in (b"host", b"authorization", b"origin", b"content-type", b"content-length"):
+        assert talk.runner.run(twice(name)) == 400
+    assert talk.runner.run(twice(b"y")) == 200
+
+
+def test_a_changed_file_of_tokens_is_read_again(tmp_path, serving, monkeypatch, caplog):
+    file = tmp_path / "tokens"
+    (first, one), (second, two) = new_token("one", ["rank"]), new_token("two", ["rank"])
+    file.write_text(f"{one}\n{two}\n")
+    tokens = read_tokens(file, {})
+    now = [monotonic()]
+    monkeypatch.setattr("ranktron.service.tokens.monotonic", lambda: now[0])
+    with serving(tmp_path / "state", tokens) as talk:
+
+        def statuses():
+            now[0] += 1.1
+            return [talk.request("GET", "/v1/rankers", **bearer(token)).status for token in (first, second)]
+
+        assert statuses() == [200, 200]
+        file.write_text(two)
+        assert statuses() == [401, 200]
+        file.write_text(f"nonsense\n{one}\n")  # a line that is wrong does not keep another from being revoked
+        assert statuses() == [200, 401]
+        assert "line 1 of the tokens is not" in caplog.text
+        file.unlink()
+        assert statuses() == [200, 401]
+        assert "those read before stay valid" in caplog.text
+        file.write_text("# nobody\n")
+        assert statuses() == [401, 401]
+        assert talk.request("GET", "/v1/rankers").status == 401  # and not: authentication off
 
 
 def test_no_page_from_elsewhere_may_read_unless_configured(talk, serving, tmp_path):

@@ -17,57 +17,14 @@ import pytest
 
 from ranktron import Client, ServiceError
 from ranktron.service.ranker_rows import read_rankers
+from ranktron.data.synthetic import Separable
 from ranktron.service.tokens import new_token
+from ranktron.training.fit import Schedule, train
 from ranktron.training.model import Model
 
 
-class Program:
-    """A running `ranktron serve`."""
-
-    def __init__(self, folder, *options, **environment):
-        command = [sys.executable, "-m", "ranktron", "serve", "--dir", str(folder), *options]
-        command += [] if "--port" in options else ["--port", "0"]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
-        )
-        self.line = self.process.stdout.readline()
-        found = re.search(r"at (http://\S+?:(\d+)) ", self.line)
-        assert found, self.line
-        self.url, self.port = found[1], int(found[2])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.stop()
-
-    def stop(self, how=signal.SIGTERM):
-        """Ends it; what it had written to its two streams."""
-        self.process.send_signal(how)
-        return self.process.communicate(timeout=30)
-
-    def raw(self, *pieces, pause=0.0):
-        """What comes back for bytes that are sent piece by piece."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=15) as connection:
-            for piece in pieces:
-                try:
-                    connection.sendall(piece)
-                except OSError:
-                    break
-                time.sleep(pause)
-            got = b""
-            try:
-                while part := connection.recv(65536):
-                    got += part
-                    if b"\r\n\r\n" in got and b"}" in got:
-                        break
-            except OSError:
-                pass
-            return got
-
-
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
+def program(tmp_path_factory, Program):
     folder = tmp_path_factory.mktemp("state")
     config = folder / "ranktron.toml"
     config.write_text("request_seconds = 1.0\nmax_body = 100_000\n")
@@ -118,7 +75,7 @@ def test_a_client_without_a_service():
             Client(f"http://127.0.0.1:{unused.getsockname()[1]}").rankers()
 
 
-def test_a_client_goes_on_after_a_restart(tmp_path):
+def test_a_client_goes_on_after_a_restart(tmp_path, Program):
     with Program(tmp_path) as program:
         clients = [Client(program.url) for _ in range(4)]
         clients[0].create("shop", ["x"])
@@ -223,7 +180,7 @@ def test_nonsense_through_a_socket_is_never_an_internal_error(program, content):
         assert client.rankers()
 
 
-def test_it_runs_from_one_command_and_ends_in_order(tmp_path):
+def test_it_runs_from_one_command_and_ends_in_order(tmp_path, Program):
     with Program(tmp_path / "new" / "folder") as program:
         assert "Serving 0 rankers from" in program.line
         with Client(program.url) as client:
@@ -239,14 +196,66 @@ def test_it_runs_from_one_command_and_ends_in_order(tmp_path):
         out, err = program.stop()
         assert program.process.returncode == 0, err
         assert (out.count("\n"), err) == (1, "")
-        assert "all that was acknowledged is in" in out
+        assert "All acknowledged feedback is saved in" in out
     with Program(tmp_path / "new" / "folder") as program, Client(program.url) as client:
         assert "Serving 1 ranker from" in program.line
         assert client.versions("shop") == {"version": 1, "kept": [1]}
         assert client.feedback("shop", waiting["round"], {"y": 0})["version"] == 2
 
 
-def test_it_says_at_once_which_rankers_are_set_aside(tmp_path):
+def test_a_model_file_is_served(tmp_path, Program):
+    lists = Separable(documents=5, features=3).rounds(9)
+    train("ranksvm", {}, lists, Schedule()).model.save(tmp_path / "shop.model")
+    train("hinge", {}, lists, Schedule()).model.save(tmp_path / "learning.model")
+    models = [text for name in ("shop", "learning") for text in ("--model", str(tmp_path / f"{name}.model"))]
+    for attempt in range(2):
+        with Program(tmp_path / "state", *models) as program, Client(program.url) as client:
+            assert "Serving 2 rankers from" in program.line
+            assert client.rank("shop", {"a": [1.0, 2.0, 3.0]})["version"] == 1
+            documents, labels = {"a": [1.0, 2.0, 3.0], "b": [0.0, 0.0, 0.0]}, {"a": 0, "b": 1}
+            assert client.full("learning", documents, labels)["version"] == attempt + 2
+    other = Model("hinge", {}, train("hinge", {}, lists, Schedule(seed=1)).model.state, 3)
+    other.save(tmp_path / "shop.model")
+    (tmp_path / "a b.model").write_bytes(other.to_bytes())
+    (tmp_path / "text.model").write_text("nonsense")
+    for name, complaint in {
+        "shop": "was not made from this model",
+        "a b": "a ranker's name has",
+        "text": "not a",
+    }.items():
+        command = [sys.executable, "-m", "ranktron", "serve", "--dir", str(tmp_path / "state"), "--port", "0"]
+        done = subprocess.run(
+            [*command, "--model", str(tmp_path / f"{name}.model")], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.count("\n") == 1
+        assert complaint in done.stderr
+
+
+FULL_DISK = """
+import sqlite3
+from ranktron.cli import main
+from ranktron.service.sqlite_journal import SQLiteJournal
+
+def refuse(journal, write):
+    raise sqlite3.OperationalError("database or disk is full")
+
+SQLiteJournal._write_one = refuse
+main()
+"""
+
+
+def test_a_start_on_a_full_disk_says_so_and_gives_no_address(tmp_path, Program):
+    with Program(tmp_path / "state") as program, Client(program.url) as client:
+        client.create("shop", ["a"])
+    command = [sys.executable, "-c", FULL_DISK, "serve", "--dir", str(tmp_path / "state"), "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "database or disk is full" in done.stderr
+
+
+def test_it_says_at_once_which_rankers_are_set_aside(tmp_path, Program):
     with Program(tmp_path) as program, Client(program.url) as client:
         for name in ("shop", "other"):
             client.create(name, ["a"])
@@ -269,16 +278,43 @@ def test_it_says_at_once_which_rankers_are_set_aside(tmp_path):
         assert err.startswith("ranker 'shop' is set aside at version 0: ")
 
 
-def test_tokens_come_from_the_environment_and_stay_out_of_the_log(tmp_path):
+def test_tokens_come_from_the_environment_and_stay_out_of_the_log(tmp_path, Program):
     token, line = new_token("shop", ["admin"])
     with Program(tmp_path, RANKTRON_TOKENS=line) as program:
-        with Client(program.url) as client, pytest.raises(ServiceError, match="known token"):
+        with Client(program.url) as client, pytest.raises(ServiceError, match="valid token"):
             client.rankers()
         with Client(program.url, token=token) as client:
             client.create("shop", ["a"])
         program.raw(f"GET /?token={token} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         out, err = program.stop(signal.SIGINT)
         assert token not in program.line + out + err
+
+
+def test_a_revoked_token_is_refused_at_once_after_sighup(tmp_path, Program):
+    (kept, first), (revoked, second) = new_token("kept", ["admin"]), new_token("revoked", ["admin"])
+    (tmp_path / "tokens").write_text(f"{first}\n{second}\n")
+    (tmp_path / "ranktron.toml").write_text('tokens = "tokens"\n')
+    with Program(tmp_path / "state", "--config", str(tmp_path / "ranktron.toml")) as program:
+        with Client(program.url, token=revoked) as client:
+            client.create("shop", ["a"])
+            client.keep("shop")
+            (tmp_path / "tokens").write_text(f"{first}\n")
+            program.process.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            with pytest.raises(ServiceError, match="valid token"):
+                client.rankers()
+        with Client(program.url, token=kept) as client:
+            assert client.rankers()
+        _, err = program.stop()
+        assert program.process.returncode == 0
+        assert "again: 1 accepted" in err
+    for path in [tmp_path / "state", *(tmp_path / "state").rglob("*")]:
+        assert path.stat().st_mode & 0o077 == 0, path
+    (tmp_path / "state").chmod(0o755)
+    (tmp_path / "state" / "log.sqlite").chmod(0o644)
+    with Program(tmp_path / "state") as program:
+        _, err = program.stop()
+    assert err == f"Other users of this machine can read {tmp_path / 'state'}: chmod -R go= {tmp_path / 'state'}\n"
 
 
 def test_a_token_is_made_by_the_command_line():

@@ -1,4 +1,4 @@
-// The page of the service: which rankers there are, and how the chosen one is doing.
+// The dashboard: which rankers there are, and how the chosen one is doing.
 
 import { get, poll, rankerPath } from "/static/api.js";
 import { Curve } from "/static/curve.js";
@@ -39,7 +39,7 @@ function show({ names, name, aside, dashboard }) {
   curve.show(dashboard.curve);
   weights.show(dashboard.weights, { window: dashboard.updates.window });
   place("curved").hidden = dashboard.map === null;
-  say(place("curved"), `With the map ${dashboard.map} a feature has a curve instead of one weight. Its bar is how far it can move a score.`);
+  say(place("curved"), `With the map ${dashboard.map} a feature has a curve instead of one weight. Its bar shows how much it can change a score.`);
   rounds.show(name, dashboard.recent);
 }
 
@@ -84,23 +84,23 @@ function headline(all) {
   const { rate, delay } = all.feedback;
   const mean = all.curve.length ? all.curve[all.curve.length - 1].mean : NaN;
   return [
-    ["Quality", number(mean), "Mean observed NDCG of the last 100 rounds that were answered", "mean of the last 100"],
-    ["Rounds", count(all.rounds), "Rankings that were asked for", `${count(all.feedback.rounds)} answered, k = ${all.k}`],
-    ["Open", count(all.open), "Rounds that still wait for feedback", `${number(rate, rate < 9.95 ? 1 : 0)} answers a second`],
-    ["Feedback delay", duration(delay.p50), "Time from the ranking to its feedback: half of all were faster", `p90 ${duration(delay.p90)}, p99 ${duration(delay.p99)}`],
-    ["Exploration", share(all.exploration), "How many of the rankings were drawn by chance", "of all rankings"],
-    ["Last step", number(all.updates.last, 4), "Length of the last change of the weights", `mean ${number(all.updates.norm, 4)}`],
+    ["Quality", number(mean), "Mean observed NDCG of the last 100 rounds with feedback", "mean of the last 100"],
+    ["Rounds", count(all.rounds), "Rankings served", `${count(all.feedback.rounds)} answered, k = ${all.k}`],
+    ["Open", count(all.open), "Rounds that are still waiting for feedback", `feedback: ${number(rate, rate < 9.95 ? 1 : 0)} per second`],
+    ["Feedback delay", duration(delay.p50), "Median time from a ranking to its feedback", `p90 ${duration(delay.p90)}, p99 ${duration(delay.p99)}`],
+    ["Exploration", share(all.exploration), "Share of rankings whose order was drawn at random", "of all rankings"],
+    ["Last update", number(all.updates.last, 4), "Length of the last update of the weights", `mean ${number(all.updates.norm, 4)}`],
   ];
 }
 
 function health(all) {
   const { ready, disk, snapshot_age, log_bytes, dropped } = all.health;
   return [
-    ["Service", ready ? "✓ ready" : "✗ not ready", "Whether the service takes requests", `version ${all.version}`],
-    ["Disk", bytes(disk), "Where feedback is kept", "free"],
-    ["Snapshot", snapshot_age === null ? "none yet" : duration(snapshot_age), "Age of the last snapshot", snapshot_age === null ? "the log has all" : "ago"],
-    ["Log", bytes(log_bytes), "Feedback on disk", "on disk"],
-    ["Dropped", count(dropped), "Open rounds that were given up, oldest first", "open rounds"],
+    ["Service", ready ? "✓ ready" : "✗ not ready", "Whether feedback can be written to disk", `version ${all.version}`],
+    ["Disk", bytes(disk), "Free space on the disk that holds the state", "free"],
+    ["Snapshot", snapshot_age === null ? "none yet" : duration(snapshot_age), "Age of the last snapshot", snapshot_age === null ? "all is in the log" : "ago"],
+    ["Log", bytes(log_bytes), "Size of the log on disk", "on disk"],
+    ["Dropped", count(dropped), "Open rounds that were dropped, oldest first", "open rounds"],
     ["Up", duration(all.seconds), "Time since the service started", ""],
   ];
 }
@@ -120,7 +120,7 @@ place("search").hidden = !new URLSearchParams(location.search).has("search");
 place("copy").addEventListener("click", async () => {
   await navigator.clipboard.writeText(place("session").textContent).then(
     () => say(place("copied"), "Copied."),
-    () => say(place("copied"), "The browser does not allow it: select the text instead."),
+    () => say(place("copied"), "The browser does not allow copying: select the text instead."),
   );
 });
 

@@ -33,13 +33,13 @@ function bar(value, reach) {
 
 function why(document, explored) {
   if (document.lead === null) return null;
-  if (explored && document.lead <= 0) return "Above the next by chance: this round explored, its order was drawn.";
+  if (explored && document.lead <= 0) return "Above the next at random: this round explored.";
   if (document.because === null) return null;
   const reasons = strongest(byFeature(document.because));
-  if (!reasons.length) return "Equal to the next in all that counts: it came first in the request.";
+  if (!reasons.length) return "Equal to the next: it came first in the request.";
   const told = (sign) => reasons.filter(([, value]) => value * sign > 0).slice(0, 3).map(([feature, value]) => `${feature} ${signed(value)}`).join(", ");
   const despite = told(-1);
-  return `Above the next by ${number(document.lead)}: ${told(1)}${despite ? `, in spite of ${despite}` : ""}`;
+  return `Above the next by ${number(document.lead)}: ${told(1)}${despite ? `, despite ${despite}` : ""}`;
 }
 
 function box(document, answer, reach) {
@@ -53,7 +53,7 @@ function box(document, answer, reach) {
     "li",
     {},
     element("div", { class: "line" }, element("b", {}, document.id), element("span", { class: "value" }, number(document.score))),
-    rows.length ? element("table", {}, element("tbody", {}, rows)) : element("p", { class: "note" }, document.contributions ? "No feature counts here: the weights are zero, or the values are." : "The score of a ranker of this kind is no sum over features."),
+    rows.length ? element("table", {}, element("tbody", {}, rows)) : element("p", { class: "note" }, document.contributions ? "No feature contributes: the weights or the values are zero." : "Scores of this kind of ranker are not sums over features."),
     left > 0 ? element("p", { class: "note" }, `and ${left} smaller`) : null,
     reason ? element("p", { class: "why" }, reason) : null,
   );

@@ -10,7 +10,7 @@ export class Rounds {
   constructor(parent) {
     this.ranker = null;
     this.list = element("ol", { class: "rounds" });
-    this.nothing = element("p", { class: "nothing" }, "No round has been asked for yet.");
+    this.nothing = element("p", { class: "nothing" }, "No rankings yet.");
     parent.append(this.nothing, this.list);
   }
 
@@ -40,7 +40,7 @@ export class Rounds {
     button.setAttribute("aria-expanded", String(!open));
     details.hidden = open;
     if (open) return;
-    details.replaceChildren(element("p", { class: "note" }, "Asking why…"));
+    details.replaceChildren(element("p", { class: "note" }, "Loading…"));
     try {
       details.replaceChildren(explanation(await get(rankerPath(this.ranker, "explain", each.round))));
     } catch (error) {
@@ -59,7 +59,7 @@ function update(row, each) {
   const [, , badge, outcome] = button.children;
   say(badge, each.explored ? "explored" : "");
   badge.hidden = !each.explored;
-  say(outcome, each.answered ? (Number.isFinite(each.delay) ? `answered after ${duration(each.delay)}` : "answered") : "open");
+  say(outcome, each.answered ? (Number.isFinite(each.delay) ? `feedback after ${duration(each.delay)}` : "feedback") : "open");
   outcome.classList.toggle("waiting", !each.answered);
   const labels = each.labels || {};
   const mark = JSON.stringify([each.answered, labels]);

@@ -10,11 +10,11 @@ export class TokenForm {
     this.node = element(
       "form",
       { class: "panel token", hidden: true, onsubmit: (event) => this.submit(event, retry) },
-      element("h2", {}, "This service asks for a token"),
+      element("h2", {}, "Token required"),
       this.reason,
       element("label", { for: "token-value" }, "Bearer token"),
-      element("div", { class: "row" }, this.value, element("button", { type: "submit" }, "Use it")),
-      element("p", { class: "note" }, "It is kept in this tab only, and forgotten when the tab is closed."),
+      element("div", { class: "row" }, this.value, element("button", { type: "submit" }, "Use this token")),
+      element("p", { class: "note" }, "The token is kept in this tab only, and forgotten when the tab is closed."),
     );
     parent.prepend(this.node);
   }

@@ -519,7 +519,7 @@ def test_a_ranker_without_weights_is_not_said_to_have_learnt_nothing(service, vi
     page = visit(service.address)
     is_live(page)
     assert page.inner_text("#weights") == "A ranker of this kind has no weights for its features."
-    assert "Last step\n–" in page.inner_text("#facts")
+    assert "Last update\n–" in page.inner_text("#facts")
     page.locator("#rounds button").first.click()
     page.wait_for_selector(".explanation li")
     assert "is no sum over features" in page.inner_text(".explanation")

@@ -1,0 +1,57 @@
+"""Large requests and batches: others have their turn while they are read and answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from ranktron.service.errors import RequestError
+from ranktron.service.features import AT_ONCE, read_in_turns
+from ranktron.service.live_ranker import LiveRanker
+from ranktron.service.types import BatchAnswer, ErrorAnswer, ErrorBody, ResponseBody
+
+if TYPE_CHECKING:
+    from ranktron.service.service import RankingService
+
+Answer = Callable[[str, Any], Any]
+
+
+def answer_in_turns(service: RankingService, one: Answer, name: str, request: Any) -> Any:
+    """What `one` gives for a request; the documents of a large one are read a few at a time."""
+    live = service.live(name)
+    return _large(one, live, request) if _is_large(service, live, request) else one(name, request)
+
+
+def _is_large(service: RankingService, live: LiveRanker, request: Any) -> bool:
+    count = len(getattr(request, "documents", ()))
+    return count * len(live.names) > 2 * AT_ONCE and count <= service.config.max_documents
+
+
+async def _large(one: Answer, live: LiveRanker, request: Any) -> Any:
+    documents = await read_in_turns(request.documents, live.names)
+    answer = one(live.name, structs.replace(request, documents=documents))
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+async def answer_batch(service: RankingService, one: Answer, name: str, requests: Sequence[Any]) -> BatchAnswer:
+    """The answers to many requests, each its own or why it was refused; those that wait are written together."""
+    live, most = service.live(name), service.config.max_batch
+    if len(requests) > most:
+        raise RequestError(413, "too_many_requests_in_batch", f"a batch has at most {most} requests")
+
+    async def attempt(request: Any) -> ResponseBody:
+        try:
+            answer = answer_in_turns(service, one, name, request)
+            given: ResponseBody = await answer if isinstance(answer, Awaitable) else answer
+            return given
+        except RequestError as refused:
+            return ErrorAnswer(ErrorBody(refused.code, str(refused)))
+
+    answers: list[asyncio.Future[ResponseBody]] = []
+    for request in requests:  # rounds are numbered in the order of the batch
+        answers.append(asyncio.ensure_future(attempt(request)))
+        await (asyncio.wait(answers[-1:]) if _is_large(service, live, request) else asyncio.sleep(0))
+    return BatchAnswer(await asyncio.gather(*answers))
