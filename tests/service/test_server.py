@@ -16,8 +16,8 @@ from threading import Thread
 import pytest
 
 from ranktron import Client, ServiceError
-from ranktron.service.ranker_rows import read_rankers
 from ranktron.data.synthetic import Separable
+from ranktron.service.ranker_rows import read_rankers
 from ranktron.service.tokens import new_token
 from ranktron.training.fit import Schedule, train
 from ranktron.training.model import Model
