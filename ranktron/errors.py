@@ -36,3 +36,16 @@ class MissingExtra(RanktronError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency: pip install 'ranktron[{extra}]'")
+
+
+class RankingWarning(UserWarning):
+    """Data that are well-formed, and from which a ranker hardly learns what was meant; the command line prints it.
+
+    >>> import warnings
+    >>> import ranktron
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = ranktron.HingePerceptron().fit([[1.0], [3.0], [2.0]], [0, 1, 2], qid=["a", "b", "c"])
+    >>> print(caught[0].message)
+    nothing can be learnt from 3 of 3 queries: 3 have a single document
+    """

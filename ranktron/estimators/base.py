@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeVar, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ranktron.data.rounds import Rounds, take_qid_column
+from ranktron.data.maps import FeatureMap
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.estimators.columns import (
+    UNGROUPED,
+    check_left_over,
+    take_features,
+    take_query_ids,
+    text_column,
+)
+from ranktron.estimators.signature import with_parameters
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import History, Schedule
@@ -33,41 +41,16 @@ _COMMON = (
     Parameter("scale", None, 'None, or "standard", "minmax", "minmax-query": scaling fitted with the model'),
     MAP,
     RANDOM_STATE,
+    Parameter(
+        "ungrouped", "error", "what rows without query ids are: refused, or one list", choices=("error", "one-list")
+    ),
+    Parameter("features", None, "None, or the names of the columns of a data frame that are features"),
 )
+_UNGROUPED = _COMMON[-2]
+BEFORE = {"ungrouped": "one-list", "features": None}
+"""What estimators did before they had these parameters: a pickle of 0.1.0 has none of them."""
 
-C = TypeVar("C", bound=type[Any])
 R = TypeVar("R", bound="type[Ranker]")
-
-
-def with_parameters(*parameters: Parameter) -> Callable[[C], C]:
-    """Gives an estimator its parameters: signature, defaults and documentation.
-
-    A parameter has the type that the class declares for the attribute of its name, or else that of its default.
-    """
-
-    def decorate(cls: C) -> C:
-        def __init__(self: Any, **given: Any) -> None:
-            for parameter in parameters:
-                setattr(self, parameter.name, given.pop(parameter.name, parameter.default))
-            if given:
-                raise TypeError(f"{cls.__name__} has no parameter {next(iter(given))!r}")
-
-        one, types = inspect.Parameter, get_type_hints(cls)
-        signature = [one("self", one.POSITIONAL_OR_KEYWORD)]
-        described = ""
-        for p in parameters:
-            kind = types.get(p.name, Any if p.default is None else type(p.default))
-            signature.append(one(p.name, one.KEYWORD_ONLY, default=p.default, annotation=kind))
-            choices = f"{{{', '.join(map(repr, p.choices))}}}, " if p.choices else ""
-            described += f"{p.name} : {choices}default {p.default!r}\n    {p.help}\n"
-        __init__.__signature__ = inspect.Signature(signature, return_annotation=None)  # type: ignore[attr-defined]
-        __init__.__module__, __init__.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
-        cls.__init__ = __init__
-        before, examples, after = inspect.cleandoc(cls.__doc__ or "").partition("Examples\n")
-        cls.__doc__ = f"{before}Parameters\n----------\n{described}\n{examples}{after}"
-        return cls
-
-    return decorate
 
 
 def from_table(name: str) -> Callable[[R], R]:
@@ -105,18 +88,27 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     """Fits, scores, ranks and saves: everything but the algorithm.
 
     >>> from ranktron.estimators import RankSVM
-    >>> ranker = RankSVM().fit([[1.0], [3.0], [2.0]], [0, 2, 1])
+    >>> ranker = RankSVM().fit([[1.0], [3.0], [2.0]], [0, 2, 1], qid=0)
     >>> ranker.predict([[1.0], [5.0]]).shape, ranker.rank([[1.0], [5.0]])
     ((2,), array([1, 0]))
-    >>> ranker.score([[1.0], [3.0]], [0, 1])
+    >>> ranker.score([[1.0], [3.0]], [0, 1], qid=0)
     1.0
     """
 
-    __metadata_request__fit: ClassVar = {"qid": True}
+    # `groups`, by which a splitter divides the rows, are the query ids where there are no others
+    __metadata_request__fit: ClassVar = {"qid": True, "groups": True}
     __metadata_request__predict: ClassVar = {"qid": True}
-    __metadata_request__score: ClassVar = {"qid": True}
+    __metadata_request__score: ClassVar = {"qid": True, "groups": True}
+
+    scale: Literal["standard", "minmax", "minmax-query"] | None
+    map: str | FeatureMap | None
+    random_state: int | np.random.RandomState | None
+    features: Sequence[str] | None
 
     _algorithm: ClassVar[Algorithm]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({**BEFORE, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -136,13 +128,30 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         qid: Any = None,
         group: Any = None,
         *,
+        groups: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
     ) -> Self:
-        """Learns from scratch in `n_epochs` passes; held-out lists, where given, choose the best of them."""
+        """Learns from scratch in `n_epochs` passes; the validation set, where given, chooses the best of them.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per document.
+        y : array
+            The labels, finite and at least 0.
+        qid : array, name of a column, or a scalar
+            The query of each row, in any order and of any type; a scalar says that all rows are one list.
+        group : array
+            Sizes of consecutive lists instead.
+        groups : array
+            Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
+        eval_set : (X, y) or a list of such pairs
+            The validation set, its query ids in `eval_qid` or `eval_group`; of a list the first pair counts.
+        """
         with unchanged_if_refused(self):
-            rounds = self._rounds(X, y, qid, group, reset=True)
+            rounds = self._rounds(X, y, qid, group, groups, reset=True)
             trained = train(
                 self._algorithm.name,
                 self._own_parameters(),
@@ -161,25 +170,20 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any, qid: Any = None) -> Floats:
         """Scores of the documents, in input order."""
         check_is_fitted(self)
-        X, own_qid = take_qid_column(X)
-        X = validate_data(self, X, reset=False, dtype="numeric", accept_sparse="csr")
-        return self.model_.predict(X, own_qid if qid is None else qid)
+        X, qid = take_query_ids(X, qid)
+        return self.model_.predict(self._table(X), qid)
 
     def rank(self, X: Any) -> Integers:
         """The order of one list, best first."""
         check_is_fitted(self)
-        X = validate_data(self, take_qid_column(X)[0], reset=False, dtype="numeric", accept_sparse="csr")
-        return self.model_.rank(X)
+        return self.model_.rank(self._table(take_query_ids(X, None)[0]))
 
-    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, *, groups: Any = None) -> float:
         """Mean NDCG@10 over the queries; a query weighs as much as its documents do on average."""
         check_is_fitted(self)
-        rounds = self._rounds(X, y, qid, None, reset=False)
-        if self.with_queries_ and qid is None and take_qid_column(X)[1] is None:
-            raise DataError(
-                "this ranker was fitted with query ids and cannot be scored without them: pass qid=..., "
-                "and in a search call sklearn.set_config(enable_metadata_routing=True) first"
-            )
+        rounds = self._rounds(X, y, qid, None, groups, reset=False)
+        if self.with_queries_ and groups is None and take_query_ids(X, qid)[1] is None:
+            raise DataError(f"this ranker was fitted with query ids and cannot be scored without them; {UNGROUPED}")
         values = evaluate(self.model_.score_rounds(rounds), rounds, [metric("ndcg@10")]).per_query["ndcg@10"]
         return float(np.average(values, weights=_query_weights(rounds, sample_weight)))
 
@@ -220,10 +224,25 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return Schedule(n_epochs, int(self.random_state), shuffle)
         return Schedule(n_epochs, seed_of(self.random_state), shuffle)
 
-    def _rounds(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> Rounds:
-        X, own_qid = take_qid_column(X)
-        X, y = validate_data(self, X, y, reset=reset, dtype="numeric", y_numeric=True, accept_sparse="csr")
-        qid = own_qid if qid is None and group is None else qid
+    def _table(self, X: Any, *, reset: bool = False, **labels: Any) -> Any:
+        """The features, and labels where they are given, as scikit-learn checks them."""
+        X = take_features(X, self.features, reset=reset)
+        try:
+            return validate_data(self, X, **labels, reset=reset, dtype="numeric", accept_sparse="csr")
+        except ValueError:
+            if (found := text_column(X)) is not None:
+                raise DataError(found) from None
+            raise
+
+    def _rounds(self, X: Any, y: Any, qid: Any, group: Any, groups: Any = None, *, reset: bool) -> Rounds:
+        frame, qid = take_query_ids(X, qid) if group is None else (take_query_ids(X, None)[0], qid)
+        qid = groups if qid is None and group is None else qid
+        grouped = qid is not None or group is not None
+        X, y = self._table(frame, y=y, y_numeric=True, reset=reset)
+        if reset and self.features is None:
+            check_left_over(frame, X, y, grouped=grouped)
+        if not grouped and _UNGROUPED.check(self.ungrouped) == "error":
+            raise DataError(UNGROUPED)
         return Rounds.from_arrays(X, y, qid, group, feature_names=getattr(self, "feature_names_in_", None))
 
     def _held_out(self, eval_set: Any, eval_qid: Any, eval_group: Any, with_queries: bool) -> Rounds | None:
@@ -236,8 +255,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not isinstance(eval_set, tuple) or len(eval_set) != 2:
             raise DataError("eval_set must be a pair (X, y), or a list of them; query ids go into eval_qid")
         X, y = eval_set
-        if with_queries and eval_qid is None and eval_group is None and take_qid_column(X)[1] is None:
-            raise DataError("the lists to learn from have query ids, those of eval_set have none: pass eval_qid=...")
+        if eval_group is None and take_query_ids(X, eval_qid)[1] is None and (with_queries or self.ungrouped == "error"):
+            raise DataError(
+                "the validation set has no query ids: pass eval_qid= (one id per row) or eval_group= (sizes of lists); "
+                "eval_qid=0 says that all of its rows are one list"
+            )
         return self._rounds(X, y, eval_qid, eval_group, reset=False)
 
 
@@ -247,7 +269,7 @@ class OnlineRanker(Ranker):
     >>> from ranktron.estimators import HingePerceptron
     >>> ranker = HingePerceptron()
     >>> for X, y in [([[1.0], [3.0]], [0, 1]), ([[2.0], [1.0]], [1, 0])]:
-    ...     _ = ranker.partial_fit(X, y)
+    ...     _ = ranker.partial_fit(X, y, qid=0)
     >>> ranker.learner_.rounds, ranker.rank([[1.0], [5.0]])
     (2, array([1, 0]))
     """

@@ -34,7 +34,7 @@ class Explanation(NamedTuple):
     Rows of `contributions` stand in the order of the input; `order` says who is first.
 
     >>> import ranktron
-    >>> ranker = ranktron.HingePerceptron().fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    >>> ranker = ranktron.HingePerceptron().fit([[1.0, 0.0], [0.0, 1.0]], [0, 1], qid=0)
     >>> explanation = ranker.model_.explain([[1.0, 0.0], [0.0, 1.0]])
     >>> explanation.order.tolist(), explanation.lead(0).shape
     ([1, 0], (2,))
@@ -314,7 +314,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     """Reads a model file.
 
     >>> import ranktron
-    >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1])
+    >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1], qid=0)
     >>> path = getfixture("tmp_path") / "my.model"
     >>> ranker.save(path)
     >>> load(path).rank([[5.0], [9.0], [7.0]])
