@@ -4,6 +4,9 @@ Every error the library raises on purpose is a `RanktronError`: one sentence tha
 to do. The command line prints that sentence and nothing else.
 """
 
+import sys
+import warnings
+
 
 class RanktronError(Exception):
     """The base of every error that the library raises on purpose.
@@ -49,3 +52,11 @@ class RankingWarning(UserWarning):
     >>> print(caught[0].message)
     nothing can be learnt from 3 of 3 queries: 3 have a single document
     """
+
+
+def warn(message: str) -> None:
+    """Warns whoever called the library, at the line where it was called."""
+    level, frame = 1, sys._getframe().f_back
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ranktron":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, RankingWarning, stacklevel=level + 1)

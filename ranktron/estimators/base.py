@@ -26,11 +26,10 @@ from ranktron.estimators.columns import (
 )
 from ranktron.estimators.signature import with_parameters
 from ranktron.learners.base import BaseLearner
-from ranktron.learners.loop import play
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
 from ranktron.training.algorithms import ALGORITHMS, MAP, TRAINING
-from ranktron.training.fit import train, untrained
+from ranktron.training.fit import learn_once, train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
 from ranktron.types import Floats, Integers
@@ -284,8 +283,9 @@ class OnlineRanker(Ranker):
             if blank:
                 model = untrained(self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map)
                 self._adopt(model, with_queries=len(rounds) > 1)
-            for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.simulated_feedback):
-                pass
+            self._model, history = learn_once(self.learner_, self._model, rounds)
+            if history.interrupted:
+                raise KeyboardInterrupt
         return self
 
 

@@ -6,14 +6,13 @@ Data frames are known by their attribute `columns`, so that neither pandas nor p
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ranktron.data.rounds import feature_names_of, take_qid_column
-from ranktron.errors import DataError, RankingWarning
+from ranktron.errors import DataError, warn
 
 UNGROUPED = (
     "there are no query ids: pass qid= (one id per row), group= (sizes of consecutive lists) or a data frame with a "
@@ -76,9 +75,9 @@ def check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
             )
         if len(y) >= _ROWS:
             column = repr(names[j]) if names else str(j)
-            _warn(f"the feature {column} equals the labels y in all {len(y):,} rows: a ranker will learn nothing else")
+            warn(f"the feature {column} equals the labels y in all {len(y):,} rows: a ranker will learn nothing else")
     if suspects:
-        _warn(
+        warn(
             f"{_listed(suspects)} {'is' if len(suspects) == 1 else 'are'} learnt as "
             f"{'a feature' if len(suspects) == 1 else 'features'}: drop what is none, or name the features with "
             "features=[...]"
@@ -107,10 +106,6 @@ def _equal_to(X: Any, y: Any) -> list[int]:
     few = slice(0, _ROWS)
     likely = np.flatnonzero((X[few] == y[few, None]).all(axis=0))
     return [j for j in likely.tolist() if (X[:, j] == y).all()]
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, RankingWarning, stacklevel=5)
 
 
 def _is_number(text: str) -> bool:

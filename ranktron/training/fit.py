@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ranktron.data.idle import warn_of_idle, warn_of_merged
 from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
@@ -57,6 +58,7 @@ def train(
     >>> trained.history.rounds, trained.model.kind
     (100, 'hinge')
     """
+    warn_of_useless(rounds)
     blank = start is None
     start = untrained(name, parameters, rounds, scaling, map) if start is None else start
     epoch = int(start.record.get("epoch", 0))
@@ -71,11 +73,35 @@ def train(
         learner = start.blank_learner() if blank else start.learner()
         run(learner, fit, metrics)
         state = learner.state()
-    record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": len(rounds)}
+    return Trained(replace(start, state=state, record=_record(fit)), history)
+
+
+def learn_once(learner: Learner, model: Model, rounds: Rounds) -> tuple[Model, History]:
+    """Plays some rounds once, in order, after all that a model's learner has played.
+
+    What is left is the model that `train` leaves: from the same `start`, in one epoch and without shuffling.
+    """
+    if len(rounds) > 1:  # a stream may well have a list that teaches nothing
+        warn_of_useless(rounds)
+    epoch = int(model.record.get("epoch", 0))
+    history = History(epoch=epoch, first_epoch=epoch, spread=Spread.of(model.record))
+    fit = Fit(model.prepare(rounds), Schedule(1, int(model.record.get("seed", 0)), shuffle=False), history)
+    run(learner, fit)
+    return replace(model, record=_record(fit)), history
+
+
+def _record(fit: Fit) -> dict[str, Any]:
+    """How a fit went: what a later one needs to go on exactly where it stopped."""
+    history, schedule = fit.history, fit.schedule
+    record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": len(fit.rounds)}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
-    if history.spread.snapshots:
-        record["spread"] = history.spread.record()
-    return Trained(replace(start, state=state, record=record), history)
+    return record | ({"spread": history.spread.record()} if history.spread.snapshots else {})
+
+
+def warn_of_useless(rounds: Rounds) -> None:
+    """Warns of queries that teach nothing, if they are most, and of ids that may stand for several queries."""
+    warn_of_idle(rounds, "nothing can be learnt from")
+    warn_of_merged(rounds)
 
 
 def untrained(
