@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -115,6 +115,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.target_tags.positive_only = True
         return tags
+
+    if not TYPE_CHECKING:  # a type checker would believe that rankers have every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "partial_fit":
+                raise AttributeError(
+                    f"{type(self).__name__} solves for all queries at once and has no partial_fit: fit it again on old "
+                    "and new queries, or take a ranker that learns online, such as HingePerceptron"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def make_learner(self, n_features: int) -> BaseLearner:
         """A new learner with this estimator's parameters, for `ranktron.play`."""
@@ -287,6 +297,23 @@ class OnlineRanker(Ranker):
             if history.interrupted:
                 raise KeyboardInterrupt
         return self
+
+
+def around_model(cls: type[Ranker], model: Model) -> Ranker:
+    """A fitted estimator around a model: its parameters, its learner and what it knows of its features."""
+    record = model.record
+    ranker = cls(
+        **model.parameters,
+        scale=None if model.scaler is None else model.scaler.name,
+        map=None if model.map is None else model.map.name,
+        random_state=record.get("seed"),
+        shuffle=record.get("shuffle", True),
+    )
+    ranker.n_features_in_ = model.n_features
+    if model.feature_names is not None:
+        ranker.feature_names_in_ = np.array(model.feature_names, object)
+    ranker._adopt(model, with_queries=record.get("queries") != 1)
+    return ranker
 
 
 def as_sample_weights(sample_weight: Any, n: int) -> Floats:
