@@ -237,11 +237,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """The features, and labels where they are given, as scikit-learn checks them."""
         X = take_features(X, self.features, reset=reset)
         try:
-            return validate_data(self, X, **labels, reset=reset, dtype="numeric", accept_sparse="csr")
+            found = validate_data(self, X, **labels, reset=reset, dtype="numeric", accept_sparse="csr")
+            if (found[0] if labels else found).dtype.kind in "OUT":  # it lets the text of some frames pass
+                raise DataError("features must be numbers")
         except ValueError:
-            if (found := text_column(X)) is not None:
-                raise DataError(found) from None
-            raise
+            text = text_column(X)
+            if text is None:
+                raise
+            raise DataError(text) from None
+        return found
 
     def _rounds(self, X: Any, y: Any, qid: Any, group: Any, groups: Any = None, *, reset: bool) -> Rounds:
         frame, qid = take_query_ids(X, qid) if group is None else (take_query_ids(X, None)[0], qid)
