@@ -25,6 +25,7 @@ from ranktron.estimators.columns import (
     text_column,
 )
 from ranktron.estimators.signature import with_parameters
+from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
@@ -137,6 +138,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         qid: Any = None,
         group: Any = None,
         *,
+        sample_weight: Any = None,
         groups: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
@@ -154,13 +156,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             The query of each row, in any order and of any type; a scalar says that all rows are one list.
         group : array
             Sizes of consecutive lists instead.
+        sample_weight : array
+            How much each row counts, the same for all rows of a query: a query of weight 2 is the same as two queries.
+            Rows of weight 0 are left out. Solvers multiply the loss of a query; in passes it is played so many times,
+            for fractions by turns (0.5: in every second pass).
         groups : array
             Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
         eval_set : (X, y) or a list of such pairs
             The validation set, its query ids in `eval_qid` or `eval_group`; of a list the first pair counts.
         """
         with unchanged_if_refused(self):
-            rounds = self._rounds(X, y, qid, group, groups, reset=True)
+            rounds, weights = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
             trained = train(
                 self._algorithm.name,
                 self._own_parameters(),
@@ -169,6 +175,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 scaling=self.scale,
                 map=self.map,
                 valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
+                weights=weights,
             )
             if trained.history.interrupted:
                 raise KeyboardInterrupt
@@ -194,7 +201,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if self.with_queries_ and groups is None and take_query_ids(X, qid)[1] is None:
             raise DataError(f"this ranker was fitted with query ids and cannot be scored without them; {UNGROUPED}")
         values = evaluate(self.model_.score_rounds(rounds), rounds, [metric("ndcg@10")]).per_query["ndcg@10"]
-        return float(np.average(values, weights=_query_weights(rounds, sample_weight)))
+        return float(np.average(values, weights=mean_weights(rounds, sample_weight)))
 
     @property
     def coef_(self) -> Floats:
@@ -318,25 +325,3 @@ def around_model(cls: type[Ranker], model: Model) -> Ranker:
         ranker.feature_names_in_ = np.array(model.feature_names, object)
     ranker._adopt(model, with_queries=record.get("queries") != 1)
     return ranker
-
-
-def as_sample_weights(sample_weight: Any, n: int) -> Floats:
-    """One weight for each of n rows."""
-    try:
-        weights = np.asarray(sample_weight, float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"sample_weight must hold numbers: {error}") from None
-    if weights.shape != (n,):
-        raise DataError(f"sample_weight must hold one number per row: {n} rows, not {weights.shape}")
-    if not (np.isfinite(weights).all() and weights.min() >= 0.0 and weights.max() > 0.0):
-        raise DataError("sample_weight must hold finite numbers of at least 0, and some above 0")
-    return weights
-
-
-def _query_weights(rounds: Rounds, sample_weight: Any) -> Floats | None:
-    if sample_weight is None:
-        return None
-    weights = as_sample_weights(sample_weight, len(rounds.labels))
-    grouped = weights if rounds.rows is None else weights[rounds.rows]
-    means: Floats = np.add.reduceat(grouped, rounds.offsets[:-1]) / np.diff(rounds.offsets)
-    return means
