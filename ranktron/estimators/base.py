@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktron.data.maps import FeatureMap
 from ranktron.data.rounds import Rounds
-from ranktron.errors import DataError
+from ranktron.errors import DataError, warn
 from ranktron.estimators.columns import (
     UNGROUPED,
     check_left_over,
@@ -24,6 +24,7 @@ from ranktron.estimators.columns import (
     take_query_ids,
     text_column,
 )
+from ranktron.estimators.pipelines import steps_before
 from ranktron.estimators.signature import with_parameters
 from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.learners.base import BaseLearner
@@ -181,6 +182,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 raise KeyboardInterrupt
             self._adopt(trained.model, with_queries=len(rounds) > 1)
             self.history_ = trained.history
+            self._steps_before = steps_before(self)
         return self
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
@@ -222,8 +224,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return replace(self._model, state=self.learner_.state())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model to a file that `ranktron.load` and the command line read."""
+        """Writes the model to a file that `ranktron.load` and the command line read.
+
+        What the steps of a pipeline before the ranker do to the features is not part of it, and a warning says so.
+        """
         check_is_fitted(self)
+        if steps := getattr(self, "_steps_before", ()):
+            warn(
+                f"the model that is saved has seen features that {', '.join(steps)} had transformed, and does not hold "
+                'that transformation: scale with the ranker itself (scale="standard" and the like), or keep the pipeline'
+            )
         self.model_.save(path)
 
     def _own_parameters(self) -> dict[str, Any]:

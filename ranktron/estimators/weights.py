@@ -12,6 +12,12 @@ from ranktron.errors import DataError
 from ranktron.types import Floats
 
 
+UNEVEN = (
+    "sample_weight must be the same for all rows of a query, or 0 for rows to leave out: rankers weigh queries, not "
+    "single documents"
+)
+
+
 def as_sample_weights(sample_weight: Any, n: int) -> Floats:
     """One weight for each of n rows."""
     try:
@@ -21,7 +27,7 @@ def as_sample_weights(sample_weight: Any, n: int) -> Floats:
     if weights.shape != (n,):
         raise DataError(f"sample_weight must hold one number per row: {n} rows, not {weights.shape}")
     if not (np.isfinite(weights).all() and weights.min() >= 0.0 and weights.max() > 0.0):
-        raise DataError("sample_weight must hold finite numbers of at least 0, and some above 0")
+        raise DataError("sample_weight must hold finite numbers of at least 0, not all of them zero")
     return weights
 
 
@@ -51,10 +57,7 @@ def weigh(rounds: Rounds, sample_weight: Any) -> tuple[Rounds, Floats | None]:
     uneven = np.flatnonzero(np.repeat(own, np.diff(rounds.offsets)) != weights)
     if len(uneven):
         query = rounds.qids[int(np.searchsorted(rounds.offsets, uneven[0], side="right")) - 1]
-        raise DataError(
-            f"sample_weight must be the same for all rows of a query, or 0 for rows to leave out; query {query} has "
-            "several: rankers weigh queries, not single documents"
-        )
+        raise DataError(f"{UNEVEN}; query {query} has several")
     return rounds, None if (own == 1.0).all() else own
 
 

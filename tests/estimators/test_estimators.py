@@ -17,6 +17,7 @@ from ranktron import DataError, evaluate, load, play
 from ranktron.data.synthetic import WebSearch
 from ranktron.estimators.base import OnlineRanker
 from ranktron.estimators.columns import UNGROUPED
+from ranktron.estimators.weights import UNEVEN
 from ranktron.learners.checks import same
 from ranktron.learners.schedule import Schedule
 from ranktron.training.algorithms import ALGORITHMS
@@ -66,6 +67,14 @@ def checked(estimator):
         return check_estimator(estimator, on_skip=None, on_fail=None)
 
 
+# Checks that weigh the documents of their one list differently, which no ranker does.
+WEIGH_DOCUMENTS = {
+    "check_sample_weights_not_overwritten",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+}
+
+
 def causes(error):
     """An error and those that led to it."""
     while error is not None:
@@ -75,8 +84,10 @@ def causes(error):
 
 def test_scikit_learns_own_checks_pass_where_rows_without_ids_are_one_list(Ranker):
     found = checked(Ranker(ungrouped="one-list"))
-    assert len(found) > 40
-    assert {row["check_name"]: row["exception"] for row in found if row["status"] == "failed"} == {}
+    failed = {row["check_name"]: str(row["exception"]) for row in found if row["status"] == "failed"}
+    assert failed.keys() <= WEIGH_DOCUMENTS
+    assert all(UNEVEN in message for message in failed.values())
+    assert len(found) - len(failed) > 40
     assert [row["check_name"] for row in found if row["status"] == "skipped"] == ["check_array_api_input"]
 
 
@@ -84,7 +95,8 @@ def test_scikit_learns_own_checks_fail_for_want_of_query_ids_and_for_nothing_els
     failed = [row for row in checked(Ranker()) if row["status"] == "failed"]
     assert len(failed) > 20
     for row in failed:
-        assert UNGROUPED in map(str, causes(row["exception"])), row["check_name"]
+        said = [str(error) for error in causes(row["exception"])]
+        assert UNGROUPED in said, row["check_name"]
     reasons = {row["check_name"]: UNGROUPED for row in failed}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

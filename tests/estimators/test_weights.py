@@ -100,7 +100,7 @@ def test_query_ids_in_any_order_keep_their_weights():
 def test_weights_that_mean_nothing_are_refused():
     uneven = np.ones(len(Y))
     uneven[1] = 2.0
-    with pytest.raises(DataError, match="query 0 has several: rankers weigh queries, not single documents"):
+    with pytest.raises(DataError, match="rankers weigh queries, not single documents; query 0 has several"):
         ranktron.RankSVM().fit(X, Y, qid=QID, sample_weight=uneven)
     with pytest.raises(DataError, match="passes over pairs take whole sample weights"):
         ranktron.PairwisePerceptron().fit(X, Y, qid=QID, sample_weight=0.5 + 0.0 * Y)
