@@ -44,10 +44,10 @@ def warn_of_merged(rounds: Rounds) -> None:
     sizes = np.diff(rounds.offsets)
     if not again.any() or not 2 * runs[again].sum() <= min(6 * np.count_nonzero(again), sizes[again].sum()):
         return
-    qid = rounds.qids[again].tolist()[0]
+    count, first = np.count_nonzero(again), rounds.qids[again].tolist()[0]
     warn(
-        f"{np.count_nonzero(again):,} of {len(rounds):,} query ids come back after other queries, first {qid!r}: all rows "
-        "of an id are taken as one list; if they are several, give each its own id"
+        f"{count:,} of {len(rounds):,} query ids come back after other queries, first {first!r}: all rows of an id are "
+        "taken as one list; if they are several, give each its own id"
     )
 
 

@@ -232,7 +232,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if steps := getattr(self, "_steps_before", ()):
             warn(
                 f"the model that is saved has seen features that {', '.join(steps)} had transformed, and does not hold "
-                'that transformation: scale with the ranker itself (scale="standard" and the like), or keep the pipeline'
+                'that transformation: let the ranker scale (scale="standard" and the like), or keep the whole pipeline'
             )
         self.model_.save(path)
 
@@ -285,7 +285,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not isinstance(eval_set, tuple) or len(eval_set) != 2:
             raise DataError("eval_set must be a pair (X, y), or a list of them; query ids go into eval_qid")
         X, y = eval_set
-        if eval_group is None and take_query_ids(X, eval_qid)[1] is None and (with_queries or self.ungrouped == "error"):
+        needed = with_queries or self.ungrouped == "error"
+        if needed and eval_group is None and take_query_ids(X, eval_qid)[1] is None:
             raise DataError(
                 "the validation set has no query ids: pass eval_qid= (one id per row) or eval_group= (sizes of lists); "
                 "eval_qid=0 says that all of its rows are one list"

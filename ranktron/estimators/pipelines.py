@@ -9,8 +9,8 @@ from typing import Any
 def steps_before(ranker: Any) -> tuple[str, ...]:
     """The classes of the steps that transform what a ranker is being fitted to; none outside of a pipeline.
 
-    A step is never told of its pipeline. While it is fitted, the pipeline's own `fit` stands further down the stack, and
-    that is where it is looked for. Features that were transformed by hand look like any others.
+    A step is never told of its pipeline. While it is fitted, the pipeline's own `fit` stands further down the stack:
+    it is looked for there. Features that were transformed by hand look like any others.
     """
     Pipeline = getattr(sys.modules.get("sklearn.pipeline"), "Pipeline", None)
     frame = sys._getframe()

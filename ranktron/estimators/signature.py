@@ -45,8 +45,8 @@ def signature_of(cls: type[Any], parameters: tuple[Parameter, ...]) -> inspect.S
     one, declared = inspect.Parameter, get_type_hints(cls)
     found = [one("self", one.POSITIONAL_OR_KEYWORD)]
     for p in parameters:
-        plain = declared.get(p.name, type(p.default))
-        kind = Literal[p.choices] if p.choices else plain  # type: ignore[valid-type]
+        plain = declared.get(p.name, Any if p.default is None else type(p.default))
+        kind = Literal[p.choices] if p.choices else plain
         found.append(one(p.name, one.KEYWORD_ONLY, default=p.default, annotation=kind))
     return inspect.Signature(found, return_annotation=None)
 

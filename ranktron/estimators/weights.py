@@ -11,7 +11,6 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.types import Floats
 
-
 UNEVEN = (
     "sample_weight must be the same for all rows of a query, or 0 for rows to leave out: rankers weigh queries, not "
     "single documents"

@@ -115,7 +115,8 @@ def unknown(name: str, known: Iterable[str], what: str) -> str:
 
     names = list(known)
     near = get_close_matches(name, names, 1)
-    return f"{what} has no parameter {name!r}{f': did you mean {near[0]!r}? It' if near else '; it'} has {', '.join(names)}"
+    then = f": did you mean {near[0]!r}? It" if near else "; it"
+    return f"{what} has no parameter {name!r}{then} has {', '.join(names)}"
 
 
 def _found(place: str) -> Callable[..., Any]:

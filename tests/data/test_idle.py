@@ -28,7 +28,9 @@ def test_idle_queries_are_counted_as_a_loop_counts_them():
 
 
 def test_fitting_says_that_nothing_can_be_learnt():
-    with pytest.warns(RankingWarning, match="nothing can be learnt from 107 of 107 queries: 107 have a single document"):
+    with pytest.warns(
+        RankingWarning, match="nothing can be learnt from 107 of 107 queries: 107 have a single document"
+    ):
         ranktron.HingePerceptron().fit(X, Y, qid=np.arange(len(Y)))
     with pytest.warns(RankingWarning, match="from 20 of 20 queries: 20 have the same label everywhere"):
         ranktron.RankSVM().fit(X, Y * 0.0, qid=QID)

@@ -40,7 +40,7 @@ def test_learning_and_scoring_without_query_ids_are_refused(name):
     ranker.fit(X, Y, qid=QID)
     with pytest.raises(DataError, match="there are no query ids"):
         ranker.score(X, Y)
-    with pytest.raises(DataError, match="eval_qid=.*eval_group="):
+    with pytest.raises(DataError, match=r"eval_qid=.*eval_group="):
         ranker.fit(X, Y, qid=0, eval_set=(X, Y))
     assert ranker.predict(X).shape == (len(X),)
     assert sorted(ranker.rank(X)) == list(range(len(X)))
@@ -84,7 +84,9 @@ class TestGroups:
 
     def wrong(self, X, y, qid):
         """What comes out where each part is taken for one list."""
-        return cross_val_score(ranktron.RankSVM(scale="standard", ungrouped="one-list"), X, y, groups=qid, cv=self.folds)
+        return cross_val_score(
+            ranktron.RankSVM(scale="standard", ungrouped="one-list"), X, y, groups=qid, cv=self.folds
+        )
 
     def test_groups_are_the_query_ids_with_routing(self, ohsumed):
         X, y, qid = ohsumed
@@ -95,7 +97,9 @@ class TestGroups:
             ranker = ranktron.RankSVM(scale="standard")
             found = cross_val_score(ranker, X, y, params={"groups": qid}, cv=self.folds)
             assert found == pytest.approx(right)
-            assert cross_val_score(ranker, X, y, params={"qid": qid, "groups": qid}, cv=self.folds) == pytest.approx(right)
+            assert cross_val_score(ranker, X, y, params={"qid": qid, "groups": qid}, cv=self.folds) == pytest.approx(
+                right
+            )
             found = cross_validate(ranker, X, y, params={"groups": qid}, cv=self.folds)["test_score"]
             assert found == pytest.approx(right)
             search = GridSearchCV(ranker, {"C": [1.0]}, cv=self.folds, refit=False).fit(X, y, groups=qid)

@@ -125,8 +125,8 @@ class Boosting:
     """Boosting as it goes: the scores so far, and one threshold more with each `step`.
 
     `potential` is the mean of exp(H(x_j) − H(x_i)) over pairs, which bounds the share of misordered pairs and falls
-    with every step by a factor √(1 − r²) or more. `list_weights` has one number for each list: a list of weight 2 is the
-    same as two lists.
+    with every step by a factor √(1 − r²) or more. `list_weights` has one number for each list: a list of weight 2 is
+    the same as two lists.
 
     Examples
     --------
