@@ -70,7 +70,7 @@ def test_pairs_are_taken_list_by_list(name, saved):
     path = saved(name)
     ranker = ranktron.load(path).estimator().partial_fit(NEW.X, NEW.labels, group=sizes(NEW))
     learner = ranktron.load(path).learner()
-    for _ in play(learner, NEW, learner.hears):
+    for _ in play(learner, NEW, learner.simulated_feedback):
         pass
     assert same(ranker.learner_.state(), learner.state())
 
