@@ -85,6 +85,16 @@ def seed_of(random_state: Any) -> int:
         raise DataError(f"random_state must be None, a whole number of at least 0 or a RandomState: {error}") from None
 
 
+class _NoPartialFit:
+    """Says why there is no `partial_fit`; for `hasattr` there is none."""
+
+    def __get__(self, ranker: object, cls: type) -> None:
+        raise AttributeError(
+            f"{cls.__name__} solves for all queries at once and has no partial_fit: fit it again on old and new "
+            "queries, or take a ranker that learns online, such as HingePerceptron"
+        )
+
+
 class Ranker(BaseEstimator):  # type: ignore[misc]
     """Fits, scores, ranks and saves: everything but the algorithm.
 
@@ -118,15 +128,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.positive_only = True
         return tags
 
-    if not TYPE_CHECKING:  # a type checker would believe that rankers have every attribute
-
-        def __getattr__(self, name: str) -> Any:
-            if name == "partial_fit":
-                raise AttributeError(
-                    f"{type(self).__name__} solves for all queries at once and has no partial_fit: fit it again on old "
-                    "and new queries, or take a ranker that learns online, such as HingePerceptron"
-                )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # there is no such attribute, and a type checker should say so
+        partial_fit = _NoPartialFit()
 
     def make_learner(self, n_features: int) -> BaseLearner:
         """A new learner with this estimator's parameters, for `ranktron.play`."""

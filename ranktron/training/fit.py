@@ -134,7 +134,7 @@ def run(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
     history = fit.history
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
     every = max(1, fit.schedule.epochs * len(fit.rounds) // CURVE_POINTS)
-    if not any(fit.length(epoch) for epoch in range(history.epoch, last)):
+    if fit.weights is not None and not any(fit.length(epoch) for epoch in range(history.epoch, last)):
         raise DataError("the sample weights are so small that no query is played: 1 is once in each pass")
     with fit.running():
         while history.epoch < last and not fit.stopping:
