@@ -4,6 +4,9 @@ Every error the library raises on purpose is a `RanktronError`: one sentence tha
 to do. The command line prints that sentence and nothing else.
 """
 
+import sys
+import warnings
+
 
 class RanktronError(Exception):
     """The base of every error that the library raises on purpose.
@@ -36,3 +39,24 @@ class MissingExtra(RanktronError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency: pip install 'ranktron[{extra}]'")
+
+
+class RankingWarning(UserWarning):
+    """Data that are well-formed, and from which a ranker hardly learns what was meant; the command line prints it.
+
+    >>> import warnings
+    >>> import ranktron
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = ranktron.HingePerceptron().fit([[1.0], [3.0], [2.0]], [0, 1, 2], qid=["a", "b", "c"])
+    >>> print(caught[0].message)
+    nothing can be learnt from 3 of 3 queries: 3 have a single document
+    """
+
+
+def warn(message: str) -> None:
+    """Warns whoever called the library, at the line where it was called."""
+    level, frame = 1, sys._getframe().f_back
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ranktron":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, RankingWarning, stacklevel=level + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from ranktron.cli.options import (
 )
 from ranktron.cli.output import counting, print_json, print_table, statements, working
 from ranktron.data.choices import SCALINGS
-from ranktron.errors import DataError
+from ranktron.errors import DataError, RankingWarning
 from ranktron.training.algorithms import ALGORITHMS, TRAINING
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ def _compile(
     from ranktron.training.fit import train as train_model
 
     few, valid = rounds[:_FEW], None if held_out is None else held_out[:_FEW]
-    with working("getting ready (the first time, this compiles)"), suppress(DataError):
+    with working("getting ready (the first time, this compiles)"), suppress(DataError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankingWarning)
         tried = train_model(name, parameters, few, Schedule(1), valid=valid, **asked)
         if tried.history.interrupted:
             raise KeyboardInterrupt

@@ -90,9 +90,9 @@ class Rounds:
         """Checks and groups plain arrays.
 
         Query ids may come in any order and be of any type; queries keep the order in which they first appear and
-        documents their order within the query. `group` gives the sizes of consecutive lists instead. Without either
-        all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse. The columns of a data
-        frame give their names to the features.
+        documents their order within the query. `group` gives the sizes of consecutive lists instead. Without either,
+        or with one id for all, all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse.
+        The columns of a data frame give their names to the features.
         """
         names = feature_names_of(X) if feature_names is None else tuple(map(str, feature_names))
         X = _as_features(X)
@@ -289,8 +289,8 @@ def _grouping(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers,
         raise DataError("give either qid (one id per row) or group (sizes of consecutive lists), not both")
     if group is not None:
         return *_from_sizes(n, group), None
-    if qid is None:
-        return np.zeros(1, np.int64), np.array([0, n], np.int64), None
+    if qid is None or isinstance(qid, str | int | float | np.generic):  # one id for all rows
+        return np.array([0 if qid is None else qid]), np.array([0, n], np.int64), None
     return group_by(_as_ids(qid, n, "qid must hold one query id"))
 
 

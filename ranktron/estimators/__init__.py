@@ -4,6 +4,8 @@ Every ranker takes `fit(X, y, qid=...)` with query ids in any order and of any t
 named `qid` in a data frame) and answers in input order. The parameters and defaults are those of `algorithms.py`.
 """
 
+from ranktron.errors import DataError
+from ranktron.estimators.base import Ranker, around_model
 from ranktron.estimators.batch import CommitteePerceptron, PairwisePerceptron, RankBoost, RankSVM
 from ranktron.estimators.margin import RankMM
 from ranktron.estimators.online import (
@@ -17,6 +19,8 @@ from ranktron.estimators.online import (
 from ranktron.estimators.predtron import PredtronRanker
 from ranktron.estimators.predtron_classes import PredtronClassifier, PredtronOrdinal
 from ranktron.estimators.predtron_labels import PredtronLabelRanker, PredtronMultilabel
+from ranktron.training.algorithms import stored_algorithm
+from ranktron.training.model import Model
 
 __all__ = [
     "CommitteePerceptron",
@@ -36,3 +40,11 @@ __all__ = [
     "SLAMPerceptron",
     "TopKRanker",
 ]
+
+
+def as_estimator(model: Model) -> Ranker:
+    """The fitted estimator of a model; `Model.estimator` calls it."""
+    name = stored_algorithm(model.kind).estimator
+    if not name:
+        raise DataError(f"a {model.kind} model has fixed weights and no estimator: use its predict and rank")
+    return around_model(globals()[name], model)

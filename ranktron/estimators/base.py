@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ranktron.data.rounds import Rounds, take_qid_column
-from ranktron.errors import DataError
+from ranktron.data.maps import FeatureMap
+from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError, warn
+from ranktron.estimators.columns import (
+    UNGROUPED,
+    check_left_over,
+    take_features,
+    take_query_ids,
+    text_column,
+)
+from ranktron.estimators.pipelines import steps_before
+from ranktron.estimators.signature import with_parameters
+from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.learners.base import BaseLearner
-from ranktron.learners.loop import play
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
 from ranktron.training.algorithms import ALGORITHMS, MAP, TRAINING
-from ranktron.training.fit import train, untrained
+from ranktron.training.fit import learn_once, train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
 from ranktron.types import Floats, Integers
@@ -33,41 +42,16 @@ _COMMON = (
     Parameter("scale", None, 'None, or "standard", "minmax", "minmax-query": scaling fitted with the model'),
     MAP,
     RANDOM_STATE,
+    Parameter(
+        "ungrouped", "error", "what rows without query ids are: refused, or one list", choices=("error", "one-list")
+    ),
+    Parameter("features", None, "None, or the names of the columns of a data frame that are features"),
 )
+_UNGROUPED = _COMMON[-2]
+BEFORE = {"ungrouped": "one-list", "features": None}
+"""What estimators did before they had these parameters: a pickle of 0.1.0 has none of them."""
 
-C = TypeVar("C", bound=type[Any])
 R = TypeVar("R", bound="type[Ranker]")
-
-
-def with_parameters(*parameters: Parameter) -> Callable[[C], C]:
-    """Gives an estimator its parameters: signature, defaults and documentation.
-
-    A parameter has the type that the class declares for the attribute of its name, or else that of its default.
-    """
-
-    def decorate(cls: C) -> C:
-        def __init__(self: Any, **given: Any) -> None:
-            for parameter in parameters:
-                setattr(self, parameter.name, given.pop(parameter.name, parameter.default))
-            if given:
-                raise TypeError(f"{cls.__name__} has no parameter {next(iter(given))!r}")
-
-        one, types = inspect.Parameter, get_type_hints(cls)
-        signature = [one("self", one.POSITIONAL_OR_KEYWORD)]
-        described = ""
-        for p in parameters:
-            kind = types.get(p.name, Any if p.default is None else type(p.default))
-            signature.append(one(p.name, one.KEYWORD_ONLY, default=p.default, annotation=kind))
-            choices = f"{{{', '.join(map(repr, p.choices))}}}, " if p.choices else ""
-            described += f"{p.name} : {choices}default {p.default!r}\n    {p.help}\n"
-        __init__.__signature__ = inspect.Signature(signature, return_annotation=None)  # type: ignore[attr-defined]
-        __init__.__module__, __init__.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
-        cls.__init__ = __init__
-        before, examples, after = inspect.cleandoc(cls.__doc__ or "").partition("Examples\n")
-        cls.__doc__ = f"{before}Parameters\n----------\n{described}\n{examples}{after}"
-        return cls
-
-    return decorate
 
 
 def from_table(name: str) -> Callable[[R], R]:
@@ -101,22 +85,41 @@ def seed_of(random_state: Any) -> int:
         raise DataError(f"random_state must be None, a whole number of at least 0 or a RandomState: {error}") from None
 
 
+class _NoPartialFit:
+    """Says why there is no `partial_fit`; for `hasattr` there is none."""
+
+    def __get__(self, ranker: object, cls: type) -> None:
+        raise AttributeError(
+            f"{cls.__name__} solves for all queries at once and has no partial_fit: fit it again on old and new "
+            "queries, or take a ranker that learns online, such as HingePerceptron"
+        )
+
+
 class Ranker(BaseEstimator):  # type: ignore[misc]
     """Fits, scores, ranks and saves: everything but the algorithm.
 
     >>> from ranktron.estimators import RankSVM
-    >>> ranker = RankSVM().fit([[1.0], [3.0], [2.0]], [0, 2, 1])
+    >>> ranker = RankSVM().fit([[1.0], [3.0], [2.0]], [0, 2, 1], qid=0)
     >>> ranker.predict([[1.0], [5.0]]).shape, ranker.rank([[1.0], [5.0]])
     ((2,), array([1, 0]))
-    >>> ranker.score([[1.0], [3.0]], [0, 1])
+    >>> ranker.score([[1.0], [3.0]], [0, 1], qid=0)
     1.0
     """
 
-    __metadata_request__fit: ClassVar = {"qid": True}
+    # `groups`, by which a splitter divides the rows, are the query ids where there are no others
+    __metadata_request__fit: ClassVar = {"qid": True, "groups": True}
     __metadata_request__predict: ClassVar = {"qid": True}
-    __metadata_request__score: ClassVar = {"qid": True}
+    __metadata_request__score: ClassVar = {"qid": True, "groups": True}
+
+    scale: Literal["standard", "minmax", "minmax-query"] | None
+    map: str | FeatureMap | None
+    random_state: int | np.random.RandomState | None
+    features: Sequence[str] | None
 
     _algorithm: ClassVar[Algorithm]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({**BEFORE, **state})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -124,6 +127,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.target_tags.positive_only = True
         return tags
+
+    if not TYPE_CHECKING:  # there is no such attribute, and a type checker should say so
+        partial_fit = _NoPartialFit()
 
     def make_learner(self, n_features: int) -> BaseLearner:
         """A new learner with this estimator's parameters, for `ranktron.play`."""
@@ -136,13 +142,35 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         qid: Any = None,
         group: Any = None,
         *,
+        sample_weight: Any = None,
+        groups: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
     ) -> Self:
-        """Learns from scratch in `n_epochs` passes; held-out lists, where given, choose the best of them."""
+        """Learns from scratch in `n_epochs` passes; the validation set, where given, chooses the best of them.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per document.
+        y : array
+            The labels, finite and at least 0.
+        qid : array, name of a column, or a scalar
+            The query of each row, in any order and of any type; a scalar says that all rows are one list.
+        group : array
+            Sizes of consecutive lists instead.
+        sample_weight : array
+            How much each row counts, the same for all rows of a query: a query of weight 2 is the same as two queries.
+            Rows of weight 0 are left out. Solvers multiply the loss of a query; in passes it is played so many times,
+            for fractions by turns (0.5: in every second pass).
+        groups : array
+            Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
+        eval_set : (X, y) or a list of such pairs
+            The validation set, its query ids in `eval_qid` or `eval_group`; of a list the first pair counts.
+        """
         with unchanged_if_refused(self):
-            rounds = self._rounds(X, y, qid, group, reset=True)
+            rounds, weights = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
             trained = train(
                 self._algorithm.name,
                 self._own_parameters(),
@@ -151,37 +179,34 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 scaling=self.scale,
                 map=self.map,
                 valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
+                weights=weights,
             )
             if trained.history.interrupted:
                 raise KeyboardInterrupt
             self._adopt(trained.model, with_queries=len(rounds) > 1)
             self.history_ = trained.history
+            self._steps_before = steps_before(self)
         return self
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
         """Scores of the documents, in input order."""
         check_is_fitted(self)
-        X, own_qid = take_qid_column(X)
-        X = validate_data(self, X, reset=False, dtype="numeric", accept_sparse="csr")
-        return self.model_.predict(X, own_qid if qid is None else qid)
+        X, qid = take_query_ids(X, qid)
+        return self.model_.predict(self._table(X), qid)
 
     def rank(self, X: Any) -> Integers:
         """The order of one list, best first."""
         check_is_fitted(self)
-        X = validate_data(self, take_qid_column(X)[0], reset=False, dtype="numeric", accept_sparse="csr")
-        return self.model_.rank(X)
+        return self.model_.rank(self._table(take_query_ids(X, None)[0]))
 
-    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, *, groups: Any = None) -> float:
         """Mean NDCG@10 over the queries; a query weighs as much as its documents do on average."""
         check_is_fitted(self)
-        rounds = self._rounds(X, y, qid, None, reset=False)
-        if self.with_queries_ and qid is None and take_qid_column(X)[1] is None:
-            raise DataError(
-                "this ranker was fitted with query ids and cannot be scored without them: pass qid=..., "
-                "and in a search call sklearn.set_config(enable_metadata_routing=True) first"
-            )
+        rounds = self._rounds(X, y, qid, None, groups, reset=False)
+        if self.with_queries_ and groups is None and take_query_ids(X, qid)[1] is None:
+            raise DataError(f"this ranker was fitted with query ids and cannot be scored without them; {UNGROUPED}")
         values = evaluate(self.model_.score_rounds(rounds), rounds, [metric("ndcg@10")]).per_query["ndcg@10"]
-        return float(np.average(values, weights=_query_weights(rounds, sample_weight)))
+        return float(np.average(values, weights=mean_weights(rounds, sample_weight)))
 
     @property
     def coef_(self) -> Floats:
@@ -202,8 +227,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return replace(self._model, state=self.learner_.state())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model to a file that `ranktron.load` and the command line read."""
+        """Writes the model to a file that `ranktron.load` and the command line read.
+
+        What the steps of a pipeline before the ranker do to the features is not part of it, and a warning says so.
+        """
         check_is_fitted(self)
+        if steps := getattr(self, "_steps_before", ()):
+            warn(
+                f"the model that is saved has seen features that {', '.join(steps)} had transformed, and does not hold "
+                'that transformation: let the ranker scale (scale="standard" and the like), or keep the whole pipeline'
+            )
         self.model_.save(path)
 
     def _own_parameters(self) -> dict[str, Any]:
@@ -220,10 +253,29 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return Schedule(n_epochs, int(self.random_state), shuffle)
         return Schedule(n_epochs, seed_of(self.random_state), shuffle)
 
-    def _rounds(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> Rounds:
-        X, own_qid = take_qid_column(X)
-        X, y = validate_data(self, X, y, reset=reset, dtype="numeric", y_numeric=True, accept_sparse="csr")
-        qid = own_qid if qid is None and group is None else qid
+    def _table(self, X: Any, *, reset: bool = False, **labels: Any) -> Any:
+        """The features, and labels where they are given, as scikit-learn checks them."""
+        X = take_features(X, self.features, reset=reset)
+        try:
+            found = validate_data(self, X, **labels, reset=reset, dtype="numeric", accept_sparse="csr")
+            if (found[0] if labels else found).dtype.kind in "OUT":  # it lets the text of some frames pass
+                raise DataError("features must be numbers")
+        except ValueError:
+            text = text_column(X)
+            if text is None:
+                raise
+            raise DataError(text) from None
+        return found
+
+    def _rounds(self, X: Any, y: Any, qid: Any, group: Any, groups: Any = None, *, reset: bool) -> Rounds:
+        frame, qid = take_query_ids(X, qid) if group is None else (take_query_ids(X, None)[0], qid)
+        qid = groups if qid is None and group is None else qid
+        grouped = qid is not None or group is not None
+        X, y = self._table(frame, y=y, y_numeric=True, reset=reset)
+        if reset and self.features is None:
+            check_left_over(frame, X, y, grouped=grouped)
+        if not grouped and _UNGROUPED.check(self.ungrouped) == "error":
+            raise DataError(UNGROUPED)
         return Rounds.from_arrays(X, y, qid, group, feature_names=getattr(self, "feature_names_in_", None))
 
     def _held_out(self, eval_set: Any, eval_qid: Any, eval_group: Any, with_queries: bool) -> Rounds | None:
@@ -236,8 +288,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not isinstance(eval_set, tuple) or len(eval_set) != 2:
             raise DataError("eval_set must be a pair (X, y), or a list of them; query ids go into eval_qid")
         X, y = eval_set
-        if with_queries and eval_qid is None and eval_group is None and take_qid_column(X)[1] is None:
-            raise DataError("the lists to learn from have query ids, those of eval_set have none: pass eval_qid=...")
+        needed = with_queries or self.ungrouped == "error"
+        if needed and eval_group is None and take_query_ids(X, eval_qid)[1] is None:
+            raise DataError(
+                "the validation set has no query ids: pass eval_qid= (one id per row) or eval_group= (sizes of lists); "
+                "eval_qid=0 says that all of its rows are one list"
+            )
         return self._rounds(X, y, eval_qid, eval_group, reset=False)
 
 
@@ -247,7 +303,7 @@ class OnlineRanker(Ranker):
     >>> from ranktron.estimators import HingePerceptron
     >>> ranker = HingePerceptron()
     >>> for X, y in [([[1.0], [3.0]], [0, 1]), ([[2.0], [1.0]], [1, 0])]:
-    ...     _ = ranker.partial_fit(X, y)
+    ...     _ = ranker.partial_fit(X, y, qid=0)
     >>> ranker.learner_.rounds, ranker.rank([[1.0], [5.0]])
     (2, array([1, 0]))
     """
@@ -262,28 +318,24 @@ class OnlineRanker(Ranker):
             if blank:
                 model = untrained(self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map)
                 self._adopt(model, with_queries=len(rounds) > 1)
-            for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.simulated_feedback):
-                pass
+            self._model, history = learn_once(self.learner_, self._model, rounds)
+            if history.interrupted:
+                raise KeyboardInterrupt
         return self
 
 
-def as_sample_weights(sample_weight: Any, n: int) -> Floats:
-    """One weight for each of n rows."""
-    try:
-        weights = np.asarray(sample_weight, float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"sample_weight must hold numbers: {error}") from None
-    if weights.shape != (n,):
-        raise DataError(f"sample_weight must hold one number per row: {n} rows, not {weights.shape}")
-    if not (np.isfinite(weights).all() and weights.min() >= 0.0 and weights.max() > 0.0):
-        raise DataError("sample_weight must hold finite numbers of at least 0, and some above 0")
-    return weights
-
-
-def _query_weights(rounds: Rounds, sample_weight: Any) -> Floats | None:
-    if sample_weight is None:
-        return None
-    weights = as_sample_weights(sample_weight, len(rounds.labels))
-    grouped = weights if rounds.rows is None else weights[rounds.rows]
-    means: Floats = np.add.reduceat(grouped, rounds.offsets[:-1]) / np.diff(rounds.offsets)
-    return means
+def around_model(cls: type[Ranker], model: Model) -> Ranker:
+    """A fitted estimator around a model: its parameters, its learner and what it knows of its features."""
+    record = model.record
+    ranker = cls(
+        **model.parameters,
+        scale=None if model.scaler is None else model.scaler.name,
+        map=None if model.map is None else model.map.name,
+        random_state=record.get("seed"),
+        shuffle=record.get("shuffle", True),
+    )
+    ranker.n_features_in_ = model.n_features
+    if model.feature_names is not None:
+        ranker.feature_names_in_ = np.array(model.feature_names, object)
+    ranker._adopt(model, with_queries=record.get("queries") != 1)
+    return ranker

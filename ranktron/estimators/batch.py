@@ -1,6 +1,7 @@
 """The rankers that are trained in passes over all pairs, or solved: one small class each."""
 
 from ranktron.estimators.base import OnlineRanker, Ranker, from_table
+from ranktron.metrics import Metric
 
 
 @from_table("pairwise")
@@ -40,6 +41,8 @@ class CommitteePerceptron(OnlineRanker):
     >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.99
     True
     """
+
+    metric: str | Metric
 
 
 @from_table("ranksvm")

@@ -1,6 +1,7 @@
 """The rankers that learn online: one small class each, its parameters in `algorithms.py`."""
 
 from ranktron.estimators.base import OnlineRanker, from_table
+from ranktron.metrics import Metric
 
 
 @from_table("hinge")
@@ -35,6 +36,8 @@ class SLAMPerceptron(OnlineRanker):
     >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.99
     True
     """
+
+    metric: str | Metric
 
 
 @from_table("minimax")
@@ -106,3 +109,5 @@ class KernelPerceptron(OnlineRanker):
     >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.95
     True
     """
+
+    metric: str | Metric

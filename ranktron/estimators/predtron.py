@@ -65,6 +65,7 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
 
     eta: float | str
     radius: float | None
+    random_state: int | np.random.RandomState | None
     classes_: npt.NDArray[Any]
     n_outputs_: int
     _takes_tables: ClassVar[bool] = False

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from ranktron.errors import DataError
-from ranktron.estimators.base import with_parameters
 from ranktron.estimators.predtron import SHARED, PredtronEstimator, codes_of
+from ranktron.estimators.signature import with_parameters
 from ranktron.learners.predtron import Enumerated, binary, multiclass, ordinal, with_costs, with_reject
 from ranktron.training.parameters import Parameter
 from ranktron.types import Floats, Integers

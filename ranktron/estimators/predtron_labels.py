@@ -11,8 +11,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ranktron.errors import DataError
-from ranktron.estimators.base import as_sample_weights, with_parameters
 from ranktron.estimators.predtron import RANKER, SHARED, PredtronEstimator, codes_of
+from ranktron.estimators.signature import with_parameters
+from ranktron.estimators.weights import as_sample_weights
 from ranktron.learners.predtron import (
     ErrorSetSize,
     Hamming,

@@ -123,6 +123,20 @@ class Validation:
         return means
 
 
+def repetitions(weights: Floats, epoch: int) -> Integers:
+    """How often an epoch plays queries of these weights: w times each, or the whole numbers next to w by turns.
+
+    Over E epochs a query is played w E times, rounded up or down. Each query has a turn of its own, so that not
+    all of them are played in the same epochs.
+
+    >>> [repetitions(np.array([2.0, 0.5, 0.5]), epoch).tolist() for epoch in range(4)]
+    [[2, 1, 0], [2, 0, 1], [2, 1, 0], [2, 0, 1]]
+    """
+    turn = np.arange(len(weights)) * (np.sqrt(5.0) - 1.0) / 2.0 % 1.0  # golden ratio: evenly spread however many
+    times: Integers = (np.floor(weights * (epoch + 1) + turn) - np.floor(weights * epoch + turn)).astype(np.int64)
+    return times
+
+
 @dataclass(eq=False)
 class Fit:
     """One fit, whoever does it: passes of an online learner, passes over pairs, or a batch solver.
@@ -143,6 +157,8 @@ class Fit:
         What to go on from; empty: from nothing.
     progress : callable, optional
         Is told how many queries have been learnt from since it was told before.
+    weights : array, optional
+        How much each query counts, above 0. Solvers multiply its loss; in passes it is played so many times.
     """
 
     rounds: Rounds
@@ -151,6 +167,7 @@ class Fit:
     validation: Validation | None = None
     start: State = field(default_factory=dict)
     progress: Callable[[int], None] | None = None
+    weights: Floats | None = None
     _interrupts: Interrupts = field(default_factory=Interrupts)
 
     @contextmanager
@@ -168,6 +185,26 @@ class Fit:
     def stopping(self) -> bool:
         """Whether Ctrl-C has asked for the end."""
         return self._interrupts.asked
+
+    def plays(self, number: int, start: int = 0) -> Integers:
+        """The queries that epoch `number` plays, in order, from position `start` on."""
+        if self.weights is None:
+            return self.schedule.queries(len(self.rounds), number, start)
+        played = np.repeat(np.arange(len(self.rounds)), repetitions(self.weights, number))
+        return played[self.schedule.queries(len(played), number, start)]
+
+    def length(self, number: int) -> int:
+        """How many queries epoch `number` plays."""
+        return len(self.rounds) if self.weights is None else int(repetitions(self.weights, number).sum())
+
+    def repeated(self) -> Rounds:
+        """The queries, each as often as its weight says, for passes that mix the pairs of all queries."""
+        if self.weights is None:
+            return self.rounds
+        times = repetitions(self.weights, 0)
+        if not np.array_equal(times, self.weights):
+            raise DataError("passes over pairs take whole sample weights: a query of weight 2 is there twice")
+        return self.rounds[np.repeat(np.arange(len(self.rounds)), times)]
 
     def advance(self, queries: int) -> None:
         """Tells whoever watches that so many more queries have been learnt from."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.data.idle import warn_of_idle
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.metrics.dispatch import first_outside, values
@@ -108,6 +109,7 @@ def evaluate(scores: Any, rounds: Rounds, which: str | Metric | Iterable[str | M
     labels, offsets = (np.require(array, None, ["C", "W", "E"]) for array in (rounds.labels, rounds.offsets))
     for each in chosen:
         _check_labels(each, labels, rounds)
+    warn_of_idle(rounds, "there is nothing to rank, and so nothing to measure, in")
     ordering = Ordering(scores, offsets, rounds.docids)
     rows: dict[Metric, Floats] = {}
     for ties in dict.fromkeys(each.choices.ties for each in chosen):

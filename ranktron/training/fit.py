@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ranktron.data import streams
+from ranktron.data.idle import warn_of_idle, warn_of_merged
 from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
+from ranktron.errors import DataError
 from ranktron.learners import Linear
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.fused import can_fuse, play_pass
@@ -18,6 +21,7 @@ from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
 from ranktron.training.model import Model, served_scores
+from ranktron.types import Floats
 
 CURVE_POINTS = 200
 CHUNK = 1024  # rounds of a compiled pass, after which progress is told and Ctrl-C is noticed
@@ -44,26 +48,29 @@ def train(
     select: Metric | None = None,
     metrics: Sequence[Metric] = (),
     progress: Callable[[int], None] | None = None,
+    weights: Floats | None = None,
 ) -> Trained:
     """Trains a model from nothing, or on from `start`: with the same data and seed, as if it had never stopped.
 
     The scaling is fitted first, then the feature map on what the scaling gives; a model to go on from has its own.
     Online algorithms play the rounds; batch algorithms solve. Either way a validation set, where given, chooses the
     best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `history.interrupted` and loses nothing. `progress`
-    is told how many rounds have been played since it was told before; it changes nothing else.
+    is told how many rounds have been played since it was told before; it changes nothing else. `weights` says how much
+    each query counts, 1 where it is left out: a query of weight 2 is the same as two queries.
 
     >>> from ranktron.data.synthetic import Separable
     >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
     >>> trained.history.rounds, trained.model.kind
     (100, 'hinge')
     """
+    warn_of_useless(rounds)
     blank = start is None
     start = untrained(name, parameters, rounds, scaling, map) if start is None else start
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     history.spread = Spread.of(start.record)
     validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"))
-    fit = Fit(start.prepare(rounds), schedule, history, validation, start.state, progress)
+    fit = Fit(start.prepare(rounds), schedule, history, validation, start.state, progress, weights)
     solver = stored_algorithm(start.kind).solver()
     if solver is not None:
         state = solver(fit, start.parameters)
@@ -71,11 +78,35 @@ def train(
         learner = start.blank_learner() if blank else start.learner()
         run(learner, fit, metrics)
         state = learner.state()
-    record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": len(rounds)}
+    return Trained(replace(start, state=state, record=_record(fit)), history)
+
+
+def learn_once(learner: BaseLearner, model: Model, rounds: Rounds) -> tuple[Model, History]:
+    """Plays some rounds once, in order, after all that a model's learner has played.
+
+    What is left is the model that `train` leaves: from the same `start`, in one epoch and without shuffling.
+    """
+    if len(rounds) > 1:  # a stream may well have a list that teaches nothing
+        warn_of_useless(rounds)
+    epoch = int(model.record.get("epoch", 0))
+    history = History(epoch=epoch, first_epoch=epoch, spread=Spread.of(model.record))
+    fit = Fit(model.prepare(rounds), Schedule(1, int(model.record.get("seed", 0)), shuffle=False), history)
+    run(learner, fit)
+    return replace(model, record=_record(fit)), history
+
+
+def _record(fit: Fit) -> dict[str, Any]:
+    """How a fit went: what a later one needs to go on exactly where it stopped."""
+    history, schedule = fit.history, fit.schedule
+    record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": len(fit.rounds)}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
-    if history.spread.snapshots:
-        record["spread"] = history.spread.record()
-    return Trained(replace(start, state=state, record=record), history)
+    return record | ({"spread": history.spread.record()} if history.spread.snapshots else {})
+
+
+def warn_of_useless(rounds: Rounds) -> None:
+    """Warns of queries that teach nothing, if they are most, and of ids that may stand for several queries."""
+    warn_of_idle(rounds, "nothing can be learnt from")
+    warn_of_merged(rounds)
 
 
 def untrained(
@@ -103,10 +134,12 @@ def run(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
     history = fit.history
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
     every = max(1, fit.schedule.epochs * len(fit.rounds) // CURVE_POINTS)
+    if fit.weights is not None and not any(fit.length(epoch) for epoch in range(history.epoch, last)):
+        raise DataError("the sample weights are so small that no query is played: 1 is once in each pass")
     with fit.running():
         while history.epoch < last and not fit.stopping:
             _play_epoch(learner, fit, tuple(metrics), every)
-            if history.position == len(fit.rounds):
+            if history.position == fit.length(history.epoch):
                 history.epoch, history.position = history.epoch + 1, 0
                 if fit.validation is not None:
                     learner.weigh_members(fit.validation.rounds, fit.validation.select)
@@ -127,7 +160,7 @@ def _play_epoch(learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], eve
         _play_fused(learner, fit, metrics, every)
         return
     history, due = fit.history, next_snapshot(learner.rounds)
-    rounds = fit.schedule.epoch(fit.rounds, history.epoch, history.position)
+    rounds = streams.each(fit.rounds, fit.plays(history.epoch, history.position))
     for turn in play(learner, rounds, learner.simulated_feedback, metrics):
         history.note(turn, every)
         if learner.rounds == due:
@@ -141,7 +174,7 @@ def _play_epoch(learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], eve
 def _play_fused(learner: Linear, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
     """The same in compiled passes over parts of the epoch, which end where a snapshot of the weights is due."""
     history = fit.history
-    queries = fit.schedule.queries(len(fit.rounds), history.epoch, history.position)
+    queries = fit.plays(history.epoch, history.position)
     while len(queries) and not fit.stopping:
         due = next_snapshot(learner.rounds)
         part = queries[: min(CHUNK, due - learner.rounds)]

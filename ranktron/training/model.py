@@ -34,7 +34,7 @@ class Explanation(NamedTuple):
     Rows of `contributions` stand in the order of the input; `order` says who is first.
 
     >>> import ranktron
-    >>> ranker = ranktron.HingePerceptron().fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    >>> ranker = ranktron.HingePerceptron().fit([[1.0, 0.0], [0.0, 1.0]], [0, 1], qid=0)
     >>> explanation = ranker.model_.explain([[1.0, 0.0], [0.0, 1.0]])
     >>> explanation.order.tolist(), explanation.lead(0).shape
     ([1, 0], (2,))
@@ -265,6 +265,21 @@ class Model:
         # Looked up by name, as the builders of algorithms are: what is written for engines stands above the model.
         return import_module("ranktron.export").export(self, to, **options)
 
+    def estimator(self) -> Any:
+        """A fitted estimator that goes on with `partial_fit` exactly where the model stopped.
+
+        Algorithms that solve for all data at once can score and rank, and be fitted anew.
+
+        >>> import ranktron
+        >>> path = getfixture("tmp_path") / "my.model"
+        >>> ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1], qid=0).save(path)
+        >>> load(path).estimator().partial_fit([[2.0], [9.0]], [0, 1], qid=0).save(path)
+        >>> load(path).learner().rounds
+        11
+        """
+        # Looked up by name, as `export` is
+        return import_module("ranktron.estimators").as_estimator(self)
+
     def to_bytes(self) -> bytes:
         """The model file as bytes; the same state gives the same bytes."""
         mapped = {} if self.map is None else {"map": map_to_dict(self.map)}
@@ -314,7 +329,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     """Reads a model file.
 
     >>> import ranktron
-    >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1])
+    >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1], qid=0)
     >>> path = getfixture("tmp_path") / "my.model"
     >>> ranker.save(path)
     >>> load(path).rank([[5.0], [9.0], [7.0]])

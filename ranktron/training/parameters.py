@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from math import isfinite
@@ -85,7 +85,7 @@ class Algorithm:
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in given:
             if name not in known:
-                raise DataError(f"{self.name} has no parameter {name!r}; it has {', '.join(known)}")
+                raise DataError(unknown(name, known, self.name))
         return {name: p.check(given.get(name, p.default)) for name, p in known.items()}
 
     def complete_stored(self, stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,6 +103,20 @@ class Algorithm:
     def solver(self) -> Callable[..., State] | None:
         """What solves instead of playing; None for the algorithms that play."""
         return _found(self.solution) if self.solution else None
+
+
+def unknown(name: str, known: Iterable[str], what: str) -> str:
+    """What to say of a parameter that there is not: the nearest one, and all that there are.
+
+    >>> unknown("etta", ["eta", "margin"], "hinge")
+    "hinge has no parameter 'etta': did you mean 'eta'? It has eta, margin"
+    """
+    from difflib import get_close_matches  # only where something is wrong
+
+    names = list(known)
+    near = get_close_matches(name, names, 1)
+    then = f": did you mean {near[0]!r}? It" if near else "; it"
+    return f"{what} has no parameter {name!r}{then} has {', '.join(names)}"
 
 
 def _found(place: str) -> Callable[..., Any]:

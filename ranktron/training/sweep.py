@@ -17,7 +17,7 @@ from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Metric, evaluate
 from ranktron.training.algorithms import algorithm
-from ranktron.training.fit import untrained
+from ranktron.training.fit import untrained, warn_of_useless
 from ranktron.training.model import served_scores
 
 Step = Callable[[], None]
@@ -60,6 +60,7 @@ def sweep(
     algo = algorithm(name)
     if algo.solver() is not None:
         raise DataError(f"{name} does not learn online: use cv to choose its parameters")
+    warn_of_useless(rounds)
     model = untrained(name, parameters, rounds, scaling, map)
     prepared, checked = model.prepare(rounds), None if valid is None else model.prepare(valid)
     learners = [algo.learner(prepared.n_features, {**parameters, key: value}) for value in values]

@@ -88,6 +88,7 @@ def test_labels_out_of_range_name_the_query():
         evaluate(np.arange(3.0), rounds, ["map", "err@10"])
 
 
+@pytest.mark.filterwarnings("ignore::ranktron.RankingWarning")
 def test_lists_of_no_documents_count_as_empty():
     rounds = Rounds(np.zeros((2, 1), np.float32), np.array([1.0, 0.0]), np.array([0, 0, 2, 2]), np.arange(3))
     answer = evaluate(np.zeros(2), rounds, ["mrr", "mrr:trec", "map:sklearn"])

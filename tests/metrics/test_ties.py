@@ -63,6 +63,7 @@ class TestArrange:
             arrange([1.0], [1.0, 0.0])
 
 
+@pytest.mark.filterwarnings("ignore::ranktron.RankingWarning")
 @given(scored, st.randoms(use_true_random=False))
 @settings(max_examples=80, deadline=None)
 def test_paper_does_not_depend_on_input_order(documents, random):
@@ -75,6 +76,7 @@ def test_paper_does_not_depend_on_input_order(documents, random):
     assert values[0] == values[1]
 
 
+@pytest.mark.filterwarnings("ignore::ranktron.RankingWarning")
 @given(scored)
 @settings(max_examples=60, deadline=None)
 def test_paper_is_the_worst_of_all_tie_breakings(documents):

@@ -179,7 +179,7 @@ def test_features_are_found_by_their_names(sparse):
 def test_a_data_frame_says_which_feature_is_which():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"price": [1.0, 2.0], "age": [5.0, 3.0]})
-    ranker = HingePerceptron().fit(frame, [1, 0])
+    ranker = HingePerceptron().fit(frame, [1, 0], qid=0)
     model, other = ranker.model_, frame[["age", "price"]]
     assert model.predict(other).tolist() == model.predict(frame).tolist()
     assert (model.explain(other).contributions == model.explain(frame).contributions).all()

@@ -125,7 +125,8 @@ class Boosting:
     """Boosting as it goes: the scores so far, and one threshold more with each `step`.
 
     `potential` is the mean of exp(H(x_j) − H(x_i)) over pairs, which bounds the share of misordered pairs and falls
-    with every step by a factor √(1 − r²) or more.
+    with every step by a factor √(1 − r²) or more. `list_weights` has one number for each list: a list of weight 2 is
+    the same as two lists.
 
     Examples
     --------
@@ -139,6 +140,7 @@ class Boosting:
 
     rounds: Rounds
     balance: str = "pair"
+    list_weights: Floats | None = None
     features: list[int] = field(default_factory=list)
     thresholds: list[float] = field(default_factory=list)
     alphas: list[float] = field(default_factory=list)
@@ -148,6 +150,8 @@ class Boosting:
         counts = Pairs.of(self.rounds.labels, self.rounds.offsets).counts
         self.idle = int(np.count_nonzero(counts == 0))
         weights = np.where(counts > 0, 1.0 / np.maximum(counts, 1), 0.0) if self.balance == "query" else counts > 0
+        if self.list_weights is not None:
+            weights = weights * self.list_weights
         self._weights = weights / max(float(weights @ counts), 1e-300)
         self._thresholds = thresholds_of(self.rounds.X)
         self._pi = np.empty(len(self.rounds.labels))
@@ -183,7 +187,7 @@ class Boosting:
 def fit_rank_boost(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Adds `n_rounds` thresholds to those of `start`; validation queries choose how many are kept."""
     history, start = fit.history, fit.start
-    boosting = Boosting(fit.rounds, parameters["balance"])
+    boosting = Boosting(fit.rounds, parameters["balance"], fit.weights)
     scores = np.zeros(0 if fit.validation is None else len(fit.validation.rounds.labels))
 
     def add_to_scores(feature: int, threshold: float, alpha: float) -> None:

@@ -234,7 +234,7 @@ def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     again.
     """
     rounds, schedule, done = fit.rounds, fit.schedule, fit.history
-    problem = Problem(rounds, parameters["loss"], parameters["C"])
+    problem = Problem(rounds, parameters["loss"], parameters["C"], fit.weights)
     lists, exact = problem.fingerprint(), parameters["step"] == "exact"
     with fit.running():
         dual = _stated_dual(problem, parameters, done)

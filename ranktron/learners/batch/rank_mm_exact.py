@@ -92,13 +92,13 @@ def average_in(w: Floats, margin: float, averaged: Floats, t: float) -> None:
 @jit
 def _visit(
     loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
-    bound: float, corners: Floats, margins: Floats, weights: Floats, w: Floats, margin: float, averaged: Floats,
+    bounds: Floats, corners: Floats, margins: Floats, weights: Floats, w: Floats, margin: float, averaged: Floats,
     t: int,
 ) -> tuple[float, float]:  # fmt: skip
     """One step for each list of `order`: (the margin of all lists, the sum of the lists' gaps when visited)."""
     gaps = 0.0
     for q in order:
-        start, stop = offsets[q], offsets[q + 1]
+        start, stop, bound = offsets[q], offsets[q + 1], bounds[q]
         if counts[q] > 1:
             rows = slice_rows(X, start, stop)
             a = dot_rows(rows, w) - labels[start:stop]
@@ -146,7 +146,7 @@ class ExactDual:
     def __post_init__(self) -> None:
         if self.kept < 1:
             raise DataError(f"a list has to remember at least 1 corner, not {self.kept}")
-        if not self.problem.bound * radius(self.problem.rounds) < 1e150:  # squares of corners would overflow
+        if not self.problem.bounds.max() * radius(self.problem.rounds) < 1e150:  # squares of corners would overflow
             raise DataError(
                 f"the dual variables overflow with C = {self.problem.C:g}: choose a smaller C, or scale the features"
             )
@@ -165,7 +165,7 @@ class ExactDual:
         """Makes one step for each list of `order`; returns what their gaps added up to, each when it was visited."""
         problem = self.problem
         self.margin, gaps = _visit(
-            problem.code, *problem.arrays, order, problem.bound, self.corners, self.margins, self.weights, self.w,
+            problem.code, *problem.arrays, order, problem.bounds, self.corners, self.margins, self.weights, self.w,
             self.margin, self.averaged, self.steps,
         )  # fmt: skip
         self.steps += len(order)

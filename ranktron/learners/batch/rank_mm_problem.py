@@ -1,6 +1,8 @@
 """The maximum-margin problem over some lists, laid out once for all ways of solving it.
 
-    min_w  ½ |w|² + C/m Σ_i L(w, S^i)         m lists with pairs; lists of one grade teach nothing and count nowhere
+    min_w  ½ |w|² + C/m Σ_i v_i L(w, S^i)     m = Σ v_i of the lists with pairs; others teach nothing and count nowhere
+
+v_i is the weight of a list, 1 unless it is given: a list of weight 2 is the same as two lists.
 
 A dual point gives every document a number g, of which only two images matter: w = Σ g x and the margin Σ g y. Its value
 is Σ g y − ½ |w|², never more than the minimum.
@@ -33,14 +35,15 @@ def _grade_lists(labels: Floats, offsets: Integers, codes: Integers, counts: Int
 
 @jit
 def _sum_of_losses(
-    loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, w: Floats
-) -> float:
+    loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, weights: Floats,
+    w: Floats,
+) -> float:  # fmt: skip
     total = 0.0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
             a = dot_rows(slice_rows(X, start, stop), w) - labels[start:stop]
-            total += vertex(loss, a, codes[start:stop], counts[q], np.empty(stop - start))
+            total += weights[q] * vertex(loss, a, codes[start:stop], counts[q], np.empty(stop - start))
     return total
 
 
@@ -70,6 +73,8 @@ class Problem:
     rounds: Rounds
     loss: str = "average"
     C: float = 1.0
+    weights: Floats | None = None
+    shares: Floats = field(init=False, repr=False)
     code: int = field(init=False)
     codes: Integers = field(init=False, repr=False)
     counts: Integers = field(init=False, repr=False)
@@ -79,7 +84,9 @@ class Problem:
             raise DataError(f"C must be a number above 0, not {self.C}")
         codes, counts = np.empty(len(self.rounds.labels), np.int64), np.empty(len(self.rounds), np.int64)
         _grade_lists(self.rounds.labels, self.rounds.offsets, codes, counts)
-        for name, value in {"code": loss_code(self.loss), "codes": codes, "counts": counts}.items():
+        shares = np.ones(len(self.rounds)) if self.weights is None else self.weights
+        found = {"code": loss_code(self.loss), "codes": codes, "counts": counts, "shares": shares}
+        for name, value in found.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -89,8 +96,14 @@ class Problem:
 
     @property
     def bound(self) -> float:
-        """What the dual variables of one list may add up to: C/m."""
-        return self.C / max(self.m, 1)
+        """What the dual variables of a list of weight 1 may add up to: C/m."""
+        return self.C / (float(self.shares[self.counts > 1].sum()) or 1.0)
+
+    @property
+    def bounds(self) -> Floats:
+        """What the dual variables of each list may add up to: C v_i/m."""
+        bounds: Floats = self.bound * self.shares
+        return bounds
 
     @property
     def arrays(self) -> tuple[FeatureArrays, Floats, Integers, Integers, Integers]:
@@ -102,14 +115,15 @@ class Problem:
         return Pairs.of(-self.rounds.labels, self.rounds.offsets)
 
     def primal(self, w: Floats) -> float:
-        """½ |w|² + C/m Σ_i L(w, S^i)."""
-        return 0.5 * float(w @ w) + self.bound * _sum_of_losses(self.code, *self.arrays, w)
+        """½ |w|² + C/m Σ_i v_i L(w, S^i)."""
+        return 0.5 * float(w @ w) + self.bound * _sum_of_losses(self.code, *self.arrays, self.shares, w)
 
     def fingerprint(self) -> int:
         """A number by which the same lists are known again."""
         X, found = self.rounds.X, 0
         features = as_arrays(X.trimmed()) if isinstance(X, Sparse) else (X,)
-        for array in (self.rounds.offsets, self.rounds.labels, *features):
+        weights = () if self.weights is None else (self.weights,)
+        for array in (self.rounds.offsets, self.rounds.labels, *features, *weights):
             found = crc32(np.ascontiguousarray(array).data, found)
         return found
 

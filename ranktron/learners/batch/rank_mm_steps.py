@@ -121,7 +121,7 @@ def marginals(theta: Floats, codes: Integers, count: int, g: Floats) -> float:
 @jit
 def _visit_pairs(
     box: bool, X: FeatureArrays, labels: Floats, offsets: Integers, counts: Integers, order: Integers,
-    ranked: Integers, before: Integers, bound: float, eta: float, alpha: Singles, w: Floats, margin: float,
+    ranked: Integers, before: Integers, bounds: Floats, eta: float, alpha: Singles, w: Floats, margin: float,
     averaged: Floats, t: int,
 ) -> float:  # fmt: skip
     for q in order:
@@ -135,9 +135,9 @@ def _visit_pairs(
             columns = before[start : stop + 1]
             change = np.zeros(stop - start)
             if box:
-                clip_pairs(own, a, columns, bound / own.shape[0], eta / np.sqrt(t), change)
+                clip_pairs(own, a, columns, bounds[q] / own.shape[0], eta / np.sqrt(t), change)
             else:
-                project_pairs(own, a, columns, bound, eta / np.sqrt(t), change)
+                project_pairs(own, a, columns, bounds[q], eta / np.sqrt(t), change)
             g = np.empty(stop - start)
             g[items] = change
             margin += carry(rows, labels[start:stop], g, 1.0, w)
@@ -148,7 +148,7 @@ def _visit_pairs(
 @jit
 def _visit_documents(
     X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
-    bound: float, eta: float, theta: Floats, w: Floats, margin: float, averaged: Floats, t: int,
+    bounds: Floats, eta: float, theta: Floats, w: Floats, margin: float, averaged: Floats, t: int,
 ) -> float:  # fmt: skip
     for q in order:
         t += 1
@@ -160,7 +160,7 @@ def _visit_documents(
             marginals(theta[start:stop], codes[start:stop], counts[q], old)
             theta[start:stop] += eta * a  # section 3.2: the gradient of pair (j, k) is a_j − a_k
             marginals(theta[start:stop], codes[start:stop], counts[q], new)
-            margin += carry(rows, labels[start:stop], new - old, bound, w)
+            margin += carry(rows, labels[start:stop], new - old, bounds[q], w)
         average_in(w, margin, averaged, t)
     return margin
 
@@ -187,8 +187,8 @@ def _carry_pairs(
 
 @jit
 def _carry_documents(
-    X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, bound: float, theta: Floats,
-    w: Floats,
+    X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, bounds: Floats,
+    theta: Floats, w: Floats,
 ) -> float:  # fmt: skip
     margin = 0.0
     for q in range(offsets.shape[0] - 1):
@@ -196,7 +196,7 @@ def _carry_documents(
         if counts[q] > 1:
             g = np.empty(stop - start)
             marginals(theta[start:stop], codes[start:stop], counts[q], g)
-            margin += carry(slice_rows(X, start, stop), labels[start:stop], g, bound, w)
+            margin += carry(slice_rows(X, start, stop), labels[start:stop], g, bounds[q], w)
     return margin
 
 
@@ -237,7 +237,7 @@ class PairDual:
         """Makes one step for each list of `order`."""
         X, labels, offsets, _, counts = self.problem.arrays
         self.margin = _visit_pairs(
-            self.problem.loss == "average", X, labels, offsets, counts, order, *self._layout, self.problem.bound,
+            self.problem.loss == "average", X, labels, offsets, counts, order, *self._layout, self.problem.bounds,
             self.eta, self.alpha, self.w, self.margin, self.averaged, self.steps,
         )  # fmt: skip
         self.steps += len(order)
@@ -291,7 +291,7 @@ class DocumentDual:
     def visit(self, order: Integers) -> None:
         """Makes one step for each list of `order`."""
         self.margin = _visit_documents(
-            *self.problem.arrays, order, self.problem.bound, self.eta, self.theta, self.w, self.margin, self.averaged,
+            *self.problem.arrays, order, self.problem.bounds, self.eta, self.theta, self.w, self.margin, self.averaged,
             self.steps,
         )  # fmt: skip
         self.steps += len(order)
@@ -299,7 +299,7 @@ class DocumentDual:
     def recovered(self) -> tuple[Floats, float]:
         """The weights and the margin, from the dual variables alone."""
         w = np.zeros(self.problem.rounds.n_features)
-        return w, _carry_documents(*self.problem.arrays, self.problem.bound, self.theta, w)
+        return w, _carry_documents(*self.problem.arrays, self.problem.bounds, self.theta, w)
 
     def state(self) -> State:
         return {"theta": self.theta, "averaged": self.averaged}

@@ -2,7 +2,8 @@
 
     f(w) = ½ |w|² + C Σ_q c_q Σ_{(i, j) ∈ S_q} ℓ(⟨w, x_i − x_j⟩),    ℓ(t) = max(0, 1 − t)²  or  max(0, 1 − t)
 
-c_q = 1/(Q |S_q|) where every list weighs the same (Q lists with pairs), 1/Σ|S_q| where every pair does.
+c_q = v_q/(Q |S_q|) where every list counts the same (Q = Σ v_q of the lists with pairs), v_q/Σ v_q |S_q| where every
+pair does; v_q is the weight of a list, 1 unless it is given: a list of weight 2 is the same as two lists.
 """
 
 from __future__ import annotations
@@ -131,16 +132,18 @@ class Objective:
     C: float = 1.0
     balance: str = "query"
     rounded: float = 0.0
+    list_weights: Floats | None = None
     _last: list[Any] = field(default_factory=lambda: [None, None, None], repr=False)
 
     @cached_property
     def weights(self) -> Floats:
         """What a pair of each list weighs: C c_q; 0 for lists without pairs."""
         counts = Pairs.of(self.rounds.labels, self.rounds.offsets).counts
+        v = np.ones(len(counts)) if self.list_weights is None else self.list_weights
         if self.balance == "pair":
-            return np.where(counts > 0, self.C / max(counts.sum(), 1), 0.0)
-        lists = max(np.count_nonzero(counts), 1)
-        weights: Floats = np.where(counts > 0, self.C / (lists * np.maximum(counts, 1)), 0.0)
+            return np.where(counts > 0, self.C * v / (float(v @ counts) or 1.0), 0.0)
+        lists = float(v[counts > 0].sum()) or 1.0
+        weights: Floats = np.where(counts > 0, self.C * v / (lists * np.maximum(counts, 1)), 0.0)
         return weights
 
     @property
@@ -190,11 +193,13 @@ def minimise(
     max_iter: int = 1000,
     start: Floats | None = None,
     stop: Callable[[], bool] = lambda: False,
+    weights: Floats | None = None,
 ) -> RankSVMSolution:
     """Minimises the objective of RankSVM to a gradient `tol` times as long as the one at w = 0.
 
     f is strongly convex, so that f(w) − min f ≤ ½ |∇f(w)|²; for the plain hinge, whose corner is rounded ever less,
-    C δ/2 is added to that. `stop` is asked after each iteration whether to end early.
+    C δ/2 is added to that. `stop` is asked after each iteration whether to end early. `weights` has one number for each
+    list.
 
     >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
     >>> minimise(lists, C=1.0).w.round(6)
@@ -204,10 +209,10 @@ def minimise(
         raise DataError(f"loss must be squared or hinge, not {loss!r}")
     w = np.zeros(rounds.n_features) if start is None else start
     if loss == "squared":
-        return _descend(Objective(rounds, C, balance), w, tol, max_iter, stop)
+        return _descend(Objective(rounds, C, balance, list_weights=weights), w, tol, max_iter, stop)
     iterations = 0
     for width in SMOOTHINGS:
-        found = _descend(Objective(rounds, C, balance, width), w, tol, max_iter, stop)
+        found = _descend(Objective(rounds, C, balance, width, weights), w, tol, max_iter, stop)
         w, iterations = found.w, iterations + found.iterations
     return found._replace(gap=found.gap + 0.5 * C * SMOOTHINGS[-1], iterations=iterations)
 
@@ -269,7 +274,7 @@ def fit_rank_svm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     rounds, history = fit.rounds, fit.history
     before = np.array(fit.start["coef"]) if fit.start else None
     with fit.running():
-        found = minimise(rounds, **parameters, start=before, stop=lambda: fit.stopping)
+        found = minimise(rounds, **parameters, start=before, stop=lambda: fit.stopping, weights=fit.weights)
     if not found.converged:
         history.remarks[UNFINISHED] = found.iterations
     history.epoch, history.rounds = history.epoch + 1, len(rounds)

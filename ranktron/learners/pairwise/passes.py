@@ -164,10 +164,10 @@ def train_together(passes: Passes, outputs: Sequence[TrainedOutput], fit: Fit, w
             if ended and measured is not None:
                 measured.measure(hypotheses)
             for output in outputs:
-                output.reach(hypotheses, history.epoch, len(fit.rounds) if ended else 0)
+                output.reach(hypotheses, history.epoch, len(passes.rounds) if ended else 0)
                 if ended:
                     output.judge()
-            fit.advance(len(fit.rounds) if ended else 0)
+            fit.advance(len(passes.rounds) if ended else 0)
     if len(passes.misranked):
         history.remarks[REMOVED] = passes.removed
     if not history.interrupted:
@@ -231,7 +231,7 @@ def _solve(learner: Pairwise, fit: Fit, parameters: Mapping[str, Any]) -> State:
     if fit.validation is not None:
         weigh = metric(parameters["metric"]) if "metric" in parameters else fit.validation.select
         weights = MemberWeights(fit.validation.rounds, weigh)
-    passes = Passes(fit.rounds, fit.schedule, parameters["alpha_bound"], parameters["pairs_per_query"])
+    passes = Passes(fit.repeated(), fit.schedule, parameters["alpha_bound"], parameters["pairs_per_query"])
     train_together(passes, [output], fit, weights)
     fit.history.epoch, fit.history.valid = output.epoch, output.valid
     return learner.state()

@@ -1,0 +1,339 @@
+# Written by `pytest tests/test_stubs.py --write-docs` from the code: do not edit.
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from ranktron.data.maps import FeatureMap
+from ranktron.estimators.base import Ranker
+from ranktron.estimators.batch import CommitteePerceptron as _CommitteePerceptron
+from ranktron.estimators.batch import PairwisePerceptron as _PairwisePerceptron
+from ranktron.estimators.batch import RankBoost as _RankBoost
+from ranktron.estimators.batch import RankSVM as _RankSVM
+from ranktron.estimators.margin import RankMM as _RankMM
+from ranktron.estimators.online import HingePerceptron as _HingePerceptron
+from ranktron.estimators.online import KernelPerceptron as _KernelPerceptron
+from ranktron.estimators.online import MinimaxPerceptron as _MinimaxPerceptron
+from ranktron.estimators.online import OnlineListNet as _OnlineListNet
+from ranktron.estimators.online import SLAMPerceptron as _SLAMPerceptron
+from ranktron.estimators.online import TopKRanker as _TopKRanker
+from ranktron.estimators.predtron import PredtronRanker as _PredtronRanker
+from ranktron.estimators.predtron_classes import PredtronClassifier as _PredtronClassifier
+from ranktron.estimators.predtron_classes import PredtronOrdinal as _PredtronOrdinal
+from ranktron.estimators.predtron_labels import PredtronLabelRanker as _PredtronLabelRanker
+from ranktron.estimators.predtron_labels import PredtronMultilabel as _PredtronMultilabel
+from ranktron.metrics import Metric
+from ranktron.training.model import Model
+
+class CommitteePerceptron(_CommitteePerceptron):
+    def __init__(
+        self,
+        *,
+        size: int = 30,
+        combine: Literal["average", "borda"] = "average",
+        weights: Literal["metric", "count", "uniform"] = "metric",
+        metric: str | Metric = "ndcg@10",
+        subcommittee: int = 0,
+        alpha_bound: float = 1.0,
+        selective: int = 0,
+        pairs_per_query: int = 0,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class HingePerceptron(_HingePerceptron):
+    def __init__(
+        self,
+        *,
+        eta: float = 1.0,
+        margin: float = 1.0,
+        average: bool = False,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class KernelPerceptron(_KernelPerceptron):
+    def __init__(
+        self,
+        *,
+        kernel: Literal["linear", "poly", "rbf"] = "rbf",
+        budget: int = 2000,
+        metric: str | Metric = "ndcg@10",
+        update: Literal["slam", "minimax", "hinge", "listnet", "pairwise", "predtron"] = "slam",
+        removal: Literal["auto", "oldest", "random", "smallest", "projection"] = "auto",
+        eta: float = 0.1,
+        gamma: float = 0.0,
+        degree: int = 2,
+        constant: float = 1.0,
+        margin: float = 1.0,
+        fraction: float = 0.0,
+        megabytes: float = 0.0,
+        average: bool = False,
+        output: Literal["last", "pocket", "average", "voted", "committee"] = "last",
+        size: int = 30,
+        combine: Literal["average", "borda"] = "average",
+        weights: Literal["metric", "count", "uniform"] = "metric",
+        subcommittee: int = 0,
+        selective: int = 0,
+        pairs_per_query: int = 0,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class MinimaxPerceptron(_MinimaxPerceptron):
+    def __init__(
+        self,
+        *,
+        eta: float = 1.0,
+        average: bool = False,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class OnlineListNet(_OnlineListNet):
+    def __init__(
+        self,
+        *,
+        eta: float = 0.1,
+        step: Literal["constant", "sqrt"] = "sqrt",
+        average: bool = False,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class PairwisePerceptron(_PairwisePerceptron):
+    def __init__(
+        self,
+        *,
+        output: Literal["last", "pocket", "average", "voted"] = "average",
+        alpha_bound: float = 1.0,
+        selective: int = 0,
+        pairs_per_query: int = 0,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class PredtronClassifier(_PredtronClassifier):
+    def __init__(
+        self,
+        *,
+        loss: Any = "zero-one",
+        reject: Any = None,
+        reject_label: Any = None,
+        variant: Literal["standard", "loss-driven"] = "standard",
+        norm: Literal["l2", "l1", "group", "trace"] = "l2",
+        eta: float | str = 1.0,
+        radius: float | None = None,
+        average: bool = False,
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None: ...
+
+class PredtronLabelRanker(_PredtronLabelRanker):
+    def __init__(
+        self,
+        *,
+        representation: Literal["-i", "-i^1.1", "-i^2", "1/i", "discount"] = "-i^1.1",
+        loss: str = "ndcg",
+        variant: Literal["standard", "loss-driven"] = "standard",
+        norm: Literal["l2", "l1", "group", "trace"] = "l2",
+        eta: float | str = 1.0,
+        radius: float | None = None,
+        average: bool = False,
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None: ...
+
+class PredtronMultilabel(_PredtronMultilabel):
+    def __init__(
+        self,
+        *,
+        loss: Literal["subset", "hamming", "error-set"] = "hamming",
+        variant: Literal["standard", "loss-driven"] = "standard",
+        norm: Literal["l2", "l1", "group", "trace"] = "l2",
+        eta: float | str = 1.0,
+        radius: float | None = None,
+        average: bool = False,
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None: ...
+
+class PredtronOrdinal(_PredtronOrdinal):
+    def __init__(
+        self,
+        *,
+        variant: Literal["standard", "loss-driven"] = "standard",
+        norm: Literal["l2", "l1", "group", "trace"] = "l2",
+        eta: float | str = 1.0,
+        radius: float | None = None,
+        average: bool = False,
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None: ...
+
+class PredtronRanker(_PredtronRanker):
+    def __init__(
+        self,
+        *,
+        representation: Literal["-i", "-i^1.1", "-i^2", "1/i", "discount"] = "-i^1.1",
+        loss: str = "ndcg",
+        variant: Literal["standard", "loss-driven"] = "standard",
+        norm: Literal["l2", "l1"] = "l2",
+        eta: float = 0.1,
+        step: Literal["constant", "theory"] = "constant",
+        radius: float = 1.0,
+        documents: int = 0,
+        highest: int = 0,
+        average: bool = False,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class RankBoost(_RankBoost):
+    def __init__(
+        self,
+        *,
+        n_rounds: int = 300,
+        balance: Literal["query", "pair"] = "pair",
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class RankMM(_RankMM):
+    def __init__(
+        self,
+        *,
+        loss: Literal["average", "max", "max-average"] = "average",
+        C: float = 1.0,
+        step: Literal["exact", "paper"] = "exact",
+        tol: float = 0.0001,
+        max_iter: int = 1000,
+        max_seconds: float = 0.0,
+        eta: float = 0.01,
+        corners: int = 20,
+        early_stopping: bool = False,
+        memory: float = 4.0,
+        average: bool = False,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class RankSVM(_RankSVM):
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        loss: Literal["squared", "hinge"] = "squared",
+        balance: Literal["query", "pair"] = "query",
+        tol: float = 1e-06,
+        max_iter: int = 1000,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class SLAMPerceptron(_SLAMPerceptron):
+    def __init__(
+        self,
+        *,
+        metric: str | Metric = "ndcg@10",
+        eta: float = 0.1,
+        margin: float = 1.0,
+        fraction: float = 0.0,
+        binarise: bool = True,
+        step: Literal["constant", "sqrt"] = "constant",
+        average: bool = False,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+class TopKRanker(_TopKRanker):
+    def __init__(
+        self,
+        *,
+        surrogate: Literal["ranksvm", "squared", "kl", "smooth-dcg"] = "ranksvm",
+        k: int = 2,
+        setting: Literal["recommended", "paper"] = "recommended",
+        explore: float = 0.0,
+        eta: float = 0.0,
+        radius: float = 0.0,
+        shortlist: int = 0,
+        epsilon: float = 0.01,
+        floor: float = 0.0,
+        answered: float = 1.0,
+        highest: float = 0.0,
+        strict: bool = False,
+        seed: int = 0,
+        average: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["standard", "minmax", "minmax-query"] | None = None,
+        map: str | FeatureMap | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+    ) -> None: ...
+
+def as_estimator(model: Model) -> Ranker: ...

@@ -1,0 +1,120 @@
+"""What stands at the door of a ranker: which columns are features, which are query ids, and which were left over.
+
+Data frames are known by their attribute `columns`, so that neither pandas nor polars is imported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ranktron.data.rounds import feature_names_of, take_qid_column
+from ranktron.errors import DataError, warn
+
+UNGROUPED = (
+    "there are no query ids: pass qid= (one id per row), group= (sizes of consecutive lists) or a data frame with a "
+    "column qid; qid=0 says that all rows are one list (in a search or cross-validation, call "
+    "sklearn.set_config(enable_metadata_routing=True) first, and pass qid= or groups=)"
+)
+
+# Names, without what is between their letters, of columns that are seldom features.
+ID_NAMES = {"qid", "queryid", "query", "group", "groupid", "groups", "session", "sessionid", "searchid", "srchid"}
+LABEL_NAMES = {"label", "labels", "relevance", "relevancelabel", "rel", "grade", "y", "target"}
+CLICK_NAMES = {"click", "clicked", "isclick", "clickbool", "position", "pos", "rank"}
+
+_ROWS = 32  # as many rows make it no accident that a column without a telling name equals the labels
+
+
+def take_query_ids(X: Any, qid: Any) -> tuple[Any, Any]:
+    """Takes the query ids out of a data frame: its column `qid`, or the one whose name was given as `qid`."""
+    if not isinstance(qid, str) or not hasattr(X, "columns"):
+        X, own = take_qid_column(X)
+        return X, own if qid is None else qid
+    if qid not in list(X.columns):
+        raise DataError(f"there is no column {qid!r} to take the query ids from; there are {_listed(list(X.columns))}")
+    ids = np.asarray(X[qid])
+    return take_qid_column(X.drop(columns=[qid]) if hasattr(X, "iloc") else X.drop(qid))[0], ids
+
+
+def take_features(X: Any, features: Sequence[str] | None, *, reset: bool) -> Any:
+    """The columns of a data frame that are features; all of them where they were not named."""
+    if features is None or (not hasattr(X, "columns") and not reset):
+        return X
+    if not hasattr(X, "columns"):
+        raise DataError("features= names columns of a data frame, and X is none: leave it out, or give a frame")
+    missing = [name for name in features if name not in list(X.columns)]
+    if missing:
+        raise DataError(f"there is no column {missing[0]!r}; there are {_listed(list(X.columns))}")
+    return X[list(features)]
+
+
+def check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
+    """Refuses columns that are the labels or the query ids, and warns of those that look like it.
+
+    A column whose name says that it is no feature is refused if it equals y. One of any name, or of none, that equals y
+    is warned of: the few rows of a small part may well agree by chance.
+    """
+    names = feature_names_of(frame) or ()
+    plain = {name: re.sub(r"[^a-z0-9]", "", name.lower()) for name in names}
+    if not grouped:
+        for name in names:
+            if plain[name] in ID_NAMES:
+                raise DataError(
+                    f"there are no query ids, and the column {name!r} looks like them: pass qid={name!r}, "
+                    "or name the features with features=[...]"
+                )
+    suspects = [name for name in names if plain[name] in ID_NAMES | LABEL_NAMES | CLICK_NAMES]
+    for j in _equal_to(X, y):
+        if names and names[j] in suspects:
+            raise DataError(
+                f"the column {names[j]!r} is among the features and equals y: drop it, or name the features with "
+                "features=[...]"
+            )
+        if len(y) >= _ROWS:
+            column = repr(names[j]) if names else str(j)
+            warn(f"the feature {column} equals the labels y in all {len(y):,} rows: a ranker will learn nothing else")
+    if suspects:
+        warn(
+            f"{_listed(suspects)} {'is' if len(suspects) == 1 else 'are'} learnt as "
+            f"{'a feature' if len(suspects) == 1 else 'features'}: drop what is none, or name the features with "
+            "features=[...]"
+        )
+
+
+def text_column(X: Any) -> str | None:
+    """Where a table holds text, in words; None where it holds none."""
+    names = list(getattr(X, "columns", ()))
+    table = None if names or hasattr(X, "tocsr") else np.asarray(X, object)
+    if table is not None and table.ndim != 2:
+        return None
+    for j in range(len(names) if table is None else table.shape[1]):
+        column = np.asarray(X[names[j]] if table is None else table[:, j])
+        for i, value in enumerate(column.tolist() if column.dtype.kind in "OUT" else ()):
+            if isinstance(value, str) and not _is_number(value):
+                where = repr(names[j]) if names else str(j)
+                return f"column {where} holds text, {value!r} in row {i}: leave it out, or make numbers of it"
+    return None
+
+
+def _equal_to(X: Any, y: Any) -> list[int]:
+    """The columns of a table that equal y, where y is not the same everywhere."""
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or len(y) < 2 or (y == y[0]).all():
+        return []
+    few = slice(0, _ROWS)
+    likely = np.flatnonzero((X[few] == y[few, None]).all(axis=0))
+    return [j for j in likely.tolist() if (X[:, j] == y).all()]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _listed(names: list[Any], most: int = 10) -> str:
+    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")

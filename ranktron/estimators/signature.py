@@ -1,0 +1,60 @@
+"""Estimators take their parameters from a table: signature, defaults, checks of names, documentation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from ranktron.training.parameters import Parameter, unknown
+
+C = TypeVar("C", bound=type[Any])
+
+
+def with_parameters(*parameters: Parameter) -> Callable[[C], C]:
+    """Gives an estimator its parameters. The type checkers' copy of this is `ranktron/estimators/__init__.pyi`."""
+
+    def decorate(cls: C) -> C:
+        defaults = {p.name: p.default for p in parameters}
+
+        def __init__(self: Any, *values: Any, **given: Any) -> None:
+            if values:
+                meant = ", ".join(f"{name}={value!r}" for name, value in zip(defaults, values, strict=False))
+                raise TypeError(f"the parameters of {cls.__name__} are keyword-only: write {cls.__name__}({meant})")
+            for name in given:
+                if name not in defaults:
+                    raise TypeError(unknown(name, defaults, cls.__name__))
+            for name, value in {**defaults, **given}.items():
+                setattr(self, name, value)
+
+        __init__.__signature__ = signature_of(cls, parameters)  # type: ignore[attr-defined]
+        __init__.__module__, __init__.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+        cls.__init__ = __init__
+        before, examples, after = inspect.cleandoc(cls.__doc__ or "").partition("Examples\n")
+        cls.__doc__ = f"{before}Parameters\n----------\n{described(parameters)}\n{examples}{after}"
+        return cls
+
+    return decorate
+
+
+def signature_of(cls: type[Any], parameters: tuple[Parameter, ...]) -> inspect.Signature:
+    """A signature with a keyword for each parameter.
+
+    Its type is one of its choices, or what the class declares for the attribute of its name, or that of its default.
+    """
+    one, declared = inspect.Parameter, get_type_hints(cls)
+    found = [one("self", one.POSITIONAL_OR_KEYWORD)]
+    for p in parameters:
+        plain = declared.get(p.name, Any if p.default is None else type(p.default))
+        kind = Literal[p.choices] if p.choices else plain
+        found.append(one(p.name, one.KEYWORD_ONLY, default=p.default, annotation=kind))
+    return inspect.Signature(found, return_annotation=None)
+
+
+def described(parameters: tuple[Parameter, ...]) -> str:
+    """The parameters as a docstring lists them."""
+    lines = ""
+    for p in parameters:
+        choices = f"{{{', '.join(map(repr, p.choices))}}}, " if p.choices else ""
+        lines += f"{p.name} : {choices}default {p.default!r}\n    {p.help}\n"
+    return lines

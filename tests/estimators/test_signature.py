@@ -1,0 +1,48 @@
+import inspect
+import pydoc
+
+import pytest
+
+import ranktron
+from ranktron.training.algorithms import ALGORITHMS
+
+CLASSES = [getattr(ranktron, each.estimator) for each in ALGORITHMS.values()]
+every_ranker = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+
+
+def test_an_unknown_parameter_is_answered_with_the_nearest_and_with_all():
+    with pytest.raises(TypeError, match="HingePerceptron has no parameter 'ata': did you mean 'eta'") as refused:
+        ranktron.HingePerceptron(ata=0.1)
+    assert "It has eta, margin, average, n_epochs" in str(refused.value)
+    with pytest.raises(TypeError, match="RankSVM has no parameter 'zzz'; it has C, loss"):
+        ranktron.RankSVM(zzz=1)
+
+
+@every_ranker
+def test_parameters_are_keyword_only(cls):
+    first = next(iter(inspect.signature(cls).parameters))
+    with pytest.raises(TypeError) as refused:
+        cls(0.1)
+    assert str(refused.value) == (
+        f"the parameters of {cls.__name__} are keyword-only: write {cls.__name__}({first}=0.1)"
+    )
+
+
+@every_ranker
+def test_help_shows_the_real_parameters(cls):
+    told = pydoc.plain(pydoc.render_doc(cls))
+    assert "<locals>" not in told
+    assert "**given" not in told
+    for parameter in inspect.signature(cls).parameters.values():
+        assert f"{parameter.name}: " in told
+        assert parameter.annotation is not inspect.Parameter.empty
+    assert inspect.signature(cls).parameters["ungrouped"].default == "error"
+
+
+def test_types_are_choices_declarations_or_those_of_defaults():
+    parameters = inspect.signature(ranktron.RankSVM).parameters
+    kinds = {name: str(parameters[name].annotation) for name in ("C", "loss", "n_epochs", "scale")}
+    assert kinds["C"] == "<class 'float'>"
+    assert kinds["n_epochs"] == "<class 'int'>"
+    assert kinds["loss"] == "typing.Literal['squared', 'hinge']"
+    assert kinds["scale"] == "typing.Optional[typing.Literal['standard', 'minmax', 'minmax-query']]"
