@@ -21,7 +21,7 @@ from ranktron.learners.base import BaseLearner
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
-from ranktron.training.algorithms import ALGORITHMS, MAP, TRAINING
+from ranktron.training.algorithms import ALGORITHMS, MAP, NAN, TRAINING
 from ranktron.training.fit import train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
@@ -32,6 +32,7 @@ _COMMON = (
     *TRAINING,
     Parameter("scale", None, 'None, or "standard", "minmax", "minmax-query": scaling fitted with the model'),
     MAP,
+    NAN,
     RANDOM_STATE,
 )
 
@@ -122,6 +123,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.nan != "error"
         tags.target_tags.positive_only = True
         return tags
 
@@ -148,6 +150,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 self._own_parameters(),
                 rounds,
                 self._schedule(),
+                nan=NAN.check(self.nan),
                 scaling=self.scale,
                 map=self.map,
                 valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
@@ -162,14 +165,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Scores of the documents, in input order."""
         check_is_fitted(self)
         X, own_qid = take_qid_column(X)
-        X = validate_data(self, X, reset=False, dtype="numeric", accept_sparse="csr")
+        X = self._validated(X, reset=False)
         return self.model_.predict(X, own_qid if qid is None else qid)
 
     def rank(self, X: Any) -> Integers:
         """The order of one list, best first."""
         check_is_fitted(self)
-        X = validate_data(self, take_qid_column(X)[0], reset=False, dtype="numeric", accept_sparse="csr")
-        return self.model_.rank(X)
+        return self.model_.rank(self._validated(take_qid_column(X)[0], reset=False))
 
     def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
         """Mean NDCG@10 over the queries; a query weighs as much as its documents do on average."""
@@ -185,7 +187,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def coef_(self) -> Floats:
-        """The weights, one per (scaled) feature, of a linear ranker."""
+        """The weights of a linear ranker, one per (scaled) feature, those of indicators of missing values last."""
         check_is_fitted(self)
         return self.model_.coef
 
@@ -222,9 +224,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _rounds(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> Rounds:
         X, own_qid = take_qid_column(X)
-        X, y = validate_data(self, X, y, reset=reset, dtype="numeric", y_numeric=True, accept_sparse="csr")
+        X, y = self._validated(X, y, reset=reset, y_numeric=True)
         qid = own_qid if qid is None and group is None else qid
-        return Rounds.from_arrays(X, y, qid, group, feature_names=getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None)
+        return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=self.nan != "error")
+
+    def _validated(self, *data: Any, **how: Any) -> Any:
+        """What scikit-learn makes of the data; NaN passes where it stands for a missing value."""
+        finite = True if self.nan == "error" else "allow-nan"
+        return validate_data(self, *data, dtype="numeric", accept_sparse="csr", ensure_all_finite=finite, **how)
 
     def _held_out(self, eval_set: Any, eval_qid: Any, eval_group: Any, with_queries: bool) -> Rounds | None:
         if eval_set is None:
@@ -255,12 +263,17 @@ class OnlineRanker(Ranker):
     __metadata_request__partial_fit: ClassVar = {"qid": True}
 
     def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None) -> Self:
-        """Plays these lists once, in order, after all that came before. The first call fits scaling and map."""
+        """Plays these lists once, in order, after all that came before.
+
+        The first call fits imputation, scaling and map; later calls leave them as they are.
+        """
         blank = not hasattr(self, "learner_")
         with unchanged_if_refused(self):
             rounds = self._rounds(X, y, qid, group, reset=blank)
             if blank:
-                model = untrained(self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map)
+                model = untrained(
+                    self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map, NAN.check(self.nan)
+                )
                 self._adopt(model, with_queries=len(rounds) > 1)
             for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.simulated_feedback):
                 pass

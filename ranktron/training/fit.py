@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ranktron.data.imputation import fit_imputer, impute
 from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
@@ -37,6 +38,7 @@ def train(
     rounds: Rounds,
     schedule: Schedule,
     *,
+    nan: str = "error",
     scaling: str | None = None,
     map: str | FeatureMap | None = None,
     start: Model | None = None,
@@ -47,7 +49,8 @@ def train(
 ) -> Trained:
     """Trains a model from nothing, or on from `start`: with the same data and seed, as if it had never stopped.
 
-    The scaling is fitted first, then the feature map on what the scaling gives; a model to go on from has its own.
+    What stands for missing values is learnt first, then the scaling, then the feature map, each on what the one before
+    gives; a model to go on from has its own.
     Online algorithms play the rounds; batch algorithms solve. Either way a validation set, where given, chooses the
     best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `history.interrupted` and loses nothing. `progress`
     is told how many rounds have been played since it was told before; it changes nothing else.
@@ -58,7 +61,7 @@ def train(
     (100, 'hinge')
     """
     blank = start is None
-    start = untrained(name, parameters, rounds, scaling, map) if start is None else start
+    start = untrained(name, parameters, rounds, scaling, map, nan) if start is None else start
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     history.spread = Spread.of(start.record)
@@ -79,9 +82,16 @@ def train(
 
 
 def untrained(
-    name: str, parameters: Mapping[str, Any], rounds: Rounds, scaling: str | None, map: str | FeatureMap | None
+    name: str,
+    parameters: Mapping[str, Any],
+    rounds: Rounds,
+    scaling: str | None,
+    map: str | FeatureMap | None,
+    nan: str = "error",
 ) -> Model:
-    """A model that has learnt nothing, with the scaling and the feature map that the rounds ask for."""
+    """A model that has learnt nothing, with the imputation, the scaling and the feature map that the rounds ask for."""
+    imputer = fit_imputer(nan, rounds)
+    filled = impute(rounds, imputer)
     model = Model(
         kind=name,
         parameters=algorithm(name).complete(parameters),
@@ -89,10 +99,11 @@ def untrained(
         n_features=rounds.n_features,
         first_index=rounds.first_index,
         feature_names=rounds.feature_names,
-        scaler=fit_scaler(scaling, rounds),
+        scaler=fit_scaler(scaling, filled),
+        imputer=imputer,
     )
     recipe = as_map(map)
-    return model if recipe is None else replace(model, map=recipe.fit(scale(rounds, model.scaler)))
+    return model if recipe is None else replace(model, map=recipe.fit(scale(filled, model.scaler)))
 
 
 def run(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
