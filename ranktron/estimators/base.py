@@ -18,11 +18,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.errors import DataError
 from ranktron.learners.base import BaseLearner
-from ranktron.learners.loop import play
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
 from ranktron.training.algorithms import ALGORITHMS, MAP, NAN, TRAINING
-from ranktron.training.fit import train, untrained
+from ranktron.training.fit import learn_once, train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
 from ranktron.types import Floats, Integers
@@ -30,7 +29,12 @@ from ranktron.types import Floats, Integers
 RANDOM_STATE = Parameter("random_state", None, "seed of the shuffling")
 _COMMON = (
     *TRAINING,
-    Parameter("scale", None, 'None, or "standard", "minmax", "minmax-query": scaling fitted with the model'),
+    Parameter(
+        "scale",
+        None,
+        'None, or "standard", "minmax", "minmax-query": scaling fitted with the model; "running-standard": one that '
+        "partial_fit goes on updating",
+    ),
     MAP,
     NAN,
     RANDOM_STATE,
@@ -265,7 +269,8 @@ class OnlineRanker(Ranker):
     def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None) -> Self:
         """Plays these lists once, in order, after all that came before.
 
-        The first call fits imputation, scaling and map; later calls leave them as they are.
+        The first call fits imputation, scaling and map, and later calls leave them as they are, but for
+        `scale="running-standard"`, which every query updates.
         """
         blank = not hasattr(self, "learner_")
         with unchanged_if_refused(self):
@@ -275,8 +280,7 @@ class OnlineRanker(Ranker):
                     self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map, NAN.check(self.nan)
                 )
                 self._adopt(model, with_queries=len(rounds) > 1)
-            for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.simulated_feedback):
-                pass
+            self._model = learn_once(self._model, self.learner_, rounds, first=blank)
         return self
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ranktron.data.scaling import Global, PerQuery
+from ranktron.data.scaling import Global, PerQuery, Running
 from ranktron.errors import DataError
 from ranktron.export.engine import Engine
 from ranktron.training.model import Model
@@ -117,7 +117,7 @@ def linear_ranker(model: Model) -> LinearRanker:
     d = model.n_filled
     scaler = model.scaler
     shift, divisor = (scaler.shift, scaler.divisor) if isinstance(scaler, Global) else (np.zeros(d), np.ones(d))
-    scaling = "none" if scaler is None else scaler.name
+    scaling = "none" if scaler is None else "standard" if isinstance(scaler, Running) else scaler.name
     constant = model.learner().constant
     weights = np.array(weights, float)
     if model.imputer is None:

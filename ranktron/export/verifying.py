@@ -65,7 +65,7 @@ def sample_rounds(model: Model, data: Rounds | None) -> Sample:
     ones = np.ones(model.n_features)
     low, high, within = -ones, ones, "between -1 and 1"
     if isinstance(model.scaler, Global):
-        standard = model.scaler.name == "standard"
+        standard = model.scaler.name != "minmax"
         low = model.scaler.shift - 3.0 * model.scaler.divisor if standard else model.scaler.shift
         high = model.scaler.shift + (3.0 if standard else 1.0) * model.scaler.divisor
         within = "within three standard deviations" if standard else "between minimum and maximum"

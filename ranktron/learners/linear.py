@@ -135,6 +135,11 @@ class Linear(BaseLearner):
         self.mistakes += loss > 0.0
         return loss
 
+    def rescale(self, factors: Floats) -> None:
+        """Multiplies each weight by a factor of its own: the scale of its feature has changed by as much."""
+        self.w *= factors
+        self.lagged_sum *= factors
+
     def state(self) -> State:
         arrays = {"w": self.w.copy(), "lag": self.lagged_sum.copy(), "sums": self.sums.copy()}
         return {"rounds": self.rounds, "mistakes": self.mistakes, **arrays}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from ranktron.data.imputation import fit_imputer, impute
 from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.rounds import Rounds
-from ranktron.data.scaling import fit_scaler, scale
+from ranktron.data.scaling import Running, fit_scaler, scale
+from ranktron.errors import DataError
 from ranktron.learners import Linear
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.fused import can_fuse, play_pass
@@ -19,6 +22,7 @@ from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
 from ranktron.training.model import Model, served_scores
+from ranktron.types import Round
 
 CURVE_POINTS = 200
 CHUNK = 1024  # rounds of a compiled pass, after which progress is told and Ctrl-C is noticed
@@ -103,7 +107,42 @@ def untrained(
         imputer=imputer,
     )
     recipe = as_map(map)
+    if isinstance(model.scaler, Running) and not (recipe is None and isinstance(model.blank_learner(), Linear)):
+        what = f"{name} keeps more than weights" if recipe is None else "a feature map is fitted to one scale"
+        raise DataError(
+            f"running-standard rescales the weights of a linear learner, and {what}: choose standard, or one of hinge, "
+            "slam, minimax and listnet without a map"
+        )
     return model if recipe is None else replace(model, map=recipe.fit(scale(filled, model.scaler)))
+
+
+def learn_once(model: Model, learner: BaseLearner, rounds: Rounds, *, first: bool) -> Model:
+    """Plays lists once, in order, after all that came before: the model with the scaling that it ends with.
+
+    Only a running scaling changes: each query updates the estimate before it is ranked, and the weights follow, so that
+    scores stay what they were but for a constant. The `first` query starts it from nothing.
+    """
+    if not isinstance(model.scaler, Running):
+        for _ in play(learner, model.prepare(rounds), learner.simulated_feedback):
+            pass
+        return model
+    scaler = Running.blank(model.n_filled, model.scaler.shifts) if first else model.scaler
+
+    def scaled() -> Iterator[Round]:
+        nonlocal scaler
+        for round in model.fill(rounds):
+            before, scaler = scaler, scaler.after(round.X)
+            learner.rescale(scaler.divisor / before.divisor)  # type: ignore[attr-defined]
+            yield round._replace(X=scaler(round.X, np.array([0, len(round.X)])))
+
+    kept = learner.state()
+    try:
+        for _ in play(learner, scaled(), learner.simulated_feedback):
+            pass
+    except BaseException:
+        learner.restore(kept)  # weights of a scale that nobody would know of
+        raise
+    return replace(model, scaler=scaler)
 
 
 def run(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
