@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar, get_type_hints
@@ -15,12 +15,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ranktron.data.categories import Encoder, fit_encoder
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.errors import DataError
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
-from ranktron.training.algorithms import ALGORITHMS, MAP, NAN, TRAINING
+from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, TRAINING
 from ranktron.training.fit import learn_once, train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
@@ -37,6 +38,7 @@ _COMMON = (
     ),
     MAP,
     NAN,
+    CATEGORICAL,
     RANDOM_STATE,
 )
 
@@ -122,6 +124,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__score: ClassVar = {"qid": True}
 
     _algorithm: ClassVar[Algorithm]
+    _encoder: Encoder | None = None
+    nan: str = "error"  # a pickle of 0.1.0 has neither
+    categorical: str | Sequence[str] | None = "auto"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -161,7 +166,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
             if trained.history.interrupted:
                 raise KeyboardInterrupt
-            self._adopt(trained.model, with_queries=len(rounds) > 1)
+            self._adopt(replace(trained.model, encoder=self._encoder), with_queries=len(rounds) > 1)
             self.history_ = trained.history
         return self
 
@@ -169,13 +174,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Scores of the documents, in input order."""
         check_is_fitted(self)
         X, own_qid = take_qid_column(X)
-        X = self._validated(X, reset=False)
+        X = self._table(X)
         return self.model_.predict(X, own_qid if qid is None else qid)
 
     def rank(self, X: Any) -> Integers:
         """The order of one list, best first."""
         check_is_fitted(self)
-        return self.model_.rank(self._validated(take_qid_column(X)[0], reset=False))
+        return self.model_.rank(self._table(take_qid_column(X)[0]))
 
     def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
         """Mean NDCG@10 over the queries; a query weighs as much as its documents do on average."""
@@ -216,7 +221,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return {p.name: getattr(self, p.name) for p in self._algorithm.parameters}
 
     def _adopt(self, model: Model, *, with_queries: bool) -> None:
-        self._model = model
+        self._model, self._encoder = model, model.encoder
         self.learner_ = model.learner() if model.state else model.blank_learner()
         self.with_queries_ = with_queries
 
@@ -228,15 +233,25 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _rounds(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> Rounds:
         X, own_qid = take_qid_column(X)
-        X, y = self._validated(X, y, reset=reset, y_numeric=True)
+        X, y = self._table(X, y=y, y_numeric=True, reset=reset)
         qid = own_qid if qid is None and group is None else qid
-        names = getattr(self, "feature_names_in_", None)
+        encoder = self._encoder
+        names = getattr(self, "feature_names_in_", None) if encoder is None else encoder.names
         return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=self.nan != "error")
 
-    def _validated(self, *data: Any, **how: Any) -> Any:
-        """What scikit-learn makes of the data; NaN passes where it stands for a missing value."""
-        finite = True if self.nan == "error" else "allow-nan"
-        return validate_data(self, *data, dtype="numeric", accept_sparse="csr", ensure_all_finite=finite, **how)
+    def _table(self, X: Any, *, reset: bool = False, **labels: Any) -> Any:
+        """The features, and labels where they are given, as scikit-learn checks them; categories become features."""
+        if reset:
+            self._encoder = fit_encoder(X, self.categorical, NAN.check(self.nan))
+        if self._encoder is None:
+            finite = True if self.nan == "error" else "allow-nan"  # NaN may stand for a missing value
+            how: dict[str, Any] = {"dtype": "numeric", "accept_sparse": "csr", "ensure_all_finite": finite}
+            return validate_data(self, X, **labels, **how, reset=reset)
+        encoded = self._encoder(X)
+        if reset:
+            self.feature_names_in_ = np.array(self._encoder.columns, object)
+            self.n_features_in_ = len(self._encoder.columns)
+        return (encoded, labels["y"]) if labels else encoded
 
     def _held_out(self, eval_set: Any, eval_qid: Any, eval_group: Any, with_queries: bool) -> Rounds | None:
         if eval_set is None:
@@ -279,8 +294,8 @@ class OnlineRanker(Ranker):
                 model = untrained(
                     self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map, NAN.check(self.nan)
                 )
-                self._adopt(model, with_queries=len(rounds) > 1)
-            self._model = learn_once(self._model, self.learner_, rounds, first=blank)
+                self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
+            self._model = learn_once(self.learner_, self._model, rounds)
         return self
 
 

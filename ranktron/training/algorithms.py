@@ -29,6 +29,12 @@ MAP = Parameter(
     "None, or a feature map fitted with the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N",
 )
 
+CATEGORICAL = Parameter(
+    "categorical",
+    "auto",
+    "columns of a data frame of which each category becomes a feature: their names, None, or those whose type says so",
+)
+
 _AVERAGE = Parameter("average", False, "use the average of all weight vectors instead of the last one")
 
 _MARGIN = Parameter("margin", 1.0, "correctly ordered pairs closer than this in score still incur loss", above=0.0)

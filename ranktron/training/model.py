@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ranktron.data import serialization
+from ranktron.data.categories import Encoder, encoder_from_dict, encoder_to_dict
 from ranktron.data.files import atomically
 from ranktron.data.imputation import Imputer, impute, imputer_from_dict, imputer_to_dict
 from ranktron.data.maps.naming import map_from_dict, map_to_dict
@@ -92,6 +93,8 @@ class Model:
         How it was trained: what a later run needs to go on exactly where this one stopped.
     imputer : Imputer, optional
         What stands for missing values; the scaling comes after it.
+    encoder : Encoder, optional
+        What makes these features of the columns of a frame that has categorical ones.
 
     Examples
     --------
@@ -115,6 +118,7 @@ class Model:
     record: Mapping[str, Any] = field(default_factory=dict)
     map: FittedMap | None = None
     imputer: Imputer | None = None
+    encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
@@ -287,6 +291,7 @@ class Model:
         """The model file as bytes; the same state gives the same bytes."""
         mapped = {} if self.map is None else {"map": map_to_dict(self.map)}
         imputed = {} if self.imputer is None else {"imputer": imputer_to_dict(self.imputer)}
+        encoded = {} if self.encoder is None else {"encoder": encoder_to_dict(self.encoder)}
         return serialization.pack(
             {
                 "kind": self.kind,
@@ -299,6 +304,7 @@ class Model:
                 "record": dict(self.record),
                 **mapped,
                 **imputed,
+                **encoded,
             }
         )
 
@@ -308,6 +314,7 @@ class Model:
         content = serialization.unpack(data, name)
         try:
             content["parameters"] = stored_algorithm(content["kind"]).complete_stored(content["parameters"])
+            content["encoder"] = encoder_from_dict(content.get("encoder"), content["n_features"])
             imputer = content["imputer"] = imputer_from_dict(content.get("imputer"), content["n_features"])
             width = content["n_features"] if imputer is None else imputer.n_outputs
             content["scaler"] = scaler_from_dict(content["scaler"], width)
@@ -328,8 +335,12 @@ class Model:
             file.write(self.to_bytes())
 
     def _lists(self, X: Any, qid: Any) -> Rounds:
+        names = None
+        if self.encoder is not None and hasattr(X, "dtypes"):
+            X, names = self.encoder(X), self.encoder.names
         rows = X.shape[:1] if hasattr(X, "shape") else (len(X),) if hasattr(X, "__len__") else ()
-        return Rounds.from_arrays(X, np.zeros(rows), qid, missing=self.imputer is not None)
+        missing = self.imputer is not None
+        return Rounds.from_arrays(X, np.zeros(rows), qid, feature_names=names, missing=missing)
 
 
 def load(path: str | os.PathLike[str]) -> Model:

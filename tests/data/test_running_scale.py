@@ -57,7 +57,7 @@ def test_batches_and_interruptions_make_no_difference(cls, average, tmp_path):
     begun.save(tmp_path / "m")
     model = ranktron.load(tmp_path / "m")
     learner = model.learner()
-    after = learn_once(model, learner, Rounds.from_arrays(X[qid >= 17], y[qid >= 17], qid[qid >= 17]), first=False)
+    after = learn_once(learner, model, Rounds.from_arrays(X[qid >= 17], y[qid >= 17], qid[qid >= 17]))
     assert after.after(learner).to_bytes() == whole.model_.to_bytes()
 
 
