@@ -57,6 +57,7 @@ class Linear(BaseLearner):
     mistake: Mistake | None = None
     average: bool = False
     renamed_attributes: ClassVar = {"lag": "lagged_sum"}
+    rescales: ClassVar = True
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
     sums: Floats = field(init=False, repr=False)

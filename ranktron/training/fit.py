@@ -107,7 +107,7 @@ def untrained(
         imputer=imputer,
     )
     recipe = as_map(map)
-    if isinstance(model.scaler, Running) and not (recipe is None and isinstance(model.blank_learner(), Linear)):
+    if isinstance(model.scaler, Running) and not (recipe is None and model.blank_learner().rescales):
         what = f"{name} keeps more than weights" if recipe is None else "a feature map is fitted to one scale"
         raise DataError(
             f"running-standard rescales the weights of a linear learner, and {what}: choose standard, or one of hinge, "
@@ -132,7 +132,7 @@ def learn_once(learner: BaseLearner, model: Model, rounds: Rounds) -> Model:
         nonlocal scaler
         for round in model.fill(rounds):
             before, scaler = scaler, scaler.after(round.X)
-            learner.rescale(scaler.divisor / before.divisor)  # type: ignore[attr-defined]
+            learner.rescale(scaler.divisor / before.divisor)
             yield round._replace(X=scaler(round.X, np.array([0, len(round.X)])))
 
     kept = learner.state()

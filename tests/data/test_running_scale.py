@@ -116,8 +116,8 @@ def test_a_query_that_is_refused_changes_nothing():
     X, y, qid = stream()
     ranker = ranktron.HingePerceptron(scale="running-standard").partial_fit(X[qid < 9], y[qid < 9], qid=qid[qid < 9])
     before = ranker.model_.to_bytes()
-    heard = ranker.learner_.hears
-    ranker.learner_.hears = lambda round, ranking: heard(round, ranking) if len(round.X) > 2 else None
+    heard = ranker.learner_.simulated_feedback
+    ranker.learner_.simulated_feedback = lambda round, ranking: heard(round, ranking) if len(round.X) > 2 else None
     with pytest.raises(DataError, match="answers with Feedback"):
         ranker.partial_fit(X[qid > 8], y[qid > 8], qid=qid[qid > 8])
     assert ranker.model_.to_bytes() == before
