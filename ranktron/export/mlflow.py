@@ -19,6 +19,8 @@ from ranktron.metrics import Metric, evaluate, metric
 from ranktron.training.model import Model, load
 from ranktron.types import Floats
 
+__all__ = ["load_model", "log_evaluation", "log_model", "save_model"]
+
 FILE = "ranktron.model"
 
 
@@ -38,9 +40,7 @@ def save_model(model: Any, path: str | os.PathLike[str], **options: Any) -> None
     >>> import ranktron
     >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1], group=[2])
     >>> folder = getfixture("tmp_path") / "mine"
-    >>> save_model(ranker, folder)                                                          # doctest: +SKIP
-    >>> load_model(str(folder)).rank([[5.0], [9.0]])                                        # doctest: +SKIP
-    array([1, 0])
+    >>> save_model(ranker, folder)  # doctest: +SKIP
     """
     with TemporaryDirectory() as folder:
         _mlflow().pyfunc.save_model(path=str(path), **{**_flavour(model, folder), **options})
@@ -56,13 +56,24 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
         What MLflow calls it.
     **options
         Of `mlflow.pyfunc.log_model`: `registered_model_name`, `signature`, `input_example`, ...
+
+    Examples
+    --------
+    >>> with mlflow.start_run():  # doctest: +SKIP
+    ...     info = ranktron.mlflow.log_model(ranker, "ranker")
     """
     with TemporaryDirectory() as folder:
         return _mlflow().pyfunc.log_model(name=name, **{**_flavour(model, folder), **options})
 
 
 def load_model(uri: str) -> Model:
-    """The `Model` that was logged or saved, by its address: `runs:/...`, `models:/...` or the path of a folder."""
+    """The `Model` that was logged or saved, by its address: `runs:/...`, `models:/...` or the path of a folder.
+
+    Examples
+    --------
+    >>> ranktron.mlflow.load_model(info.model_uri).rank([[5.0], [9.0]])  # doctest: +SKIP
+    array([1, 0])
+    """
     found = _mlflow().pyfunc.load_model(str(uri)).get_raw_model()
     if not isinstance(found, Model):
         raise DataError(f"{uri} holds a model of another library: load it with mlflow.pyfunc.load_model")
@@ -99,6 +110,11 @@ def log_evaluation(
     -------
     dict of str to float
         What was logged.
+
+    Examples
+    --------
+    >>> ranktron.mlflow.log_evaluation(ranker, X, y, qid=qid, metrics=["ndcg@10"])  # doctest: +SKIP
+    {'ndcg_at_10': 0.93}
     """
     model = _as_model(model)
     X, own_qid = take_qid_column(X)
