@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktron.data.categories import Encoder, fit_encoder
 from ranktron.data.rounds import Rounds, take_qid_column
+from ranktron.data.scaling import Running
 from ranktron.errors import DataError
 from ranktron.learners.base import BaseLearner
+from ranktron.learners.loop import play
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
 from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, TRAINING
-from ranktron.training.fit import learn_once, train, untrained
+from ranktron.training.fit import play_rescaled, train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
 from ranktron.types import Floats, Integers
@@ -295,7 +297,12 @@ class OnlineRanker(Ranker):
                     self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map, NAN.check(self.nan)
                 )
                 self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
-            self._model = learn_once(self.learner_, self._model, rounds)
+            scaler = self._model.scaler
+            if isinstance(scaler, Running):
+                self._model = play_rescaled(self.learner_, self._model, scaler, rounds)
+                return self
+            for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.simulated_feedback):
+                pass
         return self
 
 

@@ -116,17 +116,13 @@ def untrained(
     return model if recipe is None else replace(model, map=recipe.fit(scale(filled, model.scaler)))
 
 
-def learn_once(learner: BaseLearner, model: Model, rounds: Rounds) -> Model:
-    """Plays lists once, in order, after all that came before: the model with the scaling that it ends with.
+def play_rescaled(learner: BaseLearner, model: Model, scaler: Running, rounds: Rounds) -> Model:
+    """Plays lists once, in order, after all that came before: the model with the running scaling that it ends with.
 
-    Only a running scaling changes: each query updates the estimate before it is ranked, and the weights follow, so that
-    scores stay what they were but for a constant. The first query of a learner starts it from nothing.
+    Each query updates the estimate before it is ranked, and the weights follow, so that scores stay what they were but
+    for a constant. The first query of a learner starts the estimate from nothing.
     """
-    if not isinstance(model.scaler, Running):
-        for _ in play(learner, model.prepare(rounds), learner.simulated_feedback):
-            pass
-        return model
-    scaler = Running.blank(model.n_filled, model.scaler.shifts) if learner.rounds == 0 else model.scaler
+    scaler = Running.blank(model.n_filled, scaler.shifts) if learner.rounds == 0 else scaler
 
     def scaled() -> Iterator[Round]:
         nonlocal scaler

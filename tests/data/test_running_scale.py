@@ -8,7 +8,7 @@ from ranktron import DataError
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Running, fit_scaler, scaler_from_dict, scaler_to_dict
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.training.fit import learn_once
+from ranktron.training.fit import play_rescaled
 from ranktron.training.model import Model
 
 LEARNERS = [ranktron.HingePerceptron, ranktron.SLAMPerceptron, ranktron.MinimaxPerceptron, ranktron.OnlineListNet]
@@ -57,7 +57,7 @@ def test_batches_and_interruptions_make_no_difference(cls, average, tmp_path):
     begun.save(tmp_path / "m")
     model = ranktron.load(tmp_path / "m")
     learner = model.learner()
-    after = learn_once(learner, model, Rounds.from_arrays(X[qid >= 17], y[qid >= 17], qid[qid >= 17]))
+    after = play_rescaled(learner, model, model.scaler, Rounds.from_arrays(X[qid >= 17], y[qid >= 17], qid[qid >= 17]))
     assert after.after(learner).to_bytes() == whole.model_.to_bytes()
 
 
