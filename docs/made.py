@@ -30,7 +30,9 @@ ROOT = DOCS.parent
 # The order of the pages. One that is not named here stands at the end of the guides.
 GROUPS = {
     "Start": ["start", "tutorial", "choosing"],
-    "Guides": ["data", "estimators", "common-mistakes", "metrics", "nonlinear", "explain", "export", "serving", "demo"],
+    "Guides": [
+        *("data", "features", "estimators", "common-mistakes", "metrics", "nonlinear", "explain", "export", "serving", "tools", "demo"),
+    ],
     "Concepts": [
         *("nouns/rounds", "nouns/ranking", "nouns/feedback", "nouns/surrogate"),
         *("nouns/learner", "nouns/metric", "nouns/model", "nouns/play"),

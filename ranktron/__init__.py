@@ -53,6 +53,7 @@ _MODULES = {
     "maps": "ranktron.data.maps",
     "metrics": "ranktron.metrics",
     "mistakes": "ranktron.learners.mistakes",
+    "mlflow": "ranktron.export.mlflow",
     "predtron": "ranktron.learners.predtron",
     "steps": "ranktron.learners.steps",
     "streams": "ranktron.data.streams",

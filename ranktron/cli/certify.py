@@ -16,7 +16,7 @@ from ranktron.cli.output import print_json, print_table, working
 @click.argument("data", type=DATA)
 @null_option
 @as_json
-def certify(model: str, data: str, null: str, as_json: bool) -> None:
+def certify(model: str, data: str, null: str | None, as_json: bool) -> None:
     """Replay the run that trained MODEL on DATA and check it against the theoretical bounds.
 
     Example: ranktron certify my.model train.txt

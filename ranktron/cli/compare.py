@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @as_json
 def compare(
     runs: tuple[str, ...], data: str | None, qrels: str | None, test: str, style: str, metrics: list[Metric],
-    null: str, as_json: bool,
+    null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Compare several RUNs on the same queries, with significance marks.
 
@@ -62,11 +62,11 @@ def compare(
         click.echo(getattr(comparison, style)())
 
 
-def _on_data(runs: tuple[str, ...], data: str, null: str, metrics: list[Metric]) -> dict[str, Evaluation]:
+def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[Metric]) -> dict[str, Evaluation]:
     from ranktron.metrics import evaluate as measure
     from ranktron.training.model import load
 
-    plain = read(data, null)
+    plain = read(data, null or "nan")  # for its labels: what is missing matters to models only
     evaluations = {}
     for run in runs:
         if _holds(run) == "model":

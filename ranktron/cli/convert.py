@@ -13,7 +13,7 @@ from ranktron.cli.output import print_json, working
 @click.argument("target", metavar="OUT", type=click.Path())
 @null_option
 @as_json
-def convert(source: str, target: str, null: str, as_json: bool) -> None:
+def convert(source: str, target: str, null: str | None, as_json: bool) -> None:
     """Write the data of IN to OUT in the format of OUT's ending.
 
     .rounds is the binary store, which opens at once whatever its size; .parquet and text (.txt, .txt.gz, .txt.zst)

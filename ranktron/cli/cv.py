@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import as_json, as_metric, map_option, metrics_option, null_option, parse_settings
+from ranktron.cli.options import (
+    as_json,
+    as_metric,
+    map_option,
+    metrics_option,
+    nan_option,
+    null_for,
+    null_option,
+    parse_settings,
+)
 from ranktron.cli.output import counting, print_json, print_table, working
 from ranktron.data.choices import SCALINGS
 from ranktron.errors import DataError
@@ -46,12 +55,13 @@ _EPOCHS, _SHUFFLE = TRAINING
     help="A report of --out to compare with, by a paired test over the queries.",
 )
 @metrics_option("ndcg@10,map")
+@nan_option
 @null_option
 @as_json
 def cv(
     directory: str, algo: str, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int, seeds: int,
     shuffle: bool, scale: str, recipe: str | None, select: Metric, out: str | None,
-    against: tuple[str, ...], metrics: list[Metric], null: str, as_json: bool,
+    against: tuple[str, ...], metrics: list[Metric], nan: str | None, null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Cross-validate an algorithm on the folds in DIR (Fold1/train.txt, vali.txt, test.txt and so on).
 
@@ -66,7 +76,7 @@ def cv(
     parameters, points = parse_settings(algo, settings), _grid(algo, grid)
     before = {Path(path).stem: _stored(path) for path in against}
     with working(f"reading {directory}"):
-        folds = list(read_folds(directory, null))
+        folds = list(read_folds(directory, null or null_for(None, nan)))
     trainings = len(folds) * seeds
     for values in points.values():
         trainings *= len(values)
@@ -74,7 +84,7 @@ def cv(
         report = cross_validate(
             algo, folds, parameters,
             grid=points, epochs=epochs, seeds=seeds, shuffle=shuffle, scaling=scale, map=recipe, select=select,
-            metrics=metrics, watch=step,
+            metrics=metrics, watch=step, nan=nan or "error",
         )  # fmt: skip
     content = _content(report, seeds)
     if out:

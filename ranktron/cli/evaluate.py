@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @metrics_option("ndcg@10,map")
 @null_option
 @as_json
-def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], null: str, as_json: bool) -> None:
+def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], null: str | None, as_json: bool) -> None:
     """Measure MODEL on DATA, beside chance and the best single feature.
 
     The best feature is chosen on DATA itself by the first metric, so it is an optimistic baseline.
@@ -35,12 +35,13 @@ def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], nu
     rounds = read(data, null, loaded)
     scores = loaded.score_rounds(rounds)
     evaluation = measure(scores, rounds, metrics)
-    with counting("single features", rounds.n_features) as step:
-        best = best_feature(rounds, metrics, None if step is None else lambda _column: step())
+    filled = loaded.fill(rounds)
+    with counting("single features", filled.n_features) as step:
+        best = best_feature(filled, metrics, None if step is None else lambda _column: step())
     chance = random_means(rounds, metrics)
-    feature = ("" if best.sign > 0 else "-") + loaded.names[best.column]
+    feature = ("" if best.sign > 0 else "-") + loaded.filled_names[best.column]
     if curve:
-        _draw(curve, model, rounds, scores, best.sign * rounds.X[:, best.column].astype(float), feature)
+        _draw(curve, model, rounds, scores, best.sign * filled.X[:, best.column].astype(float), feature)
     if as_json:
         print_json(_as_content(evaluation, metrics, chance, {"feature": feature, **best.means}))
         return

@@ -32,7 +32,7 @@ def explain(
     top: int | None,
     features: int,
     out: str | None,
-    null: str,
+    null: str | None,
     as_json: bool,
 ) -> None:
     """Show the weights (or curves) of MODEL, or for one list of DATA what each feature contributed and decided.
@@ -60,7 +60,7 @@ def explain(
         _show_weights(loaded, top, out, as_json)
 
 
-def _explained(model: Model, data: str, qid: str, null: str) -> ExplainedList:
+def _explained(model: Model, data: str, qid: str, null: str | None) -> ExplainedList:
     from ranktron.training.figures.explanation import ExplainedList
 
     rounds = read_documents(data, null, model)
@@ -140,9 +140,9 @@ def _show_weights(model: Model, top: int | None, out: str | None, as_json: bool)
     shown = [key for key in ("feature", "weight", "spread", "per_unit") if table[0][key] is not None]
     rows = [[_cell(row[key], key) for key in shown] for row in table[: top or 20]]
     titles = {"feature": "feature", "weight": "weight", "spread": "spread", "per_unit": "per unit, unscaled"}
-    print_table(f"{model.kind}: {model.n_features} weights", [titles[key] for key in shown], rows)
-    if len(rows) < model.n_features:
-        click.echo(f"{model.n_features - len(rows)} smaller weights: --top {model.n_features} shows all.")
+    print_table(f"{model.kind}: {model.n_filled} weights", [titles[key] for key in shown], rows)
+    if len(rows) < model.n_filled:
+        click.echo(f"{model.n_filled - len(rows)} smaller weights: --top {model.n_filled} shows all.")
     click.echo(f"{weights.note[0].upper()}{weights.note[1:]}.")
     _say(out)
 
@@ -163,7 +163,7 @@ def _show_curves(model: Model, top: int | None, out: str | None, as_json: bool) 
         print_json({**facts, "curves": curves, "out": out})
         return
     rows = [(name, f"{s.values.min():+.4g}", f"{s.values.max():+.4g}") for name, s in shapes[: top or 20]]
-    print_table(f"{model.kind}: {model.n_features} curves", ["feature", "lowest", "highest"], rows)
+    print_table(f"{model.kind}: {model.n_filled} curves", ["feature", "lowest", "highest"], rows)
     if out is None:
         click.echo("What each value adds to a score: --out page.html draws it.")
     _say(out)

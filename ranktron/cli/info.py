@@ -14,7 +14,7 @@ from ranktron.cli.output import print_json, print_table
 @click.argument("data", type=DATA)
 @null_option
 @as_json
-def info(data: str, null: str, as_json: bool) -> None:
+def info(data: str, null: str | None, as_json: bool) -> None:
     """Describe DATA: queries, documents, features, labels, list lengths.
 
     Example: ranktron info train.txt

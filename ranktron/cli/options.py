@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ranktron.cli.output import working
+from ranktron.data.choices import IMPUTATIONS
 from ranktron.errors import DataError
 from ranktron.training.algorithms import algorithm
 
@@ -72,26 +73,39 @@ map_option = click.option(
 null_option = click.option(
     "--null",
     type=click.Choice(["error", "zero", "min", "mean"]),
-    default="error",
-    show_default=True,
-    help="What a NULL value in the data stands for.",
+    default=None,
+    help="What a NULL value in the data stands for.  [default: what --nan says, or the model; otherwise error]",
+)
+
+nan_option = click.option(
+    "--nan",
+    type=click.Choice(IMPUTATIONS),
+    default=None,
+    help="What stands for a missing value (NULL, NaN), learnt on the training data, kept in the model: the feature's "
+    "mean, 0, or the mean and a further feature that says so.  [default: error]",
 )
 
 
-def read(path: str, null: str = "error", like: Model | Rounds | None = None) -> Rounds:
+def read(path: str, null: str | None = None, like: Model | Rounds | None = None) -> Rounds:
     """Reads data; with a model or other data, as wide as those and with the same features."""
     from ranktron.data.io import read as read_rounds
 
     with working(f"reading {path}"):
-        return read_rounds(path, null=null, **_features_of(like))
+        return read_rounds(path, null=null or null_for(like), **_features_of(like))
 
 
-def read_documents(path: str, null: str, model: Model) -> Rounds:
+def read_documents(path: str, null: str | None, model: Model) -> Rounds:
     """Reads data to be scored, which need not have labels."""
     from ranktron.data.io import read_documents as read_rounds
 
     with working(f"reading {path}"):
-        return read_rounds(path, null=null, **_features_of(model))
+        return read_rounds(path, null=null or null_for(model), **_features_of(model))
+
+
+def null_for(like: Model | Rounds | None, nan: str | None = None) -> str:
+    """What a NULL is where --null does not say: missing to a model that fills it in, otherwise an error."""
+    fills_in = getattr(like, "imputer", None) is not None or (nan or "error") != "error"
+    return "nan" if fills_in else "error"
 
 
 def _features_of(like: Model | Rounds | None) -> dict[str, Any]:

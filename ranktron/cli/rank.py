@@ -25,7 +25,7 @@ from ranktron.errors import DataError
 )
 @null_option
 @as_json
-def rank(model: str, data: str, out: str, style: str, null: str, as_json: bool) -> None:
+def rank(model: str, data: str, out: str, style: str, null: str | None, as_json: bool) -> None:
     """Score the documents of DATA with MODEL and write them to a file.
 
     Example: ranktron rank my.model test.txt -o run.txt --format trec

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ranktron.cli.options import DATA, as_json, map_option, metrics_option, null_option, parse_settings, read
+from ranktron.cli.options import (
+    DATA,
+    as_json,
+    map_option,
+    metrics_option,
+    nan_option,
+    null_for,
+    null_option,
+    parse_settings,
+    read,
+)
 from ranktron.cli.output import counting, print_json, print_table
 from ranktron.data.choices import SCALINGS
 from ranktron.training.algorithms import ALGORITHMS
@@ -47,11 +57,13 @@ def _values(text: str) -> list[float] | None:
 @click.option("--valid", type=DATA, help="Validation set.")
 @click.option("--curve", type=click.Path(), help="Write the values as a picture (.png or .svg).")
 @metrics_option("ndcg@10")
+@nan_option
 @null_option
 @as_json
 def sweep(
     data: str, algo: str, settings: tuple[str, ...], epochs: int, seed: int, scale: str,
-    recipe: str | None, valid: str | None, curve: str | None, metrics: list[Metric], null: str, as_json: bool,
+    recipe: str | None, valid: str | None, curve: str | None, metrics: list[Metric], nan: str | None,
+    null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Play DATA once for many values of one parameter, all at once.
 
@@ -69,12 +81,13 @@ def sweep(
     ((key, values),) = ranges.items()
     parameters = parse_settings(algo, tuple(s for s in settings if s.partition("=")[0] != key))
     parse_settings(algo, tuple(f"{key}={value}" for value in values))
+    null = null or null_for(None, nan)
     rounds = read(data, null)
     held_out = read(valid, null, rounds) if valid else None
     with counting(f"sweeping {key}", epochs * len(rounds)) as step:
         rows = sweep_values(
             algo, parameters, key, values, rounds, Schedule(epochs, seed), metrics,
-            scaling=scale, map=recipe, valid=held_out, watch=step,
+            scaling=scale, map=recipe, valid=held_out, watch=step, nan=nan or "error",
         )  # fmt: skip
     first = str(metrics[0])
     best = max(rows, key=lambda row: row.online[first] * (1.0 if metrics[0].higher_is_better else -1.0))

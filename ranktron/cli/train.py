@@ -16,6 +16,8 @@ from ranktron.cli.options import (
     keep_inputs,
     map_option,
     metrics_option,
+    nan_option,
+    null_for,
     null_option,
     parse_settings,
     read,
@@ -58,6 +60,7 @@ def _algorithms_help() -> str:
     help="Scaling, kept in the model; auto: standardise if features fall outside [-1, 1].  [default: auto]",
 )
 @map_option
+@nan_option
 @click.option("--valid", type=DATA, help="Validation set: the best epoch on it is kept.")
 @click.option(
     "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the epoch."
@@ -70,8 +73,8 @@ def _algorithms_help() -> str:
 @as_json
 def train(
     data: str, algo: str | None, settings: tuple[str, ...], epochs: int, seed: int | None, shuffle: bool | None,
-    scale: str | None, recipe: str | None, valid: str | None, select: Metric, start: str | None, out: str,
-    curve: str | None, metrics: list[Metric], null: str, as_json: bool,
+    scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric, start: str | None,
+    out: str, curve: str | None, metrics: list[Metric], null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Learn a ranker from DATA, one query at a time, and save it.
 
@@ -86,16 +89,20 @@ def train(
 
     keep_inputs(out, data, valid)
     before = load(start) if start else None
-    if before is not None and (algo or settings or scale or recipe):
+    if before is not None and (algo or settings or scale or recipe or nan):
         raise click.UsageError(
-            "--from goes on with the model's own algorithm, parameters, scaling and map: leave them out"
+            "--from goes on with the model's own algorithm, parameters, imputation, scaling and map: leave them out"
         )
     name = before.kind if before is not None else algo or "hinge"
     parameters = parse_settings(name, settings)
+    if null not in (None, "error"):
+        click.echo(f"--null {null} is for reading these files and is not kept in the model: --nan is", err=True)
+    null = null or null_for(before, nan)
     rounds = read(data, null, before)
     held_out = read(valid, null, rounds) if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
     asked: dict[str, Any] = {"scaling": scale or "auto", "map": recipe, "select": select, "metrics": metrics}
+    asked["nan"] = nan or "error"
     _compile(name, parameters if before is None else before.parameters, rounds, held_out, asked)
     with counting(f"training {name}", epochs * len(rounds)) as step, statements():
         trained = train_model(name, parameters, rounds, schedule, start=before, valid=held_out, progress=step, **asked)
@@ -145,6 +152,7 @@ def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any
         "epoch": history.epoch,
         "scale": "none" if model.scaler is None else model.scaler.name,
         "map": None if model.map is None else model.map.name,
+        "nan": "error" if model.imputer is None else model.imputer.name,
         "interrupted": history.interrupted,
         "remarks": history.remarks,
         "model": out,
@@ -160,6 +168,7 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
         ("scaling", summary["scale"]),
     ]
     rows += [("map", summary["map"])] if summary["map"] else []
+    rows += [("missing values", summary["nan"])] if trained.model.imputer is not None else []
     rows += [(f"{name}, time average", value) for name, value in (summary["online"] or {}).items()]
     if history.valid:
         rows.append(("epoch kept", f"{summary['epoch']}, the best by {select}"))

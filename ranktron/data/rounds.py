@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr import longest_sparse_row
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.csr_rows import FILL_IN, Sparse, first_infinite
 from ranktron.kernels.dense import first_non_finite, longest_row
 from ranktron.types import Features, Floats, Integers, Matrix, Round
 from ranktron.types.validation import check_count
@@ -40,6 +40,8 @@ class Rounds:
     feature_names : tuple of str, optional
     first_index : 0 or 1
         The number that text files give to the first feature.
+    missing : bool
+        Whether features may be missing (NaN); only a model that fills them in takes such lists.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Rounds:
     rows: Integers | None = None
     feature_names: tuple[str, ...] | None = None
     first_index: int = 1
+    missing: bool = False
 
     def __post_init__(self) -> None:
         arrays = [a for a in (self.labels, self.offsets, self.qids, self.docids, self.rows) if a is not None]
@@ -86,23 +89,25 @@ class Rounds:
         docids: Any = None,
         feature_names: Sequence[str] | None = None,
         first_index: int = 1,
+        missing: bool = False,
     ) -> Rounds:
         """Checks and groups plain arrays.
 
         Query ids may come in any order and be of any type; queries keep the order in which they first appear and
         documents their order within the query. `group` gives the sizes of consecutive lists instead. Without either,
-        or with one id for all, all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse.
-        The columns of a data frame give their names to the features.
+        or with one id for all, all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse. The columns of a data
+        frame give their names to the features. With `missing`, NaN stands for a missing value and is let through.
         """
         names = feature_names_of(X) if feature_names is None else tuple(map(str, feature_names))
-        X = _as_features(X)
+        X = _as_features(X, missing)
+        missing = missing and bool(np.isnan(X.values if isinstance(X, Sparse) else X).any())
         labels = _as_labels(y, len(X))
         docids = None if docids is None else _as_ids(docids, len(X), "docids must hold one document id")
         qids, offsets, rows = _grouping(len(X), qid, group)
         if rows is not None:
             X, labels = X[rows], labels[rows]
             docids = None if docids is None else docids[rows]
-        return cls(X, labels, offsets, qids, docids, rows, names, first_index)
+        return cls(X, labels, offsets, qids, docids, rows, names, first_index, missing)
 
     @property
     def n_features(self) -> int:
@@ -183,6 +188,7 @@ class Rounds:
             qids=qids,
             docids=np.concatenate(docids) if len(docids) == len(parts) else None,
             rows=None,
+            missing=any(part.missing for part in parts),
         )
 
     def ordered_by(self, names: tuple[str, ...] | None) -> Rounds:
@@ -234,32 +240,38 @@ def stacked(parts: list[Features]) -> Features:
     return np.concatenate(parts)
 
 
-def _as_features(X: Any) -> Features:
+def _as_features(X: Any, missing: bool) -> Features:
     if hasattr(X, "tocsr") or isinstance(X, Sparse):
         X = X if isinstance(X, Sparse) else Sparse.from_matrix(X)
-        X.check()
+        X.check(missing)
     else:
-        X = as_matrix(X)
+        X = as_matrix(X, missing)
     if X.size == 0:
         raise DataError(f"there is nothing to rank: {X.shape[0]} documents with {X.shape[1]} features")
     return X
 
 
-def as_matrix(X: Any) -> Matrix:
-    """A table of any kind of real numbers as kernels take it; it is not copied where it is that already."""
+def as_matrix(X: Any, missing: bool = False) -> Matrix:
+    """A table of any kind of real numbers as kernels take it; it is not copied where it is that already.
+
+    With `missing`, NaN is let through.
+    """
     try:
         given = np.asarray(X)
+        if given.dtype == object and hasattr(X, "iloc"):  # pandas' own NA is no number
+            given = X.to_numpy(np.float64, na_value=np.nan)
         with np.errstate(over="ignore"):
             features = np.require(_real(given), np.float32, ["C"])
     except (TypeError, ValueError) as error:
         raise DataError(f"features must be numbers, as many in each row: {error}") from None
     if given.ndim != 2:
         raise DataError(f"features must form a table (documents × features), not {given.ndim} dimensions")
-    bad = first_non_finite(features.reshape(-1))
+    bad = first_infinite(features) if missing else first_non_finite(features.reshape(-1))
     if bad >= 0:
         row, column = divmod(bad, features.shape[1])
         place = f"({given[row, column]}), first in row {row}, column {column}"
-        raise DataError(f"features contain NaN, infinity or a number too large for 32 bits {place}")
+        hint = f"; {FILL_IN}" if np.isnan(features[row, column]) else ""
+        raise DataError(f"features contain NaN, infinity or a number too large for 32 bits {place}{hint}")
     return features
 
 

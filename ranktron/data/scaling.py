@@ -77,6 +77,10 @@ def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
     return mean, np.sqrt(np.maximum(second - mean**2, 0.0)), low, high
 
 
+def _moments_of(X: Features) -> tuple[Floats, Floats, Floats, Floats]:
+    return _sparse_moments(X) if isinstance(X, Sparse) else _moments(X)
+
+
 def feature_ranges(X: Features) -> tuple[Floats, Floats]:
     """The smallest and the largest value of each feature."""
     return _sparse_moments(X)[2:] if isinstance(X, Sparse) else (X.min(axis=0), X.max(axis=0))
@@ -108,6 +112,52 @@ class Global:
         return w / self.divisor, float(-np.dot(w / self.divisor, self.shift))
 
 
+@dataclass(frozen=True, eq=False)
+class Running(Global):
+    """Standardises by an estimate of mean and deviation that each query of a stream goes on updating.
+
+    With n rows so far and m of a query, δ being the difference of their means (Chan, Golub and LeVeque 1979):
+
+        mean ← mean + δ m / (n + m),    M ← M + M_query + δ² n m / (n + m),    σ² = M / (n + m)
+
+    A linear learner multiplies its weights by σ_new / σ_old, so that its scores stay what they were but for a constant.
+    `low` and `high` tell what never varied: a deviation of rounding errors does not.
+
+    Examples
+    --------
+    >>> scaler = Running.blank(1, shifts=True).after(np.array([[1.0], [3.0]], np.float32))
+    >>> scaler = scaler.after(np.array([[5.0], [7.0]], np.float32))
+    >>> scaler.mean, (scaler.divisor**2).round(12)
+    (array([4.]), array([5.]))
+    """
+
+    count: float
+    mean: Floats
+    squares: Floats
+    low: Floats
+    high: Floats
+    shifts: bool
+
+    @classmethod
+    def blank(cls, n_features: int, shifts: bool) -> Running:
+        """The estimate before the first query; sparse features are not shifted."""
+        zero, ones, most = np.zeros(n_features), np.ones(n_features), np.full(n_features, np.inf)
+        return cls("running-standard", zero, ones, 0.0, zero, zero, most, -most, shifts)
+
+    def after(self, X: Features) -> Running:
+        """The estimate after the rows of one more query."""
+        _check_width(X, len(self.shift))
+        mean, deviation, low, high = _moments_of(X)
+        n, m = self.count, float(len(X))
+        apart = mean - self.mean
+        mean = self.mean + apart * (m / (n + m))
+        squares = self.squares + deviation**2 * m + apart**2 * (n * m / (n + m))
+        low, high = np.minimum(self.low, low), np.maximum(self.high, high)
+        divisor = np.where((high > low) & (squares > 0.0), np.sqrt(squares / (n + m)), 1.0)
+        shift = mean if self.shifts else self.shift
+        return Running(self.name, shift, divisor, n + m, mean, squares, low, high, self.shifts)
+
+
 @dataclass(frozen=True)
 class PerQuery:
     """LETOR's own: each feature of each list to [0, 1]; 0 where it is constant within the list."""
@@ -135,9 +185,11 @@ def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
         return None
     if name == "minmax-query":
         return PerQuery(rounds.n_features)
+    if name == "running-standard":
+        return Running.blank(rounds.n_features, not isinstance(rounds.X, Sparse)).after(rounds.X)
     if name not in ("auto", "standard", "minmax"):
         raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
-    mean, deviation, low, high = _sparse_moments(rounds.X) if isinstance(rounds.X, Sparse) else _moments(rounds.X)
+    mean, deviation, low, high = _moments_of(rounds.X)
     if name == "auto":
         if low.min() >= -1.0 and high.max() <= 1.0:
             return None
@@ -153,10 +205,15 @@ def scale(rounds: Rounds, scaler: Scaler | None) -> Rounds:
     return rounds if scaler is None else replace(rounds, X=scaler(rounds.X, rounds.offsets))
 
 
+_ESTIMATE = ("shift", "divisor", "mean", "squares", "low", "high")
+
+
 def scaler_to_dict(scaler: Scaler | None) -> dict[str, Any]:
     """What a model file keeps of a scaler."""
     if scaler is None:
         return {"name": "none"}
+    if isinstance(scaler, Running):
+        return {"name": scaler.name, **{key: getattr(scaler, key) for key in (*_ESTIMATE, "count", "shifts")}}
     if isinstance(scaler, Global):
         return {"name": scaler.name, "shift": scaler.shift, "divisor": scaler.divisor}
     return {"name": scaler.name}
@@ -177,7 +234,18 @@ def scaler_from_dict(kept: Mapping[str, Any], n_features: int) -> Scaler | None:
         raise DataError(
             f"the model does not hold the scaling of {n_features} features: finite, by divisors that are not 0"
         )
+    if name == "running-standard":
+        return _running_from_dict(kept, n_features)
     raise DataError(f"the model holds a scaling that this version does not know: {name!r}")
+
+
+def _running_from_dict(kept: Mapping[str, Any], n_features: int) -> Running:
+    arrays = {key: np.array(kept[key], float) for key in _ESTIMATE}
+    count = float(kept["count"])
+    fits = all(array.shape == (n_features,) and np.isfinite(array).all() for array in arrays.values())
+    if not fits or not 1.0 <= count < 2.0**53 or (arrays["divisor"] <= 0.0).any() or (arrays["squares"] < 0.0).any():
+        raise DataError(f"the model does not hold a running estimate of the scaling of {n_features} features")
+    return Running("running-standard", count=count, shifts=bool(kept["shifts"]), **arrays)
 
 
 def _check_width(X: Features, n_features: int) -> None:

@@ -14,8 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ranktron.data.categories import Encoder, fit_encoder
 from ranktron.data.maps import FeatureMap
 from ranktron.data.rounds import Rounds
+from ranktron.data.scaling import Running
 from ranktron.errors import DataError, warn
 from ranktron.estimators.columns import (
     UNGROUPED,
@@ -30,8 +32,8 @@ from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
-from ranktron.training.algorithms import ALGORITHMS, MAP, TRAINING
-from ranktron.training.fit import learn_once, train, untrained
+from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, TRAINING
+from ranktron.training.fit import learn_once, play_rescaled, train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
 from ranktron.types import Floats, Integers
@@ -39,8 +41,15 @@ from ranktron.types import Floats, Integers
 RANDOM_STATE = Parameter("random_state", None, "seed of the shuffling")
 _COMMON = (
     *TRAINING,
-    Parameter("scale", None, 'None, or "standard", "minmax", "minmax-query": scaling fitted with the model'),
+    Parameter(
+        "scale",
+        None,
+        'None, or "standard", "minmax", "minmax-query": scaling fitted with the model; "running-standard": one that '
+        "partial_fit goes on updating",
+    ),
     MAP,
+    NAN,
+    CATEGORICAL,
     RANDOM_STATE,
     Parameter(
         "ungrouped", "error", "what rows without query ids are: refused, or one list", choices=("error", "one-list")
@@ -117,6 +126,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     features: Sequence[str] | None
 
     _algorithm: ClassVar[Algorithm]
+    _encoder: Encoder | None = None
+    nan: str = "error"  # a pickle of 0.1.0 has neither
+    categorical: str | Sequence[str] | None = "auto"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({**BEFORE, **state})
@@ -125,6 +137,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.nan != "error"
         tags.target_tags.positive_only = True
         return tags
 
@@ -176,6 +189,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 self._own_parameters(),
                 rounds,
                 self._schedule(),
+                nan=NAN.check(self.nan),
                 scaling=self.scale,
                 map=self.map,
                 valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
@@ -183,7 +197,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
             if trained.history.interrupted:
                 raise KeyboardInterrupt
-            self._adopt(trained.model, with_queries=len(rounds) > 1)
+            self._adopt(replace(trained.model, encoder=self._encoder), with_queries=len(rounds) > 1)
             self.history_ = trained.history
             self._steps_before = steps_before(self)
         return self
@@ -210,7 +224,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def coef_(self) -> Floats:
-        """The weights, one per (scaled) feature, of a linear ranker."""
+        """The weights of a linear ranker, one per (scaled) feature, those of indicators of missing values last."""
         check_is_fitted(self)
         return self.model_.coef
 
@@ -243,7 +257,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return {p.name: getattr(self, p.name) for p in self._algorithm.parameters}
 
     def _adopt(self, model: Model, *, with_queries: bool) -> None:
-        self._model = model
+        self._model, self._encoder = model, model.encoder
         self.learner_ = model.learner() if model.state else model.blank_learner()
         self.with_queries_ = with_queries
 
@@ -254,10 +268,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return Schedule(n_epochs, seed_of(self.random_state), shuffle)
 
     def _table(self, X: Any, *, reset: bool = False, **labels: Any) -> Any:
-        """The features, and labels where they are given, as scikit-learn checks them."""
+        """The features, and labels where they are given, as scikit-learn checks them; categories become features."""
         X = take_features(X, self.features, reset=reset)
+        if reset:
+            self._encoder = fit_encoder(X, self.categorical, NAN.check(self.nan))
+        if self._encoder is not None:
+            return self._encoded(X, self._encoder, reset=reset, **labels)
+        finite = True if self.nan == "error" else "allow-nan"  # NaN may stand for a missing value
+        how: dict[str, Any] = {"dtype": "numeric", "accept_sparse": "csr", "ensure_all_finite": finite}
         try:
-            found = validate_data(self, X, **labels, reset=reset, dtype="numeric", accept_sparse="csr")
+            found = validate_data(self, X, **labels, **how, reset=reset)
             if (found[0] if labels else found).dtype.kind in "OUT":  # it lets the text of some frames pass
                 raise DataError("features must be numbers")
         except ValueError:
@@ -266,6 +286,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 raise
             raise DataError(text) from None
         return found
+
+    def _encoded(self, X: Any, encoder: Encoder, *, reset: bool, **labels: Any) -> Any:
+        encoded = encoder(X)
+        if reset:
+            self.feature_names_in_ = np.array(encoder.columns, object)
+            self.n_features_in_ = len(encoder.columns)
+        return (encoded, labels["y"]) if labels else encoded
 
     def _rounds(self, X: Any, y: Any, qid: Any, group: Any, groups: Any = None, *, reset: bool) -> Rounds:
         frame, qid = take_query_ids(X, qid) if group is None else (take_query_ids(X, None)[0], qid)
@@ -276,7 +303,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             check_left_over(frame, X, y, grouped=grouped)
         if not grouped and _UNGROUPED.check(self.ungrouped) == "error":
             raise DataError(UNGROUPED)
-        return Rounds.from_arrays(X, y, qid, group, feature_names=getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None) if self._encoder is None else self._encoder.names
+        return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=self.nan != "error")
 
     def _held_out(self, eval_set: Any, eval_qid: Any, eval_group: Any, with_queries: bool) -> Rounds | None:
         if eval_set is None:
@@ -311,13 +339,22 @@ class OnlineRanker(Ranker):
     __metadata_request__partial_fit: ClassVar = {"qid": True}
 
     def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None) -> Self:
-        """Plays these lists once, in order, after all that came before. The first call fits scaling and map."""
+        """Plays these lists once, in order, after all that came before.
+
+        The first call fits imputation, scaling and map, and later calls leave them as they are, but for
+        `scale="running-standard"`, which every query updates.
+        """
         blank = not hasattr(self, "learner_")
         with unchanged_if_refused(self):
             rounds = self._rounds(X, y, qid, group, reset=blank)
             if blank:
-                model = untrained(self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map)
-                self._adopt(model, with_queries=len(rounds) > 1)
+                own, nan = self._own_parameters(), NAN.check(self.nan)
+                model = untrained(self._algorithm.name, own, rounds, self.scale, self.map, nan)
+                self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
+            scaler = self._model.scaler
+            if isinstance(scaler, Running):
+                self._model = play_rescaled(self.learner_, self._model, scaler, rounds)
+                return self
             self._model, history = learn_once(self.learner_, self._model, rounds)
             if history.interrupted:
                 raise KeyboardInterrupt
@@ -331,11 +368,14 @@ def around_model(cls: type[Ranker], model: Model) -> Ranker:
         **model.parameters,
         scale=None if model.scaler is None else model.scaler.name,
         map=None if model.map is None else model.map.name,
+        nan="error" if model.imputer is None else model.imputer.name,
+        categorical=None if model.encoder is None else list(model.encoder.categories),
         random_state=record.get("seed"),
         shuffle=record.get("shuffle", True),
     )
-    ranker.n_features_in_ = model.n_features
-    if model.feature_names is not None:
-        ranker.feature_names_in_ = np.array(model.feature_names, object)
+    names = model.feature_names if model.encoder is None else model.encoder.columns
+    ranker.n_features_in_ = model.n_features if model.encoder is None else len(model.encoder.columns)
+    if names is not None:
+        ranker.feature_names_in_ = np.array(names, object)
     ranker._adopt(model, with_queries=record.get("queries") != 1)
     return ranker

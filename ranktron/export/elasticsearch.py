@@ -28,6 +28,7 @@ class LearningToRankPlugin:
 
     keeps_constant = False
     scales_lists = False
+    fills = False
     lucene = True
     double = False
 

@@ -29,9 +29,13 @@ R = TypeVar("R", contravariant=True)
 class Engine(Protocol[R]):
     """A target for rankers of one sort: `write` makes its file, `scores` reads the file and scores as the engine does.
 
-    `scales_lists` says whether it can scale features within each list, `lucene` whether neither scores nor features may
-    be negative there, `double` whether it computes in double precision.
+    `scales_lists` says whether it can scale features within each list, `fills` whether it knows missing values from 0,
+    `lucene` whether neither scores nor features may be negative there, `double` whether it computes in double
+    precision.
     """
+
+    @property
+    def fills(self) -> bool: ...
 
     @property
     def scales_lists(self) -> bool: ...

@@ -41,6 +41,7 @@ TREES = {
 """Where RankBoost's thresholded features go."""
 
 NORMALIZERS = ("native", "fold")
+LUCENE = ("solr", "elasticsearch", "opensearch")
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ def export(
     whole, sample = linear_ranker(model), sample_rounds(model, data)
     engine: LinearEngine = _found(TARGETS[to])
     _check_scaling(to, whole.scaling, engine.scales_lists)
+    _check_missing(to, model, engine.fills, whole.reads_zeros)
     ranker, notes = _fitted(engine, whole, normalizers)
     ranker = _lifted(engine, ranker, sample, one)
     content = engine.write(ranker, name, store)
@@ -133,6 +135,7 @@ def _export_stumps(model: Model, to: str, name: str, store: str | None, sample: 
         raise DataError("trees carry a constant of their own: a feature that is always 1 is not needed")
     engine: Engine[StumpRanker] = _found(TREES[to])
     _check_scaling(to, "none" if model.scaler is None else model.scaler.name, engine.scales_lists)
+    _check_missing(to, model, False, model.imputer is None or (engine.lucene and model.imputer.name == "zero"))
     ranker = stump_ranker(model, lifted=engine.lucene)
     content = engine.write(ranker, name, store)
     check = verify_export(engine, content, ranker, model, sample)
@@ -145,6 +148,22 @@ def _check_scaling(to: str, scaling: str, scales_lists: bool) -> None:
         raise DataError(
             f"this model scales features within each list, which {to} cannot do: train with --scale standard or minmax "
             "instead, or export a linear model to vespa, whose global phase can"
+        )
+
+
+def _check_missing(to: str, model: Model, fills: bool, reads_zeros: bool) -> None:
+    if model.imputer is None or (reads_zeros and to in LUCENE):
+        return
+    if not fills:
+        raise DataError(
+            f"this {model.kind} model fills in missing values (nan={model.imputer.name!r}), which {to} cannot do: "
+            f"train it with --nan zero, for a feature that a document lacks is 0 in {', '.join(LUCENE)}, or export a "
+            "linear model to vespa, onnx or json"
+        )
+    if model.by_list:
+        raise DataError(
+            f"this model fills in missing values and scales features within each list, which {to} cannot do together: "
+            "train it with --scale standard or minmax instead"
         )
 
 
@@ -181,7 +200,7 @@ def _warnings(engine: LinearEngine, whole: LinearRanker, ranker: LinearRanker, s
     if engine.lucene:
         warnings += _negative(ranker, sample) + _unreachable(whole.names, sample)
     effects = whole.weights * whole.shift / whole.divisor
-    if whole.scaling in ("standard", "minmax") and effects.any():
+    if whole.scaling in ("standard", "minmax") and effects.any() and whole.fill is None:
         at = int(np.argmax(np.abs(effects)))
         warnings.append(
             "a feature that is missing at query time counts as 0 before it is normalised, not as its mean: missing "

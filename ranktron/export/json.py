@@ -1,6 +1,7 @@
 """Plain JSON: names, weights, normalisation and constant, for whatever can add up products.
 
-The rule: score = constant + Σ weight · (value − shift) / divisor over the features; a value that is missing is 0.
+The rule: score = constant + Σ weight · (value − shift) / divisor over the features; a value that is missing is 0. In
+version 2, which is written for models that fill in missing values, it counts as `missing`, and adds `adds_if_missing`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ class PlainJson:
 
     keeps_constant = True
     scales_lists = False
+    fills = True
     lucene = False
     double = True
 
@@ -35,7 +37,12 @@ class PlainJson:
             {"name": feature, "weight": float(w), **({} if plain else {"shift": float(a), "divisor": float(b)})}
             for feature, w, a, b in numbers
         ]
-        return as_json({"format": "ranktron-linear", "version": 1, "name": name, "constant": ranker.constant}
+        missing, version = ranker.missing(), 1
+        if missing is not None:
+            version = 2
+            for feature, fill, lack in zip(features, *missing, strict=True):
+                feature |= {"missing": float(fill), "adds_if_missing": float(lack)}
+        return as_json({"format": "ranktron-linear", "version": version, "name": name, "constant": ranker.constant}
                        | {"features": features})  # fmt: skip
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
@@ -43,5 +50,8 @@ class PlainJson:
         total = np.full(len(X), content["constant"], float)
         for feature in content["features"]:
             column = X[:, names.index(feature["name"])].astype(float)
+            lacks = np.isnan(column)
+            column[lacks] = feature.get("missing", 0.0)
+            total[lacks] += feature.get("adds_if_missing", 0.0)
             total += feature["weight"] * (column - feature.get("shift", 0.0)) / feature.get("divisor", 1.0)
         return total

@@ -1,7 +1,8 @@
 """ONNX: a graph from a matrix of features to scores, which onnxruntime checks before it is written.
 
 The input `features` is a float matrix with one row per document and one column per feature, in the order of the
-metadata `feature_names`; the output `scores` has one float per document.
+metadata `feature_names`; the output `scores` has one float per document. NaN is a missing value to models that fill
+them in.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Onnx:
 
     keeps_constant = True
     scales_lists = False
+    fills = True
     lucene = False
     double = False
 
@@ -40,12 +42,19 @@ class Onnx:
     def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
         arrays: dict[str, Floats] = {"weights": ranker.weights, "constant": np.array(ranker.constant)}
         steps: list[Step] = []
-        at = "features"
+        at, constant = "features", "constant"
+        missing = ranker.missing()
+        if missing is not None:
+            arrays |= {"fill": missing[0], "lack": missing[1]}
+            steps += [("IsNaN", [at], "missing", {}), ("Where", ["missing", "fill", at], "filled", {})]
+            steps += [("Cast", ["missing"], "lacking", {"to": 1}), ("MatMul", ["lacking", "lack"], "lacks", {})]
+            steps += [("Add", ["lacks", constant], "constants", {})]
+            at, constant = "filled", "constants"
         if ranker.scaling != "none":
             arrays |= {"shift": ranker.shift, "divisor": ranker.divisor}
             steps += [("Sub", [at, "shift"], "shifted", {}), ("Div", ["shifted", "divisor"], "normalised", {})]
             at = "normalised"
-        steps += [("MatMul", [at, "weights"], "sums", {}), ("Add", ["sums", "constant"], "scores", {})]
+        steps += [("MatMul", [at, "weights"], "sums", {}), ("Add", ["sums", constant], "scores", {})]
         return onnx_file(name, ranker.names, arrays, steps)
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ranktron.data.scaling import Global, PerQuery
+from ranktron.data.scaling import Global, PerQuery, Running
 from ranktron.errors import DataError
 from ranktron.export.engine import Engine
 from ranktron.training.model import Model
@@ -20,6 +20,8 @@ VOTES = {"pairwise": ("output", "voted"), "committee": ("combine", "borda")}
 @dataclass(frozen=True, eq=False)
 class LinearRanker:
     """Scores Σ_j w_j (x_j − shift_j) / divisor_j + constant; with `scaling` minmax-query, x_j is scaled in each list.
+
+    Where `fill` is given, a missing x_j counts as fill_j and adds lack_j to the score.
 
     >>> ranker = LinearRanker(("a",), np.array([2.0]), np.array([1.0]), np.array([4.0]), "standard", 0.5)
     >>> folded = ranker.folded()
@@ -33,17 +35,28 @@ class LinearRanker:
     divisor: Floats
     scaling: str
     constant: float
+    fill: Floats | None = None
+    lack: Floats | None = None
 
     @property
     def terms(self) -> int:
-        return len(self.weights)
+        return len(self.weights) * (1 if self.fill is None else 2)
+
+    def missing(self) -> tuple[Floats, Floats] | None:
+        """What stands for missing values and what they add to a score; None where nothing may be missing."""
+        return None if self.fill is None or self.lack is None else (self.fill, self.lack)
+
+    @property
+    def reads_zeros(self) -> bool:
+        """Whether a missing value counts as 0 and nothing else: all that engines without missing values can do."""
+        return self.fill is None or not (self.fill.any() or np.any(self.lack))
 
     def folded(self) -> LinearRanker:
         """The same scores of features as they are: the normalisation becomes part of the weights and the constant."""
         weights = self.weights / self.divisor
         constant = self.constant - float(weights @ self.shift)
         blank, ones = np.zeros(len(weights)), np.ones(len(weights))
-        return LinearRanker(self.names, weights, blank, ones, "none", constant)
+        return replace(self, weights=weights, shift=blank, divisor=ones, scaling="none", constant=constant)
 
     def without_constant(self) -> LinearRanker:
         """The same order: a constant moves all scores alike."""
@@ -53,21 +66,24 @@ class LinearRanker:
         """With one feature more that is 1 for every document, and carries a constant."""
         if name in self.names:
             raise DataError(f"{name!r} is a feature of the model: name another one that is 1 for every document")
-        return LinearRanker(
-            (*self.names, name),
-            np.append(self.weights, weight),
-            np.append(self.shift, 0.0),
-            np.append(self.divisor, 1.0),
-            self.scaling,
-            0.0,
+        return replace(
+            self,
+            names=(*self.names, name),
+            weights=np.append(self.weights, weight),
+            shift=np.append(self.shift, 0.0),
+            divisor=np.append(self.divisor, 1.0),
+            constant=0.0,
+            fill=None if self.fill is None else np.append(self.fill, 0.0),
+            lack=None if self.lack is None else np.append(self.lack, 0.0),
         )
 
     def magnitude(self, X: Matrix) -> Floats:
         """How large the terms of each score are together: rounding errors are a share of this."""
         if self.scaling == "minmax-query":
             return np.full(len(X), float(np.abs(self.weights).sum()) + abs(self.constant))
+        X = X if self.fill is None else np.where(np.isnan(X), self.fill, X)
         terms: Floats = (np.abs(X) + np.abs(self.shift)) @ np.abs(self.weights / self.divisor)
-        return terms + abs(self.constant)
+        return terms + abs(self.constant) + (0.0 if self.lack is None else float(np.abs(self.lack).sum()))
 
     def lowest(self, low: Floats, high: Floats) -> float:
         """The lowest score of features within these ranges."""
@@ -98,12 +114,20 @@ def linear_ranker(model: Model) -> LinearRanker:
             f"a {model.kind} model has no weights to export: search engines hold linear models and trees; train a "
             "linear algorithm (slam, listnet, ranksvm, ...), or serve this model with ranktron serve"
         ) from None
-    d = model.n_features
+    d = model.n_filled
     scaler = model.scaler
     shift, divisor = (scaler.shift, scaler.divisor) if isinstance(scaler, Global) else (np.zeros(d), np.ones(d))
-    scaling = "none" if scaler is None else scaler.name
+    scaling = "none" if scaler is None else "standard" if isinstance(scaler, Running) else scaler.name
     constant = model.learner().constant
-    return LinearRanker(model.names, np.array(weights, float), shift, divisor, scaling, constant)
+    weights = np.array(weights, float)
+    if model.imputer is None:
+        return LinearRanker(model.names, weights, shift, divisor, scaling, constant)
+    d = model.n_features  # the weights behind these are of indicators, whose scaling is folded into what they add
+    lack = np.zeros(d)
+    lack[model.imputer.indicators] = weights[d:] / divisor[d:]
+    constant -= float(np.sum(weights[d:] * shift[d:] / divisor[d:]))
+    of_features = weights[:d], shift[:d], divisor[:d]
+    return LinearRanker(model.names, *of_features, scaling, constant, model.imputer.fill, lack)
 
 
 def check_plain(model: Model) -> None:

@@ -27,6 +27,7 @@ class Solr:
 
     keeps_constant = False
     scales_lists = False
+    fills = False
     lucene = True
     double = False
 

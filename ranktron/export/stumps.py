@@ -98,6 +98,7 @@ class SolrTrees:
     """A MultipleAdditiveTreesModel: x <= threshold + 1e-6 goes left; float sums of weight × leaf."""
 
     scales_lists = False
+    fills = False
     lucene = True
     double = False
 
@@ -140,6 +141,7 @@ class PluginTrees:
     """An xgboost+json model of the LTR plugin: x < split_condition goes to `yes`; float sums of the leaves."""
 
     scales_lists = False
+    fills = False
     lucene = True
     double = False
 
@@ -175,6 +177,7 @@ class VespaTrees:
     """A rank profile that is a sum of `if (feature > threshold, step, 0)`."""
 
     scales_lists = False
+    fills = False
     lucene = False
     double = True
 
@@ -195,6 +198,7 @@ class OnnxTrees:
     """A graph that compares columns with thresholds and adds up the steps of those above."""
 
     scales_lists = False
+    fills = False
     lucene = False
     double = False
 
@@ -221,6 +225,7 @@ class JsonTrees:
     """Plain JSON: score = constant + the sum of `adds` over the steps whose feature is greater than `above`."""
 
     scales_lists = False
+    fills = False
     lucene = False
     double = True
 

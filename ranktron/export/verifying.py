@@ -21,6 +21,7 @@ from ranktron.types import Floats, Matrix
 
 LISTS, DOCUMENTS = 64, 32
 MOST_LISTS = 1000
+LACKING = 0.2  # the share of features that random documents lack, of models that fill them in
 
 
 @dataclass(frozen=True)
@@ -58,18 +59,23 @@ def sample_rounds(model: Model, data: Rounds | None) -> Sample:
     """The first lists of the data; without data, lists drawn at random from the range that the scaling knows."""
     if data is not None:
         data = data[:MOST_LISTS] if len(data) > MOST_LISTS else data
-        low, high = data.X.min(axis=0).astype(float), data.X.max(axis=0).astype(float)
+        known = data.X if model.imputer is None else model.fill(data).X[:, : model.n_features]
+        low, high = known.min(axis=0).astype(float), known.max(axis=0).astype(float)
         return Sample(data, low, high, f"{len(data):,} lists of the data", False)
     ones = np.ones(model.n_features)
     low, high, within = -ones, ones, "between -1 and 1"
     if isinstance(model.scaler, Global):
-        standard = model.scaler.name == "standard"
+        standard = model.scaler.name != "minmax"
         low = model.scaler.shift - 3.0 * model.scaler.divisor if standard else model.scaler.shift
         high = model.scaler.shift + (3.0 if standard else 1.0) * model.scaler.divisor
         within = "within three standard deviations" if standard else "between minimum and maximum"
     rng = np.random.default_rng(0)
+    low, high = low[: model.n_features], high[: model.n_features]
     X = rng.uniform(low, high, (LISTS * DOCUMENTS, model.n_features))
-    rounds = Rounds.from_arrays(X, np.zeros(len(X)), group=np.full(LISTS, DOCUMENTS))
+    if model.imputer is not None:
+        X[rng.random(X.shape) < LACKING] = np.nan
+        low, high = np.minimum(low, model.imputer.fill), np.maximum(high, model.imputer.fill)
+    rounds = Rounds.from_arrays(X, np.zeros(len(X)), group=np.full(LISTS, DOCUMENTS), missing=True)
     return Sample(rounds, low, high, f"{LISTS} lists drawn at random, features {within}", True)
 
 
@@ -78,6 +84,7 @@ def verify_export(engine: Engine[Any], file: bytes, ranker: Ranker, model: Model
     rounds = sample.rounds
     wanted = model.score_rounds(rounds)
     X = _with_ones(rounds.X, len(ranker.names))
+    X = X if engine.fills else np.nan_to_num(X)  # a document that lacks a feature has 0 there
     with np.errstate(over="ignore", invalid="ignore"):
         found = engine.scores(file, ranker.names, X, rounds.offsets)
     if not np.isfinite(found).all():

@@ -33,6 +33,7 @@ class Vespa:
 
     keeps_constant = True
     scales_lists = True
+    fills = True
     lucene = False
     double = True
 
@@ -56,6 +57,7 @@ class VespaInputs:
 
     keeps_constant = True
     scales_lists = False
+    fills = False
     lucene = False
     double = True
 
@@ -79,6 +81,7 @@ class VespaWeights:
 
     keeps_constant = True
     scales_lists = False
+    fills = False
     lucene = False
     double = True
 
@@ -103,6 +106,12 @@ class VespaWeights:
 
 
 def _remarks(ranker: LinearRanker) -> list[str]:
+    if ranker.fill is not None:
+        unset = "a missing value is NaN to the profile, as float and double attributes without a value are"
+        return [
+            f"{unset}; integer attributes and text features such as bm25 have numbers there",
+            *remarks_on(ranker.names),
+        ]
     if ranker.scaling != "minmax-query":
         return remarks_on(ranker.names)
     rerank = "features are scaled within the hits that the global phase reranks (rerank-count, 100 unless set)"
@@ -122,8 +131,13 @@ def remarks_on(names: tuple[str, ...]) -> list[str]:
 
 def _profile(name: str, ranker: LinearRanker, definitions: list[str], weights: list[str]) -> bytes:
     intercept, *weights = weights
-    numbers = zip(weights, features_of(ranker.names), ranker.shift, ranker.divisor, strict=True)
+    features, missing = features_of(ranker.names), ranker.missing()
+    filled = features if missing is None else [_filled(f, x) for f, x in zip(features, missing[0], strict=True)]
+    numbers = zip(weights, filled, ranker.shift, ranker.divisor, strict=True)
     terms = [f"{weight} * {_normalised(ranker.scaling, feature, a, b)}" for weight, feature, a, b in numbers]
+    if missing is not None:
+        lacks = zip(features, missing[1], strict=True)
+        terms += [f"{number(lack, brackets=True)} * isNan({feature})" for feature, lack in lacks if lack]
     globally = ranker.scaling == "minmax-query"
     return profile_text(name, ranker.names, definitions, [intercept, *terms], globally=globally)
 
@@ -145,6 +159,11 @@ def profile_text(
     if globally:  # computed where the documents are, and sent with the hits
         body += _block("match-features", features)
     return "\n".join([*_block(f"rank-profile {_checked(name)} inherits default", body), ""]).encode()
+
+
+def _filled(feature: str, fill: float) -> str:
+    """A feature with a number in the place of NaN, which Vespa has for float and double attributes without a value."""
+    return f"if (isNan({feature}) > 0, {number(fill, brackets=True)}, {feature})"
 
 
 def _normalised(scaling: str, feature: str, shift: float, divisor: float) -> str:

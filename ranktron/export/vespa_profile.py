@@ -1,9 +1,9 @@
 """Reads a rank profile and scores with it, by the rules that Vespa documents.
 
 Expressions are sums, differences, products and quotients of numbers, constants, query inputs, functions and rank
-features, and `if (a > b, yes, no)`, in double precision. `normalize_linear(f)`, in the global phase only, maps the
-values of f among the hits of a query to 0 … 1 (to ½ where they are all the same). A query input that the query does not
-give has its default.
+features, `if (a > b, yes, no)` and `isNan(f)`, 1 or 0, in double precision. `normalize_linear(f)`, in the global phase
+only, maps the values of f among the hits of a query to 0 … 1 (to ½ where they are all the same). A query input that the
+query does not give has its default.
 
 This is not Vespa itself, of which no build is in the package registries; it knows what the exporter writes.
 """
@@ -23,6 +23,7 @@ _NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _OUTPUT = re.compile(r"\.\w+")
 _NORMALIZE = "normalize_linear("
+_IS_NAN = "isNan("
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,8 @@ class _Evaluation:
             return self.known[name]
         if name.removesuffix("()") in self.functions:
             return self.value(self.functions[name.removesuffix("()")])
+        if name.startswith(_IS_NAN):
+            return np.isnan(self._named(name.removeprefix(_IS_NAN)[:-1])) * 1.0
         if name.startswith(_NORMALIZE):
             return self._normalised(name.removeprefix(_NORMALIZE)[:-1])
         raise DataError(f"the profile does not define {name}, and it is no feature")

@@ -20,6 +20,8 @@ from ranktron.types import Features, Floats, Integers, Matrix
 LARGEST_DENSE = 1 << 30
 """So many bytes a sparse table may take when it is made dense."""
 
+FILL_IN = "a ranker with nan='mean', 'zero' or 'indicator' (--nan) takes NaN as a missing value"
+
 
 @dataclass(frozen=True, eq=False)
 class Sparse:
@@ -142,16 +144,17 @@ class Sparse:
         if row >= 0:
             raise DataError(f"sparse row {row} names a column twice, or one beyond the {self.width} that there are")
 
-    def check(self) -> None:
-        """Refuses arrays that do not fit together and values that are not finite."""
+    def check(self, missing: bool = False) -> None:
+        """Refuses arrays that do not fit together and values that are not finite; `missing` ones may be NaN."""
         self.check_places()
         own = self.trimmed()
-        bad = first_non_finite(own.values)
+        bad = first_infinite(own.values) if missing else first_non_finite(own.values)
         if bad >= 0:
             row = int(np.searchsorted(own.starts, bad, side="right")) - 1
+            hint = f"; {FILL_IN}" if np.isnan(own.values[bad]) else ""
             raise DataError(
                 "features contain NaN, infinity or a number too large for 32 bits, "
-                f"first in row {row}, column {own.columns[bad]}"
+                f"first in row {row}, column {own.columns[bad]}{hint}"
             )
 
     def dense(self) -> Matrix:
@@ -199,6 +202,12 @@ class Sparse:
             ONES if ones else np.concatenate(values),
             parts[0].width,
         )
+
+
+def first_infinite(values: npt.NDArray[Any]) -> int:
+    """Where the first infinity stands among all values; -1 if there is none."""
+    infinite = np.isinf(values).reshape(-1)
+    return int(infinite.argmax()) if infinite.any() else -1
 
 
 def _as_values(values: npt.NDArray[Any]) -> Values:

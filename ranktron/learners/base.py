@@ -37,6 +37,10 @@ class BaseLearner(ABC):
         Of how many documents shown first it receives the labels; None where it learns from any labels.
     constant : float
         What every score contains beside X · coef.
+    kernel : KernelFunction or None
+        What compares documents in place of the inner product, where there is such a kernel.
+    rescales : bool
+        Whether `rescale` keeps its scores when the scale of the features changes; it then takes a running scaling.
 
     Examples
     --------
@@ -51,6 +55,8 @@ class BaseLearner(ABC):
     learns_online: bool = True
     linear: bool = True
     constant: float = 0.0
+    kernel: Any = None
+    rescales: ClassVar[bool] = False
     renamed_attributes: ClassVar[Mapping[str, str]] = {}  # since 0.1, whose pickles are read until 0.3
 
     def __setstate__(self, pickled: dict[str, Any]) -> None:
@@ -105,6 +111,10 @@ class BaseLearner(ABC):
     @abstractmethod
     def restore(self, state: State) -> None:
         """Takes over what `state` gave; a state that this learner cannot have reached is refused."""
+
+    def rescale(self, factors: Floats) -> None:
+        """Multiplies each weight by a factor of its own: the scale of its feature has changed by as much."""
+        raise NotImplementedError
 
     def simulated_feedback(self, round: Round, ranking: Ranking) -> Feedback:
         """The feedback that the learner receives when it is simulated from labels: all of them, or the first k."""

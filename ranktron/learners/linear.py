@@ -57,6 +57,7 @@ class Linear(BaseLearner):
     mistake: Mistake | None = None
     average: bool = False
     renamed_attributes: ClassVar = {"lag": "lagged_sum"}
+    rescales: ClassVar = True
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
     sums: Floats = field(init=False, repr=False)
@@ -134,6 +135,11 @@ class Linear(BaseLearner):
         self.rounds += 1
         self.mistakes += loss > 0.0
         return loss
+
+    def rescale(self, factors: Floats) -> None:
+        """Multiplies each weight by a factor of its own: the scale of its feature has changed by as much."""
+        self.w *= factors
+        self.lagged_sum *= factors
 
     def state(self) -> State:
         arrays = {"w": self.w.copy(), "lag": self.lagged_sum.copy(), "sums": self.sums.copy()}

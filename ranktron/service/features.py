@@ -74,8 +74,8 @@ def _read(data: Bytes, X: Matrix) -> bool:
     return True
 
 
-def matrix_of(documents: Sequence[Document], names: Sequence[str]) -> Matrix:
-    """The features of documents, in the order of the names.
+def matrix_of(documents: Sequence[Document], names: Sequence[str], missing: bool = False) -> Matrix:
+    """The features of documents, in the order of the names; `missing` ones, null or left out by name, become NaN.
 
     >>> matrix_of([Document("a", [1.0, 2.0]), Document("b", Raw(b'{"y": 4, "x": 3}'))], ["x", "y"])
     array([[1., 2.],
@@ -90,21 +90,21 @@ def matrix_of(documents: Sequence[Document], names: Sequence[str]) -> Matrix:
             raise RequestError(422, "wrong_features", f"the documents should have {d} features each")
         return np.stack(rows_read)
     if not isinstance(given[0], Raw) or not _read(_joined(given), X):
-        rows = [_row(document, names) for document in documents]
+        rows = [_row(document, names, missing) for document in documents]
         with np.errstate(over="ignore"):  # what is too large is found below
-            X = np.array(list(chain.from_iterable(rows))).astype(np.float32).reshape(m, d)
-    if not np.isfinite(X).all():
+            X = np.array(list(chain.from_iterable(rows)), float).astype(np.float32).reshape(m, d)
+    if not (np.isfinite(X) | np.isnan(X)).all():
         raise RequestError(422, "feature_too_large", "a feature is too large for single precision")
     return X
 
 
-async def read_in_turns(documents: Sequence[Document], names: Sequence[str]) -> list[Document]:
+async def read_in_turns(documents: Sequence[Document], names: Sequence[str], missing: bool) -> list[Document]:
     """The same documents with their features read, a few at a time: others have their turn in between."""
     step = max(1, AT_ONCE // len(names))
     read: list[Document] = []
     for start in range(0, len(documents), step):
         some = documents[start : start + step]
-        read += [Document(each.id, row) for each, row in zip(some, matrix_of(some, names), strict=True)]
+        read += [Document(each.id, row) for each, row in zip(some, matrix_of(some, names, missing), strict=True)]
         await asyncio.sleep(0)
     return read
 
@@ -114,10 +114,10 @@ def _joined(given: Sequence[Any]) -> Bytes:
     return np.frombuffer(b"".join([*given, b"]"]), np.uint8)
 
 
-def _row(document: Document, names: Sequence[str]) -> list[float]:
+def _row(document: Document, names: Sequence[str], missing: bool) -> Sequence[float | None]:
     given: Any = document.features
     try:
-        features: list[float] | dict[str, float] = _careful.decode(given) if isinstance(given, Raw) else given
+        features: list[float | None] | dict[str, float | None] = _careful.decode(given) if isinstance(given, Raw) else given
     except msgspec.ValidationError as error:
         raise RequestError(422, "invalid", f"the features of document {document.id!r}: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -126,12 +126,22 @@ def _row(document: Document, names: Sequence[str]) -> list[float]:
         if len(features) != len(names):
             complaint = f"document {document.id!r} has {len(features)} features, and should have {len(names)}"
             raise RequestError(422, "wrong_features", complaint)
-        return features
-    lacking = [name for name in names if name not in features]
-    if lacking or len(features) > len(names):
-        wrong = f"lacks {lacking[0]!r}" if lacking else f"has {min(features.keys() - set(names))!r}"
-        raise RequestError(422, "wrong_features", f"document {document.id!r} {wrong}; every feature must be given once")
-    return [features[name] for name in names]
+        given_in_order: Sequence[float | None] = features
+    else:
+        lacking = [] if missing else [name for name in names if name not in features]
+        unknown = features.keys() - set(names)
+        if lacking or unknown:
+            wrong = f"lacks {lacking[0]!r}" if lacking else f"has {min(unknown)!r}"
+            complaint = f"document {document.id!r} {wrong}; every feature must be given once"
+            raise RequestError(422, "wrong_features", complaint)
+        given_in_order = [features.get(name) for name in names]
+    if not missing and None in given_in_order:
+        complaint = (
+            f"the features of document {document.id!r}: Expected `float`, got `null`; only a model that was trained "
+            "with a rule for missing values (nan) takes them"
+        )
+        raise RequestError(422, "invalid", complaint)
+    return given_in_order
 
 
 def check_comparable(X: Matrix, kernel: Any) -> None:

@@ -94,6 +94,7 @@ class LiveRanker:
         self.template = replace(model, state={}, record={})
         self.learner: BaseLearner = model.learner()
         self.names, self.map = model.names, model.map
+        self.filled_names = model.filled_names  # of the weights: indicators of missing values have one, too
         self.curves = None if model.map is None else model.additive
         self.k = self.learner.labels_received or self.config.heard
         self._note_weights()
@@ -180,7 +181,7 @@ class LiveRanker:
         return answer, number, kept
 
     def matrix(self, documents: Sequence[Document]) -> Matrix:
-        """The features of documents, scaled; anything but finite numbers in the right places is refused."""
+        """The features of documents, filled in and scaled; anything but finite numbers in their places is refused."""
         m = len(documents)
         if m > self.config.max_documents:
             raise RequestError(
@@ -188,13 +189,15 @@ class LiveRanker:
             )
         if len({document.id for document in documents}) < m:
             raise RequestError(422, "duplicate_document", "two documents have the same id")
-        X = matrix_of(documents, self.names)
+        imputer = self.template.imputer
+        X = matrix_of(documents, self.names, imputer is not None)
+        X = X if imputer is None else imputer.filled(X)
         if self.template.scaler is not None:
             X = self.template.scaler(X, np.array([0, m]))
             if not np.isfinite(X).all():
                 raise RequestError(422, "feature_too_large", "a feature is too large to be scaled")
         if self.map is None:
-            check_comparable(X, getattr(self.learner, "kernel", None))
+            check_comparable(X, self.learner.kernel)
         return X
 
     def mapped(self, X: Matrix) -> Features:

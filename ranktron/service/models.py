@@ -141,7 +141,7 @@ def _check_usable(model: Model, config: Config, code: str) -> None:
 def warm(model: Model, k: int) -> None:
     """Lets a learner that is not needed afterwards work once; no user then waits for kernels to be loaded."""
     learner = model.learner()
-    X = np.zeros((max(k, 3), model.n_features), np.float32)
+    X = np.zeros((max(k, 3), model.n_filled), np.float32)
     X = X if model.map is None else model.map(X)
     ranking = learner.rank(X, 0)
     if learner.learns_online:

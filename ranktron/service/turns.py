@@ -31,7 +31,7 @@ def _is_large(service: RankingService, live: LiveRanker, request: Any) -> bool:
 
 
 async def _large(one: Answer, live: LiveRanker, request: Any) -> Any:
-    documents = await read_in_turns(request.documents, live.names)
+    documents = await read_in_turns(request.documents, live.names, live.template.imputer is not None)
     answer = one(live.name, structs.replace(request, documents=documents))
     return await answer if isinstance(answer, Awaitable) else answer
 

@@ -31,17 +31,21 @@ class Definition(RequestBody):
     model: Annotated[str, Meta(description="left out: the service notes here which model file it was made from")] = ""
 
 
-_NUMBERS = {"type": "array", "items": {"type": "number"}}
-_BY_NAME = {"type": "object", "additionalProperties": {"type": "number"}}
+_NUMBER = {"type": ["number", "null"]}  # null is for models that fill in missing values
+_NUMBERS = {"type": "array", "items": _NUMBER}
+_BY_NAME = {"type": "object", "additionalProperties": _NUMBER}
 
 if TYPE_CHECKING:
-    Features = list[float] | dict[str, float] | Raw | np.ndarray
+    Features = list[float | None] | dict[str, float | None] | Raw | np.ndarray
 else:  # in a request they stay raw JSON until a ranker says how many there should be
     Features = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_NUMBERS, _BY_NAME]})]
 
 
 class Document(RequestBody):
-    """A document to rank: its features in the ranker's order, or by name."""
+    """A document to rank: its features in the ranker's order, or by name.
+
+    A model that fills in missing values takes null, and names may be left out; any other refuses both.
+    """
 
     id: Name
     features: Features

@@ -88,7 +88,7 @@ def explain(live: LiveRanker, number: int) -> ExplainAnswer:
 
 
 def _named(live: LiveRanker, values: np.ndarray) -> dict[str, float]:
-    return dict(zip(live.names, values.tolist(), strict=True))
+    return dict(zip(live.filled_names, values.tolist(), strict=True))
 
 
 def _weights(live: LiveRanker) -> list[Weight]:
@@ -97,7 +97,7 @@ def _weights(live: LiveRanker) -> list[Weight]:
         return []
     if live.curves is not None:
         now, then = live.curves.spans(now), live.curves.spans(then)
-    return [Weight(*each) for each in zip(live.names, now.tolist(), (now - then).tolist(), strict=True)]
+    return [Weight(*each) for each in zip(live.filled_names, now.tolist(), (now - then).tolist(), strict=True)]
 
 
 def _recent(live: LiveRanker, number: int) -> Recent:

@@ -5,6 +5,7 @@ Estimators, command line and service all read it: a default is written down once
 
 from dataclasses import replace
 
+from ranktron.data.choices import IMPUTATIONS
 from ranktron.errors import DataError
 from ranktron.training.parameters import Algorithm, Parameter
 
@@ -15,10 +16,23 @@ TRAINING = (
     Parameter("shuffle", True, "whether each pass takes the queries in a new order"),
 )
 
+NAN = Parameter(
+    "nan",
+    "error",
+    "what stands for a missing value (NaN), kept in the model: nothing, the feature's mean, 0, or the mean and a "
+    "further feature that says so",
+    choices=IMPUTATIONS,
+)
 MAP = Parameter(
     "map",
     None,
     "None, or a feature map fitted with the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N",
+)
+
+CATEGORICAL = Parameter(
+    "categorical",
+    "auto",
+    "columns of a data frame of which each category becomes a feature: their names, None, or those whose type says so",
 )
 
 _AVERAGE = Parameter("average", False, "use the average of all weight vectors instead of the last one")

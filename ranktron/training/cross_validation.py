@@ -185,6 +185,7 @@ def cross_validate(
     shuffle: bool = True,
     scaling: str | None = "auto",
     map: str | FeatureMap | None = None,
+    nan: str = "error",
     select: str | Metric = "ndcg@10",
     metrics: Sequence[str | Metric] = ("ndcg@10", "map"),
     watch: Callable[[], None] | None = None,
@@ -217,7 +218,8 @@ def cross_validate(
 
     def fitted(fold: Fold, seed: int, point: Mapping[str, Any]) -> _Candidate:
         given, schedule = {**(parameters or {}), **point}, Schedule(epochs, seed, shuffle)
-        trained = train(name, given, fold.train, schedule, scaling=scaling, map=map, valid=fold.valid, select=by)
+        prepared: dict[str, Any] = {"nan": nan, "scaling": scaling, "map": map}
+        trained = train(name, given, fold.train, schedule, **prepared, valid=fold.valid, select=by)
         if trained.history.interrupted:
             raise KeyboardInterrupt
         if watch is not None:

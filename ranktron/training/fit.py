@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ranktron.data import streams
 from ranktron.data.idle import warn_of_idle, warn_of_merged
+from ranktron.data.imputation import fit_imputer, impute
 from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.rounds import Rounds
-from ranktron.data.scaling import fit_scaler, scale
+from ranktron.data.scaling import Running, fit_scaler, scale
 from ranktron.errors import DataError
 from ranktron.learners import Linear
 from ranktron.learners.base import BaseLearner
@@ -21,7 +24,7 @@ from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
 from ranktron.training.model import Model, served_scores
-from ranktron.types import Floats
+from ranktron.types import Floats, Round
 
 CURVE_POINTS = 200
 CHUNK = 1024  # rounds of a compiled pass, after which progress is told and Ctrl-C is noticed
@@ -41,6 +44,7 @@ def train(
     rounds: Rounds,
     schedule: Schedule,
     *,
+    nan: str = "error",
     scaling: str | None = None,
     map: str | FeatureMap | None = None,
     start: Model | None = None,
@@ -52,7 +56,8 @@ def train(
 ) -> Trained:
     """Trains a model from nothing, or on from `start`: with the same data and seed, as if it had never stopped.
 
-    The scaling is fitted first, then the feature map on what the scaling gives; a model to go on from has its own.
+    What stands for missing values is learnt first, then the scaling, then the feature map, each on what the one before
+    gives; a model to go on from has its own.
     Online algorithms play the rounds; batch algorithms solve. Either way a validation set, where given, chooses the
     best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `history.interrupted` and loses nothing. `progress`
     is told how many rounds have been played since it was told before; it changes nothing else. `weights` says how much
@@ -65,7 +70,7 @@ def train(
     """
     warn_of_useless(rounds)
     blank = start is None
-    start = untrained(name, parameters, rounds, scaling, map) if start is None else start
+    start = untrained(name, parameters, rounds, scaling, map, nan) if start is None else start
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     history.spread = Spread.of(start.record)
@@ -110,9 +115,16 @@ def warn_of_useless(rounds: Rounds) -> None:
 
 
 def untrained(
-    name: str, parameters: Mapping[str, Any], rounds: Rounds, scaling: str | None, map: str | FeatureMap | None
+    name: str,
+    parameters: Mapping[str, Any],
+    rounds: Rounds,
+    scaling: str | None,
+    map: str | FeatureMap | None,
+    nan: str = "error",
 ) -> Model:
-    """A model that has learnt nothing, with the scaling and the feature map that the rounds ask for."""
+    """A model that has learnt nothing, with the imputation, the scaling and the feature map that the rounds ask for."""
+    imputer = fit_imputer(nan, rounds)
+    filled = impute(rounds, imputer)
     model = Model(
         kind=name,
         parameters=algorithm(name).complete(parameters),
@@ -120,10 +132,42 @@ def untrained(
         n_features=rounds.n_features,
         first_index=rounds.first_index,
         feature_names=rounds.feature_names,
-        scaler=fit_scaler(scaling, rounds),
+        scaler=fit_scaler(scaling, filled),
+        imputer=imputer,
     )
     recipe = as_map(map)
-    return model if recipe is None else replace(model, map=recipe.fit(scale(rounds, model.scaler)))
+    if isinstance(model.scaler, Running) and not (recipe is None and model.blank_learner().rescales):
+        what = f"{name} keeps more than weights" if recipe is None else "a feature map is fitted to one scale"
+        raise DataError(
+            f"running-standard rescales the weights of a linear learner, and {what}: choose standard, or one of hinge, "
+            "slam, minimax and listnet without a map"
+        )
+    return model if recipe is None else replace(model, map=recipe.fit(scale(filled, model.scaler)))
+
+
+def play_rescaled(learner: BaseLearner, model: Model, scaler: Running, rounds: Rounds) -> Model:
+    """Plays lists once, in order, after all that came before: the model with the running scaling that it ends with.
+
+    Each query updates the estimate before it is ranked, and the weights follow, so that scores stay what they were but
+    for a constant. The first query of a learner starts the estimate from nothing.
+    """
+    scaler = Running.blank(model.n_filled, scaler.shifts) if learner.rounds == 0 else scaler
+
+    def scaled() -> Iterator[Round]:
+        nonlocal scaler
+        for round in model.fill(rounds):
+            before, scaler = scaler, scaler.after(round.X)
+            learner.rescale(scaler.divisor / before.divisor)
+            yield round._replace(X=scaler(round.X, np.array([0, len(round.X)])))
+
+    kept = learner.state()
+    try:
+        for _ in play(learner, scaled(), learner.simulated_feedback):
+            pass
+    except BaseException:
+        learner.restore(kept)  # weights of a scale that nobody would know of
+        raise
+    return replace(model, scaler=scaler)
 
 
 def run(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ranktron.data import serialization
+from ranktron.data.categories import Encoder, encoder_from_dict, encoder_to_dict
 from ranktron.data.files import atomically
+from ranktron.data.imputation import Imputer, impute, imputer_from_dict, imputer_to_dict
 from ranktron.data.maps.naming import map_from_dict, map_to_dict
 from ranktron.data.maps.protocols import Additive, FittedMap, map_rounds
 from ranktron.data.rounds import Rounds, take_qid_column
@@ -89,6 +91,10 @@ class Model:
         What the (scaled) features go through before the learner sees them.
     record : dict
         How it was trained: what a later run needs to go on exactly where this one stopped.
+    imputer : Imputer, optional
+        What stands for missing values; the scaling comes after it.
+    encoder : Encoder, optional
+        What makes these features of the columns of a frame that has categorical ones.
 
     Examples
     --------
@@ -111,6 +117,8 @@ class Model:
     scaler: Scaler | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
     map: FittedMap | None = None
+    imputer: Imputer | None = None
+    encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
@@ -140,12 +148,21 @@ class Model:
 
     def blank_learner(self) -> BaseLearner:
         """A learner of the same kind, on the same mapped features, that has learnt nothing."""
-        width = self.n_features if self.map is None else self.map.n_outputs
+        width = self.n_filled if self.map is None else self.map.n_outputs
         return stored_algorithm(self.kind).learner(width, self.parameters)
 
+    @property
+    def n_filled(self) -> int:
+        """How many features there are once missing values are filled in, indicators included."""
+        return self.n_features if self.imputer is None else self.imputer.n_outputs
+
     def prepare(self, rounds: Rounds) -> Rounds:
-        """The rounds as the learner sees them: their features in the model's order, scaled and mapped."""
-        return map_rounds(scale(self._shiftable(self._in_order(rounds)), self.scaler), self.map)
+        """The rounds as the learner sees them: features in the model's order, filled in, scaled and mapped."""
+        return map_rounds(scale(self._shiftable(self.fill(rounds)), self.scaler), self.map)
+
+    def fill(self, rounds: Rounds) -> Rounds:
+        """The rounds with their features in the model's order and nothing missing; not yet scaled."""
+        return impute(self._in_order(rounds), self.imputer)
 
     def _in_order(self, rounds: Rounds) -> Rounds:
         """Rounds with the model's features: by their names where both sides have names, else by their places."""
@@ -215,12 +232,12 @@ class Model:
 
     def explain(self, X: Any) -> Explanation:
         """What each feature contributes to each score of one list: w_j x_j, or f_j(x_j) where a map bends it."""
-        rounds = self._in_order(self._lists(X, None))
+        rounds = self._lists(X, None)
         scores = self._scorer.predict(self.prepare(rounds).X)
-        return Explanation(argsort_descending(scores), scores, self._contributions(rounds), self.names)
+        return Explanation(argsort_descending(scores), scores, self._contributions(rounds), self.filled_names)
 
     def _contributions(self, rounds: Rounds) -> Floats:
-        scaled = scale(rounds, self.scaler).X
+        scaled = scale(self.fill(rounds), self.scaler).X
         if self.map is None:
             contributions: Floats = (scaled.dense() if isinstance(scaled, Sparse) else scaled) * self.coef
             return contributions
@@ -242,6 +259,11 @@ class Model:
         if self.feature_names is not None:
             return self.feature_names
         return tuple(str(j) for j in range(self.first_index, self.first_index + self.n_features))
+
+    @property
+    def filled_names(self) -> tuple[str, ...]:
+        """The names of what has a weight or a curve: the features, and the indicators of missing values behind them."""
+        return self.names if self.imputer is None else self.imputer.names(self.names)
 
     def folded(self) -> Model:
         """The same ranking without a scaler: a global scaling becomes part of the weights and a constant."""
@@ -283,6 +305,8 @@ class Model:
     def to_bytes(self) -> bytes:
         """The model file as bytes; the same state gives the same bytes."""
         mapped = {} if self.map is None else {"map": map_to_dict(self.map)}
+        imputed = {} if self.imputer is None else {"imputer": imputer_to_dict(self.imputer)}
+        encoded = {} if self.encoder is None else {"encoder": encoder_to_dict(self.encoder)}
         return serialization.pack(
             {
                 "kind": self.kind,
@@ -294,6 +318,8 @@ class Model:
                 "scaler": scaler_to_dict(self.scaler),
                 "record": dict(self.record),
                 **mapped,
+                **imputed,
+                **encoded,
             }
         )
 
@@ -303,8 +329,11 @@ class Model:
         content = serialization.unpack(data, name)
         try:
             content["parameters"] = stored_algorithm(content["kind"]).complete_stored(content["parameters"])
-            content["scaler"] = scaler_from_dict(content["scaler"], content["n_features"])
-            content["map"] = map_from_dict(content.get("map"), content["n_features"])
+            content["encoder"] = encoder_from_dict(content.get("encoder"), content["n_features"])
+            imputer = content["imputer"] = imputer_from_dict(content.get("imputer"), content["n_features"])
+            width = content["n_features"] if imputer is None else imputer.n_outputs
+            content["scaler"] = scaler_from_dict(content["scaler"], width)
+            content["map"] = map_from_dict(content.get("map"), width)
             names = content["feature_names"]
             content["feature_names"] = None if names is None else tuple(names)
             model = cls(**content)
@@ -321,8 +350,12 @@ class Model:
             file.write(self.to_bytes())
 
     def _lists(self, X: Any, qid: Any) -> Rounds:
+        names = None
+        if self.encoder is not None and hasattr(X, "dtypes"):
+            X, names = self.encoder(X), self.encoder.names
         rows = X.shape[:1] if hasattr(X, "shape") else (len(X),) if hasattr(X, "__len__") else ()
-        return Rounds.from_arrays(X, np.zeros(rows), qid)
+        missing = self.imputer is not None
+        return Rounds.from_arrays(X, np.zeros(rows), qid, feature_names=names, missing=missing)
 
 
 def load(path: str | os.PathLike[str]) -> Model:

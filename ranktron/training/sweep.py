@@ -44,12 +44,13 @@ def sweep(
     *,
     scaling: str | None = None,
     map: str | FeatureMap | None = None,
+    nan: str = "error",
     valid: Rounds | None = None,
     watch: Step | None = None,
 ) -> list[Swept]:
     """Plays the same stream once for every value of one parameter, all at once where the learners allow it.
 
-    Scaling and map are fitted on the whole of it first, once for all values.
+    Imputation, scaling and map are fitted on the whole of it first, once for all values.
 
     >>> from ranktron.metrics import metric
     >>> from ranktron.data.synthetic import Separable
@@ -61,7 +62,7 @@ def sweep(
     if algo.solver() is not None:
         raise DataError(f"{name} does not learn online: use cv to choose its parameters")
     warn_of_useless(rounds)
-    model = untrained(name, parameters, rounds, scaling, map)
+    model = untrained(name, parameters, rounds, scaling, map, nan)
     prepared, checked = model.prepare(rounds), None if valid is None else model.prepare(valid)
     learners = [algo.learner(prepared.n_features, {**parameters, key: value}) for value in values]
     sums = _played(learners, prepared, schedule, metrics, watch)

@@ -51,9 +51,10 @@ def read(
     ----------
     paths : path, several paths, or a directory of parts
         Text may be compressed (gzip, zstd). A query must stand in one file; in it, its rows may stand anywhere.
-    null : "error", "zero", "min" or "mean"
+    null : "error", "zero", "min", "mean" or "nan"
         What to make of NULL: refuse it, 0, or the smallest or mean value of the feature in the same list (0 where
-        the whole list has none). "min" is what LETOR's own "minimum" version does.
+        the whole list has none). "min" is what LETOR's own "minimum" version does. "nan" leaves it to the model,
+        which has learnt what stands for a missing value.
     n_features : int >= 1, optional
         A feature beyond it is an error, features that no line mentions are 0. Otherwise the largest index decides.
     first_index : 0 or 1, optional

@@ -66,7 +66,8 @@ def assemble(X: Features, labels: Floats, ids: npt.NDArray[Any], docids: npt.NDA
         docids = None if docids is None else docids[rows]
     if null in ("min", "mean"):
         fill_nulls(X, offsets, null == "mean")
-    return Rounds(X, labels, offsets, qids, docids, rows)
+    missing = null == "nan" and bool(np.isnan(X.values if isinstance(X, Sparse) else X).any())
+    return Rounds(X, labels, offsets, qids, docids, rows, missing=missing)
 
 
 @contextmanager

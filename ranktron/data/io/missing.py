@@ -6,11 +6,11 @@ from ranktron.errors import DataError
 from ranktron.kernels.jit import jit
 from ranktron.types import Integers, Matrix
 
-CHOICES = {"error": -1.0, "zero": 0.0, "min": np.nan, "mean": np.nan}
+CHOICES = {"error": -1.0, "zero": 0.0, "min": np.nan, "mean": np.nan, "nan": np.nan}
 
 
 def placeholder(null: str) -> float:
-    """What the parser writes for NULL: a number, NaN to be filled in later, or -1 to refuse it."""
+    """What the parser writes for NULL: a number, NaN to be filled in later ("nan": by a model), or -1 to refuse it."""
     if null not in CHOICES:
         raise DataError(f"null must be one of {', '.join(map(repr, CHOICES))}, not {null!r}")
     return CHOICES[null]

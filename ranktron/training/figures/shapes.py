@@ -24,9 +24,9 @@ def shapes_of(model: Model) -> list[tuple[str, Shape]]:
     adds compared with others. An error where the model has no curves.
     """
     additive, w = model.additive, model.weights
-    shapes = [_own_units(model, j, additive.shape(j, w)) for j in range(model.n_features)]
+    shapes = [_own_units(model, j, additive.shape(j, w)) for j in range(model.n_filled)]
     order = np.argsort([-float(np.abs(shape.values).mean()) for shape in shapes], kind="stable")
-    return [(model.names[j], shapes[j]) for j in order.tolist()]
+    return [(model.filled_names[j], shapes[j]) for j in order.tolist()]
 
 
 def _own_units(model: Model, j: int, shape: Shape) -> Shape:

@@ -45,7 +45,7 @@ def model_weights(model: Model) -> Weights:
     spread = kept.deviation
     if spread is not None and spread.shape != coef.shape:
         spread = None
-    return Weights(model.names, coef, raw, spread, kept.snapshots, _note(model, kept, spread))
+    return Weights(model.filled_names, coef, raw, spread, kept.snapshots, _note(model, kept, spread))
 
 
 def _note(model: Model, kept: Spread, spread: Floats | None) -> str:

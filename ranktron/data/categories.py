@@ -1,0 +1,196 @@
+"""Categorical columns of a data frame: one feature for each category, as sparse rows; the categories stay in the model.
+
+Frames are pandas' or polars', known by what they offer: neither is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.data.choices import IMPUTATIONS
+from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import Sparse
+
+CATEGORY, TEXT = ("category", "Categorical", "Enum"), ("str", "string", "String", "Utf8")
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """Turns the columns of a frame into features: a number stays one, a category becomes as many as were seen at fit.
+
+    The feature `colour=red` is 1 where `colour` is `red` and 0 elsewhere. A category that was not seen at fit is 0 in
+    all of them. So is a missing one, where `nan` does not refuse it; `indicator` makes a category of it, too, if there
+    was one at fit: `colour is missing`.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        All columns of the frame.
+    categories : dict of str to tuple
+        The categories of those that have some, as texts; None stands for a missing one.
+    nan : "error", "mean", "zero" or "indicator"
+
+    Examples
+    --------
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"price": [3.0, 4.0], "colour": ["red", "blue"]})
+    >>> encoder = fit_encoder(frame, ["colour"])
+    >>> encoder.names, encoder(frame).dense().tolist()
+    (('price', 'colour=blue', 'colour=red'), [[3.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
+    """
+
+    columns: tuple[str, ...]
+    categories: Mapping[str, tuple[str | None, ...]]
+    nan: str = "error"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return tuple(name for column in self.columns for name in self._names(column))
+
+    def _names(self, column: str) -> list[str]:
+        if column not in self.categories:
+            return [column]
+        return [f"{column} is missing" if each is None else f"{column}={each}" for each in self.categories[column]]
+
+    def __call__(self, frame: Any) -> Sparse:
+        """The rows of a frame that has these columns, in any order."""
+        self._check_columns(frame)
+        shape = len(frame), len(self.columns)
+        places, values = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+        width = 0
+        for c, column in enumerate(self.columns):
+            if column in self.categories:
+                codes = self._codes(frame, column)
+                places[:, c], values[:, c] = width + np.maximum(codes, 0), codes >= 0
+            else:
+                places[:, c], values[:, c] = width, _numbers(frame, column)
+            width += len(self._names(column))
+        held = values != 0.0
+        starts = np.concatenate(([0], np.cumsum(held.sum(axis=1)))).astype(np.int64)
+        return Sparse(starts, places[held], values[held], width)
+
+    def _check_columns(self, frame: Any) -> None:
+        found = list(getattr(frame, "columns", ()))
+        missing, new = [c for c in self.columns if c not in found], [c for c in found if c not in self.columns]
+        if not found or missing or new or len(found) > len(self.columns):
+            kinds = f"a data frame with the columns {', '.join(self.columns)}"
+            wrong = f"lacks {missing[0]!r}" if missing else f"has {new[0]!r}" if new else "has a column twice"
+            raise DataError(
+                f"the model has categorical features and takes {kinds}: this {wrong if found else 'is none'}"
+            )
+
+    def _codes(self, frame: Any, column: str) -> npt.NDArray[Any]:
+        """The place of each row's category among those of the column; -1 for one that is not among them."""
+        known = {category: place for place, category in enumerate(self.categories[column])}
+        texts = _texts(frame, column)
+        if self.nan == "error" and None in texts:
+            raise DataError(
+                f"column {column!r} has no category (None, NaN, NA) in row {texts.index(None)}; a ranker with "
+                "nan='mean', 'zero' or 'indicator' takes it as missing"
+            )
+        return np.array([known.get(text, -1) for text in texts], np.int64)
+
+
+def fit_encoder(frame: Any, categorical: str | Sequence[str] | None = "auto", nan: str = "error") -> Encoder | None:
+    """Learns the categories of a frame's columns; None where no column has any.
+
+    Parameters
+    ----------
+    frame : data frame
+        Anything else has no categories.
+    categorical : "auto", sequence of str or None
+        "auto" takes the columns whose type says so: pandas' `category`, polars' `Categorical` and `Enum`. Names say
+        which columns are categorical, whatever their type; None says that none is.
+    nan : str
+        What becomes of a missing category.
+    """
+    named = categorical is not None and not isinstance(categorical, str)
+    if not named and categorical not in (None, "auto"):
+        raise DataError(f"categorical must be 'auto', None or the names of columns, not {categorical!r}")
+    if not hasattr(frame, "columns") or not hasattr(frame, "dtypes"):
+        if named:
+            raise DataError("categorical= names columns of a data frame, and X is none: leave it out, or give a frame")
+        return None
+    columns, kinds = list(frame.columns), _kinds(frame)
+    chosen = list(categorical or ()) if named else [c for c in columns if categorical and kinds[c] in CATEGORY]
+    unknown = [name for name in chosen if name not in columns]
+    if unknown:
+        raise DataError(
+            f"categorical= names {unknown[0]!r}, which is no column; there are {', '.join(map(str, columns))}"
+        )
+    for column in columns:
+        if column not in chosen and kinds[column] in (*TEXT, *CATEGORY, "object"):
+            _numbers(frame, column)  # which says what is wrong with it
+    if not chosen:
+        return None
+    if not all(isinstance(column, str) for column in columns) or len(set(columns)) < len(columns):
+        raise DataError("a frame with categorical columns needs a name for each column, all of them different")
+    return Encoder(tuple(columns), {column: _seen(_texts(frame, column), nan) for column in chosen}, nan)
+
+
+def _seen(texts: list[str | None], nan: str) -> tuple[str | None, ...]:
+    own = (None,) if nan == "indicator" and None in texts else ()
+    return (*sorted({text for text in texts if text is not None}), *own)
+
+
+def _kinds(frame: Any) -> dict[Any, str]:
+    """The name of each column's type, without what it is a type of."""
+    types = frame.schema if hasattr(frame, "schema") else dict(zip(frame.columns, frame.dtypes, strict=True))
+    return {column: str(kind).partition("(")[0].partition("[")[0] for column, kind in types.items()}
+
+
+def _texts(frame: Any, column: str) -> list[str | None]:
+    """The categories of a column as texts; None for a missing one."""
+    found = frame[column]
+    values = found.to_list() if hasattr(found, "to_list") else list(found)
+    texts: dict[Any, str | None] = {}
+    try:
+        for value in set(values):
+            missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+            texts[value] = None if missing else str(value)
+        return [texts[value] for value in values]
+    except TypeError as error:
+        raise DataError(f"column {column!r} cannot be categorical: {error}") from None
+
+
+def _numbers(frame: Any, column: Any) -> npt.NDArray[np.float32]:
+    """A column of numbers; what is missing in it is NaN."""
+    found = frame[column]
+    try:
+        given = found.to_numpy(np.float64, na_value=np.nan) if hasattr(frame, "iloc") else found.to_numpy()
+        with np.errstate(over="ignore"):
+            return np.asarray(given).astype(np.float64).astype(np.float32)
+    except (TypeError, ValueError):
+        values = found.to_list()
+        row, text = next((i, v) for i, v in enumerate(values) if isinstance(v, str) or i + 1 == len(values))
+        raise DataError(
+            f"column {column!r} holds {text!r} in row {row}, which is no number: name it in categorical=[...] to make "
+            "a feature of each category, or leave it out"
+        ) from None
+
+
+def encoder_to_dict(encoder: Encoder) -> dict[str, Any]:
+    """What a model file keeps of an encoder."""
+    categories = [list(encoder.categories.get(column, ())) for column in encoder.columns]
+    has_some = [column in encoder.categories for column in encoder.columns]
+    return {"columns": list(encoder.columns), "categories": categories, "categorical": has_some, "nan": encoder.nan}
+
+
+def encoder_from_dict(kept: Mapping[str, Any] | None, n_features: int) -> Encoder | None:
+    """The encoder that a model file kept."""
+    if kept is None:
+        return None
+    rows = list(zip(kept["columns"], kept["categories"], kept["categorical"], strict=True))
+    texts = all(isinstance(column, str) for column, _, _ in rows)
+    texts = texts and all(each is None or isinstance(each, str) for _, values, _ in rows for each in values)
+    encoder = Encoder(tuple(kept["columns"]), {c: tuple(v) for c, v, has_some in rows if has_some}, str(kept["nan"]))
+    names = encoder.names if texts and encoder.nan in IMPUTATIONS else ()
+    if len(names) != n_features or len(set(names)) < len(names):
+        raise DataError(f"the model does not hold the categories of {n_features} features")
+    return encoder

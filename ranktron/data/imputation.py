@@ -1,0 +1,151 @@
+"""Missing values: what stands for them is learnt at fit, stored in the model and applied before the scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ranktron.data.choices import IMPUTATIONS
+from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Features, Floats, Integers, Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Imputer:
+    """Puts a number in the place of every missing value (NaN), and says which ones were missing where asked.
+
+    `mean` and `indicator` fill in the feature's mean over the training data, 0 for a feature that has no value there;
+    `zero` fills in 0. `indicator` adds a feature that is 1 where the value is missing and 0 elsewhere, for each feature
+    that was missing at fit: one that is missing later only is filled in, and nothing else tells of it. What sparse rows
+    leave out is 0 and not missing; a NaN that they hold is.
+
+    Parameters
+    ----------
+    name : "mean", "zero" or "indicator"
+    fill : float64, (features,)
+        What stands for a missing value of each feature.
+    indicators : int64
+        The features that have an indicator, which stand behind all others in this order.
+
+    Examples
+    --------
+    >>> imputer = Imputer("indicator", np.array([3.0, 5.0]), np.array([1]))
+    >>> imputer(np.array([[1.0, np.nan], [np.nan, 2.0]], np.float32)).tolist()
+    [[1.0, 5.0, 1.0], [3.0, 2.0, 0.0]]
+    """
+
+    name: str
+    fill: Floats
+    indicators: Integers
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self.fill)
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.fill) + len(self.indicators)
+
+    def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The names of the features with those of the indicators behind them."""
+        return (*names, *(f"{names[j]} is missing" for j in self.indicators))
+
+    def __call__(self, X: Features) -> Features:
+        if X.shape[1] != self.n_inputs:
+            raise DataError(f"missing values are filled in for {self.n_inputs} features, the data has {X.shape[1]}")
+        return self._filled_sparse(X) if isinstance(X, Sparse) else self.filled(X)
+
+    def filled(self, X: Matrix) -> Matrix:
+        """A matrix with numbers in place of NaN, and the indicators behind its columns."""
+        missing = np.isnan(X)
+        if not len(self.indicators):
+            return np.where(missing, self.fill.astype(np.float32), X) if missing.any() else X
+        filled: Matrix = np.empty((len(X), self.n_outputs), np.float32)
+        filled[:, : self.n_inputs] = np.where(missing, self.fill.astype(np.float32), X)
+        filled[:, self.n_inputs :] = missing[:, self.indicators]
+        return filled
+
+    def _filled_sparse(self, X: Sparse) -> Sparse:
+        own = X.trimmed()
+        missing = np.flatnonzero(np.isnan(own.values))
+        if not len(missing):
+            return own.padded(0, len(self.indicators))
+        values = own.values.copy()
+        values[missing] = self.fill[own.columns[missing]]
+        place = np.full(self.n_inputs, -1)
+        place[self.indicators] = np.arange(self.n_inputs, self.n_outputs)
+        told = missing[place[own.columns[missing]] >= 0]
+        rows = np.repeat(np.arange(len(own)), np.diff(own.starts))
+        order = np.argsort(np.concatenate([rows, rows[told]]), kind="stable")
+        columns = np.concatenate([own.columns.astype(np.int32), place[own.columns[told]].astype(np.int32)])
+        starts = own.starts + np.searchsorted(rows[told], np.arange(len(own) + 1))
+        ones = np.ones(len(told), np.float32)
+        return Sparse(starts, columns[order], np.concatenate([values, ones])[order], self.n_outputs)
+
+
+def fit_imputer(name: str, rounds: Rounds) -> Imputer | None:
+    """Learns what stands for missing values; None where they are errors.
+
+    >>> rounds = Rounds.from_arrays([[1.0, 2.0], [np.nan, 4.0]], [0, 1], missing=True)
+    >>> fit_imputer("mean", rounds).fill
+    array([1., 3.])
+    """
+    if name not in IMPUTATIONS:
+        raise DataError(f"nan must be one of {', '.join(map(repr, IMPUTATIONS))}, not {name!r}")
+    if name == "error":
+        return None
+    X = rounds.X
+    sums, known = _sparse_sums(X) if isinstance(X, Sparse) else _sums(X)
+    fill = np.zeros(rounds.n_features) if name == "zero" else sums / np.maximum(known, 1)
+    lacking = np.flatnonzero(known < len(X)) if name == "indicator" else np.empty(0)
+    return Imputer(name, fill, lacking.astype(np.int64))
+
+
+def _sums(X: Matrix) -> tuple[Floats, Integers]:
+    """The sum of each feature's values, and how many documents have one."""
+    missing = np.isnan(X)
+    return np.where(missing, 0.0, X).sum(axis=0, dtype=np.float64), len(X) - missing.sum(axis=0)
+
+
+def _sparse_sums(X: Sparse) -> tuple[Floats, Integers]:
+    own = X.trimmed()
+    values = own.written_values().astype(np.float64)
+    missing = np.isnan(values)
+    sums: Floats = np.bincount(own.columns[~missing], values[~missing], X.width).astype(np.float64)
+    return sums, len(X) - np.bincount(own.columns[missing], minlength=X.width)
+
+
+def impute(rounds: Rounds, imputer: Imputer | None) -> Rounds:
+    """The same rounds without missing values; where nothing says what stands for them, they are refused."""
+    if imputer is not None:
+        names = None if rounds.feature_names is None else imputer.names(rounds.feature_names)
+        return replace(rounds, X=imputer(rounds.X), feature_names=names, missing=False)
+    if rounds.missing:
+        raise DataError(
+            "the features have missing values (NaN or NULL) and the model was trained without a rule for them: train "
+            "it with nan='mean', 'zero' or 'indicator' (--nan)"
+        )
+    return rounds
+
+
+def imputer_to_dict(imputer: Imputer) -> dict[str, Any]:
+    """What a model file keeps of an imputer."""
+    return {"name": imputer.name, "fill": imputer.fill, "indicators": imputer.indicators}
+
+
+def imputer_from_dict(kept: Mapping[str, Any] | None, n_features: int) -> Imputer | None:
+    """The imputer that a model file kept."""
+    if kept is None:
+        return None
+    if kept["name"] not in IMPUTATIONS[1:]:
+        raise DataError(f"the model fills in missing values in a way that this version does not know: {kept['name']!r}")
+    fill, indicators = np.array(kept["fill"], float), np.array(kept["indicators"], np.int64)
+    fits = fill.shape == (n_features,) and (np.abs(fill) <= np.finfo(np.float32).max).all() and indicators.ndim == 1
+    if not fits or (np.diff(indicators, prepend=-1, append=n_features) <= 0).any():
+        raise DataError(f"the model does not hold a finite number for missing values of each of {n_features} features")
+    return Imputer(str(kept["name"]), fill, indicators)

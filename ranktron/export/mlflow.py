@@ -1,0 +1,171 @@
+"""MLflow: the model file as a pyfunc flavour, and ranking metrics in a run. Public as `ranktron.mlflow`.
+
+What is logged is the one file that `Model.save` writes, and the name of this module, which loads it: no pickle. A
+`pyfunc` model takes a data frame or an array and gives scores, in input order; a column `qid` of the frame holds query
+ids, for models whose scores depend on the list.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ranktron.data.rounds import Rounds, take_qid_column
+from ranktron.errors import DataError, MissingExtra
+from ranktron.metrics import Metric, evaluate, metric
+from ranktron.training.model import Model, load
+from ranktron.types import Floats
+
+__all__ = ["load_model", "log_evaluation", "log_model", "save_model"]
+
+FILE = "ranktron.model"
+
+
+def save_model(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
+    """Writes a folder that MLflow knows as a model.
+
+    Parameters
+    ----------
+    model : Model or fitted ranker
+    path : str
+        A folder that does not exist yet.
+    **options
+        Of `mlflow.pyfunc.save_model`: `signature`, `input_example`, `metadata`, `pip_requirements`, ...
+
+    Examples
+    --------
+    >>> import ranktron
+    >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1], group=[2])
+    >>> folder = getfixture("tmp_path") / "mine"
+    >>> save_model(ranker, folder)  # doctest: +SKIP
+    """
+    with TemporaryDirectory() as folder:
+        _mlflow().pyfunc.save_model(path=str(path), **{**_flavour(model, folder), **options})
+
+
+def log_model(model: Any, name: str = "model", **options: Any) -> Any:
+    """Logs a model or a fitted ranker to the run that is active, or to a new one: MLflow's `ModelInfo`.
+
+    Parameters
+    ----------
+    model : Model or fitted ranker
+    name : str
+        What MLflow calls it.
+    **options
+        Of `mlflow.pyfunc.log_model`: `registered_model_name`, `signature`, `input_example`, ...
+
+    Examples
+    --------
+    >>> with mlflow.start_run():  # doctest: +SKIP
+    ...     info = ranktron.mlflow.log_model(ranker, "ranker")
+    """
+    with TemporaryDirectory() as folder:
+        return _mlflow().pyfunc.log_model(name=name, **{**_flavour(model, folder), **options})
+
+
+def load_model(uri: str) -> Model:
+    """The `Model` that was logged or saved, by its address: `runs:/...`, `models:/...` or the path of a folder.
+
+    Examples
+    --------
+    >>> ranktron.mlflow.load_model(info.model_uri).rank([[5.0], [9.0]])  # doctest: +SKIP
+    array([1, 0])
+    """
+    found = _mlflow().pyfunc.load_model(str(uri)).get_raw_model()
+    if not isinstance(found, Model):
+        raise DataError(f"{uri} holds a model of another library: load it with mlflow.pyfunc.load_model")
+    return found
+
+
+def log_evaluation(
+    model: Any,
+    X: Any,
+    y: Any,
+    qid: Any = None,
+    group: Any = None,
+    *,
+    metrics: Sequence[str | Metric] = ("ndcg@10", "map", "mrr"),
+    prefix: str = "",
+    step: int | None = None,
+) -> dict[str, float]:
+    """Measures a model or a fitted ranker on some lists and logs the means to the active run.
+
+    MLflow's names have no @ and no colon: `ndcg@10` is logged as `ndcg_at_10`, `map:letor` as `map.letor`.
+
+    Parameters
+    ----------
+    model : Model or fitted ranker
+    X, y, qid, group
+        Features, labels and query ids, as `fit` takes them.
+    metrics : sequence of str
+    prefix : str
+        Stands before each name, as in `test_`.
+    step : int, optional
+        MLflow's own: the pass, or the day.
+
+    Returns
+    -------
+    dict of str to float
+        What was logged.
+
+    Examples
+    --------
+    >>> ranktron.mlflow.log_evaluation(ranker, X, y, qid=qid, metrics=["ndcg@10"])  # doctest: +SKIP
+    {'ndcg_at_10': 0.93}
+    """
+    model = _as_model(model)
+    X, own_qid = take_qid_column(X)
+    if model.encoder is not None and hasattr(X, "dtypes"):
+        X = model.encoder(X)
+    ids = own_qid if qid is None and group is None else qid
+    rounds = Rounds.from_arrays(X, y, ids, group, missing=model.imputer is not None)
+    means = evaluate(model.score_rounds(rounds), rounds, [metric(each) for each in metrics]).means
+    logged = {prefix + name.replace("@", "_at_").replace(":", "."): value for name, value in means.items()}
+    _mlflow().log_metrics(logged, step=step)
+    return logged
+
+
+class Scorer:
+    """What `mlflow.pyfunc.load_model` holds: it scores documents."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def predict(self, model_input: Any, params: Mapping[str, Any] | None = None) -> Floats:
+        """The scores of the rows of a data frame or an array."""
+        return self.model.predict(model_input)
+
+    def get_raw_model(self) -> Model:
+        return self.model
+
+
+def _load_pyfunc(path: str) -> Scorer:
+    """What MLflow calls, by this very name."""
+    return Scorer(load(path))
+
+
+def _flavour(model: Any, folder: str) -> dict[str, Any]:
+    from ranktron import __version__
+
+    file = Path(folder) / FILE
+    _as_model(model).save(file)
+    return {"loader_module": __name__, "data_path": str(file), "pip_requirements": [f"ranktron=={__version__}"]}
+
+
+def _as_model(given: Any) -> Model:
+    found = given if isinstance(given, Model) else getattr(given, "model_", None)
+    if not isinstance(found, Model):
+        raise DataError(f"expected a model or a fitted ranker, not a {type(given).__name__}")
+    return found
+
+
+def _mlflow() -> Any:
+    try:
+        import mlflow
+        import mlflow.pyfunc
+    except ImportError:
+        raise MissingExtra("MLflow", "mlflow") from None
+    return mlflow
