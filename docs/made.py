@@ -31,7 +31,19 @@ ROOT = DOCS.parent
 GROUPS = {
     "Start": ["start", "tutorial", "choosing"],
     "Guides": [
-        *("data", "features", "estimators", "common-mistakes", "metrics", "nonlinear", "explain", "export", "serving", "tools", "demo"),
+        *(
+            "data",
+            "features",
+            "estimators",
+            "common-mistakes",
+            "metrics",
+            "nonlinear",
+            "explain",
+            "export",
+            "serving",
+            "tools",
+            "demo",
+        ),
     ],
     "Concepts": [
         *("nouns/rounds", "nouns/ranking", "nouns/feedback", "nouns/surrogate"),

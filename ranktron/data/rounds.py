@@ -95,8 +95,9 @@ class Rounds:
 
         Query ids may come in any order and be of any type; queries keep the order in which they first appear and
         documents their order within the query. `group` gives the sizes of consecutive lists instead. Without either,
-        or with one id for all, all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse. The columns of a data
-        frame give their names to the features. With `missing`, NaN stands for a missing value and is let through.
+        or with one id for all, all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse.
+        The columns of a data frame give their names to the features. With `missing`, NaN stands for a missing value
+        and is let through.
         """
         names = feature_names_of(X) if feature_names is None else tuple(map(str, feature_names))
         X = _as_features(X, missing)

@@ -117,7 +117,9 @@ def _joined(given: Sequence[Any]) -> Bytes:
 def _row(document: Document, names: Sequence[str], missing: bool) -> Sequence[float | None]:
     given: Any = document.features
     try:
-        features: list[float | None] | dict[str, float | None] = _careful.decode(given) if isinstance(given, Raw) else given
+        features: list[float | None] | dict[str, float | None] = (
+            _careful.decode(given) if isinstance(given, Raw) else given
+        )
     except msgspec.ValidationError as error:
         raise RequestError(422, "invalid", f"the features of document {document.id!r}: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
