@@ -13,7 +13,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from ranktron.errors import DataError, MissingExtra, RanktronError
+from ranktron.errors import DataError, MissingExtra, RankingWarning, RanktronError
 from ranktron.training.algorithms import ALGORITHMS
 
 __version__ = "0.1.0"
@@ -174,7 +174,7 @@ _MOVED = {
     "top_k_simulations": "papers.theory.top_k_games",
 }
 
-__all__ = ["DataError", "MissingExtra", "RanktronError", "__version__", *_HOMES, *_MODULES]
+__all__ = ["DataError", "MissingExtra", "RankingWarning", "RanktronError", "__version__", *_HOMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:

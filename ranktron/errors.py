@@ -36,3 +36,12 @@ class MissingExtra(RanktronError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency: pip install 'ranktron[{extra}]'")
+
+
+class RankingWarning(UserWarning):
+    """Data that are well-formed, and from which a ranker hardly learns what was meant; the command line prints it.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", RankingWarning)  # for whoever wants an error instead
+    """

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import as_json, as_metric, map_option, metrics_option, null_option, parse_settings
+from ranktron.cli.options import (
+    as_json,
+    as_metric,
+    map_option,
+    metrics_option,
+    null_option,
+    parse_settings,
+    reading_options,
+    table_options,
+)
 from ranktron.cli.output import counting, print_json, print_table, working
 from ranktron.data.choices import SCALINGS
 from ranktron.errors import DataError
@@ -47,6 +56,7 @@ _EPOCHS, _SHUFFLE = TRAINING
 )
 @metrics_option("ndcg@10,map")
 @null_option
+@table_options
 @as_json
 def cv(
     directory: str, algo: str, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int, seeds: int,
@@ -66,7 +76,7 @@ def cv(
     parameters, points = parse_settings(algo, settings), _grid(algo, grid)
     before = {Path(path).stem: _stored(path) for path in against}
     with working(f"reading {directory}"):
-        folds = list(read_folds(directory, null))
+        folds = list(read_folds(directory, null, **reading_options()))
     trainings = len(folds) * seeds
     for values in points.values():
         trainings *= len(values)

@@ -6,20 +6,30 @@ from typing import Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, null_option, read
+from ranktron.cli.options import DATA, as_json, null_option, read, reading_options, table_options
 from ranktron.cli.output import print_json, print_table
 
 
 @click.command()
 @click.argument("data", type=DATA)
 @null_option
+@table_options
 @as_json
 def info(data: str, null: str, as_json: bool) -> None:
     """Describe DATA: queries, documents, features, labels, list lengths.
 
     Example: ranktron info train.txt
     """
-    summary = describe(read(data, null))
+    from ranktron.data.io import read_roles
+    from ranktron.data.io.files import from_standard_input
+
+    with from_standard_input(data) as path:
+        summary = describe(read(str(path), null))
+        options = reading_options()
+        judgments = options.pop("judgments", None)
+        roles = read_roles(path, **options)
+    if roles is not None:
+        summary["columns"] = roles._asdict() | ({"label": judgments} if judgments else {})
     if as_json:
         print_json(summary)
         return
@@ -36,10 +46,23 @@ def info(data: str, null: str, as_json: bool) -> None:
         ("range of the features", f"{summary['lowest']:g} – {summary['highest']:g}"),
     ]
     print_table(data, ["", ""], rows)
+    if "columns" in summary:
+        print_table("columns", ["read as", "column"], _columns(summary["columns"]))
     total = summary["documents"]
     print_table("labels", ["grade", "documents", "share"], [
         (grade, count, f"{100 * count / total:.1f} %") for grade, count in summary["labels"].items()
     ])  # fmt: skip
+
+
+def _columns(columns: dict[str, Any]) -> list[tuple[str, str]]:
+    """What each column of a table became, and what the names alone decided."""
+    words = {"label": "label", "query": "query id", "doc": "document id"}
+    rows = []
+    for role, word in words.items():
+        by_name, name = role in columns["guessed"], columns[role]
+        rows.append((word, "none" if name is None else f"{name} (by its name; or --{role})" if by_name else name))
+    rows.append((f"features ({len(columns['features'])})", ", ".join(columns["features"])))
+    return rows + ([("not read", ", ".join(columns["dropped"]))] if columns["dropped"] else [])
 
 
 def describe(rounds: Any) -> dict[str, Any]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 import click
 
 from ranktron import __version__
-from ranktron.errors import RanktronError
+from ranktron.errors import RankingWarning, RanktronError
 
 # Each command is in the file of its name.
 _COMMANDS = (
@@ -65,7 +68,8 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line. Exit codes: 0 done, 1 the data or the run was at fault, 2 the command line was."""
     try:
-        code = cli.main(arguments, prog_name="ranktron", standalone_mode=False)
+        with _spoken_warnings():
+            code = cli.main(arguments, prog_name="ranktron", standalone_mode=False)
     except click.UsageError as error:
         where = f" (see ranktron {error.ctx.info_name} --help)" if error.ctx and error.ctx.parent else ""
         code = _complain(error.format_message() + where, 2)
@@ -82,6 +86,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except MemoryError:
         code = _complain("out of memory: convert the data to a store and read that, or use a part of it", 1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _spoken_warnings() -> Iterator[None]:
+    """Prints each of our own warnings once, as one line on standard error."""
+    said: set[str] = set()
+    others = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **how: Any) -> None:
+        if not issubclass(category, RankingWarning):
+            others(message, category, *where, **how)
+        elif str(message) not in said:
+            said.add(str(message))
+            click.echo(f"ranktron: warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RankingWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _complain(message: str, code: int) -> int:

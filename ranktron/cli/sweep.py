@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ranktron.cli.options import DATA, as_json, map_option, metrics_option, null_option, parse_settings, read
+from ranktron.cli.options import (
+    DATA,
+    as_json,
+    map_option,
+    metrics_option,
+    null_option,
+    parse_settings,
+    read,
+    table_options,
+)
 from ranktron.cli.output import counting, print_json, print_table
 from ranktron.data.choices import SCALINGS
 from ranktron.training.algorithms import ALGORITHMS
@@ -48,6 +57,7 @@ def _values(text: str) -> list[float] | None:
 @click.option("--curve", type=click.Path(), help="Write the values as a picture (.png or .svg).")
 @metrics_option("ndcg@10")
 @null_option
+@table_options
 @as_json
 def sweep(
     data: str, algo: str, settings: tuple[str, ...], epochs: int, seed: int, scale: str,
@@ -69,8 +79,8 @@ def sweep(
     ((key, values),) = ranges.items()
     parameters = parse_settings(algo, tuple(s for s in settings if s.partition("=")[0] != key))
     parse_settings(algo, tuple(f"{key}={value}" for value in values))
-    rounds = read(data, null)
-    held_out = read(valid, null, rounds) if valid else None
+    rounds = read(data, null, part="train")
+    held_out = read(valid, null, rounds, part="vali") if valid else None
     with counting(f"sweeping {key}", epochs * len(rounds)) as step:
         rows = sweep_values(
             algo, parameters, key, values, rounds, Schedule(epochs, seed), metrics,

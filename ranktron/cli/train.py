@@ -10,6 +10,7 @@ import click
 
 from ranktron.cli.options import (
     DATA,
+    OUT,
     as_json,
     as_metric,
     keep_inputs,
@@ -18,6 +19,7 @@ from ranktron.cli.options import (
     null_option,
     parse_settings,
     read,
+    table_options,
 )
 from ranktron.cli.output import counting, print_json, print_table, statements, working
 from ranktron.data.choices import SCALINGS
@@ -62,10 +64,11 @@ def _algorithms_help() -> str:
     "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the epoch."
 )
 @click.option("--from", "start", type=DATA, help="A model to go on from, exactly where it stopped.")
-@click.option("--model", "out", type=click.Path(), required=True, help="Where to save the model.")
+@click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
 @click.option("--curve", type=click.Path(), help="Write the learning curve as a picture (.png or .svg).")
 @metrics_option("ndcg@10")
 @null_option
+@table_options
 @as_json
 def train(
     data: str, algo: str | None, settings: tuple[str, ...], epochs: int, seed: int | None, shuffle: bool | None,
@@ -91,8 +94,8 @@ def train(
         )
     name = before.kind if before is not None else algo or "hinge"
     parameters = parse_settings(name, settings)
-    rounds = read(data, null, before)
-    held_out = read(valid, null, rounds) if valid else None
+    rounds = read(data, null, before, part="train")
+    held_out = read(valid, null, rounds, part="vali") if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
     asked: dict[str, Any] = {"scaling": scale or "auto", "map": recipe, "select": select, "metrics": metrics}
     _compile(name, parameters if before is None else before.parameters, rounds, held_out, asked)
@@ -163,7 +166,7 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
         rows.append(("epoch kept", f"{summary['epoch']}, the best by {select}"))
         rows += [(f"{name}, validation", value) for name, value in summary["valid"].items()]
     rows += [(remark, count) for remark, count in history.remarks.items() if count]
-    print_table(f"{trained.model.kind} → {out}", ["", ""], rows)
+    print_table(f"{trained.model.kind} → {out}", ["", ""], rows, out)
 
 
 def _draw(path: str, name: str, metrics: list[Metric], history: History) -> None:

@@ -1,3 +1,5 @@
 """Names that users choose from; nothing is imported here, so that `--help` is quick."""
 
 SCALINGS = ("none", "standard", "minmax", "minmax-query")
+
+FORMATS = ("letor", "csv", "tsv", "jsonl", "parquet", "arrow", "rounds", "ltrlog")

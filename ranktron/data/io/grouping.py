@@ -70,7 +70,7 @@ def assemble(X: Features, labels: Floats, ids: npt.NDArray[Any], docids: npt.NDA
 
 
 @contextmanager
-def in_file(path: Path) -> Iterator[None]:
+def in_file(path: Path | str) -> Iterator[None]:
     """Says in which file something is wrong."""
     try:
         yield
