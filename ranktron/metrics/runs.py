@@ -2,7 +2,7 @@
 
 As trec_eval -c does it:
 
-- a document that was returned and not judged is not relevant (bpref leaves it out),
+- a document that was returned and not judged is not relevant (bpref leaves it out); a grade below 0 is no judgment,
 - a document that was judged and not returned is nowhere in the ranking: it is in the ideal ranking and in the number of
   relevant documents, and adds nothing. Metrics that count pairs rank these documents last, the least relevant first,
 - a query that is judged and not in the run counts 0; one that is in the run and not judged is left out.
@@ -91,7 +91,7 @@ class _List:
     """One query: its documents as (scores, labels, ids)."""
 
     def __init__(self, found: Mapping[str, float], grades: Mapping[str, float]) -> None:
-        grades = {docid: max(0.0, grade) for docid, grade in grades.items()}
+        grades = {docid: grade for docid, grade in grades.items() if grade >= 0.0}
         missed = sorted((docid for docid in grades if docid not in found), key=lambda docid: grades[docid])
         self.relevant = sum(grade > 0 for grade in grades.values())
         self.all_relevant = len(grades) == self.relevant > 0
@@ -177,11 +177,11 @@ def _from_frame(frame: Any, what: str) -> dict[str, dict[str, float]]:
     value = next((name for name in columns if plain(name) in SCORE), None)
     if what == "run" and value is None:
         raise DataError(f"found no 'score' among the columns {listed(columns)} of the run")
-    others = [name for name in columns if what == "qrels" or name != value]
-    roles = assign_roles(others, [], Columns(features=()), labelled=what == "qrels")
+    others = [name for name in columns if name != value]
+    roles = assign_roles(others, [], Columns(features=()), labelled=what == "qrels" and value is None)
     if roles.doc is None:
         raise DataError(f"found no 'doc_id' or the like among the columns {listed(columns)} of the {what}")
-    names = (roles.query, roles.doc, value if what == "run" else roles.label)
+    names = (roles.query, roles.doc, roles.label if what == "qrels" and roles.label is not None else value)
     found: dict[str, dict[str, float]] = {}
     for qid, docid, number in zip(*(_cells(frame, str(name)) for name in names), strict=True):
         documents = found.setdefault(str(qid), {})

@@ -50,13 +50,14 @@ def test_runs_are_measured_as_trec_eval_measures_them(seed):
         assert ours.means[metric] == pytest.approx(np.mean(expected))
 
 
+@pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaTypeSafetyWarning")
 @pytest.mark.parametrize("seed", range(3))
 def test_objects_of_ranx_have_the_numbers_of_ranx(seed):
     ranx = pytest.importorskip("ranx")
     run, qrels = made_up(seed)
     rng = np.random.default_rng(seed)
     run = {
-        q: dict(zip(found, rng.permutation(len(found)).astype(float).tolist(), strict=True)) for q, found in run.items()
+        q: {d: float(s) for d, s in zip(found, rng.permutation(len(found)), strict=True)} for q, found in run.items()
     }
     qrels = {q: {d: max(g, 0) for d, g in grades.items()} for q, grades in qrels.items()}
     qrels = {q: grades for q, grades in qrels.items() if any(grades.values())}
@@ -116,7 +117,7 @@ def test_files_and_frames(tmp_path):
         ("qid", "docno", "label"),
     ):
         scored = pandas.DataFrame(rows, columns=[query, doc, "score"])
-        judged = pandas.DataFrame(grades, columns=[query, doc, "relevance" if grade == "score" else grade])
+        judged = pandas.DataFrame(grades, columns=[query, doc, grade])
         for make in (pandas.DataFrame, polars.from_pandas, arrow.Table.from_pandas):
             assert evaluate(make(scored), make(judged), "ndcg@10").means == expected
 
@@ -129,7 +130,8 @@ def test_files_and_frames(tmp_path):
         ({"1": {"a": float("nan")}}, {"1": {"a": 1}}, "expected a number for document 'a' of query '1' of the run"),
         ({"1": {"a": 1.0}}, {"1": {"a": "high"}}, "of the qrels, found 'high'"),
         ({"1": [1.0]}, {"1": {"a": 1}}, "expected {document: number} for query '1' of the run"),
-        ([1.0], {"1": {"a": 1}}, "expected a run as a path, a dict"),
+        (7, {"1": {"a": 1}}, "expected a run as a path, a dict"),
+        ([1.0], {"1": {"a": 1}}, "scores are measured on Rounds, not on a dict"),
         ({"1": {"a": 1.0}}, [1], "expected a qrels as a path"),
     ],
 )
