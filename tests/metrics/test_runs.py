@@ -50,7 +50,8 @@ def test_runs_are_measured_as_trec_eval_measures_them(seed):
         assert ours.means[metric] == pytest.approx(np.mean(expected))
 
 
-@pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaTypeSafetyWarning")
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # its compiler's, not ours
 @pytest.mark.parametrize("seed", range(3))
 def test_objects_of_ranx_have_the_numbers_of_ranx(seed):
     ranx = pytest.importorskip("ranx")
