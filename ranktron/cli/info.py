@@ -69,6 +69,7 @@ def describe(rounds: Any) -> dict[str, Any]:
     """What `info` says about a data set."""
     import numpy as np
 
+    from ranktron.data.io.grouping import scattered_queries
     from ranktron.data.scaling import feature_ranges
 
     lengths = np.diff(rounds.offsets)
@@ -90,20 +91,9 @@ def describe(rounds: Any) -> dict[str, Any]:
         },
         "queries_without_relevant": int((highest <= 0).sum()),
         "queries_with_one_label": int((highest == lowest).sum()),
-        "duplicate_qids": _scattered(rounds),
+        "duplicate_qids": scattered_queries(rounds),
         "constant_features": [name for name, a, b in zip(names, low, high, strict=True) if a == b],
         "lowest": float(low.min()),
         "highest": float(high.max()),
         "first_index": rounds.first_index,
     }
-
-
-def _scattered(rounds: Any) -> int:
-    """How many queries had their rows in more than one place of the input."""
-    import numpy as np
-
-    if rounds.rows is None:
-        return 0
-    breaks = np.diff(rounds.rows) != 1
-    breaks[rounds.offsets[1:-1] - 1] = False
-    return len(np.unique(np.searchsorted(rounds.offsets, np.flatnonzero(breaks), side="right")))

@@ -130,7 +130,21 @@ def read(path: str, null: str = "error", like: Model | Rounds | None = None, par
 
     path = _part_of(path, part)
     with working(f"reading {path}"):
-        return read_rounds(path, null=null, like=like, **reading_options())
+        rounds = read_rounds(path, null=null, like=like, **reading_options())
+    _say_if_scattered(path, rounds)
+    return rounds
+
+
+def _say_if_scattered(path: str, rounds: Rounds) -> None:
+    """Says that rows of a query were put together: two files in one may use the same ids for different queries."""
+    from ranktron.data.io.grouping import repeated_documents, scattered_queries
+
+    scattered = scattered_queries(rounds)
+    if scattered:
+        twice = repeated_documents(rounds)
+        more = f"; {twice:,} documents stand there more than once: is this one file twice?" if twice else ""
+        what = f"the rows of {scattered:,} of {len(rounds):,} queries stood in several places and were put together"
+        click.echo(f"{path}: {what}{more}", err=True)
 
 
 def read_documents(path: str, null: str, model: Model) -> Rounds:

@@ -1,5 +1,6 @@
 """The options about data that all commands share: columns, standard input and output, folds, strictness."""
 
+import io
 import json
 import subprocess
 import sys
@@ -120,7 +121,22 @@ def test_cross_validation_takes_tables(run, csv):
     assert json.loads(out)["mean"]["ndcg@10"] > 0.9
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "arrow", "rounds", "txt", "csv.gz"])
+def test_ids_that_come_back_are_put_together_and_it_is_said(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one = "1 qid:7 1:1 # docid = a\n0 qid:7 1:2 # docid = b\n"
+    (tmp_path / "twice.txt").write_text(one + "1 qid:8 1:1 # docid = c\n" + one)
+    (tmp_path / "mixed.txt").write_text("1 qid:7 1:1\n1 qid:8 1:1\n0 qid:7 1:2\n")
+    (tmp_path / "plain.txt").write_text(one)
+    code, out, err = run("info", "twice.txt", "--json")
+    assert json.loads(out)["queries"] == 2
+    assert "twice.txt: the rows of 1 of 2 queries stood in several places and were put together; 2 documents" in err
+    code, _, err = run("train", "mixed.txt", "--model", "m")
+    assert code == 0
+    assert "mixed.txt: the rows of 1 of 2 queries stood in several places and were put together\n" in err
+    assert run("info", "plain.txt")[2] == ""
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "txt"])
 def test_standard_input_and_output_through_real_pipes(csv, ending):
     rounds = read("train.plain.csv")
     write(rounds, f"a.{ending}")
@@ -155,17 +171,18 @@ def test_a_whole_day_without_a_file(csv):
     assert out.startswith(b"1 qid:0") or b" qid:" in out.splitlines()[0]
 
 
-def test_what_is_wrong_on_standard_input(csv):
+def test_what_is_wrong_on_standard_input(run, csv, monkeypatch):
     for content, message in (
         (b"", "standard input: there is nothing in it"),
         (b"1 qid:1 1:x\n", "standard input, line 1, column 11: expected a number after '1:', found 'x'"),
         (b"label,qid,a\n1,1,x\n", "standard input: expected numbers in column 'a'"),
         (b"a,b\n1,2\n", "standard input: found no 'label' or the like among the columns a, b"),
     ):
-        code, out, err = pipe("info", "-", stdin=content)
-        assert (code, out) == (1, b"")
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        code, out, err = run("info", "-")
+        assert (code, out) == (1, "")
         assert message in err
-    code, _, err = pipe("convert", "train.plain.csv", "-", "--json")
+    code, _, err = run("convert", "train.plain.csv", "-", "--json")
     assert code == 2
     assert "--json is for standard output, and so is -" in err
 
