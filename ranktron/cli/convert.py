@@ -27,7 +27,7 @@ def convert(source: str, target: str, style: str | None, null: str, as_json: boo
     .rounds is the binary store, which opens at once whatever its size; .csv, .tsv, .jsonl, .parquet, .arrow and LETOR
     text (.txt) are for other programs. Text is compressed with a further .gz, .zst, .bz2 or .xz.
 
-    Example: ranktron convert train.csv train.rounds
+    Example: ranktron convert train.txt train.rounds
     """
     from ranktron.data.io import verify, write
 

@@ -56,13 +56,15 @@ def info(data: str, null: str, as_json: bool) -> None:
 
 def _columns(columns: dict[str, Any]) -> list[tuple[str, str]]:
     """What each column of a table became, and what the names alone decided."""
+    from ranktron.data.io.columns import listed
+
     words = {"label": "label", "query": "query id", "doc": "document id"}
     rows = []
     for role, word in words.items():
         by_name, name = role in columns["guessed"], columns[role]
         rows.append((word, "none" if name is None else f"{name} (by its name; or --{role})" if by_name else name))
-    rows.append((f"features ({len(columns['features'])})", ", ".join(columns["features"])))
-    return rows + ([("not read", ", ".join(columns["dropped"]))] if columns["dropped"] else [])
+    rows.append((f"features ({len(columns['features'])})", listed(columns["features"])))
+    return rows + ([("not read", listed(columns["dropped"]))] if columns["dropped"] else [])
 
 
 def describe(rounds: Any) -> dict[str, Any]:
