@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, null_option, read
+from ranktron.cli.options import DATA, as_json, null_option, read, strict_option, table_options
 from ranktron.cli.output import print_json, print_table, working
 
 
@@ -15,6 +15,8 @@ from ranktron.cli.output import print_json, print_table, working
 @click.argument("model", type=DATA)
 @click.argument("data", type=DATA)
 @null_option
+@table_options
+@strict_option
 @as_json
 def certify(model: str, data: str, null: str | None, as_json: bool) -> None:
     """Replay the run that trained MODEL on DATA and check it against the theoretical bounds.
@@ -25,7 +27,7 @@ def certify(model: str, data: str, null: str | None, as_json: bool) -> None:
     from ranktron.training.model import load
 
     loaded = load(model)
-    rounds = read(data, null, loaded)
+    rounds = read(data, null, loaded, part="train")
     with working("replaying the run"):
         certificate = certify_run(loaded, rounds)
     margin = certificate.margin if isfinite(certificate.margin) else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read
+from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read, strict_option, table_options
 from ranktron.cli.output import print_json
 from ranktron.errors import DataError
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 )
 @metrics_option("ndcg@10,map")
 @null_option
+@table_options
+@strict_option
 @as_json
 def compare(
     runs: tuple[str, ...], data: str | None, qrels: str | None, test: str, style: str, metrics: list[Metric],
@@ -43,7 +45,8 @@ def compare(
 ) -> None:  # fmt: skip
     """Compare several RUNs on the same queries, with significance marks.
 
-    With --qrels, a judged document that a run did not return counts as ranked last.
+    With --qrels runs are measured as trec_eval -c does it: a judged document that a run did not return adds nothing,
+    and a query without an answer counts 0.
 
     Example: ranktron compare ours.txt theirs.txt --data test.txt
     """
@@ -66,12 +69,12 @@ def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[M
     from ranktron.metrics import evaluate as measure
     from ranktron.training.model import load
 
-    plain = read(data, null or "nan")  # for its labels: what is missing matters to models only
+    plain = read(data, null or "nan", part="test")  # for its labels: what is missing matters to models only
     evaluations = {}
     for run in runs:
         if _holds(run) == "model":
             model = load(run)
-            rounds = read(data, null, model)
+            rounds = read(data, null, model, part="test")
             evaluations[run] = measure(model.score_rounds(rounds), rounds, metrics)
             continue
         scores = _scores(run)
@@ -99,10 +102,10 @@ def _scores(run: str) -> Any:
 
 def _holds(path: str) -> str:
     """What stands in a file: a model, parquet, store, or (compressed) lines."""
-    from ranktron.data.io.files import kind_of
+    from ranktron.data.io.files import TEXT, kind_of
 
     kind = kind_of(Path(path))
-    return "lines" if kind in ("text", "gzip", "zstd") else kind
+    return "lines" if kind in TEXT else kind
 
 
 def _on_qrels(runs: tuple[str, ...], qrels: str, metrics: list[Metric]) -> dict[str, Evaluation]:
@@ -116,30 +119,4 @@ def _on_qrels(runs: tuple[str, ...], qrels: str, metrics: list[Metric]) -> dict[
                 "labels, are compared with --data"
             )
     judged = read_qrels(qrels)
-    evaluations = {}
-    for run in runs:
-        scores, rounds = _lists(judged, read_run(run))
-        evaluations[run] = measure(scores, rounds, metrics)
-    return evaluations
-
-
-def _lists(judged: Any, returned: Any) -> tuple[Any, Any]:
-    """Scores and lists of one run: what it returned, then what was judged and not returned."""
-    import numpy as np
-
-    from ranktron.data.rounds import Rounds
-
-    scores: list[float] = []
-    labels: list[float] = []
-    qids: list[str] = []
-    docids: list[str] = []
-    for qid, grades in judged.items():
-        found = returned.get(qid, {})
-        documents = [*found, *(d for d in grades if d not in found)]
-        bottom = min(found.values(), default=0.0) - 1.0
-        scores += [found.get(d, bottom) for d in documents]
-        labels += [max(0.0, grades.get(d, 0)) for d in documents]
-        qids += [qid] * len(documents)
-        docids += documents
-    rounds = Rounds.from_arrays(np.zeros((len(scores), 1)), labels, qids, docids=docids)
-    return np.array(scores), rounds
+    return {run: measure(read_run(run), judged, metrics) for run in runs}

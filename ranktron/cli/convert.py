@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import click
 
-from ranktron.cli.options import DATA, as_json, keep_inputs, null_option, read
-from ranktron.cli.output import print_json, working
+from ranktron.cli.options import DATA, OUT, as_json, keep_inputs, null_option, read, table_options
+from ranktron.cli.output import print_json, print_written, working
+from ranktron.data.choices import FORMATS
 
 
 @click.command()
 @click.argument("source", metavar="IN", type=DATA)
-@click.argument("target", metavar="OUT", type=click.Path())
+@click.argument("target", metavar="OUT", type=OUT)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice([format for format in FORMATS if format != "ltrlog"]),
+    help="Format of OUT.  [default: by its ending; letor on standard output]",
+)
 @null_option
+@table_options
 @as_json
-def convert(source: str, target: str, null: str | None, as_json: bool) -> None:
-    """Write the data of IN to OUT in the format of OUT's ending.
+def convert(source: str, target: str, style: str | None, null: str | None, as_json: bool) -> None:
+    """Write the data of IN to OUT in the format of OUT's ending; - is standard input or output.
 
-    .rounds is the binary store, which opens at once whatever its size; .parquet and text (.txt, .txt.gz, .txt.zst)
-    are for other programs.
+    .rounds is the binary store, which opens at once whatever its size; .csv, .tsv, .jsonl, .parquet, .arrow and LETOR
+    text (.txt) are for other programs. Text is compressed with a further .gz, .zst, .bz2 or .xz.
 
     Example: ranktron convert train.txt train.rounds
     """
@@ -26,10 +34,10 @@ def convert(source: str, target: str, null: str | None, as_json: bool) -> None:
     keep_inputs(target, source)
     rounds = read(source, null)
     with working(f"writing {target}"):
-        write(rounds, target)
+        write(rounds, target, style or ("letor" if target == "-" else None))
         if target.endswith(".rounds"):
             verify(target)
     if as_json:
         print_json({"queries": len(rounds), "documents": len(rounds.labels), "out": target})
         return
-    click.echo(f"{target}: {len(rounds):,} queries, {len(rounds.labels):,} documents")
+    print_written(target, f"{len(rounds):,} queries, {len(rounds.labels):,} documents")

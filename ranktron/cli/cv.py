@@ -17,6 +17,8 @@ from ranktron.cli.options import (
     null_for,
     null_option,
     parse_settings,
+    reading_options,
+    table_options,
 )
 from ranktron.cli.output import counting, print_json, print_table, working
 from ranktron.data.choices import SCALINGS
@@ -57,6 +59,7 @@ _EPOCHS, _SHUFFLE = TRAINING
 @metrics_option("ndcg@10,map")
 @nan_option
 @null_option
+@table_options
 @as_json
 def cv(
     directory: str, algo: str, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int, seeds: int,
@@ -76,7 +79,7 @@ def cv(
     parameters, points = parse_settings(algo, settings), _grid(algo, grid)
     before = {Path(path).stem: _stored(path) for path in against}
     with working(f"reading {directory}"):
-        folds = list(read_folds(directory, null or null_for(None, nan)))
+        folds = list(read_folds(directory, null or null_for(None, nan), **reading_options()))
     trainings = len(folds) * seeds
     for values in points.values():
         trainings *= len(values)

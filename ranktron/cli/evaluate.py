@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read
+from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read, strict_option, table_options
 from ranktron.cli.output import counting, print_json, print_table
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 @click.option("--curve", type=click.Path(), help="Write NDCG@1 to NDCG@20 as a picture (.png or .svg).")
 @metrics_option("ndcg@10,map")
 @null_option
+@table_options
+@strict_option
 @as_json
 def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], null: str | None, as_json: bool) -> None:
     """Measure MODEL on DATA, beside chance and the best single feature.
@@ -32,7 +34,7 @@ def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], nu
     from ranktron.training.model import load
 
     loaded = load(model)
-    rounds = read(data, null, loaded)
+    rounds = read(data, null, loaded, part="test")
     scores = loaded.score_rounds(rounds)
     evaluation = measure(scores, rounds, metrics)
     filled = loaded.fill(rounds)

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, keep_inputs, null_option, read_documents
+from ranktron.cli.options import (
+    DATA,
+    OUT,
+    as_json,
+    keep_inputs,
+    null_option,
+    read_documents,
+    scoring_options,
+    strict_option,
+)
 from ranktron.cli.output import print_json, print_table, print_widest, table
 from ranktron.errors import DataError
 
@@ -22,8 +31,10 @@ if TYPE_CHECKING:
 @click.option("--qid", help="The query of DATA to explain.")
 @click.option("--top", type=click.IntRange(1), help="How many to show.  [default: 10 documents, 20 weights]")
 @click.option("--features", default=4, show_default=True, type=click.IntRange(1), help="How many features to name.")
-@click.option("--out", type=click.Path(), help="Write a page to look at (.html).")
+@click.option("--out", type=OUT, help="Write a page to look at (.html).")
 @null_option
+@scoring_options
+@strict_option
 @as_json
 def explain(
     model: str,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, keep_inputs, null_option, read
-from ranktron.cli.output import print_json
+from ranktron.cli.options import DATA, OUT, as_json, keep_inputs, null_option, read, scoring_options
+from ranktron.cli.output import print_json, print_written
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def export_options(command: F) -> F:
         click.option("--average", is_flag=True, help="The average of a model whose members vote."),
         click.option("--one", metavar="NAME", help="A feature that is always 1: it keeps scores above 0 (Lucene)."),
         null_option,
+        scoring_options,
         as_json,
     ]
     for option in reversed(options):
@@ -48,7 +49,7 @@ def export_options(command: F) -> F:
 @click.command()
 @click.argument("model", type=DATA)
 @click.option("--to", type=click.Choice(_TARGETS), required=True, help="The engine.")
-@click.option("-o", "--out", type=click.Path(), help="The file to write.  [default: standard output]")
+@click.option("-o", "--out", type=OUT, help="The file to write.  [default: standard output]")
 @export_options
 def export(model: str, to: str, out: str | None, as_json: bool, **options: Any) -> None:
     """Write MODEL as a file for a search engine, after checking that it ranks as the model does.
@@ -72,7 +73,7 @@ def export(model: str, to: str, out: str | None, as_json: bool, **options: Any) 
     if out is None:
         click.echo(exported.content.decode(), nl=False)
     else:
-        click.echo(f"{out}: {exported.name} for {to}, {describe_check(exported)}")
+        print_written(out, f"{exported.name} for {to}, {describe_check(exported)}")
     print_notes(exported)
 
 
@@ -83,7 +84,7 @@ def exported_model(model: str, to: str, name: str, options: dict[str, Any]) -> E
 
     loaded = load(model)
     names = _lines(options["features"]) if options["features"] else None
-    data = read(options["data"], options["null"], loaded) if options["data"] else None
+    data = read(options["data"], options["null"], loaded, part="test") if options["data"] else None
     return export_model(
         loaded, to, name=name, store=options["store"], normalizers=options["normalizers"], feature_names=names,
         data=data, average=options["average"], one=options["one"],

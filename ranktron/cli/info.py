@@ -6,20 +6,30 @@ from typing import Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, null_option, read
+from ranktron.cli.options import DATA, as_json, null_option, read, reading_options, table_options
 from ranktron.cli.output import print_json, print_table
 
 
 @click.command()
 @click.argument("data", type=DATA)
 @null_option
+@table_options
 @as_json
 def info(data: str, null: str | None, as_json: bool) -> None:
     """Describe DATA: queries, documents, features, labels, list lengths.
 
     Example: ranktron info train.txt
     """
-    summary = describe(read(data, null))
+    from ranktron.data.io import read_roles
+    from ranktron.data.io.files import from_standard_input
+
+    with from_standard_input(data) as path:
+        summary = describe(read(str(path), null))
+        options = reading_options()
+        judgments = options.pop("judgments", None)
+        roles = read_roles(path, **options)
+    if roles is not None:
+        summary["columns"] = roles._asdict() | ({"label": judgments} if judgments else {})
     if as_json:
         print_json(summary)
         return
@@ -36,16 +46,32 @@ def info(data: str, null: str | None, as_json: bool) -> None:
         ("range of the features", f"{summary['lowest']:g} – {summary['highest']:g}"),
     ]
     print_table(data, ["", ""], rows)
+    if "columns" in summary:
+        print_table("columns", ["read as", "column"], _columns(summary["columns"]))
     total = summary["documents"]
     print_table("labels", ["grade", "documents", "share"], [
         (grade, count, f"{100 * count / total:.1f} %") for grade, count in summary["labels"].items()
     ])  # fmt: skip
 
 
+def _columns(columns: dict[str, Any]) -> list[tuple[str, str]]:
+    """What each column of a table became, and what the names alone decided."""
+    from ranktron.data.io.columns import listed
+
+    words = {"label": "label", "query": "query id", "doc": "document id"}
+    rows = []
+    for role, word in words.items():
+        by_name, name = role in columns["guessed"], columns[role]
+        rows.append((word, "none" if name is None else f"{name} (by its name; or --{role})" if by_name else name))
+    rows.append((f"features ({len(columns['features'])})", listed(columns["features"])))
+    return rows + ([("not read", listed(columns["dropped"]))] if columns["dropped"] else [])
+
+
 def describe(rounds: Any) -> dict[str, Any]:
     """What `info` says about a data set."""
     import numpy as np
 
+    from ranktron.data.io.grouping import scattered_queries
     from ranktron.data.scaling import feature_ranges
 
     lengths = np.diff(rounds.offsets)
@@ -67,20 +93,9 @@ def describe(rounds: Any) -> dict[str, Any]:
         },
         "queries_without_relevant": int((highest <= 0).sum()),
         "queries_with_one_label": int((highest == lowest).sum()),
-        "duplicate_qids": _scattered(rounds),
+        "duplicate_qids": scattered_queries(rounds),
         "constant_features": [name for name, a, b in zip(names, low, high, strict=True) if a == b],
         "lowest": float(low.min()),
         "highest": float(high.max()),
         "first_index": rounds.first_index,
     }
-
-
-def _scattered(rounds: Any) -> int:
-    """How many queries had their rows in more than one place of the input."""
-    import numpy as np
-
-    if rounds.rows is None:
-        return 0
-    breaks = np.diff(rounds.rows) != 1
-    breaks[rounds.offsets[1:-1] - 1] = False
-    return len(np.unique(np.searchsorted(rounds.offsets, np.flatnonzero(breaks), side="right")))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ranktron.cli.output import working
-from ranktron.data.choices import IMPUTATIONS
+from ranktron.data.choices import FORMATS, IMPUTATIONS
 from ranktron.errors import DataError
 from ranktron.training.algorithms import algorithm
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DATA = click.Path(exists=True)
+DATA = click.Path(exists=True, allow_dash=True)
+OUT = click.Path(allow_dash=True)
+_READING = "ranktron.reading"
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines instead of a table.")
 
 
@@ -86,20 +88,82 @@ nan_option = click.option(
 )
 
 
-def read(path: str, null: str | None = None, like: Model | Rounds | None = None) -> Rounds:
-    """Reads data; with a model or other data, as wide as those and with the same features."""
+def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
+    """Keeps how data is to be read for `read`, so that no command has to hand it on."""
+    context.meta.setdefault(_READING, {})[option.name] = value
+
+
+def _reading_option(*names: str, **settings: Any) -> Callable[[F], F]:
+    return click.option(*names, expose_value=False, callback=_remember, **settings)
+
+
+_LABEL = _reading_option("--label", metavar="COLUMN", help="The column with the label.  [default: by its name]")
+_QUERY = _reading_option("--query", metavar="COLUMN", help="The column with the query id.  [default: by its name]")
+_DOC = _reading_option("--doc", metavar="COLUMN", help="The column with the document id.  [default: by its name]")
+_FEATURES = _reading_option("--features", metavar="A,B,...", help="The columns that are features.  [default: the rest]")
+_DROP = _reading_option("--drop", metavar="A,B,...", help="Columns that are no features.")
+_JUDGMENTS = _reading_option(
+    "--judgments",
+    type=click.Path(exists=True),
+    help="A file with the grades of the documents, which become the labels.",
+)
+_INPUT_FORMAT = _reading_option(
+    "--input-format",
+    "format",
+    type=click.Choice(FORMATS),
+    help="Format of the data.  [default: by its first bytes and its name]",
+)
+strict_option = _reading_option(
+    "--strict", is_flag=True, help="Refuse data that has fewer or more features than the model, instead of a warning."
+)
+
+
+def table_options(command: F) -> F:
+    """The options of every command that reads data: which column of a table is what."""
+    return _LABEL(_QUERY(_DOC(_FEATURES(_DROP(_JUDGMENTS(_INPUT_FORMAT(command)))))))
+
+
+def scoring_options(command: F) -> F:
+    """The same for commands whose model knows the features, and that mean something else by --features."""
+    return _LABEL(_QUERY(_DOC(_DROP(_INPUT_FORMAT(command)))))
+
+
+def read(
+    path: str, null: str | None = None, like: Model | Rounds | None = None, part: str | None = None
+) -> Rounds:
+    """Reads data; with a model or other data, as wide as those and with the same features.
+
+    Of a folder that holds train, vali and test, `part` is read.
+    """
     from ranktron.data.io import read as read_rounds
 
+    path = _part_of(path, part)
     with working(f"reading {path}"):
-        return read_rounds(path, null=null or null_for(like), **_features_of(like))
+        rounds = read_rounds(path, null=null or null_for(like), like=like, **reading_options())
+    _say_if_scattered(path, rounds)
+    return rounds
+
+
+def _say_if_scattered(path: str, rounds: Rounds) -> None:
+    """Says that rows of a query were put together: two files in one may use the same ids for different queries."""
+    from ranktron.data.io.grouping import repeated_documents, scattered_queries
+
+    scattered = scattered_queries(rounds)
+    if scattered:
+        twice = repeated_documents(rounds)
+        more = f"; {twice:,} documents stand there more than once: is this one file twice?" if twice else ""
+        what = f"the rows of {scattered:,} of {len(rounds):,} queries stood in several places and were put together"
+        click.echo(f"{path}: {what}{more}", err=True)
 
 
 def read_documents(path: str, null: str | None, model: Model) -> Rounds:
     """Reads data to be scored, which need not have labels."""
     from ranktron.data.io import read_documents as read_rounds
 
+    path = _part_of(path, "test")
     with working(f"reading {path}"):
-        return read_rounds(path, null=null or null_for(model), **_features_of(model))
+        options = {name: value for name, value in reading_options().items() if name != "judgments"}
+        return read_rounds(path, null=null or null_for(model), like=model, **options)
 
 
 def null_for(like: Model | Rounds | None, nan: str | None = None) -> str:
@@ -108,16 +172,33 @@ def null_for(like: Model | Rounds | None, nan: str | None = None) -> str:
     return "nan" if fills_in else "error"
 
 
-def _features_of(like: Model | Rounds | None) -> dict[str, Any]:
-    if like is None:
-        return {}
-    return {"n_features": like.n_features, "first_index": like.first_index, "feature_names": like.feature_names}
+def reading_options() -> dict[str, Any]:
+    """How the command line says that data is to be read, as `ranktron.read` takes it."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else dict(context.meta.get(_READING, {}))
+
+
+def _part_of(path: str, part: str | None) -> str:
+    """The file of one part in a folder that holds train, vali and test; any other path as it is."""
+    from ranktron.data.io.files import fold_parts
+
+    found = fold_parts(path) if path != "-" else {}
+    if not found or part is None:
+        return path
+    if part not in found:
+        raise DataError(f"{path}: there is no {part} part in it, only {', '.join(map(str, found.values()))}")
+    others = ", ".join(str(file) for name, file in found.items() if name != part)
+    click.echo(f"{path}: reading {found[part]}, the {part} part (not {others})", err=True)
+    return str(found[part])
 
 
 def keep_inputs(out: str, *inputs: str | None) -> None:
-    """Refuses to write over a file that is read."""
+    """Refuses to write over a file that is read, and two things to standard output."""
+    context = click.get_current_context(silent=True)
+    if out == "-" and context is not None and context.params.get("as_json"):
+        raise click.UsageError("--json is for standard output, and so is -: name a file to write")
     for path in inputs:
-        if path and os.path.exists(out) and os.path.samefile(out, path):
+        if path and out != "-" and os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path):
             raise click.UsageError(f"{out} is an input and would be overwritten: write to another file")
 
 

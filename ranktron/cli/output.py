@@ -16,11 +16,16 @@ def print_json(content: Mapping[str, Any]) -> None:
     click.echo(json.dumps(content, allow_nan=False))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table for eyes: text to the left, numbers to the right."""
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], out: str | None = None) -> None:
+    """A table for eyes: text to the left, numbers to the right; on standard error where a file goes to the output."""
     from rich.console import Console
 
-    Console(highlight=False).print(table(title, columns, rows))
+    Console(highlight=False, stderr=out == "-").print(table(title, columns, rows))
+
+
+def print_written(out: str, what: str) -> None:
+    """Says what was written; on standard error where it went to standard output."""
+    click.echo(f"{'standard output' if out == '-' else out}: {what}", err=out == "-")
 
 
 def print_widest(tables: Sequence[Any]) -> None:

@@ -6,15 +6,24 @@ from typing import Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, keep_inputs, null_option, read_documents
-from ranktron.cli.output import print_json
+from ranktron.cli.options import (
+    DATA,
+    OUT,
+    as_json,
+    keep_inputs,
+    null_option,
+    read_documents,
+    strict_option,
+    table_options,
+)
+from ranktron.cli.output import print_json, print_written
 from ranktron.errors import DataError
 
 
 @click.command()
 @click.argument("model", type=DATA)
 @click.argument("data", type=DATA)
-@click.option("-o", "--out", type=click.Path(), required=True, help="The file to write.")
+@click.option("-o", "--out", type=OUT, required=True, help="The file to write; - is standard output.")
 @click.option(
     "--format",
     "style",
@@ -24,6 +33,8 @@ from ranktron.errors import DataError
     help="scores: one a line, in the order of DATA. trec: a run file.",
 )
 @null_option
+@table_options
+@strict_option
 @as_json
 def rank(model: str, data: str, out: str, style: str, null: str | None, as_json: bool) -> None:
     """Score the documents of DATA with MODEL and write them to a file.
@@ -48,7 +59,7 @@ def rank(model: str, data: str, out: str, style: str, null: str | None, as_json:
     if as_json:
         print_json({"queries": len(rounds), "documents": len(scores), "out": out, "format": style})
     else:
-        click.echo(f"{out}: {len(scores):,} scores of {len(rounds):,} queries")
+        print_written(out, f"{len(scores):,} scores of {len(rounds):,} queries")
 
 
 def _as_run(rounds: Any, scores: Any) -> dict[str, dict[str, float]]:

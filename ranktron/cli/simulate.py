@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from ranktron.cli.options import as_json
-from ranktron.cli.output import print_json, working
+from ranktron.cli.options import OUT, as_json, keep_inputs
+from ranktron.cli.output import print_json, print_written, working
 
 
 @click.command()
 @click.argument("kind", type=click.Choice(["separable", "web"]))
-@click.argument("target", metavar="OUT", type=click.Path())
+@click.argument("target", metavar="OUT", type=OUT)
 @click.option("--queries", default=1000, show_default=True, type=click.IntRange(1), help="Number of lists.")
 @click.option("--margin", default=0.5, show_default=True, help="Margin of the separable lists.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the truth and the lists.")
@@ -34,11 +34,12 @@ def simulate(kind: str, target: str, queries: int, margin: float, seed: int, ski
     from ranktron.data.io import write
     from ranktron.data.synthetic import Separable, WebSearch
 
+    keep_inputs(target)
     with working(f"simulating {queries:,} lists"):
         data = Separable(margin=margin, seed=seed) if kind == "separable" else WebSearch(seed=seed)
         rounds = data.rounds(queries, skip)
-        write(rounds, target)
+        write(rounds, target, "letor" if target == "-" else None)
     if as_json:
         print_json({"kind": kind, "queries": len(rounds), "documents": len(rounds.labels), "out": target})
         return
-    click.echo(f"{target}: {len(rounds):,} lists, {len(rounds.labels):,} documents, {rounds.n_features} features")
+    print_written(target, f"{len(rounds):,} lists, {len(rounds.labels):,} documents, {rounds.n_features} features")

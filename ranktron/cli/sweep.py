@@ -16,6 +16,7 @@ from ranktron.cli.options import (
     null_option,
     parse_settings,
     read,
+    table_options,
 )
 from ranktron.cli.output import counting, print_json, print_table
 from ranktron.data.choices import SCALINGS
@@ -59,6 +60,7 @@ def _values(text: str) -> list[float] | None:
 @metrics_option("ndcg@10")
 @nan_option
 @null_option
+@table_options
 @as_json
 def sweep(
     data: str, algo: str, settings: tuple[str, ...], epochs: int, seed: int, scale: str,
@@ -82,12 +84,12 @@ def sweep(
     parameters = parse_settings(algo, tuple(s for s in settings if s.partition("=")[0] != key))
     parse_settings(algo, tuple(f"{key}={value}" for value in values))
     null = null or null_for(None, nan)
-    rounds = read(data, null)
-    held_out = read(valid, null, rounds) if valid else None
+    rounds = read(data, null, part="train")
+    checked = read(valid, null, rounds, part="vali") if valid else None
     with counting(f"sweeping {key}", epochs * len(rounds)) as step:
         rows = sweep_values(
             algo, parameters, key, values, rounds, Schedule(epochs, seed), metrics,
-            scaling=scale, map=recipe, valid=held_out, watch=step, nan=nan or "error",
+            scaling=scale, map=recipe, valid=checked, watch=step, nan=nan or "error",
         )  # fmt: skip
     first = str(metrics[0])
     best = max(rows, key=lambda row: row.online[first] * (1.0 if metrics[0].higher_is_better else -1.0))
@@ -95,7 +97,7 @@ def sweep(
         from ranktron.training.figures.curves import curves
 
         lines = {f"{m}, time average": (values, [row.online[str(m)] for row in rows]) for m in metrics}
-        if held_out is not None:
+        if checked is not None:
             lines |= {f"{m}, validation": (values, [row.valid[str(m)] for row in rows]) for m in metrics}
         curves(curve, lines, {}, title=f"{algo} on {data}", x=key, y="value", log=True)
     if as_json:

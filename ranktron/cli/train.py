@@ -11,6 +11,7 @@ import click
 
 from ranktron.cli.options import (
     DATA,
+    OUT,
     as_json,
     as_metric,
     keep_inputs,
@@ -21,6 +22,7 @@ from ranktron.cli.options import (
     null_option,
     parse_settings,
     read,
+    table_options,
 )
 from ranktron.cli.output import counting, print_json, print_table, statements, working
 from ranktron.data.choices import SCALINGS
@@ -66,10 +68,11 @@ def _algorithms_help() -> str:
     "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the epoch."
 )
 @click.option("--from", "start", type=DATA, help="A model to go on from, exactly where it stopped.")
-@click.option("--model", "out", type=click.Path(), required=True, help="Where to save the model.")
+@click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
 @click.option("--curve", type=click.Path(), help="Write the learning curve as a picture (.png or .svg).")
 @metrics_option("ndcg@10")
 @null_option
+@table_options
 @as_json
 def train(
     data: str, algo: str | None, settings: tuple[str, ...], epochs: int, seed: int | None, shuffle: bool | None,
@@ -98,14 +101,14 @@ def train(
     if null not in (None, "error"):
         click.echo(f"--null {null} is for reading these files and is not kept in the model: --nan is", err=True)
     null = null or null_for(before, nan)
-    rounds = read(data, null, before)
-    held_out = read(valid, null, rounds) if valid else None
+    rounds = read(data, null, before, part="train")
+    checked = read(valid, null, rounds, part="vali") if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
     asked: dict[str, Any] = {"scaling": scale or "auto", "map": recipe, "select": select, "metrics": metrics}
     asked["nan"] = nan or "error"
-    _compile(name, parameters if before is None else before.parameters, rounds, held_out, asked)
+    _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
     with counting(f"training {name}", epochs * len(rounds)) as step, statements():
-        trained = train_model(name, parameters, rounds, schedule, start=before, valid=held_out, progress=step, **asked)
+        trained = train_model(name, parameters, rounds, schedule, start=before, valid=checked, progress=step, **asked)
     trained.model.save(out)
     if curve:
         _draw(curve, name, metrics, trained.history)
@@ -119,13 +122,13 @@ def train(
 
 
 def _compile(
-    name: str, parameters: Mapping[str, Any], rounds: Rounds, held_out: Rounds | None, asked: dict[str, Any]
+    name: str, parameters: Mapping[str, Any], rounds: Rounds, checked: Rounds | None, asked: dict[str, Any]
 ) -> None:
     """Learns from the first few lists and forgets it, so that neither bar nor speed counts what is compiled once."""
     from ranktron.learners.schedule import Schedule
     from ranktron.training.fit import train as train_model
 
-    few, valid = rounds[:_FEW], None if held_out is None else held_out[:_FEW]
+    few, valid = rounds[:_FEW], None if checked is None else checked[:_FEW]
     with working("getting ready (the first time, this compiles)"), suppress(DataError), warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
         tried = train_model(name, parameters, few, Schedule(1), valid=valid, **asked)
@@ -174,7 +177,7 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
         rows.append(("epoch kept", f"{summary['epoch']}, the best by {select}"))
         rows += [(f"{name}, validation", value) for name, value in summary["valid"].items()]
     rows += [(remark, count) for remark, count in history.remarks.items() if count]
-    print_table(f"{trained.model.kind} → {out}", ["", ""], rows)
+    print_table(f"{trained.model.kind} → {out}", ["", ""], rows, out)
 
 
 def _draw(path: str, name: str, metrics: list[Metric], history: History) -> None:

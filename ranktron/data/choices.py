@@ -3,3 +3,5 @@
 SCALINGS = ("none", "standard", "minmax", "minmax-query", "running-standard")
 
 IMPUTATIONS = ("error", "mean", "zero", "indicator")
+
+FORMATS = ("letor", "csv", "tsv", "jsonl", "parquet", "arrow", "rounds", "ltrlog")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +18,8 @@ from ranktron.errors import DataError
 def atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Opens a file for writing that takes its place only when it is complete and on disk.
 
-    A link stays a link: what it leads to is written. A device or a pipe is written to directly.
+    A link stays a link: what it leads to is written. A device or a pipe is written to directly. `-` is standard output,
+    which gets the whole or nothing as well.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -24,6 +28,13 @@ def atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     ...     Path(folder, "a").read_bytes()
     b'all of it'
     """
+    if os.fspath(path) == "-":
+        with tempfile.TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        return
     try:
         target = Path(os.path.realpath(path))
         special = target.exists() and not target.is_file()

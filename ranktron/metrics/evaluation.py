@@ -14,6 +14,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.metrics.dispatch import first_outside, values
 from ranktron.metrics.metric import Metric, metric, metrics
+from ranktron.metrics.runs import ByQuery, JudgedRun, as_values
 from ranktron.metrics.sklearn_ties import CODES as TIED_CODES
 from ranktron.metrics.sklearn_ties import tied_values
 from ranktron.metrics.ties import Ordering, as_scores
@@ -90,11 +91,31 @@ class Evaluation:
         return "\n".join(lines)
 
 
-def evaluate(scores: Any, rounds: Rounds, which: str | Metric | Iterable[str | Metric]) -> Evaluation:
-    """Measures scores, one per document in the order of `rounds.X`; higher scores rank first.
+def evaluate(scores: Any, rounds: Any, which: str | Metric | Iterable[str | Metric]) -> Evaluation:
+    """Measures scores on lists of documents, or a run against judgments; higher scores rank first.
+
+    Parameters
+    ----------
+    scores : array, or a run
+        One score per document in the order of `rounds.X`. A run has documents with scores for each query: a dict
+        `{query: {document: score}}`, a TREC file, a data frame with columns such as query_id, doc_id and score, or a
+        `Run` of ranx.
+    rounds : Rounds, or the judgments of a run
+        Judgments are a dict `{query: {document: grade}}`, a TREC file (qrels), a data frame with columns such as
+        query_id, doc_id and relevance, or the `Qrels` of ranx.
+    which : metrics, by value or by name
+
+    Notes
+    -----
+    A run is measured as trec_eval -c does it. A document that was not judged is not relevant. One that was judged and
+    not returned counts among the relevant ones and adds nothing. A query that is judged and not in the run counts 0;
+    one that is not judged is left out.
 
     Examples
     --------
+    >>> run, qrels = {"q1": {"a": 2.0, "b": 1.0}}, {"q1": {"b": 1, "c": 1}, "q2": {"a": 1}}
+    >>> evaluate(run, qrels, ["map:trec", "recall@10"]).per_query
+    {'map:trec': array([0.25, 0.  ]), 'recall@10': array([0.5, 0. ])}
     >>> rounds = Rounds.from_arrays([[3.0], [2.0], [1.0], [1.0]], [0, 1, 0, 2], qid=[1, 1, 2, 2])
     >>> evaluation = evaluate(rounds.X[:, 0], rounds, ["mrr", "mrr:letor"])
     >>> evaluation.per_query["mrr"], evaluation.means["mrr:letor"]
@@ -102,9 +123,33 @@ def evaluate(scores: Any, rounds: Rounds, which: str | Metric | Iterable[str | M
     """
     chosen = metrics(which)
     if not isinstance(rounds, Rounds):
-        raise DataError(f"scores are measured on Rounds, not on a {type(rounds).__name__}: see Rounds.from_arrays")
+        if isinstance(scores, list | np.ndarray):
+            raise DataError(f"scores are measured on Rounds, not on a {type(rounds).__name__}: see Rounds.from_arrays")
+        return _evaluate_run(as_values(scores, "run"), as_values(rounds, "qrels"), chosen)
     if len(rounds) == 0:
         raise DataError("there are no queries to evaluate")
+    per_query = _values(scores, rounds, chosen)
+    relevant_so_far = np.concatenate(([0], np.cumsum(rounds.labels > 0.0)))[rounds.offsets]
+    return _evaluation(per_query, rounds.qids, int(np.count_nonzero(np.diff(relevant_so_far) == 0)))
+
+
+def _evaluation(per_query: dict[str, Floats], qids: npt.NDArray[Any], empty_queries: int) -> Evaluation:
+    means = {name: float(row.mean()) for name, row in per_query.items()}
+    return Evaluation(means, per_query, qids, empty_queries)
+
+
+def _evaluate_run(run: ByQuery, qrels: ByQuery, chosen: tuple[Metric, ...]) -> Evaluation:
+    judged = JudgedRun(run, qrels)
+
+    def measure(scores: Floats, rounds: Rounds, each: Metric) -> Floats:
+        return _values(scores, rounds, (each,))[str(each)]
+
+    per_query = {str(each): judged.values(each, measure) for each in chosen}
+    return _evaluation(per_query, np.array(judged.qids), judged.empty_queries)
+
+
+def _values(scores: Any, rounds: Rounds, chosen: tuple[Metric, ...]) -> dict[str, Floats]:
+    """The values of each metric, one a query."""
     scores = as_scores(scores, len(rounds.labels))
     labels, offsets = (np.require(array, None, ["C", "W", "E"]) for array in (rounds.labels, rounds.offsets))
     for each in chosen:
@@ -115,10 +160,7 @@ def evaluate(scores: Any, rounds: Rounds, which: str | Metric | Iterable[str | M
     for ties in dict.fromkeys(each.choices.ties for each in chosen):
         alike = [each for each in chosen if each.choices.ties == ties]
         rows.update(zip(alike, _measure(ordering, labels, offsets, ties, alike), strict=True))
-    per_query = {str(each): rows[each] for each in chosen}
-    means = {name: float(row.mean()) for name, row in per_query.items()}
-    relevant_so_far = np.concatenate(([0], np.cumsum(labels > 0.0)))[offsets]
-    return Evaluation(means, per_query, rounds.qids, int(np.count_nonzero(np.diff(relevant_so_far) == 0)))
+    return {str(each): rows[each] for each in chosen}
 
 
 def _measure(ordering: Ordering, labels: Floats, offsets: Integers, ties: str, alike: list[Metric]) -> Floats:

@@ -34,18 +34,16 @@ class Fold(NamedTuple):
     test: Rounds
 
 
-def read_folds(directory: str | os.PathLike[str], null: str = "error") -> Iterator[Fold]:
+def read_folds(directory: str | os.PathLike[str], null: str = "error", **options: Any) -> Iterator[Fold]:
     """Reads folds in LETOR's layout, one at a time: `Fold1/train.txt`, `Fold1/vali.txt`, `Fold1/test.txt` and so on.
 
     Files may have any ending that `read` knows and any name that begins with the name of their part. A directory that
-    holds the three parts itself is one fold.
+    holds the three parts itself is one fold. The options are those of `read`.
     """
     for folder in fold_folders(directory):
         paths = [_part(folder, part) for part in PARTS]
-        first = read(paths[0], null=null)
-        others = [
-            read(path, null=null, n_features=first.n_features, first_index=first.first_index) for path in paths[1:]
-        ]
+        first = read(paths[0], null=null, **options)
+        others = [read(path, null=null, like=first, **options) for path in paths[1:]]
         yield Fold(folder.name, first, *others)
 
 
@@ -60,7 +58,8 @@ def fold_folders(directory: str | os.PathLike[str]) -> list[Path]:
 
 
 def _part(folder: Path, part: str) -> Path:
-    found = sorted(path for path in folder.glob(f"{part}*") if not path.name.endswith((".csv", ".json")))
+    found = sorted(folder.glob(f"{part}*"))
+    found = [path for path in found if not path.name.endswith((".csv", ".json"))] or found
     if len(found) != 1:
         what = "no file" if not found else "several files"
         raise DataError(f"{folder}: {what} called {part}.* (a fold holds train, vali and test, as in LETOR)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -359,7 +360,7 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Reads a model file.
+    """Reads a model file; "-" is standard input.
 
     >>> import ranktron
     >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1], qid=0)
@@ -369,7 +370,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     array([1, 2, 0])
     """
     try:
-        data = Path(path).read_bytes()
+        data = sys.stdin.buffer.read() if os.fspath(path) == "-" else Path(path).read_bytes()
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
         raise DataError(f"cannot read {str(path)!r}: {getattr(error, 'strerror', error)}") from None
     return Model.from_bytes(data, str(path))

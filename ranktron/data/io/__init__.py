@@ -1,4 +1,4 @@
-"""Reading and writing lists of documents: LETOR text, Parquet, the library's own store, TREC files.
+"""Reading and writing lists of documents: LETOR text, CSV, JSON lines, Parquet, data frames, a store, TREC files.
 
 Nothing heavy is imported before a function is used.
 """
@@ -7,15 +7,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ranktron.data.io.api import read, read_documents, stream, write
+    from ranktron.data.io.api import read, read_documents, read_roles, stream, write
+    from ranktron.data.io.judgments import read_judgments
     from ranktron.data.io.store import verify
     from ranktron.data.io.trec import read_qrels, read_run, write_qrels, write_run
 
-__all__ = ["read", "read_documents", "read_qrels", "read_run", "stream", "verify", "write", "write_qrels", "write_run"]
+__all__ = [
+    "read",
+    "read_documents",
+    "read_judgments",
+    "read_qrels",
+    "read_roles",
+    "read_run",
+    "stream",
+    "verify",
+    "write",
+    "write_qrels",
+    "write_run",
+]
 
 _HOMES = {
     "read": "api",
     "read_documents": "api",
+    "read_judgments": "judgments",
+    "read_roles": "api",
     "stream": "api",
     "write": "api",
     "verify": "store",

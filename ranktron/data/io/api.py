@@ -3,54 +3,100 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ranktron.data.io.files import Paths, kind_of, parts
+from ranktron.data.io.columns import Columns, Roles, as_columns, listed
+from ranktron.data.io.files import COMPRESSED, Paths, from_standard_input, parts
+from ranktron.data.io.formats import TABLES, format_of
 from ranktron.data.io.grouping import fitted, in_file
-from ranktron.data.io.letor import frame_of, read_text
+from ranktron.data.io.judgments import Judgments, read_judgments
+from ranktron.data.io.letor import frame_of, read_text, text_width
+from ranktron.data.io.ltr_logs import read_ltr_log
 from ranktron.data.io.missing import placeholder
-from ranktron.data.io.parquet import LABELLED, parquet_runs, read_parquet, write_parquet
 from ranktron.data.io.store import read_store, store_runs, write_store
 from ranktron.data.io.streaming import Run, joined, text_runs
+from ranktron.data.io.table_sources import Frame, TableSource, is_frame, open_table
+from ranktron.data.io.table_writing import write_arrow, write_csv, write_jsonl, write_parquet, write_tsv
+from ranktron.data.io.tables import read_table, table_roles, table_runs
 from ranktron.data.io.writing import write_text
 from ranktron.data.rounds import Rounds
-from ranktron.errors import DataError
+from ranktron.errors import DataError, RankingWarning
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.dispatch import held_as
 from ranktron.types import Round
 
-TEXT = ("text", "gzip", "zstd")
 WRITERS = {
-    ".parquet": write_parquet,
-    ".rounds": write_store,
     ".txt": write_text,
     ".letor": write_text,
     ".svm": write_text,
+    ".csv": write_csv,
+    ".tsv": write_tsv,
+    ".jsonl": write_jsonl,
+    ".ndjson": write_jsonl,
+    ".parquet": write_parquet,
+    ".arrow": write_arrow,
+    ".feather": write_arrow,
+    ".rounds": write_store,
 }
+COLUMNS = ("label", "query", "doc", "features", "drop")
+BINARY = (write_parquet, write_arrow, write_store)
+
+
+class FeatureSpace(Protocol):
+    """Whatever has features: `Rounds`, a `Model`."""
+
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def first_index(self) -> int: ...
+    @property
+    def feature_names(self) -> tuple[str, ...] | None: ...
 
 
 def read(
-    paths: Paths,
+    source: Any,
     *,
+    label: str | None = None,
+    query: str | None = None,
+    doc: str | None = None,
+    features: str | Iterable[str] | None = None,
+    drop: str | Iterable[str] | None = None,
+    judgments: str | os.PathLike[str] | None = None,
+    format: str | None = None,
     null: str = "error",
     n_features: int | None = None,
     first_index: int | None = None,
     feature_names: tuple[str, ...] | None = None,
+    like: FeatureSpace | None = None,
+    strict: bool = False,
     sparse: bool | None = None,
 ) -> Rounds:
-    """Reads lists of documents from LETOR text, Parquet or a store, whichever the files hold.
+    """Reads lists of documents from a file of any format, or from a data frame.
 
     Parameters
     ----------
-    paths : path, several paths, or a directory of parts
-        Text may be compressed (gzip, zstd). A query must stand in one file; in it, its rows may stand anywhere.
+    source : path, several paths, a directory of parts, or a data frame
+        LETOR text, CSV, TSV or JSON lines, each plain or compressed (gzip, zstd, bzip2, xz), Parquet, an Arrow file, a
+        feature log of Elasticsearch or OpenSearch, a store; a frame of pandas, polars or pyarrow. "-" is standard
+        input. A query must stand in one file; in it, its rows may stand anywhere.
+    label, query, doc : str, optional
+        The columns of a table with the label, the query id and the document id. Otherwise they are found by their
+        usual names (relevance, query_id, doc_id, ...); what is missing or ambiguous is an error that lists the columns.
+    features, drop : names, or one text with commas between them, optional
+        The columns that are features, or those that are not; otherwise every column without another role is one.
+    judgments : path, optional
+        A file with the grades (`grade qid:Q # document`, TREC's qrels, or a table): they become the labels, and
+        documents without one are left out.
+    format : "letor", "csv", "tsv", "jsonl", "parquet", "arrow", "rounds" or "ltrlog", optional
+        Otherwise the file's first bytes decide, and its name where these leave it open.
     null : "error", "zero", "min", "mean" or "nan"
         What to make of NULL: refuse it, 0, or the smallest or mean value of the feature in the same list (0 where
         the whole list has none). "min" is what LETOR's own "minimum" version does. "nan" leaves it to the model,
@@ -61,6 +107,11 @@ def read(
         The number of the first feature. Otherwise 1, unless an index 0 occurs.
     feature_names : tuple of str, optional
         The features of files that have names: they are put in this order; one too few or too many is an error.
+    like : Model or Rounds, optional
+        Reads the features of these, by name where both have names. Numbered features that the file lacks are 0, and
+        columns that are not known are left out; either is said in a `RankingWarning`.
+    strict : bool
+        Whether what `like` would say in a warning is an error.
     sparse : bool, optional
         Whether features are held as `Sparse` rows. Otherwise as a store holds them; those of text where it has 1,000
         features or more, of which a line names a twentieth at most.
@@ -74,20 +125,19 @@ def read(
     ([[0.5, 1.0], [0.0, 3.0], [1.0, 0.0]], [2.0, 0.0, 1.0])
     >>> rounds.qids.tolist(), rounds.docids.tolist()
     (['7', '8'], ['A', 'B', ''])
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"relevance": [1, 0], "query": ["shoes"] * 2, "price": [3.0, 4.0]})
+    >>> read(frame).feature_names
+    ('price',)
     """
-    frame = _Frame(null, n_features, first_index, feature_names, sparse)
-    return _read(parts(paths), frame, LABELLED)
+    asked = as_columns(label, query, doc, features, drop)
+    frame = _Frame(null, n_features, first_index, feature_names, sparse, asked, format, like, strict)
+    judged = None if judgments is None else read_judgments(judgments)
+    return _read(source, frame, judged, labelled=True)
 
 
-def read_documents(
-    paths: Paths,
-    *,
-    null: str = "error",
-    n_features: int | None = None,
-    first_index: int | None = None,
-    feature_names: tuple[str, ...] | None = None,
-) -> Rounds:
-    """Reads lists to be scored: takes what `read` takes, and Parquet without a column `label`; labels are NaN then.
+def read_documents(source: Any, **options: Any) -> Rounds:
+    """Reads lists to be scored: takes what `read` takes, and tables without a label; labels are NaN then.
 
     >>> import pandas
     >>> path = getfixture("tmp_path") / "new.parquet"
@@ -95,53 +145,153 @@ def read_documents(
     >>> read_documents(path).labels
     array([nan, nan])
     """
-    return _read(parts(paths), _Frame(null, n_features, first_index, feature_names, None), ("qid",))
+    asked = as_columns(*(options.pop(name, None) for name in COLUMNS))
+    frame = _Frame(columns=asked, **options)
+    return _read(source, frame, None, labelled=False)
+
+
+def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Roles | None:
+    """Tells which columns of a table are read as label, query, document and features; None where it is no table.
+
+    Takes the options of `read` that name columns.
+
+    >>> path = getfixture("tmp_path") / "train.csv"
+    >>> _ = path.write_text("relevance,query_id,price\\n1,7,0.5\\n")
+    >>> read_roles(path)
+    Roles(label='relevance', query='query_id', doc=None, features=('price',), dropped=(), guessed=('label', 'query'))
+    """
+    asked = as_columns(*(columns.pop(name, None) for name in COLUMNS))
+    if is_frame(source):
+        return table_roles(Frame(source), asked, labelled=False)
+    with from_standard_input(source) as paths:
+        first = parts(paths)[0]
+        found = format_of(first, format)
+        return table_roles(open_table(first, found, whole=False), asked, labelled=False) if found in TABLES else None
 
 
 class _Frame(NamedTuple):
-    """What the caller says about the features of all files."""
+    """What the caller says about all files."""
 
-    null: str
-    n_features: int | None
-    first_index: int | None
-    feature_names: tuple[str, ...] | None
-    sparse: bool | None
+    null: str = "error"
+    n_features: int | None = None
+    first_index: int | None = None
+    feature_names: tuple[str, ...] | None = None
+    sparse: bool | None = None
+    columns: Columns = Columns()
+    format: str | None = None
+    like: FeatureSpace | None = None
+    strict: bool = False
 
 
-def _read(files: list[Path], frame: _Frame, needed: tuple[str, ...]) -> Rounds:
+def _read(source: Any, frame: _Frame, judged: Judgments | None, labelled: bool) -> Rounds:
     frame_of(frame.n_features, frame.first_index)
     placeholder(frame.null)
-    if all(_kind(file) in TEXT for file in files):
+    if is_frame(source):
+        rounds = _read_one(source, frame, judged, labelled and judged is None)
+    else:
+        with from_standard_input(source) as paths:
+            rounds = _read_files(parts(paths), frame, judged, labelled and judged is None)
+    if judged is not None:
+        return judged.applied_to(rounds, "the table" if is_frame(source) else str(source))
+    if labelled and np.isnan(rounds.labels).any():
+        raise DataError(
+            "a document has no grade: give the judgments with judgments= (--judgments FILE), or a grade beside each "
+            'hit as "label"'
+        )
+    return rounds
+
+
+def _read_files(files: list[Path], frame: _Frame, judged: Judgments | None, labelled: bool) -> Rounds:
+    if all(format_of(file, frame.format) == "letor" for file in files):
         return _read_text(files, frame)
-    each = [_read_one(file, frame, needed) for file in files]
+    each = [_read_one(file, frame, judged, labelled) for file in files]
     return each[0] if len(each) == 1 else Rounds.concat(each)
 
 
 def _read_text(files: list[Path], frame: _Frame) -> Rounds:
-    null, n_features, first_index, _, sparse = frame
-    return read_text(files, null=null, n_features=n_features, first_index=first_index, sparse=sparse)
+    like = frame.like
+    n_features = frame.n_features if like is None else like.n_features
+    first_index = frame.first_index if like is None else like.first_index
+    name = ", ".join(map(str, files))
+    try:
+        rounds = read_text(files, null=frame.null, n_features=n_features, first_index=first_index, sparse=frame.sparse)
+    except DataError:
+        width = 0 if like is None else text_width(files, like.first_index)
+        if like is not None and width > like.n_features:
+            raise DataError(f"{name}: {_both(width, like.n_features)}") from None
+        raise
+    if like is not None and not isinstance(rounds.X, Sparse) and not rounds.X[:, -1].any():
+        _compare_widths(text_width(files, like.first_index), frame, name)
+    return rounds
 
 
-def _read_one(file: Path, frame: _Frame, needed: tuple[str, ...]) -> Rounds:
-    kind = _kind(file)
-    if kind in TEXT:
-        return _read_text([file], frame)
-    rounds = read_store(file) if kind == "store" else read_parquet(file, frame.null, needed)
-    with in_file(file):
-        rounds = fitted(rounds.ordered_by(frame.feature_names), frame.n_features, frame.first_index)
+def _both(found: int, expected: int) -> str:
+    return f"expected the {expected} features of the model or of the training data, found {found}"
+
+
+def _compare_widths(found: int, frame: _Frame, name: str) -> None:
+    """Says that features are missing, which is an error where the caller is strict."""
+    like = frame.like
+    if like is not None and found < like.n_features:
+        _say(f"{name}: {_both(found, like.n_features)}; those that are missing count as 0", frame.strict)
+
+
+def _say(text: str, strict: bool) -> None:
+    if strict:
+        raise DataError(text)
+    warnings.warn(text, RankingWarning, stacklevel=2)
+
+
+def _read_one(source: Any, frame: _Frame, judged: Judgments | None, labelled: bool) -> Rounds:
+    found = None if is_frame(source) else format_of(source, frame.format)
+    if found == "letor":
+        return _read_text([source], frame)
+    if found == "rounds":
+        rounds, name = read_store(source), str(source)
+    elif found == "ltrlog":
+        rounds, name = read_ltr_log(source, frame.null, judged), str(source)
+    else:
+        table = Frame(source) if found is None else open_table(source, found, whole=True)
+        name = table.name
+        rounds = read_table(table, _roles_like(table, frame, labelled), frame.null)
+    with in_file(name):
+        rounds = _as_expected(rounds, frame, name)
     return replace(rounds, X=held_as(rounds.X, frame.sparse))
 
 
-def _kind(file: Path) -> str:
-    kind = kind_of(file)
-    if kind == "model":
-        raise DataError(f"{file}: expected lists of documents, found a model")
-    return kind
+def _roles_like(table: TableSource, frame: _Frame, labelled: bool) -> Roles:
+    """The roles of a table's columns; where others say which features there are, these by their names."""
+    names = None if frame.like is None else frame.like.feature_names
+    if names is None or frame.columns.features is not None or not set(names) <= set(table.schema.names):
+        return table_roles(table, frame.columns, labelled)
+    roles = table_roles(table, frame.columns._replace(features=names, drop=()), labelled)
+    new = [name for name in roles.dropped if name not in frame.columns.drop]
+    if new:
+        _say(f"{table.name}: not known to the model or the training data, and left out: {listed(new)}", frame.strict)
+    return roles
+
+
+def _as_expected(rounds: Rounds, frame: _Frame, name: str) -> Rounds:
+    """Rounds with the features that the caller expects."""
+    like = frame.like
+    if like is None:
+        return fitted(rounds.ordered_by(frame.feature_names), frame.n_features, frame.first_index)
+    rounds = rounds.ordered_by(like.feature_names)
+    found = fitted(rounds, None, like.first_index).n_features
+    whole = fitted(rounds, like.n_features, like.first_index)
+    _compare_widths(found, frame, name)
+    return whole
 
 
 def stream(
     paths: Paths,
     *,
+    label: str | None = None,
+    query: str | None = None,
+    doc: str | None = None,
+    features: str | Iterable[str] | None = None,
+    drop: str | Iterable[str] | None = None,
+    format: str | None = None,
     null: str = "error",
     n_features: int | None = None,
     first_index: int | None = None,
@@ -150,7 +300,8 @@ def stream(
     """Yields the rounds of files of any size one after the other, in bounded memory.
 
     Takes what `read` takes and yields the same rounds. Text is read twice, the first time to find the number of
-    features; with `n_features` and `first_index` given, once. The rows of a query must stand together.
+    features; with `n_features` and `first_index` given, once. The rows of a query must stand together. Feature logs
+    of search engines are held whole.
 
     Examples
     --------
@@ -159,30 +310,46 @@ def stream(
     >>> [(round.qid, round.labels.tolist()) for round in stream(path)]
     [('7', [2.0, 0.0]), ('8', [1.0])]
     """
-    files = parts(paths)
+    asked = as_columns(label, query, doc, features, drop)
+    frame = _Frame(null, n_features, first_index, None, sparse, asked, format)
     frame_of(n_features, first_index)
     placeholder(null)
-    if all(_kind(file) in TEXT for file in files):
-        return joined(text_runs(files, null, n_features, first_index, sparse), null)
-    return joined(chain.from_iterable(_runs(file, null, n_features, first_index, sparse) for file in files), null)
+    return _stream(paths, frame)
 
 
-def _runs(file: Path, null: str, n_features: int | None, first_index: int | None, sparse: bool | None) -> Iterator[Run]:
-    kind = _kind(file)
-    if kind in TEXT:
-        return text_runs([file], null, n_features, first_index, sparse)
-    if kind == "store":
+def _stream(paths: Paths, frame: _Frame) -> Iterator[Round]:
+    with from_standard_input(paths) as paths:
+        files = parts(paths)
+        if all(format_of(file, frame.format) == "letor" for file in files):
+            runs = text_runs(files, frame.null, frame.n_features, frame.first_index, frame.sparse)
+        else:
+            runs = chain.from_iterable(_runs(file, frame) for file in files)
+        yield from joined(runs, frame.null)
+
+
+def _runs(file: Path, frame: _Frame) -> Iterator[Run]:
+    found = format_of(file, frame.format)
+    null, n_features, first_index = frame.null, frame.n_features, frame.first_index
+    if found == "letor":
+        return text_runs([file], null, n_features, first_index, frame.sparse)
+    if found == "rounds":
         runs = store_runs(file, n_features, first_index)
+    elif found == "ltrlog":
+        rounds = _read_one(file, frame, None, labelled=True)
+        runs = (Run(round.qid, round.X, round.labels, file, str(file).__str__) for round in rounds)
     else:
-        runs = parquet_runs(file, null, n_features, first_index)
-    return (run._replace(X=held_as(run.X, sparse)) for run in runs)
+        table = open_table(file, found, whole=False)
+        runs = table_runs(table, table_roles(table, frame.columns), null, n_features, first_index)
+    return (run._replace(X=held_as(run.X, frame.sparse)) for run in runs)
 
 
-def write(rounds: Rounds, path: str | os.PathLike[str]) -> None:
+def write(rounds: Rounds, path: str | os.PathLike[str], format: str | None = None) -> None:
     """Writes rounds in the format that the name ends in; reading the file gives the same numbers back.
 
-    `.txt`, `.letor`, `.svm` are LETOR text (compressed with a further `.gz` or `.zst`), `.parquet` is Parquet, and
-    `.rounds` is the library's own store, which opens in milliseconds whatever its size.
+    `.txt`, `.letor`, `.svm` are LETOR text; `.csv`, `.tsv` and `.jsonl` are tables in text, and all of these are
+    compressed with a further `.gz`, `.zst`, `.bz2` or `.xz`. `.parquet` is Parquet, `.arrow` or `.feather` an Arrow
+    file, and `.rounds` is the library's own store, which opens in milliseconds whatever its size. "-" is standard
+    output; its format is given: "letor", "csv", "tsv", "jsonl", "parquet", "arrow" or "rounds".
 
     >>> rounds = Rounds.from_arrays([[0.1], [2.0]], [1, 0], qid=["a", "b"])
     >>> path = getfixture("tmp_path") / "train.txt"
@@ -192,15 +359,19 @@ def write(rounds: Rounds, path: str | os.PathLike[str]) -> None:
     0 qid:b 1:2
     """
     path = Path(path)
-    endings = path.suffixes[-2:] if path.suffix in (".gz", ".zst") else path.suffixes[-1:]
-    writer = WRITERS.get(endings[0]) if endings else None
-    if writer is None or (len(endings) == 2 and writer is not write_text):
-        raise DataError(f"{path}: cannot tell the format; end the name in {', '.join(WRITERS)}, or .txt.gz or .txt.zst")
+    endings = path.suffixes[-2:] if path.suffix in COMPRESSED else path.suffixes[-1:]
+    ending = f".{format}" if format is not None else endings[0] if endings else ""
+    writer = WRITERS.get(ending)
+    if writer is None or (len(endings) == 2 and writer in BINARY):
+        raise DataError(
+            f"{path}: cannot tell the format; end the name in {', '.join(WRITERS)}, or name it (format=, --format); "
+            "text and tables in text may be compressed, as in .txt.gz or .csv.zst"
+        )
     if rounds.X.size == 0:
         raise DataError(f"{path}: there is nothing to write: no document or no feature")
-    if isinstance(rounds.X, Sparse) and writer is write_parquet:
+    if isinstance(rounds.X, Sparse) and writer not in (write_text, write_store):
         raise DataError(
-            f"{path}: Parquet has a column for every feature, and these features are sparse: end the name in .rounds "
+            f"{path}: a table has a column for every feature, and these features are sparse: end the name in .rounds "
             "for a store, or in .txt"
         )
     numbers = rounds.X.values if isinstance(rounds.X, Sparse) else rounds.X.reshape(-1)

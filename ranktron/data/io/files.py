@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
 import mmap
 import os
+import shutil
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -21,11 +26,23 @@ STORE_MAGIC = b"RANKTRON"
 MAGICS = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
     b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"FEA1": "feather",
     STORE_MAGIC: "store",
     b"ranktron\n": "model",
 }
+COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
+TEXT = ("text", *COMPRESSED.values())
 BLOCK = 1 << 24
+PARTS = {
+    "train": ("train", "training", "trainingset"),
+    "vali": ("vali", "valid", "validation", "validationset", "dev"),
+    "test": ("test", "testing", "testset", "heldout"),
+}
+"""The usual names of the files of a fold."""
 
 
 def parts(paths: Paths) -> list[Path]:
@@ -43,6 +60,10 @@ def parts(paths: Paths) -> list[Path]:
 def _parts_of(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
+    fold = fold_parts(path)
+    if fold:
+        files = ", ".join(str(file) for file in fold.values())
+        raise DataError(f"{path}: this directory holds the parts of a fold, which do not belong together: name {files}")
     with readable(path):
         found = sorted(part for part in path.iterdir() if part.is_file() and part.name[0] not in "._")
     if not found:
@@ -50,13 +71,59 @@ def _parts_of(path: Path) -> list[Path]:
     return found
 
 
+def fold_parts(path: str | os.PathLike[str]) -> dict[str, Path]:
+    """The files of a directory that holds a training set beside a validation or test set; empty for any other path.
+
+    >>> folder = getfixture("tmp_path")
+    >>> for name in ("train.txt", "vali.txt", "test.txt"):
+    ...     _ = (folder / name).write_text("1 qid:1 1:1")
+    >>> {part: file.name for part, file in fold_parts(folder).items()}
+    {'train': 'train.txt', 'vali': 'vali.txt', 'test': 'test.txt'}
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        return {}
+    with readable(folder):
+        files = sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in "._")
+    found: dict[str, list[Path]] = {part: [] for part in PARTS}
+    for file in files:
+        stem = file.name.partition(".")[0].lower()
+        for part, names in PARTS.items():
+            found[part] += [file] if stem in names else []
+    whole = found["train"] and (found["vali"] or found["test"]) and all(len(some) <= 1 for some in found.values())
+    return {part: some[0] for part, some in found.items() if some} if whole else {}
+
+
+@contextmanager
+def from_standard_input(paths: Any) -> Iterator[Any]:
+    """Puts a file with what stands on standard input in the place of `-`, whose name errors then have."""
+    one = isinstance(paths, str | os.PathLike)
+    given = [paths] if one else list(paths)
+    if "-" not in map(os.fspath, given):
+        yield paths if one else given
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        spooled = Path(folder, "input")
+        with open(spooled, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, BLOCK)
+        if spooled.stat().st_size == 0:
+            raise DataError("standard input: there is nothing in it")
+        try:
+            yield spooled if one else [spooled if os.fspath(path) == "-" else path for path in given]
+        except DataError as error:
+            raise DataError(str(error).replace(str(spooled), "standard input")) from None
+
+
 def kind_of(path: Path) -> str:
-    """Tells what a file holds by its first bytes: text, gzip, zstd, parquet, store or model."""
+    """Tells what a file holds by its first bytes: text, plain or compressed, parquet, arrow, store or model."""
     with readable(path), open(path, "rb") as file:
         first = file.read(max(map(len, MAGICS)))
     if not first:
         raise DataError(f"{path}: the file is empty")
-    return next((kind for magic, kind in MAGICS.items() if first.startswith(magic)), "text")
+    kind = next((kind for magic, kind in MAGICS.items() if first.startswith(magic)), "text")
+    if kind == "feather":
+        raise DataError(f"{path}: Feather of version 1 is not read; write it again as version 2, Arrow's own format")
+    return kind
 
 
 @contextmanager
@@ -68,7 +135,7 @@ def readable(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: there is no such file") from None
     except EOFError:
         raise DataError(f"{path}: the compressed file is cut off before its end; fetch or write it again") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{path}: the compressed file is damaged ({error}); fetch or write it again") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
@@ -81,9 +148,33 @@ def blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
         if kind == "zstd":
             yield from _zstd_blocks(path, file, size)
             return
-        source: IO[bytes] = gzip.GzipFile(fileobj=file) if kind == "gzip" else file  # type: ignore[assignment]
+        source: IO[bytes] = _OPENERS[kind](file) if kind in _OPENERS else file
         while block := source.read(size):
             yield block
+
+
+_OPENERS: dict[str, Any] = {
+    "gzip": lambda file: gzip.GzipFile(fileobj=file),
+    "bzip2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
+}
+
+
+class Decompressed(io.RawIOBase):
+    """A (compressed) file to be read from its start to its end, for libraries that take open files."""
+
+    def __init__(self, path: Path) -> None:
+        self.blocks = blocks(path, 1 << 20)
+        self.rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self.rest = self.rest or next(self.blocks, b"")
+        n = min(len(buffer), len(self.rest))
+        buffer[:n], self.rest = self.rest[:n], self.rest[n:]
+        return n
 
 
 def _zstd_blocks(path: Path, file: IO[bytes], size: int) -> Iterator[bytes]:
@@ -114,7 +205,7 @@ def import_zstandard() -> Any:
 
 def mapped(path: Path) -> mmap.mmap:
     """Maps the bytes of a file into memory; a compressed one through a temporary file, so that it costs no memory."""
-    if kind_of(path) not in ("gzip", "zstd"):
+    if kind_of(path) not in COMPRESSED.values():
         with readable(path), open(path, "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     with readable(path), tempfile.TemporaryFile() as file:
@@ -136,6 +227,12 @@ def compressing(path: Path) -> Iterator[IO[bytes]]:
                 yield squeezed  # type: ignore[misc]
         elif path.suffix == ".zst":
             with import_zstandard().ZstdCompressor().stream_writer(file, closefd=False) as squeezed:
+                yield squeezed
+        elif path.suffix == ".bz2":
+            with bz2.BZ2File(file, "wb") as squeezed:
+                yield squeezed
+        elif path.suffix == ".xz":
+            with lzma.LZMAFile(file, "wb") as squeezed:
                 yield squeezed
         else:
             yield file

@@ -90,6 +90,21 @@ def comment_docid(data: Bytes, p: int) -> tuple[int, int]:
 
 
 @jit
+def name_by_comments(data: Bytes, spans: Integers) -> None:
+    """Puts the first word of each row's comment where its document id stands, for texts that never say `docid =`."""
+    for i in range(spans.shape[0]):
+        p = spans[i, 1]
+        while p < data.shape[0] and data[p] != HASH and data[p] != LINE_FEED:
+            p += 1
+        while p < data.shape[0] and (data[p] == HASH or data[p] == SPACE or data[p] == TAB):
+            p += 1
+        spans[i, 2] = p
+        while p < data.shape[0] and data[p] > SPACE:
+            p += 1
+        spans[i, 3] = p
+
+
+@jit
 def index_at(data: Bytes, p: int) -> tuple[int, int]:
     """Reads a feature's number: (index, next position), index -1 where there is none and one too large capped."""
     index, start = 0, p

@@ -70,8 +70,35 @@ def assemble(X: Features, labels: Floats, ids: npt.NDArray[Any], docids: npt.NDA
     return Rounds(X, labels, offsets, qids, docids, rows, missing=missing)
 
 
+def scattered_queries(rounds: Rounds) -> int:
+    """How many queries had their rows in more than one place of the input.
+
+    >>> scattered_queries(Rounds.from_arrays([[1.0]] * 4, [0] * 4, qid=["a", "b", "b", "a"]))
+    1
+    """
+    if rounds.rows is None:
+        return 0
+    breaks = np.diff(rounds.rows) != 1
+    breaks[rounds.offsets[1:-1] - 1] = False
+    return len(np.unique(np.searchsorted(rounds.offsets, np.flatnonzero(breaks), side="right")))
+
+
+def repeated_documents(rounds: Rounds) -> int:
+    """How many documents stand in their query once more.
+
+    >>> repeated_documents(Rounds.from_arrays([[1.0]] * 3, [0] * 3, qid=[1, 1, 2], docids=["x", "x", "x"]))
+    1
+    """
+    if rounds.docids is None:
+        return 0
+    named = rounds.docids != ""
+    queries = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets))[named]
+    words, numbers = np.unique(rounds.docids[named], return_inverse=True)
+    return len(queries) - len(np.unique(queries * len(words) + numbers))
+
+
 @contextmanager
-def in_file(path: Path) -> Iterator[None]:
+def in_file(path: Path | str) -> Iterator[None]:
     """Says in which file something is wrong."""
     try:
         yield

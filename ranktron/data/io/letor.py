@@ -45,6 +45,14 @@ def read_text(
     return _grouped(texts, filled, null)
 
 
+def text_width(paths: Sequence[Path], first: int) -> int:
+    """How many features the lines of text files name, counted from the number of the first one."""
+    texts = [Text(str(path), mapped(path)) for path in paths]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        _, high = _extent([piece for text in texts for piece in text.pieces(CHUNK)], pool)
+    return max(0, high - first + 1)
+
+
 def reads_sparse(first: Text, declared: Frame, null: str, sparse: bool | None) -> bool:
     """Whether texts become sparse rows: as the caller says, or as the start of the first one looks."""
     if sparse is None:
@@ -169,7 +177,7 @@ def _grouped(texts: list[Text], filled: Filled, null: str) -> Rounds:
     owners: dict[str, int] = {}
     spans = [table.spans[a:b] for a, b in zip([0, *bounds], bounds, strict=False)]
     codes = np.concatenate([_codes(texts, part, spans[part], owners) for part in range(len(texts))])
-    rounds = assemble(table.X, table.labels, codes, _docids(texts, spans), null)
+    rounds = assemble(table.X, table.labels, codes, _docids(texts, spans, codes), null)
     return replace(rounds, qids=np.array(list(owners)), first_index=first)
 
 
@@ -198,10 +206,27 @@ def query_name(text: Text, at: int, word: bytes, lines_before: int = 0) -> str:
         raise explain(text.name, text.data, problem, Look(1, 0, False, 0.0), lines_before) from None
 
 
-def _docids(texts: list[Text], spans: list[Integers]) -> npt.NDArray[Any] | None:
-    """The names of all documents, None where no document has one."""
-    if not any((part[:, 3] > part[:, 2]).any() for part in spans):
+def _docids(texts: list[Text], spans: list[Integers], codes: Integers) -> npt.NDArray[Any] | None:
+    """The names of all documents, None where no document has one.
+
+    Where no comment says `docid = X`, the first word of each is taken for the document's name, as RankLib's judgments
+    have it (`# X title`), unless a query has the same word twice: then comments are only comments.
+    """
+    if any((part[:, 3] > part[:, 2]).any() for part in spans):
+        return _all_names(texts, spans)
+    first = texts[0].line_at(int(spans[0][0, 1])).partition(b"#")[2] if not texts[0].ids_after_hash() else b""
+    if not first.strip(b"# \t\r"):
         return None
+    for text, part in zip(texts, spans, strict=True):
+        grammar.name_by_comments(text.data, part)
+    names = _all_names(texts, spans)
+    words, numbers = np.unique(names, return_inverse=True)
+    named = names != ""
+    pairs = codes[named] * len(words) + numbers[named]
+    return names if named.any() and len(np.unique(pairs)) == len(pairs) else None
+
+
+def _all_names(texts: list[Text], spans: list[Integers]) -> npt.NDArray[Any]:
     return np.concatenate([_names(text, part) for text, part in zip(texts, spans, strict=True)])
 
 

@@ -41,6 +41,11 @@ class Text:
         """The bytes between each pair of positions."""
         return [self.raw[a:b] for a, b in spans.tolist()]
 
+    def line_at(self, place: int) -> bytes:
+        """The rest of the line from a place on."""
+        end = self.raw.find(b"\n", place)
+        return self.raw[place : end if end >= 0 else len(self.raw)]
+
     def ids_after_hash(self) -> bool | None:
         """Says whether the first document has its query id in the comment, not after the label; None without one."""
         start = 0

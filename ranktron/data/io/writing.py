@@ -38,7 +38,7 @@ def write_text(rounds: Rounds, path: Path) -> None:
     if isinstance(rounds.X, Sparse):
         _write_sparse(rounds, rounds.X, path)
         return
-    names = _packed([f" {j + rounds.first_index}:".encode() for j in range(rounds.n_features)])
+    names = packed([f" {j + rounds.first_index}:".encode() for j in range(rounds.n_features)])
     qids = [_word(qid, path) for qid in rounds.qids.tolist()]
     owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
     ends = _endings(rounds, path)
@@ -47,12 +47,12 @@ def write_text(rounds: Rounds, path: Path) -> None:
     with compressing(path) as file:
         for a in range(0, len(rounds.X), at_once):
             labels = rounds.labels[a : a + at_once].tolist()
-            heads = [f"{_label(label)} qid:{qids[owners[i]]}".encode() for i, label in enumerate(labels, start=a)]
+            heads = [f"{spell_label(label)} qid:{qids[owners[i]]}".encode() for i, label in enumerate(labels, start=a)]
             tails = [f"{end}\n".encode() for end in ends[a : a + at_once]]
-            file.write(_lines(_packed(heads), names, rounds.X[a : a + at_once], digits, _packed(tails)))
+            file.write(spell_rows(packed(heads), names, rounds.X[a : a + at_once], digits, packed(tails)))
 
 
-def _lines(heads: Packed, names: Packed, X: Matrix, digits: Digits, tails: Packed) -> bytes:
+def spell_rows(heads: Packed, names: Packed, X: Matrix, digits: Digits, tails: Packed) -> bytes:
     """Lines of a head, every feature with its name, and a tail."""
     values = X.flatten()
     words = values.astype(f"S{WIDTH}")
@@ -97,7 +97,7 @@ def copied(source: Bytes, a: int, b: int, out: Bytes, p: int) -> int:
     return p
 
 
-def _packed(words: Sequence[bytes]) -> Packed:
+def packed(words: Sequence[bytes]) -> Packed:
     """Words end to end, and where each begins."""
     starts = np.concatenate(([0], np.cumsum([len(word) for word in words])))
     return np.frombuffer(bytearray(b"".join(words)), np.uint8), starts
@@ -119,10 +119,10 @@ def _write_sparse(rounds: Rounds, X: Sparse, path: Path) -> None:
             ]
             if i == 0 and X.width - 1 not in columns:
                 words.append(f" {X.width - 1 + rounds.first_index}:0")
-            file.write(f"{_label(label)} qid:{qids[owners[i]]}{''.join(words)}{ends[i]}\n".encode())
+            file.write(f"{spell_label(label)} qid:{qids[owners[i]]}{''.join(words)}{ends[i]}\n".encode())
 
 
-def _label(label: float) -> str:
+def spell_label(label: float) -> str:
     return repr(label).removesuffix(".0")
 
 

@@ -105,10 +105,10 @@ def verify(name: str, place: str, folder: Folder | None = None) -> bool | None:
     Compressed files are compared as unpacked, text with any line ends. Converted files (Parquet, stores) and files of
     which nothing is known cannot be compared. A file that differs is an error.
     """
-    from ranktron.data.io.files import kind_of
+    from ranktron.data.io.files import TEXT, kind_of
 
     path, expected = file_at(name, place, folder), known(name).get(place)
-    if expected is None or kind_of(path) not in ("text", "gzip", "zstd"):
+    if expected is None or kind_of(path) not in TEXT:
         return None
     size, sha = checksum(path)
     if sha == expected.sha256 or _with_plain_lines(path) == expected.sha256:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktron.data.io import read
-from ranktron.data.io.files import blocks, kind_of
+from ranktron.data.io.files import TEXT, blocks, kind_of
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.papers.datasets.locations import Folder, file_at, find, verify
@@ -81,7 +81,7 @@ def _three(parts: list[Rounds]) -> tuple[Rounds, Rounds, Rounds]:
 
 
 def _read(what: Dataset, path: Path) -> Rounds:
-    if what.source == "Istella" and kind_of(path) in ("text", "gzip", "zstd"):
+    if what.source == "Istella" and kind_of(path) in TEXT:
         return _read_capped(path, what.features)
     width = what.features if what.format in (SPARSE, YANDEX) else None
     rounds = read(path, n_features=width)

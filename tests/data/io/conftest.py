@@ -2,6 +2,7 @@
 
 import re
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,6 +11,17 @@ NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 FEATURE = re.compile(rb"(\d+):(.*)", re.DOTALL)
 NAME = re.compile(rb"[^\x00-\x20]+")
 DOCID = re.compile(rb"docid[ \t]*=[ \t]*([^\x00-\x20]*)")
+
+
+FIRST_WORD = re.compile(rb"[# \t]*([^\x00-\x20]*)")
+
+
+class Document(NamedTuple):
+    label: float
+    qid: str
+    values: dict
+    docid: str
+    comment: str
 
 
 class Malformed(Exception):
@@ -28,7 +40,7 @@ def as_number(word):
 
 
 def documents(content):
-    """Yields label, qid, {index: value}, docid; a NULL value is NaN."""
+    """Yields the documents; a NULL value is NaN."""
     after_hash = None
     for line in content.split(b"\n"):
         body, sharp, comment = line.removesuffix(b"\r").partition(b"#")
@@ -51,7 +63,14 @@ def documents(content):
             values[index] = np.float32("nan") if value == b"NULL" else as_number(value)
             demand(value == b"NULL" or np.isfinite(values[index]))
         docid = None if after_hash else DOCID.search(comment)
-        yield float(words[0]), decoded(qid), values, docid[1].decode("utf-8", "replace") if docid else ""
+        first = None if after_hash else FIRST_WORD.match(comment)
+        yield Document(
+            float(words[0]),
+            decoded(qid),
+            values,
+            docid[1].decode("utf-8", "replace") if docid else "",
+            first[1].decode("utf-8", "replace") if first else "",
+        )
 
 
 def decoded(qid):
@@ -74,11 +93,11 @@ def filled(column, null):
 
 def slow_read(content, null="error", n_features=None, first_index=None):
     found = list(documents(content))
-    indices = [index for _, _, values, _ in found for index in values]
+    indices = [index for document in found for index in document.values]
     first = first_index if first_index is not None else int(0 not in indices)
     width = n_features if n_features is not None else max(indices, default=-1) - first + 1
     demand(found and width > 0 and all(first <= index < first + width for index in indices))
-    queries = list(dict.fromkeys(qid for _, qid, _, _ in found))
+    queries = list(dict.fromkeys(document.qid for document in found))
     rows = sorted(range(len(found)), key=lambda row: queries.index(found[row][1]))
     X = np.zeros((len(rows), width), np.float32)
     for i, row in enumerate(rows):
@@ -89,7 +108,10 @@ def slow_read(content, null="error", n_features=None, first_index=None):
         mine = [i for i, qid in enumerate(ids) if qid == q]
         for j in range(width):
             X[mine, j] = filled(X[mine, j], null)
-    docids = [found[row][3] for row in rows]
+    docids = [found[row].docid for row in rows]
+    if not any(docids) and found[0].comment:
+        named = [(document.qid, document.comment) for document in found if document.comment]
+        docids = [found[row].comment for row in rows] if len(set(named)) == len(named) else []
     return SimpleNamespace(
         X=X,
         labels=[found[row][0] for row in rows],

@@ -149,8 +149,8 @@ def test_rearranging_in_place(rows):
 
 
 def test_lines_are_laid_out():
-    rounds = writing._packed([b"0 qid:a", b"1 qid:bb"]), writing._packed([b" 1:", b" 2:"])
-    tails = writing._packed([b" # x\n", b"\n"])
+    rounds = writing.packed([b"0 qid:a", b"1 qid:bb"]), writing.packed([b" 1:", b" 2:"])
+    tails = writing.packed([b" # x\n", b"\n"])
     text = np.array([b"0.5", b"1", b"", b"-2.25"], "S8").view(np.uint8).reshape(4, 8)
     lengths = np.array([3, 1, 0, 5])
     for lay in (writing.lay, writing.lay.py_func):

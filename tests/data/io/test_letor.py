@@ -238,3 +238,24 @@ def test_real_nulls(slow, data_dir, null):
     rounds = io.read(path, null=null)
     slow.assert_same(rounds, slow.read(gzip.decompress(path.read_bytes()), null))
     assert b"".join(r.X.tobytes() for r in io.stream(path, null=null)) == rounds.X.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("lines", "docids"),
+    [
+        (["2 qid:1 1:1 # A", "0 qid:1 1:2 # B"], ["A", "B"]),
+        (["2 qid:1 1:1 #A", "0 qid:1 1:2 #B"], ["A", "B"]),
+        (["2 qid:1 1:1 # 7555 Rambo", "0 qid:1 1:2 # 1370\tRambo III", "1 qid:2 1:1 # 7555"], ["7555", "1370", "7555"]),
+        (["2 qid:1 1:1 #docid = GX0-1 inc = 1 prob = 0.08", "0 qid:1 1:2 #docid = GX0-2 inc = 1"], ["GX0-1", "GX0-2"]),
+        (["2 qid:1 1:1 # docid = A", "0 qid:1 1:2 # other"], ["A", ""]),
+        (["2 qid:1 1:1 # made by hand", "0 qid:1 1:2 # made by hand"], None),
+        (["2 qid:1 1:1", "0 qid:1 1:2 # B"], None),
+        (["2 qid:1 1:1 #", "0 qid:1 1:2 #"], None),
+    ],
+)
+def test_document_ids_in_comments_in_their_usual_forms(tmp_path, lines, docids):
+    for end in ("\n", ""):
+        (tmp_path / "a.txt").write_text("\n".join(lines) + end)
+        for sparse in (False, True):
+            rounds = io.read(tmp_path / "a.txt", sparse=sparse)
+            assert (None if rounds.docids is None else rounds.docids.tolist()) == docids

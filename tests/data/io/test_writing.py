@@ -96,7 +96,7 @@ def test_the_same_rounds_give_the_same_bytes(tmp_path):
         (Rounds.from_arrays([[1.0]], [0], qid=["a b"]), "a.txt", "'a b' cannot be written"),
         (Rounds.from_arrays([[1.0]], [0], qid=["a#b"]), "a.txt", "'a#b' cannot be written"),
         (Rounds.from_arrays([[1.0]], [0], qid=["a"], docids=["x y"]), "a.txt", "'x y' cannot be written"),
-        (Rounds.from_arrays([[1.0]], [0]), "a.csv", "cannot tell the format; end the name in"),
+        (Rounds.from_arrays([[1.0]], [0]), "a.xlsx", "cannot tell the format; end the name in"),
         (Rounds.from_arrays([[1.0]], [0]), "a", "cannot tell the format"),
         (Rounds.from_arrays([[1.0]], [0]), "a.parquet.gz", "cannot tell the format"),
         (Rounds.from_arrays([[1.0]], [0]), "nowhere/a.txt", "cannot be written: No such file"),

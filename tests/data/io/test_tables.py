@@ -61,7 +61,7 @@ def test_lists_to_be_scored_need_no_labels(written):
     assert rounds.X[:, 0].tolist() == [1.0, 3.0, 2.0]
     assert np.isnan(rounds.labels).all()
     assert io.read_documents(written(qid=[7], f1=[1.0], label=[2])).labels.tolist() == [2.0]
-    with pytest.raises(DataError, match="expected column 'qid', found no 'qid'"):
+    with pytest.raises(DataError, match="found no 'qid' or the like among the columns f1"):
         io.read_documents(written(f1=[1.0]))
 
 
@@ -134,7 +134,7 @@ def test_flipped_bytes_of_the_pages_are_found(tmp_path):
 
 
 def test_more_rows_than_a_batch(tmp_path, monkeypatch):
-    monkeypatch.setattr("ranktron.data.io.parquet.BATCH", 64)
+    monkeypatch.setattr("ranktron.data.io.table_sources.ROWS", 64)
     rng = np.random.default_rng(1)
     rounds = Rounds.from_arrays(rng.normal(size=(1000, 3)), rng.integers(0, 3, 1000), qid=np.arange(1000) // 30)
     io.write(rounds, tmp_path / "a.parquet")

@@ -1,0 +1,160 @@
+"""Which columns of a table are the label, the query, the document and the features: as the caller says, or by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ranktron.errors import DataError
+
+# The usual names of each role. Several that stand on one line are equally likely: two of them in a table are an error.
+# A later line counts where no earlier one is found. The first name is what `write` gives to the column.
+USUAL = {
+    "label": (
+        ("label",),
+        ("relevance", "relevance_label", "relevance_grade", "rel", "grade", "judgment", "judgement"),
+        ("target", "y", "rating"),
+    ),
+    "query": (
+        ("qid",),
+        ("query_id", "queryid", "q_id", "search_id", "srch_id", "session_id", "request_id", "topic_id", "group_id"),
+        ("query", "session", "topic", "group", "q"),
+    ),
+    "doc": (
+        ("docid",),
+        ("doc_id", "docno", "document_id", "documentid", "item_id", "itemid", "product_id", "prop_id"),
+        ("doc", "document", "item", "id", "_id"),
+    ),
+}
+CERTAIN = {name for role in USUAL.values() for line in role[:2] for name in line}
+"""Names that no feature has: a column that is left over with such a name is not learnt from by accident."""
+UNNAMED = ("", "Unnamed: 0")
+"""What the index of a data frame is called in a CSV file."""
+WHAT = {"label": "the label", "query": "the query id", "doc": "the document id"}
+
+
+class Columns(NamedTuple):
+    """What the caller says about the columns; None where the names have to tell."""
+
+    label: str | None = None
+    query: str | None = None
+    doc: str | None = None
+    features: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+
+
+class Roles(NamedTuple):
+    """What each column became; `guessed` has the roles that were found by the names."""
+
+    label: str | None
+    query: str
+    doc: str | None
+    features: tuple[str, ...]
+    dropped: tuple[str, ...]
+    guessed: tuple[str, ...]
+
+
+def as_columns(
+    label: str | None,
+    query: str | None,
+    doc: str | None,
+    features: str | Iterable[str] | None,
+    drop: str | Iterable[str] | None,
+) -> Columns:
+    """The caller's choice, with lists of names as tuples; a text has commas between them.
+
+    >>> as_columns(None, "session", None, "price, age", None)
+    Columns(label=None, query='session', doc=None, features=('price', 'age'), drop=())
+    """
+    named = _names(features)
+    if named is not None and drop:
+        raise DataError("features= names the columns to keep and drop= those to leave out: give one of them")
+    if named == ():
+        raise DataError("features= names no column")
+    return Columns(label, query, doc, named, _names(drop) or ())
+
+
+def _names(given: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return tuple(name.strip() for name in given.split(",") if name.strip())
+    return tuple(map(str, given))
+
+
+def assign_roles(names: Sequence[str], index: Sequence[str], asked: Columns, labelled: bool) -> Roles:
+    """Finds label, query, document and features among the names of a table's columns.
+
+    Parameters
+    ----------
+    names : the columns of the table
+    index : those that only number its rows
+    asked : what the caller says
+    labelled : whether there has to be a label
+    """
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(f"two columns are called {twice[0]!r}: give each its own name")
+    given = {role: getattr(asked, role) for role in USUAL}
+    for name in (*filter(None, given.values()), *(asked.features or ()), *asked.drop):
+        if name not in names:
+            raise DataError(f"there is no column {name!r}; the columns are {listed(names)}")
+    free = [name for name in names if name not in asked.drop and name not in given.values()]
+    open_names = [name for name in free if name not in (asked.features or ())]
+    found = {role: given[role] or _guess(role, open_names, names) for role in USUAL}
+    for role in ("label",) * labelled + ("query",):
+        if found[role] is None:
+            raise DataError(
+                f"found no {USUAL[role][0][0]!r} or the like among the columns {listed(names)}: "
+                f"say which one is {WHAT[role]} with {role}='NAME' (--{role} NAME)"
+            )
+    query = str(found["query"])
+    taken = [name for name in found.values() if name is not None]
+    rest = [name for name in free if name not in taken and name not in index and name not in UNNAMED]
+    features = tuple(rest) if asked.features is None else asked.features
+    _check(features, taken, asked)
+    dropped = tuple(name for name in names if name not in features and name not in taken)
+    guessed = tuple(role for role in USUAL if found[role] is not None and given[role] is None)
+    return Roles(found["label"], query, found["doc"], features, dropped, guessed)
+
+
+def _guess(role: str, free: Sequence[str], names: Sequence[str]) -> str | None:
+    """The column with the likeliest of the usual names; two that are equally likely are an error."""
+    for line in USUAL[role]:
+        found = [name for name in free if plain(name) in line]
+        if len(found) > 1:
+            raise DataError(
+                f"{' and '.join(map(repr, found))} may each be {WHAT[role]} (the columns are {listed(names)}): "
+                f"say which one is, with {role}={found[0]!r} (--{role} {found[0]}), and drop the other"
+            )
+        if found:
+            return found[0]
+    return None
+
+
+def _check(features: Sequence[str], taken: Sequence[str], asked: Columns) -> None:
+    both = [name for name in features if name in taken]
+    if both:
+        raise DataError(f"column {both[0]!r} is named twice: as a feature, and as a label or an id")
+    likely = [name for name in features if plain(name) in CERTAIN]
+    if likely and asked.features is None:
+        raise DataError(
+            f"column {likely[0]!r} would be learnt from as a feature, and by its name it is a label or an id: leave it "
+            f"out with drop={likely[0]!r} (--drop {likely[0]}), or name the features with features= (--features)"
+        )
+
+
+def plain(name: str) -> str:
+    """A column's name in the form of the usual names.
+
+    >>> plain("Query-ID"), plain("queryId")
+    ('query_id', 'queryid')
+    """
+    return name.strip().lower().replace("-", "_").replace(" ", "_").replace(".", "_")
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Names for an error message, not too many of them."""
+    shown = ", ".join(map(str, names[:most]))
+    return f"{shown}, ... ({len(names)} in all)" if len(names) > most else shown

@@ -1,0 +1,99 @@
+"""What a file holds: by its first bytes, which may be compressed, and by its name where these leave it open."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ranktron.data.choices import FORMATS
+from ranktron.data.io.files import COMPRESSED, blocks, kind_of
+from ranktron.errors import DataError
+
+TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow")
+SEPARATORS = ",\t;|"
+ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+START = 1 << 16
+_LETOR = re.compile(rb"[+-]?[\d.]+(?:[eE][+-]?\d+)?[ \t]+(?:qid:\S|\d+:)")
+_LETOR_FILE = (".letor", ".svm", ".libsvm", ".svmlight")
+
+
+def format_of(path: Path, asked: str | None = None) -> str:
+    """Tells the format of a file, one of `FORMATS`; `asked` decides where it is given.
+
+    >>> path = getfixture("tmp_path") / "some.data"
+    >>> _ = path.write_text("label,qid,price\\n1,7,0.5\\n")
+    >>> format_of(path)
+    'csv'
+    """
+    kind = kind_of(path)
+    if kind == "model":
+        raise DataError(f"{path}: expected lists of documents, found a model")
+    if asked is not None:
+        return _checked(path, asked, kind)
+    if kind == "store":
+        return "rounds"
+    if kind in ("parquet", "arrow"):
+        return kind
+    return _text_format(path, next(blocks(path, START), b""))
+
+
+def _checked(path: Path, asked: str, kind: str) -> str:
+    if asked not in FORMATS:
+        raise DataError(f"there is no format {asked!r}; there are {', '.join(FORMATS)}")
+    found = {"store": "rounds", "parquet": "parquet", "arrow": "arrow"}.get(kind, "text")
+    wanted = asked if asked in ("rounds", "parquet", "arrow") else "text"
+    if found != wanted:
+        raise DataError(f"{path}: expected {asked}, found {found}")
+    return asked
+
+
+def _text_format(path: Path, start: bytes) -> str:
+    """The format of text: LETOR where nothing else is certain."""
+    start = start.removeprefix(b"\xef\xbb\xbf")
+    line = next((line for line in start.splitlines() if line.strip() and not line.startswith(b"#")), b"")
+    if line.lstrip()[:1] in (b"{", b"["):
+        return "ltrlog" if b"_ltrlog" in start or is_search_response(start) else "jsonl"
+    if _LETOR.match(line):
+        return "letor"
+    suffix = path.suffixes[-2] if path.suffix in COMPRESSED and len(path.suffixes) > 1 else path.suffix
+    named = ENDINGS.get(suffix.lower())
+    if named is not None:
+        return named
+    if suffix.lower() not in _LETOR_FILE and is_header(line):
+        return "csv"
+    return "letor"
+
+
+def is_search_response(start: bytes) -> bool:
+    """Whether JSON is what a search engine answered, by its first keys."""
+    return b'"hits"' in start and b'"took"' in start
+
+
+def is_header(line: bytes) -> bool:
+    """Whether a line has the names of columns: words with separators between them, of which some are no numbers."""
+    cells = re.split(b"[" + re.escape(SEPARATORS).encode() + b"]", line)
+    return len(cells) > 1 and b":" not in line and not all(map(_is_number, cells))
+
+
+def separator_of(line: str) -> str:
+    """The separator of a line of names: the one that occurs most; the comma where none does."""
+    return max(SEPARATORS, key=line.count)
+
+
+def header(path: Path) -> str:
+    """The first line of a text file."""
+    start = next(blocks(path, START), b"").removeprefix(b"\xef\xbb\xbf")
+    return start.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
+
+
+def has_names(line: str) -> bool:
+    """Whether the first line of a table has names in it, not numbers alone."""
+    return not all(_is_number(cell.strip('" ').encode()) for cell in line.split(separator_of(line)))
+
+
+def _is_number(cell: bytes) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

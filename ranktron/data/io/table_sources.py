@@ -1,0 +1,256 @@
+"""Tables of every kind as batches of Arrow columns: CSV, JSON lines, Parquet, Arrow files, and data frames."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from ranktron.data.io.columns import Roles, listed
+from ranktron.data.io.files import Decompressed, blocks
+from ranktron.data.io.formats import has_names, header, separator_of
+from ranktron.errors import DataError, MissingExtra
+
+ROWS = 1 << 14
+CSV_BLOCK = 1 << 20  # larger ones are no faster, and a stream holds several of them
+JSON_BLOCK = 1 << 22
+_CSV_VALUE = re.compile(r"In CSV column #(\d+): .*invalid value '(.*)'", re.DOTALL)
+
+
+def import_pyarrow(what: str = "Parquet", extra: str = "parquet") -> Any:
+    """Imports the library behind tables, or says how to install it."""
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.feather
+        import pyarrow.json
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra(what, extra) from None
+    return pyarrow
+
+
+class TableSource(Protocol):
+    """An open table: its name for messages, its columns, how many rows it has (None: not known before the end)."""
+
+    name: str
+    schema: Any
+    n: int | None
+
+    def batches(self, roles: Roles) -> Iterator[Any]:
+        """The columns that have a role, some thousand rows at a time."""
+
+
+def open_table(path: Path, format: str, whole: bool) -> TableSource:
+    """Opens a file of one of the formats in `formats.TABLES`; `whole` where all of it will be in memory anyway."""
+    if format == "parquet":
+        return ParquetFile(path)
+    if format == "arrow":
+        return ArrowFile(path)
+    if format == "jsonl":
+        return JsonFile(path, whole)
+    return CsvFile(path, "\t" if format == "tsv" else None)
+
+
+def is_frame(given: object) -> bool:
+    """Whether something is a table in memory: of pandas, polars, pyarrow or another library that speaks Arrow."""
+    return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__dataframe__") or hasattr(given, "collect_schema")
+
+
+@contextmanager
+def legible(path: Path, what: str) -> Iterator[None]:
+    """Turns whatever a damaged file makes pyarrow raise into an error for people."""
+    arrow = import_pyarrow(*(("Parquet", "parquet") if what == "Parquet" else (f"reading {what}", "tables")))
+    try:
+        yield
+    except (DataError, MissingExtra):
+        raise
+    except (arrow.ArrowException, OSError, KeyError, ValueError) as error:
+        raise DataError(f"{path}: not {what} that can be read: {' '.join(str(error).split())}") from None
+
+
+class ParquetFile:
+    """A Parquet file; pages are compared with their checksums."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, str(path)
+        with legible(path, "Parquet"):
+            arrow = import_pyarrow()
+            self.file = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
+            self.schema = self.file.schema_arrow
+            self.n: int | None = self.file.metadata.num_rows
+            self.rows: int = self.file.metadata.num_rows
+
+    def batches(self, roles: Roles) -> Iterator[Any]:
+        row = 0
+        with legible(self.path, "Parquet"):
+            for batch in self.file.iter_batches(ROWS, columns=_chosen(roles)):
+                row += len(batch)
+                if row <= self.rows:
+                    yield batch
+        if row != self.rows:
+            raise DataError(f"{self.name}: the file is damaged: {row} rows instead of {self.rows}")
+
+
+class ArrowFile:
+    """An Arrow file, which Feather calls its second version."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, str(path)
+        with legible(path, "an Arrow file"):
+            self.table = import_pyarrow().feather.read_table(path, memory_map=True)
+            self.schema, self.n = self.table.schema, self.table.num_rows
+
+    def batches(self, roles: Roles) -> Iterator[Any]:
+        with legible(self.path, "an Arrow file"):
+            yield from self.table.select(_chosen(roles)).to_batches(ROWS)
+
+
+class Frame:
+    """A data frame of pandas, polars or pyarrow."""
+
+    def __init__(self, frame: Any) -> None:
+        self.name = f"the {type(frame).__module__.partition('.')[0]} table"
+        arrow = import_pyarrow("reading data frames", "tables")
+        frame = frame.collect() if hasattr(frame, "collect_schema") and hasattr(frame, "collect") else frame
+        try:
+            is_pandas = hasattr(frame, "iloc")
+            self.table = arrow.Table.from_pandas(frame) if is_pandas else arrow.table(frame)
+        except (arrow.ArrowException, TypeError, ValueError) as error:
+            raise DataError(f"{self.name} cannot be read: {' '.join(str(error).split())}") from None
+        self.schema, self.n = self.table.schema, self.table.num_rows
+
+    def batches(self, roles: Roles) -> Iterator[Any]:
+        yield from self.table.select(_chosen(roles)).to_batches(ROWS)
+
+
+class CsvFile:
+    """Text with a separator between values and names in the first line.
+
+    The start of the file tells which columns have numbers. Ids are always text: 007 is not 7.
+    """
+
+    n: int | None = None
+
+    def __init__(self, path: Path, separator: str | None = None) -> None:
+        self.path, self.name = path, str(path)
+        self.arrow = import_pyarrow("reading CSV", "tables")
+        line = header(path)
+        if not has_names(line):
+            raise DataError(f"{path}: expected the names of the columns in the first line, found {line[:60]!r}")
+        self.parsing = self.arrow.csv.ParseOptions(delimiter=separator or separator_of(line), newlines_in_values=True)
+        with legible(path, "CSV"):
+            self.schema = self._open(self.arrow.csv.ConvertOptions()).schema
+
+    def _open(self, converting: Any) -> Any:
+        reading = self.arrow.csv.ReadOptions(block_size=CSV_BLOCK)
+        return self.arrow.csv.open_csv(Decompressed(self.path), reading, self.parsing, converting)
+
+    def batches(self, roles: Roles) -> Iterator[Any]:
+        types = {name: self._type(name, roles) for name in _chosen(roles)}
+        options = self.arrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
+        with legible(self.path, "CSV"):
+            try:
+                yield from self._open(options)
+            except self.arrow.ArrowInvalid as error:
+                found = _CSV_VALUE.match(str(error))
+                if found is None:
+                    raise
+                column = list(self.schema.names)[int(found[1])]
+                raise DataError(f"{self.name}: expected numbers in column {column!r}, found {found[2]!r}") from None
+
+    def _type(self, name: str, roles: Roles) -> Any:
+        if name in (roles.query, roles.doc):
+            return self.arrow.string()
+        is_truth = self.arrow.types.is_boolean(self.schema.field(name).type)
+        return self.arrow.bool_() if is_truth else self.arrow.float64()
+
+
+class JsonFile:
+    """One JSON object a line, or an array of objects; what is in an object of an object is a column, too.
+
+    In a stream the first few megabytes tell which keys there are.
+    """
+
+    n: int | None = None
+
+    def __init__(self, path: Path, whole: bool) -> None:
+        self.path, self.name = path, str(path)
+        self.arrow = import_pyarrow("reading JSON lines", "tables")
+        with legible(path, "JSON lines"):
+            self.tables = self._tables()
+            first = next(self.tables, None)
+            if first is None:
+                raise DataError(f"{path}: there is no document in it")
+            if whole:
+                first = self.arrow.concat_tables([first, *self.tables], promote_options="permissive")
+            self.first, self.schema = first, first.schema
+
+    def batches(self, roles: Roles) -> Iterator[Any]:
+        with legible(self.path, "JSON lines"):
+            yield from self.first.select(_chosen(roles)).to_batches(ROWS)
+            known, row = set(self.schema.names), len(self.first)
+            for table in self.tables:
+                new = [name for name in table.schema.names if name not in known]
+                if new:
+                    raise DataError(
+                        f"{self.path}: {new[0]!r} is not among the keys of the first {row} lines, {listed([*known])}; "
+                        "a stream has to know them: `ranktron convert` the file first"
+                    )
+                lacking = [name for name in _chosen(roles) if name not in table.schema.names]
+                for name in lacking:
+                    table = table.append_column(name, self.arrow.nulls(len(table)))
+                row += len(table)
+                yield from table.select(_chosen(roles)).to_batches(ROWS)
+
+    def _tables(self) -> Iterator[Any]:
+        rest = b""
+        for block in blocks(self.path, JSON_BLOCK):
+            if not rest and block.lstrip()[:1] == b"[":
+                yield self._flat(self.arrow.Table.from_pylist(self._content()))
+                return
+            cut = block.rfind(b"\n") + 1
+            if cut:
+                yield from self._parsed(rest + block[:cut])
+                rest = block[cut:]
+            else:
+                rest += block
+        yield from self._parsed(rest)
+
+    def _content(self) -> Any:
+        try:
+            return json.loads(b"".join(blocks(self.path)))
+        except ValueError as error:
+            raise DataError(f"{self.name}: not JSON that can be read: {error}") from None
+
+    def _parsed(self, lines: bytes) -> Iterator[Any]:
+        if lines.strip():
+            options = self.arrow.json.ReadOptions(block_size=len(lines) + 1)
+            yield self._flat(self.arrow.json.read_json(io.BytesIO(lines), options))
+
+    def _flat(self, table: Any) -> Any:
+        """Columns for what is in objects, under the inner name where no other column has it."""
+        while any(self.arrow.types.is_struct(kind) for kind in table.schema.types):
+            outer = [field.name for field in table.schema if self.arrow.types.is_struct(field.type)]
+            table = table.flatten()
+            names = list(table.schema.names)
+            inner = [n.partition(".")[2] if n.partition(".")[0] in outer else n for n in names]
+            table = table.rename_columns(
+                [short if inner.count(short) == 1 else n for n, short in zip(names, inner, strict=True)]
+            )
+        return table
+
+
+def _chosen(roles: Roles) -> list[str]:
+    return [name for name in (roles.label, roles.query, roles.doc, *roles.features) if name is not None]
+
+
+def index_columns(schema: Any) -> list[str]:
+    """The columns that pandas wrote for the index of a data frame: they number rows and say nothing of documents."""
+    noted = (schema.metadata or {}).get(b"pandas")
+    index = json.loads(noted).get("index_columns", []) if noted else []
+    return [name for name in index if isinstance(name, str)]

@@ -1,0 +1,174 @@
+"""From the columns of a table to `Rounds`, whole or as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.data.io.columns import Columns, Roles, assign_roles
+from ranktron.data.io.grouping import assemble, fitted_features, in_file, room_for
+from ranktron.data.io.missing import placeholder
+from ranktron.data.io.streaming import Run
+from ranktron.data.io.table_sources import TableSource, import_pyarrow, index_columns
+from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
+from ranktron.types import Matrix
+
+
+def table_roles(source: TableSource, asked: Columns, labelled: bool = True) -> Roles:
+    """Which columns of a table are what; the features are numbers, or it is an error."""
+    with in_file(source.name):
+        roles = assign_roles(source.schema.names, index_columns(source.schema), asked, labelled)
+        if source.n == 0 or not roles.features:
+            raise DataError("there is no feature in it" if not roles.features else "there is no document in it")
+        _check_numbers(source.schema, roles)
+    return roles
+
+
+def _check_numbers(schema: Any, roles: Roles) -> None:
+    kinds = import_pyarrow().types
+    numeric = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal, kinds.is_null)
+    others = {
+        name: schema.field(name).type
+        for name in (roles.label, *roles.features)
+        if name is not None and not any(is_kind(schema.field(name).type) for is_kind in numeric)
+    }
+    if roles.label in others:
+        raise DataError(f"expected numbers in column {roles.label!r}, the label, found {others[roles.label]}")
+    if others:
+        names = ",".join(others)
+        found = ", ".join(f"{kind} in column {name!r}" for name, kind in others.items())
+        raise DataError(
+            f"expected numbers in column {next(iter(others))!r}, found {found}; leave out what is no feature with "
+            f"drop={names!r} (--drop {names})"
+        )
+
+
+def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
+    """Reads a whole table; queries are put together where they are not."""
+    cells = _Cells(source, roles, null)
+    X = None if source.n is None else room_for(source.n, len(roles.features))
+    rows, row = [], 0
+    for batch in source.batches(roles):
+        room = None if X is None else X[row : row + len(batch)]
+        rows.append(cells.rows(batch, row, room))
+        row += len(batch)
+    if row == 0:
+        raise DataError(f"{source.name}: there is no document in it")
+    X = np.concatenate([part.X for part in rows]) if X is None else X
+    labels, qids = (np.concatenate([getattr(part, name) for part in rows]) for name in ("labels", "qids"))
+    docids = None if roles.doc is None else np.concatenate([part.docids for part in rows])
+    names, first = _numbering(roles.features)
+    rounds = assemble(X, labels, qids, docids, null)
+    return replace(rounds, feature_names=names, first_index=first)
+
+
+def table_runs(
+    source: TableSource, roles: Roles, null: str, n_features: int | None, first_index: int | None
+) -> Iterator[Run]:
+    """Reads a table some thousand rows at a time."""
+    cells, row = _Cells(source, roles, null), 0
+    names, first = _numbering(roles.features)
+    path = Path(source.name)
+    for batch in source.batches(roles):
+        X, labels, ids, _ = cells.rows(batch, row, None)
+        with in_file(source.name):
+            X = fitted_features(X, names, first, n_features, first_index)
+        starts = np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1, [len(ids)])).tolist()
+        for a, b in pairwise(starts):
+            if a < b:
+                yield Run(ids[a].item(), X[a:b], labels[a:b], path, partial("{}, row {}".format, path, row + a))
+        row += len(batch)
+    if row == 0:
+        raise DataError(f"{source.name}: there is no document in it")
+
+
+def _numbering(features: tuple[str, ...]) -> tuple[tuple[str, ...] | None, int]:
+    """The features' names, None where they are only numbers (f1, f2, ...), and the first number."""
+    for first in (0, 1):
+        if list(features) == [f"f{j + first}" for j in range(len(features))]:
+            return None, first
+    return features, 1
+
+
+class _Rows(NamedTuple):
+    """Some rows of a table as arrays."""
+
+    X: Matrix
+    labels: npt.NDArray[np.float64]
+    qids: npt.NDArray[Any]
+    docids: npt.NDArray[Any] | None
+
+
+class _Cells:
+    """Makes arrays of batches, with every value checked."""
+
+    def __init__(self, source: TableSource, roles: Roles, null: str) -> None:
+        self.name, self.roles, self.filler = source.name, roles, placeholder(null)
+
+    def wrong(self, why: str) -> DataError:
+        return DataError(f"{self.name}: {why}")
+
+    def rows(self, batch: Any, row: int, X: Matrix | None) -> _Rows:
+        """The rows of a batch, before which there are `row` others; the features are copied into X."""
+        roles = self.roles
+        features = np.empty((len(roles.features), len(batch)), np.float32)
+        for j, name in enumerate(roles.features):
+            features[j] = self._numbers(batch, name, row, self.filler)
+        if X is None:
+            X = np.empty((len(batch), len(roles.features)), np.float32)
+        X[:] = features.T
+        qids = self._words(batch, roles.query, row)
+        docids = None if roles.doc is None else self._words(batch, roles.doc, row)
+        return _Rows(X, self._labels(batch, row), qids, docids)
+
+    def _numbers(self, batch: Any, name: str, row: int, filler: float) -> npt.NDArray[Any]:
+        """One column as float64 (label) or float32, NULLs filled, everything else finite."""
+        column = batch.column(name)
+        is_label = name == self.roles.label
+        nulls = np.asarray(column.is_null()) if column.null_count else None
+        if nulls is not None and (filler < 0 or is_label):
+            hint = "" if is_label else "; say what to make of it with null='zero', 'min' or 'mean' (--null)"
+            raise self.wrong(f"column {name!r} is NULL in row {row + int(nulls.argmax())}{hint}")
+        given = np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+        with np.errstate(over="ignore"):
+            values: npt.NDArray[Any] = given.copy() if is_label else given.astype(np.float32)
+        bad = ~np.isfinite(values)
+        if nulls is not None:
+            bad &= ~nulls
+            values[nulls] = filler
+        if bad.any():
+            at = int(bad.argmax())
+            raise self.wrong(f"expected a finite 32-bit number in column {name!r}, found {given[at]} in row {row + at}")
+        return values
+
+    def _words(self, batch: Any, name: str, row: int) -> npt.NDArray[Any]:
+        """The names in one column: numbers or text."""
+        column = batch.column(name)
+        column = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+        if column.null_count:
+            raise self.wrong(f"column {name!r} is NULL in row {row + int(np.asarray(column.is_null()).argmax())}")
+        values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        if values.dtype.kind in "iu":
+            return values
+        words = np.array([str(v) for v in values.tolist()])
+        if name == self.roles.query and not words.all():
+            raise self.wrong(f"column {name!r}, the query id, is empty in row {row + int((words == '').argmax())}")
+        return words
+
+    def _labels(self, batch: Any, row: int) -> npt.NDArray[np.float64]:
+        """The labels; NaN where the table has none and need not have any."""
+        if self.roles.label is None:
+            return np.full(len(batch), np.nan)
+        values = self._numbers(batch, self.roles.label, row, -1.0)
+        if (values < 0).any():
+            at = int((values < 0).argmax())
+            raise self.wrong(f"expected a label >= 0, found {values[at]} in row {row + at}")
+        return values
