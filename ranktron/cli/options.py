@@ -128,9 +128,7 @@ def scoring_options(command: F) -> F:
     return _LABEL(_QUERY(_DOC(_DROP(_INPUT_FORMAT(command)))))
 
 
-def read(
-    path: str, null: str | None = None, like: Model | Rounds | None = None, part: str | None = None
-) -> Rounds:
+def read(path: str, null: str | None = None, like: Model | Rounds | None = None, part: str | None = None) -> Rounds:
     """Reads data; with a model or other data, as wide as those and with the same features.
 
     Of a folder that holds train, vali and test, `part` is read.
