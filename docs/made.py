@@ -37,8 +37,8 @@ GROUPS = {
     ],
     "Papers": ["papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"],
     "Reference": ["commands", "api/index"],
-    "Measured": ["benchmarks", "claims", "reproduce"],
-    "Project": ["architecture", "contributing", "changelog"],
+    "Measured": ["benchmarks", "claims", "reproduce", "theory"],
+    "Project": ["architecture", "contributing", "mutants", "changelog"],
 }
 
 # The modules of the programming reference beside `ranktron` itself and the estimators, by the names of their pages.

@@ -42,7 +42,7 @@ def mutants(source: bytes) -> list[Mutant]:
     """All faults of a source file, in the order of the file.
 
     >>> [f"{mutant.old} -> {mutant.new}" for mutant in mutants(b"x = a + 1")]
-    ['x = a + 1 -> pass', 'a + 1 -> a - 1', '1 -> 2']
+    ['x = a + 1 -> pass', 'a + 1 -> (a - 1)', '1 -> 2']
     """
     starts = [0]
     for line in source.splitlines(keepends=True):

@@ -66,7 +66,7 @@ class Spiral:
     >>> spiral = Spiral("ndcg@2", gamma=0.2)
     >>> turns = list(play(learner, spiral.against(learner), feedback.full, [metric("ndcg@2")]))
     >>> round(sum(1.0 - turn.values[0] for turn in turns) * 0.1 * 0.2**2, 2)  # in units of 1/(η γ²)
-    0.45
+    0.47
     """
 
     measure: Metric | str = "map"
@@ -131,3 +131,24 @@ def misleading_average(rounds: int) -> Rounds:
     X = np.repeat(differences / 2.0, 2, axis=0)
     X[1::2] *= -1.0
     return Rounds.from_arrays(X, [1, 0] * rounds, group=[2] * rounds)
+
+
+def growing_loss(alpha: float, rounds: int, lists: Rounds) -> Iterator[Round]:
+    """Separable lists over and over, of which ⌊T^α⌋ among the first T have their labels upside down (section 5.1.1).
+
+    No ranker is right about both kinds: the loss of the best one, and so that of the learner, grows like T^α.
+
+    >>> from ranktron.data.synthetic import Separable
+    >>> lists = Separable(documents=3, grades=2).rounds(4)
+    >>> stream = list(growing_loss(0.5, 100, lists))
+    >>> sum(bool((round.labels != lists[t % 4].labels).any()) for t, round in enumerate(stream)) <= 10
+    True
+    """
+    if not 0.0 < alpha < 1.0:
+        raise DataError(f"alpha must lie between 0 and 1, not {alpha}")
+    kept = list(lists)
+    for t in range(rounds):
+        round = kept[t % len(kept)]
+        if int((t + 1) ** alpha + 1e-9) > int(t**alpha + 1e-9):
+            round = Round(round.X, round.labels.max() - round.labels, round.qid)
+        yield round
