@@ -17,7 +17,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.linear import Linear
 from ranktron.metrics import Metric, metric
-from ranktron.types import Floats, Round
+from ranktron.types import Floats, Learner, Round
 from ranktron.types.validation import check_count
 
 
@@ -152,3 +152,19 @@ def growing_loss(alpha: float, rounds: int, lists: Rounds) -> Iterator[Round]:
         if int((t + 1) ** alpha + 1e-9) > int(t**alpha + 1e-9):
             round = Round(round.X, round.labels.max() - round.labels, round.qid)
         yield round
+
+
+def beyond_budget(learner: Learner, budget: int, rounds: int) -> Iterator[Round]:
+    """Lists that a kernel learner with a budget of so many documents gets wrong in every round.
+
+    Of budget + 1 orthogonal lists one has no document in memory, whatever rule lets documents go: its scores are all 0,
+    a tie. All of them together are separable, with margin 2/√(budget + 1).
+
+    >>> from ranktron.learners import kernel_perceptron
+    >>> learner = kernel_perceptron(5, kernel="linear", budget=4)
+    >>> len(list(beyond_budget(learner, 4, 10)))
+    10
+    """
+    lists = list(orthogonal_lists(check_count(budget, "the budget", 1) + 1))
+    for _ in range(rounds):
+        yield min(lists, key=lambda round: float(np.abs(learner.scores(round.X)).max()))
