@@ -47,6 +47,7 @@ MODULES = {
     "types": "ranktron.types",
     "checks": "ranktron.learners.checks",
     "theory": "ranktron.papers.theory.bounds",
+    "tight_streams": "ranktron.papers.theory.tight_streams",
     "certificates": "ranktron.papers.theory.certificates",
 }
 

@@ -82,10 +82,12 @@ def _changes(tree: ast.AST) -> Iterator[tuple[ast.stmt | ast.expr, ast.expr | st
                 opposite = ast.AugAssign(node.target, ARITHMETIC[type(node.op)](), node.value)
                 yield node, ast.unparse(opposite)
             yield node, "pass"
-        elif isinstance(node, ast.Assign) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        elif isinstance(node, (ast.Assign, ast.Continue, ast.Break)) or _call(node):
             yield node, "pass"
-        elif isinstance(node, (ast.Continue, ast.Break)):
-            yield node, "pass"
+
+
+def _call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
 
 
 def _other(number: float) -> float:
@@ -106,7 +108,9 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
         if name in left_out:
             continue
         for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, ast.AST) or isinstance(child, (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)):
+            if not isinstance(child, ast.AST) or isinstance(
+                child, (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)
+            ):
                 continue
             if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
                 continue

@@ -4,8 +4,8 @@
     python tests/mutation/run.py report          the score so far
     python tests/mutation/run.py chosen          the faults of chosen.toml, each against the tests that it names
 
-Kernels run as plain Python, so that nothing is compiled. All tests are imported once; then every fault gets a process of
-its own, forked from there, in which the code of one function is exchanged. Faults outside of functions (constants,
+Kernels run as plain Python, so that nothing is compiled. All tests are imported once; then every fault gets a process
+of its own, forked from there, in which the code of one function is exchanged. Faults outside of functions (constants,
 defaults) are put in by importing the package anew. No file is changed.
 
 Tests that name the function come first, then those that name something else of its file, then those of its folder;
@@ -30,6 +30,8 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -61,7 +63,7 @@ def prepare() -> None:
             sys.path.insert(0, path)
     import numba
     import pytest  # noqa: F401
-    import scipy.optimize  # noqa: F401
+    import scipy.optimize
     import scipy.stats  # noqa: F401
 
     numba.njit = _plain  # what NUMBA_DISABLE_JIT gives, and `py_func`, which some tests ask a kernel for
@@ -192,14 +194,15 @@ class Suite:
         source = str(path.relative_to(ROOT))
         folder = str(Path(source).parent).replace("ranktron/", "tests/", 1)
         parts = [part for part in name.split(".") if part.strip("_")]
-        words = {word: 8.0 for word in parts[-1:]} | {word: 4.0 for word in parts[:-1]}
+        words = dict.fromkeys(parts[-1:], 8.0) | dict.fromkeys(parts[:-1], 4.0)
         for other in _names(path.read_text()):
             words.setdefault(other, 1.0)
 
         def score(item: Any) -> float:
             known = self.texts[item]
             value = sum(weight for word, weight in words.items() if word in known)
-            return value + 2.0 * item.nodeid.startswith((folder, source)) + 8.0 * item.nodeid.endswith(f"{path.stem}.{name}")
+            value += 2.0 * item.nodeid.startswith((folder, source)) + 8.0 * item.nodeid.endswith(f"{path.stem}.{name}")
+            return value + 6.0 * (item.path.stem.removeprefix("test_") in path.stem)  # its own file of tests
 
         ranked = {item: score(item) for item in self.session.items}
         return sorted((item for item in ranked if ranked[item] >= 2.0), key=lambda item: -ranked[item])
@@ -219,7 +222,7 @@ class Suite:
 
                 failed = in_child(exchanged, 20.0 * seconds + 60.0)
             else:
-                few = [item.nodeid for item in items[:12]]
+                few = [item.nodeid for item in items[:8]]
                 failed = in_child(lambda few=few: anew(path, mutant.apply(text), few), 20.0 * seconds + 120.0)
             if failed == "?" or not failed or self.undisturbed(failed):
                 return failed
@@ -246,7 +249,9 @@ def _text(item: Any) -> set[str]:
     if function is None:  # a doctest
         source = "".join(example.source for example in item.dtest.examples) + " " + item.name.rpartition(".")[2]
     else:
-        source = inspect.getsource(getattr(function, "hypothesis", function).inner_test if hasattr(function, "hypothesis") else function)
+        source = inspect.getsource(
+            getattr(function, "hypothesis", function).inner_test if hasattr(function, "hypothesis") else function
+        )
     return set(re.findall(r"\w+", source))
 
 
@@ -266,7 +271,8 @@ class Sampled:
         stop = time.monotonic() + 60.0 * self.options.minutes
         for source, path, text, mutant in sample(self.options):
             key = f"{source}:{mutant.line}: {mutant.old} -> {mutant.new}"
-            if key not in kept and time.monotonic() < stop:
+            again = self.options.again and kept.get(key) == "survived"
+            if (again or key not in kept) and time.monotonic() < stop:
                 found = function_of(mutant, path, text)
                 near = suite.nearest(path, found[0] if found else "")
                 kept[key] = suite.judge(path, text, mutant, near, self.options.seconds) or "survived"
@@ -286,10 +292,13 @@ def sample(options: argparse.Namespace) -> list[tuple[str, Path, bytes, Any]]:
         if not options.only or any(part in source for part in options.only):
             text = path.read_bytes()
             every = mutants(text)
-            count = min(len(every), max(options.per_file, round(options.share * len(every))))
-            chosen = random.Random(f"{options.seed} {source}").sample(every, count)
+            count = max(options.per_file, round(options.share * len(every)))
+            random.Random(f"{options.seed} {source}").shuffle(every)
+            fitting = (mutant for mutant in every if not options.functions or function_of(mutant, path, text))
+            chosen = list(islice(fitting, count))
             work += [(at, source, path, text, mutant) for at, mutant in enumerate(chosen)]
-    return [row[1:] for row in sorted(work, key=lambda row: row[:2])]
+    random.Random(options.seed).shuffle(work)
+    return [row[1:] for row in sorted(work, key=lambda row: row[0])]
 
 
 def report() -> None:
@@ -324,8 +333,7 @@ class Chosen:
             if text.count(old) != 1:
                 self.lived.append(f"{fault['what']}: {old!r} is not in {fault['file']} exactly once")
             elif fault.get("imported"):
-                tests = [item.nodeid for item in items]
-                if not in_child(lambda path=path, new=mutant.apply(text), tests=tests: anew(path, new, tests), 300.0):
+                if not in_child(partial(anew, path, mutant.apply(text), [item.nodeid for item in items]), 300.0):
                     self.lived.append(fault["what"])
             elif not suite.judge(path, text, mutant, items, 30.0):
                 self.lived.append(fault["what"])
@@ -345,9 +353,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="parts of the paths of files to put faults into")
     parser.add_argument("--per-file", type=int, default=8)
     parser.add_argument("--share", type=float, default=0.0, help="of all faults of a file")
+    parser.add_argument("--functions", action="store_true", help="no faults outside of functions, which take longer")
     parser.add_argument("--seconds", type=float, default=5.0, help="of tests for a fault")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e9)
+    parser.add_argument("--again", action="store_true", help="try those that survived once more")
     options = parser.parse_args()
     if options.verb == "report":
         return report()

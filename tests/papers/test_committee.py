@@ -37,7 +37,9 @@ def test_table_4_is_as_printed():
         system = system.replace("-", " ")
         numbers[data, system] = tuple(int(cell.strip("*†")) / 1000.0 for cell in cells)
         for shown, cell in zip(SHOWN, cells, strict=True):
-            marks |= {(data, system, other, shown) for sign, other in (("*", "RankBoost"), ("†", "RankSVM")) if sign in cell}
+            marks |= {
+                (data, system, other, shown) for sign, other in (("*", "RankBoost"), ("†", "RankSVM")) if sign in cell
+            }
     assert {(data, system): row for data, rows in TABLE_4.items() for system, row in rows.items()} == numbers
     assert {(data, *mark) for data, rows in MARKS.items() for mark in rows} == marks
 

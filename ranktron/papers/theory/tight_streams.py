@@ -17,7 +17,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.linear import Linear
 from ranktron.metrics import Metric, metric
-from ranktron.types import Floats, Learner, Round
+from ranktron.types import Floats, Learner, Matrix, Round
 from ranktron.types.validation import check_count
 
 
@@ -103,7 +103,7 @@ class Spiral:
                 return
             yield Round(self._features(high, low), self.labels, "spiral")
 
-    def _features(self, high: float, low: float) -> Floats:
+    def _features(self, high: float, low: float) -> Matrix:
         """Rows whose differences to the irrelevant ones are (γ, high) and (γ, low), around 0 as closely as may be."""
         middle = (max(high, low, 0.0) + min(high, low, 0.0)) / 2.0
         X = np.empty((self.documents, 2), np.float32)

@@ -11,9 +11,9 @@ from ranktron.data.scaling import fit_scaler, scale
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners import committee_perceptron
 from ranktron.learners.checks import check_learner
+from ranktron.learners.pairwise.hypothesis_history import blank_trail, visit
 from ranktron.learners.pairwise.learner import OUTPUTS
 from ranktron.learners.pairwise.outputs import EVERYONE, Average, Committee, borda
-from ranktron.learners.pairwise.hypothesis_history import blank_trail, visit
 from ranktron.learners.pairwise.passes import MemberWeights, Passes, train_outputs
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import Evaluation, metric, t_test

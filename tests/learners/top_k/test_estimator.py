@@ -332,17 +332,28 @@ def worst_case(name):
     if name == "squared":  # all rows alike, and a w that points away from where the labels are
         return Squared(), np.ones((6, 1)), -np.sqrt(2.0) * np.ones(1), np.ones(6)
     if name == "ranksvm":  # two relevant and two irrelevant documents at the two ends, all leads below the margin
-        return PairwiseHinge(), np.array([[1.0], [1.0], [-1.0], [-1.0]]), 0.1 * np.ones(1), np.array([1.0, 1.0, 0.0, 0.0])
+        return (
+            PairwiseHinge(),
+            np.array([[1.0], [1.0], [-1.0], [-1.0]]),
+            0.1 * np.ones(1),
+            np.array([1.0, 1.0, 0.0, 0.0]),
+        )
     return KL(printed=name == "kl, printed"), np.ones((4, 1)), -np.ones(1), np.full(4, 4.0)
 
 
 @claim("TOPK", "23 Lem5")
 @pytest.mark.parametrize(
     ("name", "gamma", "share"),
-    [("squared", 0.5, 0.8), ("squared", 0.01, 0.4), ("ranksvm", 0.01, 0.66), ("kl", 0.01, 0.74), ("kl, printed", 0.01, 0.74)],
+    [
+        ("squared", 0.5, 0.8),
+        ("squared", 0.01, 0.4),
+        ("ranksvm", 0.01, 0.66),
+        ("kl", 0.01, 0.74),
+        ("kl, printed", 0.01, 0.74),
+    ],
 )
 def test_lemma_5_is_nearly_reached(name, gamma, share):
-    """A constant half as large would be broken by some list, or nearly so; for each surrogate one is at 2/3 at least."""
+    """A constant half as large would be broken by some list, or nearly so."""
     surrogate, X, w, labels = worst_case(name)
     m, scores = len(X), X @ w
     learner, best = learner_of(surrogate, surrogate.coordinates, gamma), np.argsort(-scores, kind="stable")

@@ -470,7 +470,7 @@ def test_pegasos_reaches_the_same_minimum():
 
 
 def test_pegasos_steps_as_it_says():
-    """w_{t+1} = (1 − 1/t) w_t + C/t Σ_j g_j x_j, the t-th weights with weight t in the mean; lists without pairs wait."""
+    """w_{t+1} = (1 − 1/t) w_t + C/t Σ_j g_j x_j, the t-th weights with weight t in the mean."""
     X = np.array([[1.0, 0.0], [0.0, 2.0], [0.5, 0.5], [0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
     problem = Problem(Rounds.from_arrays(X, [1, 0, 0, 1, 2, 2], group=[2, 2, 2]), "average", C=3.0)
     pegasos = Pegasos(problem)
