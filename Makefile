@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test check lint fast crash bench docs forget clean
+.PHONY: demo test check lint fast crash mutants bench docs forget clean
 
 demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
@@ -27,6 +27,11 @@ fast: $(VENV)/installed-dev
 # Kills a server 2,000 times under load and looks whether anything was lost: ten minutes to half an hour.
 crash: $(VENV)/installed-dev
 	RANKTRON_KILLS=2000 $(BIN)/python -m pytest -q -s tests/service/test_crash.py
+
+# Puts faults into the package, one at a time, and counts those that no test notices; can be stopped and taken up again.
+mutants: $(VENV)/installed-dev
+	$(BIN)/python tests/mutation/run.py run
+	$(BIN)/python tests/mutation/run.py run --again --seconds 60
 
 bench: $(VENV)/installed-dev
 	$(BIN)/pip install -q -e '.[bench]'

@@ -51,8 +51,8 @@ GROUPS = {
     ],
     "Papers": ["papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"],
     "Reference": ["commands", "api/index"],
-    "Measured": ["benchmarks", "claims", "reproduce"],
-    "Project": ["architecture", "contributing", "changelog"],
+    "Measured": ["benchmarks", "claims", "reproduce", "theory"],
+    "Project": ["architecture", "contributing", "mutants", "changelog"],
 }
 
 # The modules of the programming reference beside `ranktron` itself and the estimators, by the names of their pages.
@@ -61,6 +61,7 @@ MODULES = {
     "types": "ranktron.types",
     "checks": "ranktron.learners.checks",
     "theory": "ranktron.papers.theory.bounds",
+    "tight_streams": "ranktron.papers.theory.tight_streams",
     "certificates": "ranktron.papers.theory.certificates",
 }
 

@@ -83,7 +83,7 @@ def shares_of_bounds(T: int, margin: float, seed: int) -> Any:
         ),
         "any step": (
             slam_perceptron(data.features, "ndcg@10", 0.1),
-            np.array([bounds.bound_for_any_eta(0.1, 0.0, norm, float(r)) for r in longest]),
+            np.array([bounds.active_weight_bound(0.1, 0.0, norm, float(r)) for r in longest]),
         ),
     }
     shares = {}

@@ -217,11 +217,31 @@ def bound_at(eta: float, L: float, norm: float, K: float) -> float:
 
 
 def bound_for_any_eta(eta: float, L: float, norm: float, R: float) -> float:
-    """Ours, not the paper's: Algorithm 2 at every eta, without m, k or v_max; K' = 4 R² + 2/η in the common form.
+    """Ours, not the paper's: what Algorithm 2 can lose at the eta it ran with, whatever it is; no m, k or v_max.
 
-    The proof is in the documentation of the paper.
+        (1 + x) L + (1 + x)² |u|²/(2η),  x = 2 η R²     where |u|² ≥ 4 η² R² (L + R² |u|²)
+        L + 2 R² |u|² + 2 R |u| √(L + R² |u|²)          for larger steps
 
-    >>> bound_for_any_eta(2.0, 0.0, 1.0, 1.0)
+    On separable lists (L = 0, |u| = 1/γ) this is 4 R²/γ² for every eta ≥ 1/(2R²): the constant of Algorithm 3, the
+    best there is. The proof is in the documentation of the paper, with streams that come near it at every eta.
+
+    >>> bound_for_any_eta(0.5, 0.0, 1.0, 1.0), bound_for_any_eta(2.0, 0.0, 1.0, 1.0)
+    (4.0, 4.0)
+    """
+    _check_numbers(L=L, norm=norm, R=R)
+    _check_eta(eta)
+    if norm * norm >= 4.0 * (eta * R) ** 2 * (L + (R * norm) ** 2):
+        grown = 1.0 + 2.0 * eta * R * R
+        return grown * L + grown * grown * norm * norm / (2.0 * eta)
+    return L + 2.0 * (R * norm) ** 2 + 2.0 * R * norm * sqrt(L + (R * norm) ** 2)
+
+
+def active_weight_bound(eta: float, L: float, norm: float, R: float) -> float:
+    """Ours: what the weights of all documents that paid add up to, L + |u| √(K' L) + K' |u|² with K' = 4 R² + 2/η.
+
+    On separable lists (4 R² + 2/η)/γ². It bounds the loss as well, but `bound_for_any_eta` is never larger.
+
+    >>> active_weight_bound(2.0, 0.0, 1.0, 1.0)
     5.0
     """
     _check_eta(eta)

@@ -10,7 +10,7 @@ import ranktron
 from ranktron import DataError, Rounds, evaluate, metric
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners.batch import rank_svm
-from ranktron.learners.batch.rank_svm import Objective, fit_rank_svm, minimise
+from ranktron.learners.batch.rank_svm import SMOOTHINGS, Objective, fit_rank_svm, minimise
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.training.fit import train
@@ -101,6 +101,17 @@ def test_the_plain_hinge_is_within_its_gap_of_the_optimum(C):
         others = [reference(LISTS, found.w + scale * rng.normal(size=5), C, "hinge", "query") for _ in range(50)]
         assert min(others) >= value - found.gap
     assert value - _dual_bound(found.w, C) <= found.gap + 1e-6 * value
+
+
+def test_the_gap_of_the_plain_hinge_counts_the_rounded_corner():
+    """f_δ lies at most C δ/2 below f, and half a squared gradient above its minimum; on this list nearly all of it."""
+    found = minimise(LISTS, 20.0, "hinge")
+    last = Objective(LISTS, 20.0, rounded=SMOOTHINGS[-1])
+    assert found.gap == pytest.approx(0.5 * np.sum(last.gradient(found.w) ** 2) + 0.5 * 20.0 * SMOOTHINGS[-1])
+    two = Rounds.from_arrays([[1.0], [0.0]], [1, 0])
+    sharp = minimise(two, 1.0, "hinge")  # the minimum lies in the corner, w = 1
+    apart = reference(two, sharp.w, 1.0, "hinge", "query") - 0.5
+    assert 0.0 < apart <= sharp.gap < 2.0 * 0.5 * SMOOTHINGS[-1]
 
 
 def _dual_bound(w, C):

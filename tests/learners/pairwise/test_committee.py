@@ -11,11 +11,12 @@ from ranktron.data.scaling import fit_scaler, scale
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners import committee_perceptron
 from ranktron.learners.checks import check_learner
+from ranktron.learners.pairwise.hypothesis_history import blank_history, visit
 from ranktron.learners.pairwise.learner import OUTPUTS
 from ranktron.learners.pairwise.outputs import EVERYONE, Average, Committee, borda
-from ranktron.learners.pairwise.passes import train_outputs
-from ranktron.learners.schedule import Schedule
-from ranktron.metrics import Evaluation, t_test
+from ranktron.learners.pairwise.passes import MemberWeights, Passes, train_outputs
+from ranktron.learners.schedule import History, Schedule
+from ranktron.metrics import Evaluation, metric, t_test
 from ranktron.training.cross_validation import Fold, cross_validate, read_folds
 from ranktron.training.fit import train
 
@@ -114,6 +115,34 @@ def test_metric_weights_are_the_members_values_on_held_out_lists(weigh):
     average = train_outputs(LISTS, {"c": Committee(6)}, Schedule(1, 1), **options)["c"].learner
     settled = average.hypotheses.settled(6, 0)
     assert average.coef == pytest.approx(settled.values @ settled.members / settled.values.sum())
+
+
+def test_a_member_that_takes_anothers_place_has_a_value_of_its_own():
+    """Members come and go over many passes; nobody keeps the value of whoever stood there before."""
+    learner = train_outputs(LISTS, {"c": Committee(3, "borda")}, Schedule(1, 1), valid=HELD_OUT)["c"].learner
+    first = learner.hypotheses.born.copy()
+    passes = Passes(LISTS, Schedule(6, 1), 1.0, 0)
+    found, history, weights = learner.hypotheses, History(), MemberWeights(HELD_OUT, metric("ndcg@10"))
+    for _ in range(6):
+        found = passes.go(found, 3, 0, history, lambda: False)
+        weights.measure(found)
+        for w, value in [*zip(found.members, found.values, strict=True), (found.w, found.value[0])]:
+            assert value == pytest.approx(evaluate(HELD_OUT.X @ w, HELD_OUT, "ndcg@10").means["ndcg@10"])
+    assert set(found.born) != set(first)  # somebody did take a place
+
+
+def test_a_hypothesis_that_is_offered_has_no_value_but_its_own():
+    """w has been measured at the end of a pass and then goes on: the old value must not enter with the new w."""
+    found = blank_history(1, room=1)
+    X = np.array([[1.0], [0.0], [3.0]], np.float32)
+    upper, lower = np.array([0, 1], np.int32), np.array([1, 2], np.int32)
+    unbounded = np.zeros(0, np.int32)
+    visit(X, upper, lower, np.array([0, 0]), np.ones(3), unbounded, 0.0, 0, found)
+    found.value[0] = 0.5
+    visit(X, upper, lower, np.array([1, 1, 0]), np.ones(3), unbounded, 0.0, 0, found)
+    assert found.w.tolist() == [-1.0]
+    assert (found.counters.tolist(), found.values.tolist()) == ([1], [0.5])  # the measured one, entered as it was
+    assert np.isnan(found.value[0])  # and its successor is still to be measured
 
 
 def test_a_subcommittee_is_the_best_on_held_out_lists():

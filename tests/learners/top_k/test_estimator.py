@@ -284,6 +284,19 @@ def test_the_bias_of_a_floor_is_the_reported_shortfall(surrogate):
     assert learner_of(surrogate, 2).shortfall == 0.0
 
 
+@pytest.mark.parametrize(("surrogate", "k"), [(Squared(), 2), (PairwiseHinge(), 3)], ids=["documents", "pairs"])
+def test_the_shortfall_counts_labels_that_do_not_come(surrogate, k):
+    """A hidden document is seen with γ k/m, a pair with γ k(k − 1)/(m(m − 1)), and each label comes with its share."""
+    gamma, floor, answered, m = 0.2, 0.1, 0.6, 5
+    learner = learner_of(surrogate, k, gamma, floor=floor, answered=answered)
+    X = np.zeros((m, 1), np.float32)
+    ranking = learner.rank(X, 0)
+    learner.learn(X, ranking, Feedback(ranking.order[:k], np.ones(k)))
+    seen = answered * k / m if surrogate.coordinates == 1 else answered**2 * k * (k - 1) / (m * (m - 1))
+    assert gamma * seen < floor
+    assert learner.shortfall == pytest.approx(1.0 - gamma * seen / floor)
+
+
 def test_weights_are_one_over_propensities_and_know_the_floor():
     table = np.array([[0.5, 0.01], [0.01, 0.2]])
     assert weights_of(table, 0.5, 0.02) == pytest.approx(1.0 / np.maximum(table * 0.5, 0.02))
@@ -312,6 +325,45 @@ def test_the_second_moment_is_at_most_its_constant_over_gamma(surrogate, gamma):
                 moment += P * (z @ z)
             C = second_moment(surrogate, Limits(m, 1.5, U, R_max), gamma)
             assert moment <= C / gamma * (1.0 + 1e-12)
+
+
+def worst_case(name):
+    """Lists on which an estimate is nearly as long as Lemma 5 allows: (surrogate, X, w, labels)."""
+    if name == "squared":  # all rows alike, and a w that points away from where the labels are
+        return Squared(), np.ones((6, 1)), -np.sqrt(2.0) * np.ones(1), np.ones(6)
+    if name == "ranksvm":  # two relevant and two irrelevant documents at the two ends, all leads below the margin
+        return (
+            PairwiseHinge(),
+            np.array([[1.0], [1.0], [-1.0], [-1.0]]),
+            0.1 * np.ones(1),
+            np.array([1.0, 1.0, 0.0, 0.0]),
+        )
+    return KL(printed=name == "kl, printed"), np.ones((4, 1)), -np.ones(1), np.full(4, 4.0)
+
+
+@claim("TOPK", "23 Lem5")
+@pytest.mark.parametrize(
+    ("name", "gamma", "share"),
+    [
+        ("squared", 0.5, 0.8),
+        ("squared", 0.01, 0.4),
+        ("ranksvm", 0.01, 0.66),
+        ("kl", 0.01, 0.74),
+        ("kl, printed", 0.01, 0.74),
+    ],
+)
+def test_lemma_5_is_nearly_reached(name, gamma, share):
+    """A constant half as large would be broken by some list, or nearly so."""
+    surrogate, X, w, labels = worst_case(name)
+    m, scores = len(X), X @ w
+    learner, best = learner_of(surrogate, surrogate.coordinates, gamma), np.argsort(-scores, kind="stable")
+    moment = 0.0
+    for order in map(np.array, permutations(range(m))):
+        P = (1.0 - gamma) * (order == best).all() + gamma / factorial(m)
+        z = X.T @ estimated(learner, scores, order, best, labels, gamma)
+        moment += P * (z @ z)
+    C = second_moment(surrogate, Limits(m, 1.0, abs(w[0]), labels.max()), gamma)
+    assert share <= moment / (C / gamma) <= 1.0
 
 
 @claim("TOPK", "23 Lem5")

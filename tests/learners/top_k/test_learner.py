@@ -387,3 +387,24 @@ def test_a_round_takes_time_in_proportion_to_its_list():
 
     m, factor = 4_000, 16
     assert seconds(factor * m) < 4 * factor * np.log(factor * m) / np.log(m) * seconds(m)
+
+
+def test_the_settings_are_those_that_the_pages_name():
+    """Models and pages refer to these by name: a change of one is a change of all."""
+    settings = {
+        setting: {
+            name: (made.radius, made.step, made.explore.eta, made.adaptive, made.shortlist, made.late, made.strict)
+            for name in ("ranksvm", "squared", "kl", "smooth-dcg")
+            for made in [top_k_ranker(3, name, setting=setting)]
+        }
+        for setting in ("paper", "recommended")
+    }
+    paper = InversePower(0.01, 2.0 / 3.0)
+    assert settings["paper"] == {
+        name: (radius, paper, 0.1, False, 0, False, True)
+        for name, radius in {"ranksvm": 1.0, "squared": 0.1, "kl": 0.1, "smooth-dcg": 0.3}.items()
+    }
+    assert settings["recommended"] == {
+        name: (np.inf, Constant(eta), 1.0, True, 30, True, False)
+        for name, eta in {"ranksvm": 0.1, "squared": 0.03, "kl": 0.03, "smooth-dcg": 0.01}.items()
+    }

@@ -95,6 +95,20 @@ def test_the_settings_of_the_theorem_minimise_its_bound():
         assert second_moment(surrogate, game) > 0.0
 
 
+@claim("TOPK", "23 Lem5")
+def test_the_constants_are_those_of_the_formulas():
+    game = Limits(m=3, R_D=2.0, U=0.5, R_max=5.0)
+    assert second_moment(Squared(), game, 0.25) == pytest.approx(8 * 2.0**2 * 3**2 * (0.25 * 2.0**2 * 0.5**2 + 5.0**2))
+    assert second_moment(PairwiseHinge(), game) == 2.0**2 * 3**2 * 2**2
+    assert second_moment(KL(), game) == pytest.approx(2.0**2 * 3**2 * np.exp(2.0 * 5.0))
+    steep = Limits(m=3, R_D=2.0, U=5.0, R_max=1.0)
+    assert second_moment(KL(), steep) == pytest.approx(2.0**2 * 3**2 * np.exp(2.0 * 10.0))
+    assert largest_loss(Squared(), Limits(3, R_max=0.5)) == 3.0
+    assert largest_loss(PairwiseHinge(0.5), Limits(4)) == 6 * 1.5
+    assert largest_loss(KL(), Limits(2, R_max=3.0)) == pytest.approx(2 * (np.exp(3.0) * 2.0 + 1.0))
+    assert regret_bound(PairwiseHinge(), game, 10, 0.5, 0.1) == pytest.approx(0.25 / 0.2 + 0.1 * 10 * 144 / 1.0 + 30.0)
+
+
 def test_the_best_fixed_weights_are_found():
     pool = Pool(lists=10)
     rounds, counts = pool.rounds(), np.ones(10)
@@ -149,6 +163,16 @@ def test_nobody_learns_the_calibrated_loss_from_the_first_label():
     told = impossibility(lambda seed: full_feedback, T, range(5))
     assert told[-1] < 0.2 * line[-1]  # not the loss is hard, but to be told so little
     assert told[-1] < 1.2 * told[half]
+
+
+@claim("TOPK", "27 Thm5.2")
+def test_who_knows_one_game_is_judged_by_the_other():
+    """Always right about one game: no regret there, and |a − b|² a round on the other, whichever of the two it is."""
+    T = 50
+    for known in (Indistinguishable(), Indistinguishable(other=True)):
+        answer = known.target
+        found = impossibility(lambda seed, answer=answer: lambda rounds: (answer for _ in rounds), T, [0, 1])
+        assert found == pytest.approx(4.0 * known.unavoidable * np.arange(1, T + 1))
 
 
 @claim("TOPK", "27 Thm5.2")

@@ -236,3 +236,44 @@ def test_a_certificate_adds_up_what_every_shown_ranking_lost(name, parameters, m
 def test_labels_too_high_for_the_measure_can_still_be_learnt_from():
     lists = Rounds.from_arrays([[1.0], [2.0]], [0.0, 5000.0])
     assert train("minimax", {}, lists, Schedule(1)).model.learner().rounds == 1
+
+
+def orthogonal_pairs(count=12, length=0.25):
+    """Lists of two documents, ± length along an axis of their own: no list says anything about another."""
+    X = np.zeros((2 * count, count))
+    X[np.arange(0, 2 * count, 2), np.arange(count)] = length
+    X[np.arange(1, 2 * count, 2), np.arange(count)] = -length
+    return Rounds.from_arrays(X, [1, 0] * count, group=[2] * count)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("slam", {}), ("slam", {"step": "sqrt"}), ("minimax", {}), ("hinge", {})]
+)
+def test_the_regret_inequality_is_an_equation_against_the_last_weights(name, parameters):
+    """Losses are linear between w_t and w_T+1 here, and descent ends there: nothing is given away anywhere."""
+    lists = orthogonal_pairs()
+    trained = train(name, {"eta": 0.5, **parameters}, lists, Schedule(1)).model
+    line = certify(trained, lists, comparator=trained.learner().w).lines[0]
+    assert line.observed > 1.0
+    assert line.bound == pytest.approx(line.observed, rel=1e-9)
+
+
+@pytest.mark.parametrize("step", ["constant", "sqrt"])
+def test_the_right_side_of_the_regret_inequality_is_added_up_by_hand(step):
+    """Weights frozen at the run's own scores, losses and squares weighted by the steps, for any comparator."""
+    trained = train("slam", {"metric": "ndcg", "eta": 0.7, "step": step}, NOISY, Schedule(1)).model
+    learner, u = trained.blank_learner(), np.random.default_rng(0).normal(size=NOISY.n_features)
+    frozen = moving = squares = 0.0
+    for number, round in enumerate(Schedule(1).epoch(NOISY, 0)):
+        scores, there = learner.scores(round.X), round.X.astype(float) @ u
+        before, eta = learner.w.copy(), learner.step(number)
+        (turn,) = play(learner, [round], feedback.full)
+        if turn.loss > 0.0:
+            v = learner.surrogate.weights(scores, round.labels)
+            frozen += eta * learner.surrogate.at(there, round.labels, v)[0]
+            moving += eta * learner.surrogate(there, round.labels)[0]
+            squares += ((learner.w - before) ** 2).sum()
+    line = certify(trained, NOISY, comparator=u).lines[0]
+    scale = 0.7 if step == "constant" else 1.0
+    assert line.bound == pytest.approx((frozen + u @ u / 2.0 + squares / 2.0) / scale)
+    assert moving < 0.999 * frozen  # the lists can tell the two apart

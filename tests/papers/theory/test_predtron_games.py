@@ -30,6 +30,13 @@ def test_grades_follow_the_thresholds():
     assert graded(scores).tolist() == expected == [5, 4, 3, 2, 1, 0]
 
 
+def test_the_smallest_lists_that_are_allowed():
+    for data in (GaussianLists(documents=2, features=2), SparseLists(documents=2, features=1, relevant=1, grades=2)):
+        ((X, labels),) = data.draw(1, 0)
+        assert X.shape == (2, data.features)
+        assert set(labels) <= {0.0, 1.0}
+
+
 def test_lists_are_seeded_and_parts_differ():
     for data in (GaussianLists(documents=5), SparseLists(features=20)):
         first, again, other = data.draw(3, 0), data.draw(3, 0), data.draw(3, 1)

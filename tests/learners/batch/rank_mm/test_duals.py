@@ -25,6 +25,7 @@ from ranktron.learners.batch.rank_mm_steps import (
     project_pairs,
 )
 from ranktron.papers.theory.pegasos import Pegasos
+from ranktron.papers.theory.rank_mm import project_l1_inf
 
 claim = pytest.mark.claim
 KINDS = [(loss, step) for loss in LOSSES for step in ("exact", "plain", "paper")]
@@ -296,6 +297,26 @@ def test_the_projected_step_stays_feasible():
     assert sums.max() > 0.99 * problem.bound
 
 
+@claim("RANKMM", "18 s3.3")
+def test_the_projected_step_is_gradient_clipping_and_projection():
+    """α − η_0/√t · (a_j − a_k)/|P_k|, then 0 where negative, then the nearest point of the ball; w from α/|P_k|."""
+    problem = Problem(lists_of(7), "max-average", 5.0)
+    pairs, dual = Pairs(problem), PairDual(problem, eta=0.5)
+    alpha, size, moved_most = np.zeros(len(pairs.y)), pairs.preferred, 0.0
+    for t, q in enumerate(np.random.default_rng(3).integers(3, size=40), start=1):
+        w = (alpha / size) @ pairs.X
+        own = np.flatnonzero(pairs.list == q)  # by lower document already
+        moved = alpha[own] - 0.5 / np.sqrt(t) * (pairs.X[own] @ w - pairs.y[own]) / size[own]
+        starts = np.flatnonzero(np.diff(pairs.k[own], prepend=-1))
+        new = project_l1_inf(moved, problem.bound, np.append(starts, len(own)), nonnegative=True)
+        moved_most = max(moved_most, np.abs(new - np.maximum(moved, 0.0)).max())
+        alpha[own] = new
+        dual.visit(np.array([q]))
+        assert dual.w == pytest.approx((alpha / size) @ pairs.X, abs=1e-5)
+    assert moved_most > 0.01  # the ball was reached
+    assert size.max() > 1
+
+
 def dense_marginals(log_alpha, upper, lower, m):
     """The O(n²) step: all pairs and the empty one, in logarithms."""
     total = logsumexp(np.append(log_alpha, 0.0))
@@ -446,6 +467,23 @@ def test_pegasos_reaches_the_same_minimum():
         pegasos.visit(np.random.default_rng(0).integers(3, size=20000))
         optimum = converged(problem).primal
         assert optimum <= problem.primal(pegasos.mean) <= 1.005 * optimum
+
+
+def test_pegasos_steps_as_it_says():
+    """w_{t+1} = (1 − 1/t) w_t + C/t Σ_j g_j x_j, the t-th weights with weight t in the mean."""
+    X = np.array([[1.0, 0.0], [0.0, 2.0], [0.5, 0.5], [0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+    problem = Problem(Rounds.from_arrays(X, [1, 0, 0, 1, 2, 2], group=[2, 2, 2]), "average", C=3.0)
+    pegasos = Pegasos(problem)
+    w, kept = np.zeros(2), []
+    for t, q in enumerate([0, 1, 0, 2, 1], start=1):
+        upper, lower = X[[0, 3, 4][q]], X[[1, 2, 5][q]]
+        if q < 2:
+            violated = 1.0 - (upper - lower) @ w > 0.0
+            w = (1.0 - 1.0 / t) * w + 3.0 / t * violated * (upper - lower)
+        kept.append(w)
+        pegasos.visit(np.array([q]))
+        assert pegasos.w == pytest.approx(w)
+    assert pegasos.mean == pytest.approx(np.average(kept, axis=0, weights=np.arange(1, 6)))
 
 
 def seconds(call):
