@@ -3,6 +3,7 @@
 import gzip
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def whole(name, root):
     one = DATASETS[name]
     if len(one.folds) > 1:
         cuts = [one.queries * i // 5 for i in range(6)]
-        fifths = [range(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+        fifths = [range(a, b) for a, b in pairwise(cuts)]
         files = {}
         for i, (train, vali, test) in enumerate(one.folds):
             turned = [fifths[(i + j) % 5] for j in range(5)]

@@ -20,7 +20,7 @@ from ranktron.papers.harness.experiment import Cell
 _PACKAGE = Path(__file__).parents[2]
 _COUNTS = ("errors.py", "types", "kernels", "data", "metrics", "surrogates", "learners", "training", "estimators")
 _OWN = ("papers/theory", "papers/datasets", "papers/harness/data.py")
-"""What can change a result, beside the file of the cell's own function: the library, the theorems, the data's readers."""
+"""What can change a result beside the file of the cell's own function: library, theorems, readers of data."""
 _NUMERICS = ("numpy", "scipy", "numba", "scikit-learn")
 _WHOLE = 256 << 20
 """Larger data files are known by their size and their first and last megabyte."""
