@@ -117,7 +117,7 @@ def bounded(fold: int, bound: float, order: str, epochs: int, folder: str, seed:
     train_together(passes, [*chosen, *last], Fit(data.train, schedule), MemberWeights(data.valid, by))
     found: dict[str, Any] = {"removed": round(passes.removed / len(passes.pairs), 6)}
     for name, *both in zip(VARIANTS, chosen, last, strict=True):
-        served = [evaluate(o.learner.ballot.of_rounds(data.test), data.test, [SELECT]).means[SELECT] for o in both]
+        served = [evaluate(o.learner.ensemble.of_rounds(data.test), data.test, [SELECT]).means[SELECT] for o in both]
         late = [means[SELECT] for means in both[0].valid[epochs // 2 :]]
         numbers = dict(zip(("chosen", "last", "wavers"), (*served, float(np.std(late, ddof=1))), strict=True))
         found[name] = {what: round(value, 6) for what, value in numbers.items()}
