@@ -314,14 +314,16 @@ def comparison() -> str:
 def reproduced(paper: str) -> str:
     """The rows of one paper in docs/results/reproduced.json, which `ranktron reproduce all --json` printed."""
     rows = json.loads((DOCS / "results" / "reproduced.json").read_text(encoding="utf-8"))["rows"]
+    own = [row for row in rows if row["paper"] == paper]
     lines = ["| claim | paper | ours | values | verdict |", "|---|---|---|---|---|"]
-    for row in rows:
-        if row["paper"].lower() == paper:
+    for row in own:
+        if row["ours"] is not None:
             ours = _number(row["ours"]) + (f" ± {_number(row['spread'])}" if row["spread"] else "")
             verdict = "**differs**" if row["verdict"] == "differs" else row["verdict"]
-            claim = f"{row['item']}: {row['statement']}".replace("|", "\\|")
+            claim = f"{row['item']}: {row['statement']}".replace("|", "\\|").replace("*", "\\*")
             lines.append(f"| {claim} | {_number(row['published'])} | {ours} | {row['seeds']} | {verdict} |")
-    return "\n".join(lines)
+    missing = sum(row["ours"] is None for row in own)
+    return "\n".join([*lines, *([f"\n{missing} rows more were not run: their data are missing."] if missing else [])])
 
 
 def _number(value: float | None) -> str:

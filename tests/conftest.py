@@ -24,9 +24,7 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """Notes which test checks which claim, and which files were collected."""
     config.stash[CLAIMS] = [
-        [*mark.args, mark.kwargs.get("verdict", "holds"), item.nodeid.partition("[")[0]]
-        for item in items
-        for mark in item.iter_markers("claim")
+        [*mark.args, item.nodeid.partition("[")[0]] for item in items for mark in item.iter_markers("claim")
     ]
     config.stash[COLLECTED] = {item.path for item in items}
     if path := config.getoption("--write-claims"):
@@ -63,7 +61,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def claim_marks(request, tmp_path_factory):
-    """[[paper, item, verdict, test], ...] of the whole suite, whatever part of it is run today."""
+    """[[paper, item, test], ...] of the whole suite, whatever part of it is run today."""
     tests, config = Path(__file__).parent, request.config
     if config.stash[COLLECTED] >= set(tests.glob("**/test_*.py")):
         return config.stash[CLAIMS]

@@ -33,7 +33,7 @@ def reproduce(name: str, out: str, data: str | None, seeds: int | None, quick: b
     from ranktron.papers.harness.experiment import Plan
     from ranktron.papers.harness.reproduce import lay_out, papers_of, prepare
     from ranktron.papers.harness.reproduce import reproduce as run_again
-    from ranktron.papers.harness.verdicts import VERDICTS
+    from ranktron.papers.harness.verdicts import severity
 
     papers, plan = papers_of(name), Plan(quick, seeds)
     prepare(out)
@@ -47,7 +47,7 @@ def reproduce(name: str, out: str, data: str | None, seeds: int | None, quick: b
     counts: dict[str, int] = {}
     for row in found.rows:
         counts[row["verdict"]] = counts.get(row["verdict"], 0) + 1
-    print_table("", ("verdict", "claims"), [(verdict, counts[verdict]) for verdict in VERDICTS if verdict in counts])
+    print_table("", ("verdict", "claims"), [(verdict, counts[verdict]) for verdict in sorted(counts, key=severity)])
     click.echo(f"report: {found.report}")
 
 

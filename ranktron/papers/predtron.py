@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from ranktron.papers.harness import predtron_cells
 from ranktron.papers.harness.curves import lines
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series
-from ranktron.papers.harness.verdicts import Near, Ordered, Values
+from ranktron.papers.harness.verdicts import REPRODUCED, InSettings, Near, Ordered, Values
 from ranktron.papers.report.charts import Figure, Panel
 from ranktron.types import Floats
 
@@ -18,6 +18,7 @@ LISTS = (5, 10, 20, 40, 60, 80, 100)
 DOCUMENTS = (3, 5, 10, 20, 40)
 FEATURES = (10, 30, 100, 300, 1000)
 RELEVANT = (1, 3, 10, 30, 100, 300)
+ALMOST = 0.005
 OPEN = "Lengths, dimensions, means and noise are partly open in the text; ours stand above."
 
 
@@ -37,11 +38,6 @@ def at(points: Sequence[int], **wanted: tuple[str, int]) -> Callable[[Results], 
     return values
 
 
-def along(name: str, points: Sequence[int]) -> Callable[[Results], Values]:
-    """The losses of one name at all points, called by the point."""
-    return lambda results: {f"m = {x}": tables(results)[name][:, i] for i, x in enumerate(points)}
-
-
 def increase(points: Sequence[int]) -> Callable[[Results], Values]:
     """How much the loss of each norm grows from the first point to the last."""
     return lambda results: {f"{name} grows by": table[:, -1] - table[:, 0] for name, table in tables(results).items()}
@@ -57,6 +53,19 @@ def drawn(name: str, title: str, x: str, points: Sequence[int], log: bool = Fals
     return figure
 
 
+def drawn_at(part: int) -> Callable[[Results], Figure]:
+    """Plot (b) in one of the settings that were found."""
+
+    def figure(results: Results) -> Figure:
+        title = f"Figure 1 (b), {told(FOUND[part])}"
+        panel = Panel(title, "documents m", "NDCG loss", lines(losses_at(results, "fresh", part), DOCUMENTS), low=0.0)
+        return Figure(
+            f"predtron-figure-1b-{part + 1}", title, [panel], "Mean over seeds; bands: one standard deviation."
+        )
+
+    return figure
+
+
 PLOT_A = Experiment(
     name="figure-1a",
     title="Figure 1 (a): more training lists",
@@ -68,7 +77,7 @@ PLOT_A = Experiment(
             Claim(
                 f"Figure 1 (a), f = {f}",
                 "its loss goes to almost 0 with 60 training lists",
-                Near("loss", {"loss": 0.0}, 0.005),
+                Near("loss", {"loss": 0.0}, ALMOST),
                 at(LISTS, loss=(f, 60)),
                 OPEN,
             )
@@ -96,49 +105,124 @@ PLOT_A = Experiment(
 )
 
 
-def plot_b(name: str, where: str, wander: float, noise: float) -> Experiment:
-    """Plot (b) with the documents' means in one place or another."""
-    return Experiment(
-        name=f"figure-1b-{name}",
-        title=f"Figure 1 (b): longer lists, means {where}",
-        about=f"30 training lists of growing length; the means of the documents {where} (noise {noise:g}), which the "
-        "text leaves open. Everything else as in (a).",
-        series=(
-            Series(
-                "losses",
-                predtron_cells.longer_lists,
-                {"x": DOCUMENTS, "wander": wander, "noise": noise},
-                seeds=30,
-                quick_seeds=8,
-                cost=0.5,
-            ),
+SETTINGS = [
+    {"features": features, "noise": noise, "wander": wander}
+    for features in (10, 30, 100, 200)
+    for noise in (0.05, 0.15, 0.25, 0.5)
+    for wander in (0.0, 0.5, 1.0)
+]
+FOUND = (
+    {"features": 100, "noise": 0.15, "wander": 0.5},
+    {"features": 100, "noise": 0.25, "wander": 1.0},
+    {"features": 200, "noise": 0.15, "wander": 0.5},
+)
+"""Of these settings the ones in which it seems to come out: they are run again on seeds from `FRESH` on."""
+FRESH = 1_000
+
+
+def told(setting: Mapping[str, float]) -> str:
+    """A setting in words.
+
+    >>> told(FOUND[0])
+    '100 features, noise 0.15, wander 0.5'
+    """
+    return f"{setting['features']:g} features, noise {setting['noise']:g}, wander {setting['wander']:g}"
+
+
+def losses_at(results: Results, series: str, part: int) -> dict[str, Floats]:
+    """For each f its losses in one setting, seeds × lengths."""
+    rows = [row[part] for row in results[series]]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def seems_to_come_out(table: Mapping[str, Floats]) -> bool:
+    """Whether long lists cost every f more than short ones, and f1 more than f2 and f3."""
+    grows = all(above(one[:, -1] - one[:, 0]) for one in table.values())
+    return grows and all(above(table[F1][:, -1] - table[f][:, -1]) for f in (F2, F3))
+
+
+def never_falls(table: Mapping[str, Floats]) -> bool:
+    """Whether the mean loss of every f grows from each length to the next."""
+    return all(bool(np.all(np.diff(one.mean(axis=0)) > 0.0)) for one in table.values())
+
+
+def zero_for_longer(table: Mapping[str, Floats]) -> bool:
+    """Whether the longest lists on which the loss is almost 0, below 0.005, are longer for f2 and f3 than for f1."""
+    longest = {
+        f: max((m for m, loss in zip(DOCUMENTS, one.mean(axis=0), strict=True) if loss < ALMOST), default=0)
+        for f, one in table.items()
+    }
+    return longest[F2] > longest[F1] and longest[F3] > longest[F1]
+
+
+def above(gap: Floats) -> bool:
+    """Whether a difference is above 0 by more than twice its standard error."""
+    return Ordered(("gap", "none"))({"gap": gap, "none": np.zeros(len(gap))}).verdict == REPRODUCED
+
+
+def tried(results: Results, comes_out: Callable[[Mapping[str, Floats]], bool]) -> dict[str, bool]:
+    """For each setting whether something comes out."""
+    settings = SETTINGS[:: len(SETTINGS) // len(results["tried"][0])]  # a quick run tries fewer
+    return {told(setting): comes_out(losses_at(results, "tried", i)) for i, setting in enumerate(settings)}
+
+
+def growth_and_order(results: Results) -> Values:
+    """The settings in which it seems to come out, and does so again on seeds that had no part in finding them."""
+    fresh = {told(setting): losses_at(results, "fresh", i) for i, setting in enumerate(FOUND)}
+    return {
+        name: np.array([float(seems and name in fresh and seems_to_come_out(fresh[name]) and never_falls(fresh[name]))])
+        for name, seems in tried(results, seems_to_come_out).items()
+    }
+
+
+def zero_loss(results: Results) -> Values:
+    return {name: np.array([float(found)]) for name, found in tried(results, zero_for_longer).items()}
+
+
+def all_of_it(results: Results) -> Values:
+    zero = zero_loss(results)
+    return {name: found * zero[name] for name, found in growth_and_order(results).items()}
+
+
+PLOT_B = Experiment(
+    name="figure-1b",
+    title="Figure 1 (b): longer lists",
+    about="30 training lists of growing length (3 to 40 documents). How many features there are, how large the noise "
+    "is and how far the documents' means stand off the line of w* (“wander”) is left open and decides what comes out: "
+    f"{len(SETTINGS)} settings were tried on the same 30 seeds. Those in which long lists cost every f more than short "
+    "ones, and f1 more than f2 and f3, by two standard errors each, were run again on 100 fresh seeds; it comes out "
+    "where the same is found there and the mean of no f falls from one length to the next.",
+    series=(
+        Series("tried", predtron_cells.longer_lists, {"x": DOCUMENTS}, parts=SETTINGS, quick_parts=SETTINGS[::6],
+               seeds=30, quick_seeds=3, cost=0.7),
+        Series("fresh", predtron_cells.longer_lists, {"x": DOCUMENTS, "first": FRESH}, parts=FOUND, seeds=100,
+               quick_seeds=8, cost=1.0),
+    ),
+    claims=(
+        Claim(
+            "Figure 1 (b), growth and order",
+            "the loss grows with m for all three f, and for long lists (m = 40) f2 and f3 are below f1",
+            InSettings(),
+            growth_and_order,
+            OPEN,
         ),
-        claims=(
-            *(
-                Claim(
-                    f"Figure 1 (b), means {where}, f = {f}",
-                    "the loss grows with m",
-                    Ordered(tuple(f"m = {m}" for m in reversed(DOCUMENTS))),
-                    along(f, DOCUMENTS),
-                    ""
-                    if wander
-                    else "A longer list adds documents at the bottom only, and every one teaches something.",
-                )
-                for f in (F1, F2, F3)
-            ),
-            *(
-                Claim(
-                    f"Figure 1 (b), means {where}, 1/i and {f}",
-                    f"for long lists 1/i loses more than {f}",
-                    Ordered((F1, f)),
-                    at(DOCUMENTS, **{F1: (F1, 40), f: (f, 40)}),
-                    "−i^a puts nearly all of a step into the last places." if wander else "",
-                )
-                for f in (F2, F3)
-            ),
+        Claim(
+            "Figure 1 (b), zero loss",
+            "f2 and f3 have a loss of almost 0 (below 0.005) for longer lists than f1",
+            InSettings(),
+            zero_loss,
+            OPEN,
         ),
-        figures=(drawn(f"figure-1b-{name}", f"Figure 1 (b), means {where}", "documents m", DOCUMENTS),),
-    )
+        Claim(
+            "Figure 1 (b), all at once (ours)",
+            "growth, order and zero loss for longer lists in the same setting",
+            InSettings(),
+            all_of_it,
+            OPEN,
+        ),
+    ),
+    figures=tuple(drawn_at(i) for i in range(len(FOUND))),
+)  # fmt: skip
 
 
 PLOT_C = Experiment(
@@ -194,8 +278,7 @@ PAPER = Paper(
     authors="Jain, Natarajan, Tewari",
     experiments=(
         PLOT_A,
-        plot_b("line", "on the line of w*", 0.0, 0.25),
-        plot_b("scattered", "scattered", 1.0, 0.05),
+        PLOT_B,
         PLOT_C,
         PLOT_C_CAPTION,
     ),

@@ -1,17 +1,26 @@
-"""The ledger of the papers' claims: no row without a check, no check without a row, and a page that says so."""
+"""The ledger of the papers' claims: no row without a check, no check without a row, and a page that says so.
 
+No verdict is typed anywhere: those of the rows follow from their values, those of the claims from tests and rows.
+"""
+
+import json
 import tomllib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ranktron.papers.datasets import DATASETS
-from ranktron.papers.harness.reproduce import papers_of
+from ranktron.papers.harness.reproduce import judge, papers_of
+from ranktron.papers.harness.verdicts import DIFFERS, HOLDS, MISSING, AtLeast, AtMost, Near, Ordered, severity
+from ranktron.papers.report.ledger import CORRECTED, STAND_IN, WORDS, Statement, plain_verdict
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent.parent / "docs" / "claims.md"
+DOCS = HERE.parent.parent / "docs"
+PAGE, ROWS = DOCS / "claims.md", DOCS / "results" / "reproduced.json"
 PAPERS = {
     "SLAM": ("slam", "Chaudhuri, Tewari: Perceptron-like Algorithms for Online Learning to Rank"),
     "TOPK": ("topk", "Chaudhuri, Tewari: Online Learning to Rank with Feedback at the Top"),
@@ -19,51 +28,38 @@ PAPERS = {
     "PREDTRON": ("predtron", "Jain, Natarajan, Tewari: Predtron"),
     "COMMITTEE": ("committee", "Elsas, Carvalho, Carbonell: Committee Perceptron"),
 }
-HOLDS, CORRECTED, DIFFERS, MISSING = "holds", "holds as corrected", "differs", "not run: data missing"
-VERDICTS = (HOLDS, CORRECTED, DIFFERS, MISSING)
 
 
-@dataclass(frozen=True)
-class Row:
-    """A claim; what is wrong in the text, what came out differently, where it was checked, what it needs.
-
-    `experiment` is how the names of the experiments begin that show it, too; those of a row that needs data are found
-    by the data.
-    """
-
-    paper: str
-    item: str
-    says: str
-    corrected: str = ""
-    differs: str = ""
-    on: str = ""
-    data: str = ""
-    experiment: str = ""
-
-    def verdict(self, checks):
-        """What the marks of its checks say; without a check it needs data that are not here."""
-        if not checks:
-            return MISSING
-        if DIFFERS in checks.values():
-            return DIFFERS
-        return CORRECTED if self.corrected else HOLDS
-
-    def words(self):
-        notes = {"Read": self.corrected, "Here": self.differs, "On": self.on and f"{self.on}.", "Needs": self.needs()}
-        return " ".join([plain(self.says), *(f"*{name}:* {plain(text)}" for name, text in notes.items() if text)])
-
-    def experiments(self):
-        """Those that check it, as names of the report's sections."""
-        found = papers_of(self.paper.lower())[0].experiments
-        homes = {home for name in self.data.split(", ") if name for home in (name, DATASETS[name].folder)}
-        return [
-            f"{self.paper.lower()}-{one.name}"
-            for one in found
-            if one.data in homes or (self.experiment and one.name.startswith(self.experiment))
+def statements():
+    found = []
+    for paper in PAPERS:
+        content = tomllib.loads((HERE / f"{paper.lower()}.toml").read_text())
+        found += [
+            Statement(paper, item, **({"says": row} if isinstance(row, str) else row)) for item, row in content.items()
         ]
+    return found
 
-    def needs(self):
-        return self.data and "".join(["`", self.data.replace(", ", "`, `"), "` (`ranktron datasets`)."])
+
+def stored_rows():
+    return json.loads(ROWS.read_text(encoding="utf-8"))["rows"]
+
+
+def claims_in_code():
+    """{(paper, item): (experiment, claim)} of all experiments."""
+    return {
+        (paper.name, claim.item): (experiment, claim)
+        for paper in papers_of("all")
+        for experiment in paper.experiments
+        for claim in experiment.claims
+    }
+
+
+def marked_tests(marks):
+    """{(paper, item): tests}."""
+    found = {}
+    for paper, item, test in marks:
+        found.setdefault((paper, item), set()).add(test)
+    return found
 
 
 def plain(text):
@@ -71,107 +67,223 @@ def plain(text):
     return text.replace("|", "\\|").replace("*", "\\*")
 
 
-def rows():
-    found = []
-    for paper in PAPERS:
-        content = tomllib.loads((HERE / f"{paper.lower()}.toml").read_text())
-        found += [Row(paper, item, **({"says": row} if isinstance(row, str) else row)) for item, row in content.items()]
-    return found
+def words(statement, rows):
+    stand_ins = dict.fromkeys(row["stand_in"] for row in statement.counted(rows) if row["stand_in"])
+    needs = statement.data and "".join(["`", statement.data.replace(", ", "`, `"), "` (`ranktron datasets`)."])
+    notes = {
+        "Read": statement.corrected,
+        "Here": statement.here,
+        "On": statement.on and f"{statement.on}.",
+        "Stand-in": stand_ins and "; ".join(stand_ins) + ".",
+        "Needs": needs,
+    }
+    return " ".join([plain(statement.says), *(f"*{name}:* {plain(text)}" for name, text in notes.items() if text)])
 
 
-def checks_of(marks):
-    """{(paper, item): {test: verdict}}."""
-    checks = {}
-    for paper, item, verdict, test in marks:
-        tests = checks.setdefault((paper, item), {})
-        tests[test] = verdict if tests.get(test, HOLDS) == HOLDS else tests[test]
-    return checks
-
-
-def page(checks):
+def page(tests, rows):
     """docs/claims.md."""
-    table = rows()
-    verdicts = {(row.paper, row.item): row.verdict(checks.get((row.paper, row.item), {})) for row in table}
+    table = statements()
+    verdicts = {(s.paper, s.item): s.verdict(tests.get((s.paper, s.item), ()), rows) for s in table}
     lines = [
         "# The claims of the five papers",
         "",
-        f"Every statement of the papers that can be executed, {len(table)} in all, with the test or experiment that",
-        "checks it and what came of it. Experiments are sections of the report that `ranktron reproduce` writes. This",
-        "page is made from the tests: `python -m pytest tests/claims --write-docs`.",
+        f"Every statement of the papers that can be executed, {len(table)} in all, with the tests and the rows of",
+        "experiments that check it and what came of it. Nobody wrote a verdict down: a test that is marked with a",
+        "claim asserts it; a row, of the report that `ranktron reproduce` writes, has the verdict of its",
+        "[rule](reproduce.md#verdicts); the worst of them is the claim's. This page is made from both:",
+        "`python -m pytest tests/claims --write-docs`.",
         "",
-        "- **holds**: checked as printed.",
-        "- **holds as corrected**: the text is misprinted or silent; what is checked stands after *Read*.",
-        "- **differs**: it did not come out; what did stands after *Here*.",
-        "- **not run: data missing**: the loader is there, the data are not ours to give.",
+        *(f"- **{verdict}**: {meaning}" for verdict, meaning in WORDS.items()),
         "",
-        "| paper | claims | " + " | ".join(VERDICTS) + " |",
-        "|---|---|" + "---|" * len(VERDICTS),
+        f"“{STAND_IN.strip()}” is added where the paper's own data or programs are not to be had and something else",
+        "was run in their place: what, stands after *Stand-in*. Where its own data are found, only these count.",
+        "",
+        "| paper | claims | " + " | ".join(WORDS) + " | of these on stand-ins |",
+        "|---|---|" + "---|" * (len(WORDS) + 1),
     ]
     for paper, (name, title) in PAPERS.items():
-        count = Counter(verdict for (p, _), verdict in verdicts.items() if p == paper)
-        cells = [f"[{title}](papers/{name}.md)", count.total(), *(count[verdict] or "" for verdict in VERDICTS)]
+        own = [verdict for (p, _), verdict in verdicts.items() if p == paper]
+        count = Counter(map(plain_verdict, own))
+        stood_in = sum(verdict.endswith(STAND_IN) for verdict in own)
+        cells = [f"[{title}](papers/{name}.md)", len(own), *(count[verdict] or "" for verdict in WORDS), stood_in or ""]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     for paper in PAPERS:
         lines += ["", f"## {paper}", "", "| | claim | verdict | checked by |", "|---|---|---|---|"]
-        for row in (row for row in table if row.paper == paper):
-            key = row.paper, row.item
-            tests = [f"`{test.removeprefix('tests/')}`" for test in sorted(checks.get(key, {}))]
-            checked = "<br>".join([*tests, *(f"experiment `{name}`" for name in row.experiments())])
-            lines.append(f"| {row.item} | {row.words()} | {verdicts[key]} | {checked} |")
+        for one in (one for one in table if one.paper == paper):
+            key = one.paper, one.item
+            checks = [f"`{test.removeprefix('tests/')}`" for test in sorted(tests.get(key, ()))]
+            checks += [f"experiment `{name}`: {told}" for name, told in by_experiment(one.cited(rows)).items()]
+            lines.append(f"| {one.item} | {words(one, rows)} | {verdicts[key]} | {'<br>'.join(checks)} |")
     return "\n".join(lines) + "\n"
 
 
+def by_experiment(rows):
+    """{experiment: how many of its rows have which verdict}."""
+    found = {}
+    for row in rows:
+        found.setdefault(row["experiment"], Counter())[row["verdict"]] += 1
+    return {
+        name: ", ".join(f"{count} × {verdict}" if count > 1 else verdict for verdict, count in counts.items())
+        for name, counts in found.items()
+    }
+
+
 @pytest.fixture(scope="module")
-def checks(claim_marks):
-    return checks_of(claim_marks)
+def tests(claim_marks):
+    return marked_tests(claim_marks)
 
 
 def test_the_ledger_is_whole():
-    counts = Counter(row.paper for row in rows())
+    counts = Counter(one.paper for one in statements())
     assert counts == {"SLAM": 54, "TOPK": 34, "RANKMM": 31, "PREDTRON": 48, "COMMITTEE": 30}
     for paper, count in counts.items():
-        numbers = [int(row.item.split()[0]) for row in rows() if row.paper == paper]
+        numbers = [int(one.item.split()[0]) for one in statements() if one.paper == paper]
         assert numbers == list(range(1, count + 1))
 
 
-def test_every_claim_has_its_check(checks):
-    lost = [row for row in rows() if not (row.experiments() if row.data else checks.get((row.paper, row.item)))]
-    assert not lost, f"claims that no test is marked with: {[(row.paper, row.item) for row in lost]}"
-    gone = [row for row in rows() if row.experiment and not row.experiments()]
-    assert not gone, f"experiments that are no more: {[(row.paper, row.item, row.experiment) for row in gone]}"
+def test_every_claim_has_its_check(tests):
+    rows = stored_rows()
+    lost = [one for one in statements() if not (one.cited(rows) or tests.get((one.paper, one.item)))]
+    assert not lost, f"claims with neither test nor row: {[(one.paper, one.item) for one in lost]}"
+    items = {paper: [row["item"] for row in rows if row["paper"] == paper.lower()] for paper in PAPERS}
+    empty = [
+        (one.paper, one.item, pattern)
+        for one in statements()
+        for pattern in one.rows
+        if not any(fnmatchcase(item, pattern) for item in items[one.paper])
+    ]
+    assert not empty, f"rows that are no more: {empty}"
 
 
-def test_every_mark_names_a_claim(checks):
-    unknown = {key: list(tests) for key, tests in checks.items()}
-    for row in rows():
-        unknown.pop((row.paper, row.item), None)
-    assert not unknown, f"marks that name no row of the ledger: {unknown}"
+def test_every_mark_and_every_row_belongs_to_a_claim(tests):
+    table = statements()
+    unknown = set(tests) - {(one.paper, one.item) for one in table}
+    assert not unknown, f"marks that name no claim of the ledger: {unknown}"
+    orphans = [
+        (row["paper"], row["item"])
+        for row in stored_rows()
+        if row["paper"] != "comparison" and "(ours)" not in row["item"] and not any(one.cited([row]) for one in table)
+    ]
+    assert not orphans, f"rows that no claim cites: {orphans}"
 
 
-def test_rows_say_what_their_verdict_needs(checks):
-    for row in rows():
-        found = checks.get((row.paper, row.item), {})
-        assert set(found.values()) <= {HOLDS, DIFFERS}, f"a mark's verdict is “differs” or left out: {found}"
-        verdict = row.verdict(found)
-        assert (verdict == DIFFERS) == bool(row.differs), f"{row.paper} {row.item}: {verdict}, but the row says other"
-        assert (verdict == MISSING) == bool(row.data), f"{row.paper} {row.item}: {verdict}, but the row says other"
-        assert all(name in DATASETS for name in row.data.split(", ") if name)
+def test_the_stored_rows_are_those_of_the_experiments():
+    known, rows = claims_in_code(), {(row["paper"], row["item"]): row for row in stored_rows()}
+    assert set(rows) == set(known)
+    for key, (experiment, claim) in known.items():
+        row = rows[key]
+        assert (row["statement"], row["setting"], row["stand_in"]) == (
+            claim.statement,
+            claim.setting,
+            experiment.stand_in,
+        ), key
+        assert row["published"] == claim.rule.published, key
+        assert row["data"] == (experiment.data or "simulated"), key
 
 
-def test_the_page_is_made_from_the_marks(checks, request):
-    wanted = page(checks)
+def values_with(mean, deviation, count):
+    """Values with exactly this mean and standard deviation."""
+    if count == 1:
+        return [mean]
+    z = np.linspace(-1.0, 1.0, count)
+    return list(mean + deviation * z / z.std(ddof=1))
+
+
+def values_of(row, rule, rows):
+    """The values behind a row; of a run that did not keep them, values with the mean and the spread that it noted.
+
+    More than these no rule for one number, one difference or one bound looks at.
+    """
+    if row["values"] is not None:
+        return row["values"]
+    mine = values_with(row["ours"], row["spread"], row["seeds"])
+    if isinstance(rule, Near):
+        shared = row["item"].rpartition(rule.which)
+        beside = {name: shared[0] + name + shared[2] for name in rule.column}
+        means = {one["item"]: one["ours"] for one in rows if one["paper"] == row["paper"]}
+        return {**{name: [means[item]] for name, item in beside.items() if item in means}, rule.which: mine}
+    if isinstance(rule, Ordered):
+        assert len(rule.names) == 2, f"{row['item']}: several differences cannot be judged by the smallest"
+        return {rule.names[0]: mine, rule.names[1]: [0.0] * len(mine)}
+    assert isinstance(rule, (AtLeast, AtMost)), row["item"]
+    return {"the extreme": [row["ours"]]}
+
+
+def test_no_verdict_of_a_row_is_typed():
+    known, rows = claims_in_code(), stored_rows()
+    for row in rows:
+        if row["ours"] is None:
+            assert row["verdict"] == MISSING
+            continue
+        rule = known[row["paper"], row["item"]][1].rule
+        found = judge(rule, values_of(row, rule, rows))
+        assert found["verdict"] == row["verdict"], (row["paper"], row["item"], found["verdict"])
+        assert found["ours"] == pytest.approx(row["ours"], abs=1e-12), row["item"]
+
+
+def test_what_does_not_hold_says_what_came_out(tests):
+    rows = stored_rows()
+    for one in statements():
+        verdict = one.verdict(tests.get((one.paper, one.item), ()), rows).removesuffix(STAND_IN)
+        told = verdict not in (HOLDS, CORRECTED, MISSING)
+        assert told == bool(one.here), f"{one.paper} {one.item}: {verdict}, but the row says other"
+        assert all(name in DATASETS for name in one.data.split(", ") if name)
+        assert bool(one.data) == any(row["verdict"] == MISSING for row in one.cited(rows)) or not one.data
+
+
+def test_the_page_is_made_from_tests_and_rows(tests, request):
+    wanted = page(tests, stored_rows())
     if request.config.getoption("--write-docs"):
         PAGE.write_text(wanted)
     assert PAGE.read_text() == wanted, "run: python -m pytest tests/claims --write-docs"
 
 
-def test_a_row_that_loses_its_check_is_noticed(claim_marks):
-    """What the tests above compare changes with the marks: one taken away, one misspelt, one turned round."""
-    whole = checks_of(claim_marks)
-    without = checks_of([mark for mark in claim_marks if mark[:2] != ["SLAM", "21 trick"]])
-    row = next(row for row in rows() if row.item == "21 trick")
-    assert row.verdict(whole["SLAM", "21 trick"]) == HOLDS
+def test_page_ledger_and_rows_cannot_disagree(claim_marks):
+    """What the tests above compare changes with every mark and every row: one taken away, one turned round."""
+    rows, whole = stored_rows(), marked_tests(claim_marks)
+    without = marked_tests([mark for mark in claim_marks if mark[:2] != ["SLAM", "21 trick"]])
     assert ("SLAM", "21 trick") not in without
-    turned = checks_of([[*mark[:2], DIFFERS, mark[3]] if mark[1] == "21 trick" else mark for mark in claim_marks])
-    assert row.verdict(turned["SLAM", "21 trick"]) == DIFFERS
-    assert len({page(whole), page(without), page(turned)}) == 3
+    turned = [{**row, "verdict": DIFFERS} if row["item"] == "Corollary 11" else row for row in rows]
+    one = next(one for one in statements() if one.item == "42 Cor11")
+    marked = whole["SLAM", "42 Cor11"]
+    assert one.verdict(marked, rows) == HOLDS
+    assert one.verdict(marked, turned) == DIFFERS
+    assert len({page(whole, rows), page(without, rows), page(whole, turned)}) == 3
+
+
+def row(verdict, item="a", setting="", stand_in="", ours=1.0):
+    return {"paper": "slam", "item": item, "verdict": verdict, "setting": setting, "stand_in": stand_in, "ours": ours}
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        ([], HOLDS),
+        ([row("reproduced"), row("holds")], HOLDS),
+        ([row("holds"), row("cannot tell")], "cannot tell"),
+        ([row("same ordering, other level"), row("cannot tell")], "same ordering, other level"),
+        ([row("holds"), row("differs"), row("cannot tell")], DIFFERS),
+        ([row(DIFFERS, item="b")], HOLDS),  # cited by another claim
+        ([row("holds", setting="x"), row(DIFFERS, setting="y")], "holds in 1 of 2 settings"),
+        ([row("holds", setting="x"), row(DIFFERS, setting="x")], DIFFERS),
+        ([row("cannot tell", setting="x"), row(DIFFERS, setting="y")], DIFFERS),
+        ([row("holds", setting="x"), row("reproduced", setting="y")], HOLDS),
+        ([row("holds in 1 of 9 settings"), row("holds")], "holds in 1 of 9 settings"),
+        ([row("reproduced", stand_in="this for that")], HOLDS + STAND_IN),
+        ([row(DIFFERS, stand_in="this for that"), row("reproduced")], HOLDS),  # its own data were found
+        ([row(DIFFERS, stand_in="this for that"), row(MISSING, ours=None)], DIFFERS + STAND_IN),
+        ([row(MISSING, ours=None)], HOLDS),  # its tests ran
+    ],
+)
+def test_the_worst_counts(rows, verdict):
+    one = Statement("SLAM", "1", "says", rows=["a"])
+    assert one.verdict(["a test"], rows) == verdict
+    if verdict == HOLDS:
+        assert replace(one, corrected="as we do").verdict(["a test"], rows) == CORRECTED
+
+
+def test_without_test_and_row_nothing_was_run():
+    one = Statement("SLAM", "1", "says", rows=["a"])
+    assert one.verdict([], [row(MISSING, ours=None)]) == MISSING
+    assert one.verdict([], [row("reproduced")]) == HOLDS
+    assert [severity(verdict) for verdict in (HOLDS, "cannot tell", DIFFERS, MISSING)] == [0, 2, 4, 5]

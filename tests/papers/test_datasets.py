@@ -3,6 +3,7 @@
 import gzip
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from ranktron.cli import main
 from ranktron.errors import DataError
 from ranktron.papers import datasets
 from ranktron.papers.datasets import DATASETS, absent, dataset, find, folds, known, locations, reading, table, verify
+from ranktron.papers.harness.data import SOURCES, all_lists
+from ranktron.papers.harness.data import folds as harness_folds
 
 RANKINGS = [name for name, one in DATASETS.items() if one.kind == "ranking"]
 OTHERS = [name for name in DATASETS if name not in RANKINGS]
@@ -32,6 +35,56 @@ def yandex(rng, label, qid, width):
 
 
 LINES = {table.LETOR: dense, table.SPARSE: sparse, table.YANDEX: yandex}
+
+
+# How many lists the papers' online experiments have: SLAM and TOPK name 10,000, 19,944 and 9,124.
+STREAMED = {"mslr-web10k": 10_000, "yahoo-ltrc": 19_944, "yandex-imat2009": 9_124}
+PARTS = {"yahoo-set1": (19_944, 2_994, 6_983), "yahoo-set2": (1_266, 1_266, 3_798), "yandex": (9_124,),
+         "istella": (23_219, 9_799), "istella-s": (19_245, 7_211, 6_562)}  # fmt: skip
+
+
+def whole(name, root):
+    """Files with as many queries as a set has, two documents each; as small as its format allows."""
+    one = DATASETS[name]
+    if len(one.folds) > 1:
+        cuts = [one.queries * i // 5 for i in range(6)]
+        fifths = [range(a, b) for a, b in pairwise(cuts)]
+        files = {}
+        for i, (train, vali, test) in enumerate(one.folds):
+            turned = [fifths[(i + j) % 5] for j in range(5)]
+            files |= {train: [q for part in turned[:3] for q in part], vali: turned[3], test: turned[4]}
+    else:
+        cuts = np.cumsum((0, *PARTS[name]))
+        files = {place: range(cuts[i], cuts[i + 1]) for i, place in enumerate(one.folds[0])}
+    ending = (lambda q: f" # {q}") if one.format == table.YANDEX else (lambda q: "")
+    qid = (lambda q: "") if one.format == table.YANDEX else (lambda q: f" qid:{q}")
+    for place, queries in files.items():
+        path = root / one.folder / f"{place}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{g}{qid(q)} 1:{g} {one.features}:1{ending(q)}\n" for q in queries for g in (0, 1)))
+    return root / one.folder
+
+
+@pytest.mark.parametrize("name", RANKINGS)
+def test_a_stream_has_every_query_once(name, tmp_path):
+    one, home = DATASETS[name], whole(name, tmp_path)
+    parts = datasets.stream(name, tmp_path)
+    qids = [qid for part in parts for qid in part.qids.tolist()]
+    wanted = PARTS[name][0] if name.startswith("yahoo") else one.queries
+    assert len(qids) == len(set(qids)) == wanted
+    if SOURCES[one.folder] is one:  # the experiments know a set by its folder
+        assert len(all_lists(str(home))) == wanted == STREAMED.get(one.folder, wanted)
+        all_lists.cache_clear()
+        harness_folds.cache_clear()
+
+
+def test_a_stream_of_the_wrong_size_is_refused(small, tmp_path):
+    small("yahoo-set1")
+    with pytest.raises(DataError, match=r"10 queries in set1.train, but Yahoo.* has 19,944 there, each of them once"):
+        datasets.stream("yahoo-set1", tmp_path)
+    small("td2003")
+    with pytest.raises(DataError, match=r"10 queries in Fold1/test.* has 30 there"):  # the folds share their queries
+        datasets.stream("td2003", tmp_path)
 
 
 @pytest.fixture

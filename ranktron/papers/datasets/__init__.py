@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ranktron.papers.datasets.locations import absent, checksum, data_folder, file_at, find, known, verify
-    from ranktron.papers.datasets.reading import Examples, examples, folds, load, read_multilabel, read_ordinal
+    from ranktron.papers.datasets.reading import Examples, examples, folds, load, read_multilabel, read_ordinal, stream
     from ranktron.papers.datasets.table import DATASETS, Dataset, dataset
 
 __all__ = [
@@ -27,12 +27,13 @@ __all__ = [
     "load",
     "read_multilabel",
     "read_ordinal",
+    "stream",
     "verify",
 ]
 
 _HOMES = {
     "locations": ("absent", "checksum", "data_folder", "file_at", "find", "known", "verify"),
-    "reading": ("Examples", "examples", "folds", "load", "read_multilabel", "read_ordinal"),
+    "reading": ("Examples", "examples", "folds", "load", "read_multilabel", "read_ordinal", "stream"),
     "table": ("DATASETS", "Dataset", "dataset"),
 }
 

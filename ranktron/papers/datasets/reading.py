@@ -61,6 +61,27 @@ def folds(name: str, folder: Folder | None = None) -> Iterator[Fold]:
         yield Fold(places[0].rpartition("/")[0] or name, *_three(parts))
 
 
+def stream(name: str, folder: Folder | None = None) -> list[Rounds]:
+    """Reads the lists that an online experiment passes over, file by file: every query once.
+
+    >>> root = getfixture("tmp_path") / "yandex-imat2009"
+    >>> root.mkdir()
+    >>> _ = (root / "imat2009_learning.txt").write_text("".join(f"1 245:1 # {q}\\n" for q in range(9124)))
+    >>> sum(len(part) for part in stream("yandex", root.parent))
+    9124
+    """
+    what = dataset(name)
+    parts = [_read(what, file_at(name, place, folder)) for place in what.stream]
+    found = len({qid for part in parts for qid in part.qids.tolist()})
+    expected = what.streamed_queries or what.queries
+    if found != expected or found != sum(len(part) for part in parts):
+        raise DataError(
+            f"{find(name, folder)}: {found:,} queries in {', '.join(what.stream)}, but {what.title} has {expected:,} "
+            "there, each of them once; fetch it again"
+        )
+    return parts
+
+
 def load(name: str, part: str = "train", folder: Folder | None = None) -> Rounds:
     """Reads one part, "train", "vali" or "test", of the first fold of a ranking set: data for an online run."""
     if part not in PARTS:

@@ -62,6 +62,10 @@ class Dataset:
         For each fold how the names of its files begin: training, validation and test part; training and test; or one.
     classes : int
         Of a multilabel set: how many labels stand at the end of each row.
+    streamed : tuple of str
+        The files whose queries the papers' online experiments pass over, where these are not all queries.
+    streamed_queries : int or None
+        How many these are.
     archive : Archive or None
 
     Examples
@@ -87,6 +91,21 @@ class Dataset:
     folds: tuple[tuple[str, ...], ...]
     classes: int = 0
     archive: Archive | None = None
+    streamed: tuple[str, ...] = ()
+    streamed_queries: int | None = None
+
+    @property
+    def stream(self) -> tuple[str, ...]:
+        """How the names of the files begin that hold every query of an online experiment, and hold it once.
+
+        The test parts of five folds are the whole set; a set with one split is the whole of its files.
+
+        >>> dataset("yahoo-set1").stream, dataset("yandex").stream, dataset("td2003").stream[:2]
+        (('set1.train',), ('imat2009_learning',), ('Fold1/test', 'Fold2/test'))
+        """
+        if len(self.folds) > 1:
+            return tuple(fold[-1] for fold in self.folds)
+        return self.streamed or self.folds[0]
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -127,12 +146,12 @@ def _mslr(size: str, papers: tuple[str, ...], queries: int, documents: int, arch
     )  # fmt: skip
 
 
-def _yahoo(number: int, papers: tuple[str, ...], queries: int, documents: int) -> Dataset:
+def _yahoo(number: int, papers: tuple[str, ...], queries: int, documents: int, streamed: int) -> Dataset:
     fold = tuple(f"set{number}.{part}" for part in ("train", "valid", "test"))
     return Dataset(
         f"yahoo-set{number}", f"Yahoo! Learning to Rank Challenge, set {number}", "ranking", papers, queries, documents,
         700, "0 to 4", YAHOO_TERMS, "Yahoo Webscope, C14", YAHOO_URL, SPARSE, "yahoo-ltrc", (fold,),
-        archive=Archive("ltrc_yahoo.tar.bz2"),
+        archive=Archive("ltrc_yahoo.tar.bz2"), streamed=fold[:1], streamed_queries=streamed,
     )  # fmt: skip
 
 
@@ -173,8 +192,8 @@ _ALL = (
     _mslr("30k", (), 31_531, 3_771_125, Archive(
         "MSLR-WEB30K.zip", 3_849_406_307, "08cb7977e1d5cbdeb57a9a2537a0923dbca6d46a76db9a6afc69e043c85341ae",
     )),
-    _yahoo(1, ("SLAM", "TOPK"), 29_921, 709_877),
-    _yahoo(2, (), 6_330, 172_870),
+    _yahoo(1, ("SLAM", "TOPK"), 29_921, 709_877, 19_944),
+    _yahoo(2, (), 6_330, 172_870, 1_266),
     Dataset(
         "yandex", "Yandex Internet Mathematics 2009", "ranking", ("SLAM", "TOPK"), 9_124, None, 245,
         "0 to 4, with decimals", "the terms of the contest: research; not to be passed on",

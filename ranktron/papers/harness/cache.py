@@ -19,7 +19,8 @@ from ranktron.papers.harness.experiment import Cell
 
 _PACKAGE = Path(__file__).parents[2]
 _COUNTS = ("errors.py", "types", "kernels", "data", "metrics", "surrogates", "learners", "training", "estimators")
-"""What can change a result, beside the theorems and the file of the cell's own function."""
+_OWN = ("papers/theory", "papers/datasets", "papers/harness/data.py")
+"""What can change a result beside the file of the cell's own function: library, theorems, readers of data."""
 _NUMERICS = ("numpy", "scipy", "numba", "scikit-learn")
 _WHOLE = 256 << 20
 """Larger data files are known by their size and their first and last megabyte."""
@@ -73,7 +74,7 @@ def key_of(cell: Cell, folder: Path | None) -> str:
 def code_version(module: str) -> str:
     """A hash of all code that can change a result: the library below the experiments, and the function's own file."""
     own = import_module(module).__file__
-    counting = (_PACKAGE / name for name in (*_COUNTS, "papers/theory"))
+    counting = (_PACKAGE / name for name in (*_COUNTS, *_OWN))
     files = sorted(path for place in counting for path in (place.rglob("*.py") if place.is_dir() else [place]))
     digest = hashlib.sha256()
     for path in files:

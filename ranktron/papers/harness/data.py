@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
+from ranktron.data.rounds import Rounds
+from ranktron.data.scaling import fit_scaler, scale
 from ranktron.papers import datasets
 from ranktron.papers.datasets import DATASETS, Dataset
 from ranktron.training.cross_validation import Fold, read_folds
@@ -30,6 +34,27 @@ def folds(folder: str) -> list[Fold]:
     path = Path(folder)
     known = SOURCES[path.name.lower()]
     return list(datasets.folds(known.name, path.parent) if len(known.folds) == 1 else read_folds(path))
+
+
+@lru_cache(maxsize=4)
+def all_lists(folder: str) -> Rounds:
+    """Every query of an online experiment once; features scaled to [0, 1] within each list.
+
+    Lists of one grade are left out: no order of them is wrong.
+    """
+    path = Path(folder)
+    known = SOURCES[path.name.lower()]
+    whole = len(known.folds) > 1  # their test parts are all queries; one split has its own files for a stream
+    parts = [fold.test for fold in folds(folder)] if whole else datasets.stream(known.name, path.parent)
+    lists = [round for part in parts for round in scale(part, fit_scaler("minmax-query", part))]
+    taught = [round for round in lists if len(np.unique(round.labels)) > 1]
+    sizes = np.array([len(round.labels) for round in taught])
+    return Rounds(
+        np.concatenate([round.X for round in taught]),
+        np.concatenate([round.labels for round in taught]),
+        np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        np.array([str(round.qid) for round in taught]),
+    )
 
 
 def where(name: str) -> str:

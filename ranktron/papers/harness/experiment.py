@@ -106,7 +106,8 @@ def _shown(value: object) -> str:
 class Claim:
     """One thing that the paper says: where, what, and the rule that judges our values.
 
-    `note` says where the text is wrong or silent, and what was done about it.
+    `note` says where the text is wrong or silent, and what was done about it. `setting` names the reading of the text
+    that the row is for, where the text leaves several open and the same is claimed of each.
     """
 
     item: str
@@ -114,6 +115,7 @@ class Claim:
     rule: Rule
     values: Callable[[Results], Values]
     note: str = ""
+    setting: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,8 @@ class Table:
 class Experiment:
     """A figure, a table or a theorem of a paper, on one data set or on simulated data.
 
-    `about` says what was done, with the choices that the paper leaves open.
+    `about` says what was done, with the choices that the paper leaves open; `stand_in` what stands for what, where the
+    paper's own data or programs are not to be had.
     """
 
     name: str
@@ -140,6 +143,7 @@ class Experiment:
     figures: Sequence[Callable[[Results], Figure]] = ()
     tables: Sequence[Callable[[Results], Table]] = ()
     data: str | None = None
+    stand_in: str = ""
 
 
 @dataclass(frozen=True)

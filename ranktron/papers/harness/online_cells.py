@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from ranktron.data.rounds import Rounds
-from ranktron.data.scaling import fit_scaler, scale
 from ranktron.data.synthetic import Adversary, Separable
 from ranktron.learners import Linear, feedback, minimax_perceptron, online_listnet, slam_perceptron
 from ranktron.learners.fused import play_many
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import metric
-from ranktron.papers.harness.data import folds
+from ranktron.papers.harness.data import all_lists
 from ranktron.papers.theory import bounds
 from ranktron.types import Floats, Round
 
@@ -109,24 +106,6 @@ def against_the_adversary(margin: float, documents: int, seed: int) -> Any:
             separation = {"lead": min(leads), "length": float(np.linalg.norm(u))}
             found[f"{name}, {which}"] = {"least": least, "total": total, "rounds": len(faced), **separation}
     return found
-
-
-@lru_cache(maxsize=4)
-def all_lists(folder: str) -> Rounds:
-    """Every query of a data set once: the test parts of its folds; features scaled to [0, 1] within each list.
-
-    Lists of one grade are left out: no order of them is wrong.
-    """
-    parts = [fold.test for fold in folds(folder)]
-    lists = [round for part in parts for round in scale(part, fit_scaler("minmax-query", part))]
-    taught = [round for round in lists if len(np.unique(round.labels)) > 1]
-    sizes = np.array([len(round.labels) for round in taught])
-    return Rounds(
-        np.concatenate([round.X for round in taught]),
-        np.concatenate([round.labels for round in taught]),
-        np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-        np.array([str(round.qid) for round in taught]),
-    )
 
 
 def passes(T: int, rates: Mapping[str, Sequence[float]], folder: str, seed: int) -> Any:

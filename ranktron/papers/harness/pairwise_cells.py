@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import process_time
 from typing import Any
 
@@ -10,17 +11,26 @@ import numpy as np
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
 from ranktron.learners.batch.rank_svm import minimise
+from ranktron.learners.pairwise.learner import Pairwise
 from ranktron.learners.pairwise.outputs import Average, Committee, Last, Output
-from ranktron.learners.pairwise.pairs import Pairs
-from ranktron.learners.pairwise.passes import train_outputs
-from ranktron.learners.schedule import Schedule
-from ranktron.metrics import Evaluation, evaluate
+from ranktron.learners.pairwise.pairs import Documents, Pairs
+from ranktron.learners.pairwise.passes import MemberWeights, Passes, TrainedOutput, train_outputs, train_together
+from ranktron.learners.schedule import Fit, Schedule, Validation
+from ranktron.metrics import Evaluation, evaluate, metric
 from ranktron.papers.harness.data import folds
 from ranktron.training.cross_validation import Fold, cross_validate
+from ranktron.types import Integers
 
 METRICS = ("map:letor", "ndcg@1:letor", "ndcg@5:letor", "ndcg@10:letor")
 SELECT = "ndcg@10:letor"
 ALPHA_BOUND = 0.85
+SIZES = (20, 50, 100)
+SUBCOMMITTEES = (5, 10, 20, 50)
+"""Section 6.2 varies both “up to 100 members”: committees of so many, and the best so many on validation of 100."""
+_VARIED: dict[str, Output] = {
+    **{f"Com {n}": Committee(n) for n in SIZES},
+    **{f"{n} of 100": Committee(100, subcommittee=n) for n in SUBCOMMITTEES},
+}
 READOUTS: dict[str, Output] = {
     "Com 30 A": Committee(30),
     "Com 30 B": Committee(30, "borda"),
@@ -29,8 +39,12 @@ READOUTS: dict[str, Output] = {
     "Last": Last(),
     "Com 30 A, counters": Committee(30, weights="count"),
     "Com 30 A, uniform": Committee(30, weights="uniform"),
+    **_VARIED,
 }
 DRAWN: dict[str, Output] = {"Com 20": Committee(20), "Average": Average(), "Pocket": Committee(1, weights="count")}
+SUBCOMMITTEES_DRAWN = {**DRAWN, **{name: each for name, each in _VARIED.items() if "of" in name}}
+VARIANTS = ("Last", "Pocket", "Average", "Com 30 A")
+ORDERS = ("a new order in every pass", "one order for all passes")
 
 
 def scaled(folder: str, fold: int) -> Fold:
@@ -66,12 +80,48 @@ def _per_list(evaluation: Evaluation) -> dict[str, list[float]]:
 
 def learning_curves(fold: int, metric: str, epochs: int, folder: str, seed: int) -> Any:
     """Figure 1: {output: the metric on the validation part after each pass}."""
-    data = scaled(folder, fold)
-    outputs = train_outputs(
-        data.train, DRAWN, Schedule(epochs, seed),
-        alpha_bound=ALPHA_BOUND, valid=data.valid, select=metric, weigh=SELECT,
-    )  # fmt: skip
-    return {name: [round(means[metric], 6) for means in output.valid] for name, output in outputs.items()}
+    return _curves(scaled(folder, fold), DRAWN, metric, Schedule(epochs, seed))
+
+
+def subcommittee_curves(fold: int, epochs: int, folder: str, seed: int) -> Any:
+    """Figure 1 with subcommittees of several sizes."""
+    return _curves(scaled(folder, fold), SUBCOMMITTEES_DRAWN, SELECT, Schedule(epochs, seed))
+
+
+def _curves(data: Fold, outputs: Mapping[str, Output], metric: str, schedule: Schedule) -> Any:
+    trained = train_outputs(
+        data.train, outputs, schedule, alpha_bound=ALPHA_BOUND, valid=data.valid, select=metric, weigh=SELECT
+    )
+    return {name: [round(means[metric], 6) for means in output.valid] for name, output in trained.items()}
+
+
+class OneOrder(Passes):
+    """Passes that all visit the pairs in the order of the first."""
+
+    def _order(self, epoch: int) -> tuple[Documents, Documents, Integers]:
+        return super()._order(0)
+
+
+def bounded(fold: int, bound: float, order: str, epochs: int, folder: str, seed: int) -> Any:
+    """Section 6.2's α-bound: the share of pairs that it removes, and of each variant what it serves and how it wavers.
+
+    {"removed": share, variant: {"chosen", "last": test NDCG@10 at the chosen and after the last pass, "wavers": the
+    deviation of its validation NDCG@10 over the last half of the passes}}.
+    """
+    data, schedule = scaled(folder, fold), Schedule(epochs, seed)
+    passes = (Passes, OneOrder)[ORDERS.index(order)](data.train, schedule, bound)
+    by = metric(SELECT)
+    learners = [[Pairwise(data.train.n_features, READOUTS[name]) for name in VARIANTS] for _ in range(2)]
+    chosen = [TrainedOutput(learner, Validation(data.valid, by)) for learner in learners[0]]
+    last = [TrainedOutput(learner) for learner in learners[1]]
+    train_together(passes, [*chosen, *last], Fit(data.train, schedule), MemberWeights(data.valid, by))
+    found: dict[str, Any] = {"removed": round(passes.removed / len(passes.pairs), 6)}
+    for name, *both in zip(VARIANTS, chosen, last, strict=True):
+        served = [evaluate(o.learner.ensemble.of_rounds(data.test), data.test, [SELECT]).means[SELECT] for o in both]
+        late = [means[SELECT] for means in both[0].valid[epochs // 2 :]]
+        numbers = dict(zip(("chosen", "last", "wavers"), (*served, float(np.std(late, ddof=1))), strict=True))
+        found[name] = {what: round(value, 6) for what, value in numbers.items()}
+    return found
 
 
 def seconds(fold: int, epochs: int, folder: str, seed: int) -> Any:

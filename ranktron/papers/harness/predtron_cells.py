@@ -20,9 +20,10 @@ def more_lists(x: Sequence[int], seed: int) -> Any:
     return _losses(varying_lists(x, seeds=[seed]))
 
 
-def longer_lists(x: Sequence[int], wander: float, noise: float, seed: int) -> Any:
-    """Plot (b): the documents' means on the line of w*, or scattered around it."""
-    return _losses(varying_documents(x, data=GaussianLists(wander=wander, noise=noise), seeds=[seed]))
+def longer_lists(x: Sequence[int], features: int, noise: float, wander: float, seed: int, first: int = 0) -> Any:
+    """Plot (b): the documents' means on the line of w*, or scattered around it; seeds count from `first`."""
+    data = GaussianLists(features=features, wander=wander, noise=noise)
+    return _losses(varying_documents(x, data=data, seeds=[first + seed]))
 
 
 def more_features(x: Sequence[int], seed: int) -> Any:

@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ranktron import __version__
 from ranktron.data.files import atomically
 from ranktron.errors import DataError
@@ -21,12 +23,12 @@ from ranktron.papers.harness.cache import Kept, Store, key_of, libraries
 from ranktron.papers.harness.data import find, where
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Plan, Results
 from ranktron.papers.harness.runner import Failed, Job, Watch, run
-from ranktron.papers.harness.verdicts import FAILED, MISSING, RULES
+from ranktron.papers.harness.verdicts import FAILED, MISSING, RULES, Rule
 from ranktron.papers.report.charts import Figure, svg_file
 from ranktron.papers.report.page import Page, Part, Row, Section, html
 
 COLUMNS = ("paper", "item", "published", "ours", "spread", "difference", "verdict", "seeds", "data", "statement",
-           "detail", "note", "experiment")  # fmt: skip
+           "detail", "note", "setting", "stand_in", "experiment", "values")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,8 @@ def _row(work: Work, claim: Claim) -> Row:
         "data": work.experiment.data or "simulated",
         "statement": claim.statement,
         "note": claim.note,
+        "setting": claim.setting,
+        "stand_in": work.experiment.stand_in,
         "experiment": f"{work.paper.name}-{work.experiment.name}",
     }
 
@@ -187,14 +191,19 @@ def _not_run(work: Work, claim: Claim, verdict: str, why: str) -> Row:
 
 
 def _judged(work: Work, claim: Claim, results: Results) -> Row:
-    row = _row(work, claim)
-    found = claim.rule(claim.values(results))
-    published = claim.rule.published
+    found = claim.values(results)
+    names = [name for name in found if not claim.rule.reads or name in claim.rule.reads]
+    values = {name: [float(f"{value:.9g}") for value in found[name]] for name in names}
+    return {**_row(work, claim), **judge(claim.rule, values), "values": values}
+
+
+def judge(rule: Rule, values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """What follows from the values of a row: everything in it that is not a word of the paper or of ours."""
+    found = rule({name: np.array(row) for name, row in values.items()})
     return {
-        **row,
         "ours": found.ours,
         "spread": found.spread,
-        "difference": None if published is None else found.ours - published,
+        "difference": None if rule.published is None else found.ours - rule.published,
         "seeds": found.seeds,
         "verdict": found.verdict,
         "detail": found.detail,
@@ -217,7 +226,7 @@ def _settings(plan: Plan, works: Sequence[Work], found: Mapping[str, Kept | Fail
 
 def _write(folder: Path, rows: Sequence[Row], figures: Sequence[Figure], page: str) -> None:
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS[:-1], lineterminator="\n", extrasaction="ignore")  # a table has no values
     writer.writeheader()
     writer.writerows(rows)
     files = {

@@ -10,7 +10,8 @@ import numpy as np
 from ranktron.learners import TopK, online_listnet, top_k_ranker
 from ranktron.learners.steps import InversePower
 from ranktron.learners.top_k.estimator import Decomposed
-from ranktron.papers.harness.online_cells import all_lists, marks
+from ranktron.papers.harness.data import all_lists
+from ranktron.papers.harness.online_cells import marks
 from ranktron.papers.theory.top_k_bounds import regret_bound, theorem_settings
 from ranktron.papers.theory.top_k_games import (
     Indistinguishable,

@@ -6,8 +6,8 @@ report prints them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,23 +15,29 @@ import numpy as np
 from ranktron.types import Floats
 
 REPRODUCED = "reproduced"
+HOLDS = "holds"
+CANNOT_TELL = "cannot tell"
 OTHER_LEVEL = "same ordering, other level"
 DIFFERS = "differs"
-HOLDS = "holds"
 MISSING = "not run: data missing"
 FAILED = "not run: a computation failed"
 
-VERDICTS = (REPRODUCED, HOLDS, OTHER_LEVEL, DIFFERS, MISSING, FAILED)
+VERDICTS = (REPRODUCED, HOLDS, CANNOT_TELL, OTHER_LEVEL, DIFFERS, MISSING, FAILED)
+"""From the best to the worst; “holds in k of n settings” (`in_settings`) stands between the second and the third."""
 
 RULES = {
-    "near": "A printed number is reproduced if it lies within max(2 · spread, tolerance) of our mean; the spread is "
-    "the standard deviation over seeds, the tolerance stands with the row. Otherwise the row is judged by its order "
-    "among the numbers printed beside it: where every pair that differs by more than the tolerance in print has the "
-    "same order here, it is “same ordering, other level”; else it differs.",
+    "near": "A printed number is reproduced if it lies within max(2 · spread, tolerance) of our mean and at least half "
+    "of the numbers printed beside it do not: had the paper printed another system's number here, we would have "
+    "noticed. The spread is the standard deviation over seeds, the tolerance stands with the row. Where most of its "
+    "neighbours lie within as well, the row cannot tell. A number outside is judged by its order among its neighbours: "
+    "where every pair that differs by more than the tolerance in print has the same order here, it is “same ordering, "
+    "other level”; else it differs.",
     "ordered": "A printed order is reproduced if each stated difference has a mean above 0 by more than twice its "
-    "standard error over seeds. A difference that the seeds cannot tell from 0 is not shown: the row differs.",
+    "standard error over seeds. It differs if one of them is below 0 by as much. Else the seeds cannot tell.",
     "bounded": "A theorem or bound holds if every seed, and where stated every prefix of every run, keeps it; one "
     "exception and the row differs.",
+    "settings": "Where the paper leaves a setting open, every setting that was tried is judged by itself, and the row "
+    "says in how many of them the statement comes out.",
     "missing": "A row whose data were not found is not run; it says where to get them. A row whose computation failed "
     "says how.",
 }
@@ -53,12 +59,49 @@ class Judgement(NamedTuple):
 
 
 class Rule(Protocol):
-    """Judges values; `published` is the number that the paper prints, if it prints one."""
+    """Judges values; `published` is the number that the paper prints, if it prints one.
+
+    `reads` names the values that it looks at; none: at all.
+    """
 
     @property
     def published(self) -> float | None: ...
 
+    @property
+    def reads(self) -> tuple[str, ...]: ...
+
     def __call__(self, values: Values, /) -> Judgement: ...
+
+
+def in_settings(count: int, of: int) -> str:
+    """The verdict on something that was tried in several settings.
+
+    >>> in_settings(1, 48), in_settings(0, 3), in_settings(3, 3)
+    ('holds in 1 of 48 settings', 'differs', 'holds')
+    """
+    if count in (0, of):
+        return HOLDS if count else DIFFERS
+    return f"holds in {count} of {of} settings"
+
+
+def severity(verdict: str) -> int:
+    """How bad a verdict is: 0 for the best.
+
+    >>> [severity(v) for v in ("reproduced", "holds", "holds in 1 of 2 settings", "cannot tell", "differs")]
+    [0, 0, 1, 2, 4]
+    """
+    if verdict.startswith("holds in "):
+        return 1
+    return 0 if verdict in (REPRODUCED, HOLDS) else VERDICTS.index(verdict)
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """The worst of some verdicts.
+
+    >>> worst(["holds", "cannot tell", "reproduced"])
+    'cannot tell'
+    """
+    return max(verdicts, key=severity)
 
 
 def spread(values: Floats) -> float:
@@ -82,6 +125,8 @@ class Near:
     'same ordering, other level'
     >>> rule({"a": np.array([0.2, 0.2]), "b": np.array([0.3])}).verdict
     'differs'
+    >>> rule({"a": np.array([0.3, 0.6]), "b": np.array([0.3])}).verdict  # 0.40 would do as well
+    'cannot tell'
     """
 
     which: str
@@ -92,17 +137,26 @@ class Near:
     def published(self) -> float:
         return self.column[self.which]
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(self.column)
+
     def __call__(self, values: Values) -> Judgement:
         mine = values[self.which]
         mean, deviation = float(np.mean(mine)), spread(mine)
         allowed = max(2.0 * deviation, self.tolerance)
-        detail = f"allowed: ± {allowed:.2g}"
+        beside = [number for name, number in self.column.items() if name != self.which]
+        refused = sum(abs(mean - number) > allowed for number in beside)
         if abs(mean - self.published) <= allowed:
-            verdict = REPRODUCED
+            verdict = REPRODUCED if 2 * refused >= len(beside) else CANNOT_TELL
         elif self._keeps_its_place(values):
             verdict = OTHER_LEVEL
         else:
             verdict = DIFFERS
+        detail = f"allowed: ± {allowed:.2g}"
+        if beside:
+            span = max(self.column.values()) - min(self.column.values())
+            detail += f"; refuses {refused} of {len(beside)} numbers printed beside it, which span {span:.2g}"
         return Judgement(mean, deviation, len(mine), verdict, detail)
 
     def _keeps_its_place(self, values: Values) -> bool:
@@ -123,19 +177,31 @@ class Ordered:
     >>> rule({"a": np.array([2.0, 2.1, 2.2]), "b": np.array([1.0, 1.0, 1.1])}).verdict
     'reproduced'
     >>> rule({"a": np.array([2.0, 0.1, 2.2]), "b": np.array([1.0, 1.9, 1.1])}).verdict
+    'cannot tell'
+    >>> rule({"a": np.array([1.0, 1.0, 1.1]), "b": np.array([2.0, 2.1, 2.2])}).verdict
     'differs'
     """
 
     names: tuple[str, ...]
     published: None = None
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.names
+
     def __call__(self, values: Values) -> Judgement:
-        gaps = {(a, b): values[a] - values[b] for a, b in zip(self.names, self.names[1:], strict=False)}
-        shown = [float(np.mean(gap)) > 2.0 * spread(gap) / np.sqrt(len(gap)) for gap in gaps.values()]
-        smallest = min(gaps.values(), key=lambda gap: float(np.mean(gap)))
-        means = ", ".join(f"{name}: {np.mean(values[name]):.4g}" for name in self.names)
-        detail = f"{means}; ours is the {'smallest ' if len(gaps) > 1 else ''}gap"
-        verdict = REPRODUCED if all(shown) else DIFFERS
+        gaps = [values[a] - values[b] for a, b in zip(self.names, self.names[1:], strict=False)]
+        errors = [2.0 * spread(gap) / np.sqrt(len(gap)) for gap in gaps]
+        means = [float(np.mean(gap)) for gap in gaps]
+        if all(mean > error for mean, error in zip(means, errors, strict=True)):
+            verdict = REPRODUCED
+        elif any(mean < -error or mean == error == 0.0 for mean, error in zip(means, errors, strict=True)):
+            verdict = DIFFERS
+        else:
+            verdict = CANNOT_TELL
+        smallest = gaps[int(np.argmin(means))]
+        shown = ", ".join(f"{name}: {np.mean(values[name]):.4g}" for name in self.names)
+        detail = f"{shown}; ours is the {'smallest ' if len(gaps) > 1 else ''}gap"
         return Judgement(float(np.mean(smallest)), spread(smallest), len(smallest), verdict, detail)
 
 
@@ -148,6 +214,7 @@ class AtLeast:
     """
 
     published: float
+    reads: tuple[str, ...] = field(default=(), init=False)
 
     def __call__(self, values: Values) -> Judgement:
         found = np.concatenate(list(values.values()))
@@ -164,8 +231,26 @@ class AtMost:
     """
 
     published: float
+    reads: tuple[str, ...] = field(default=(), init=False)
 
     def __call__(self, values: Values) -> Judgement:
         found = np.concatenate(list(values.values()))
         verdict = HOLDS if np.all(found <= self.published * (1.0 + _ROUNDING)) else DIFFERS
         return Judgement(float(found.max()), spread(found), len(found), verdict, "the largest of all")
+
+
+@dataclass(frozen=True)
+class InSettings:
+    """A statement tried in several settings: of each one value, above 0 where it comes out; `ours` counts these.
+
+    >>> InSettings()({"10 features": np.array([0.0]), "30 features": np.array([1.0])}).verdict
+    'holds in 1 of 2 settings'
+    """
+
+    published: None = None
+    reads: tuple[str, ...] = field(default=(), init=False)
+
+    def __call__(self, values: Values) -> Judgement:
+        where = [name for name, found in values.items() if np.all(found > 0.0)]
+        detail = f"it comes out with {'; '.join(where)}" if where else "it comes out nowhere"
+        return Judgement(len(where), 0.0, len(values), in_settings(len(where), len(values)), detail)

@@ -54,6 +54,7 @@ _NAV = "<a href='#rules'>rules</a><a href='#settings'>this run</a></nav>"
 _BADGES = {
     "reproduced": "good",
     "holds": "good",
+    "cannot tell": "near",
     "same ordering, other level": "near",
     "differs": "bad",
 }
@@ -124,7 +125,8 @@ def html(page: Page) -> str:
 
 def badge(verdict: str) -> str:
     """A verdict as a coloured word."""
-    return f"<span class='badge {_BADGES.get(verdict, 'off')}'>{escape(verdict)}</span>"
+    colour = "near" if verdict.startswith("holds in ") else _BADGES.get(verdict, "off")
+    return f"<span class='badge {colour}'>{escape(verdict)}</span>"
 
 
 def _counts(rows: Sequence[Row]) -> str:
@@ -222,7 +224,9 @@ def _rows(rows: Sequence[Row]) -> str:
 
 
 def _explained(row: Row) -> str:
-    detail = escape(row["detail"] or "") if row["ours"] is not None else ""
+    words = [row["detail"] or ""] if row["ours"] is not None else []
+    words += [f"{noun}: {row[key]}" for key, noun in (("setting", "setting"), ("stand_in", "stand-in")) if row[key]]
+    detail = escape("; ".join(words))
     return detail + (f"<span class='note'>{escape(row['note'])}</span>" if row["note"] else "")
 
 

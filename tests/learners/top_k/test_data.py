@@ -67,23 +67,27 @@ def test_a_few_thousand_rounds_are_far_better_than_chance(data_dir):
 @claim("TOPK", "32 s6")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ranksvm", "squared", "kl"])
-def test_the_convex_surrogates_are_far_above_random(data_dir, name):
-    assert gain(data_dir, name) > 0.4
+def test_what_the_convex_surrogates_show_is_far_above_random(data_dir, name):
+    """Far: in every fold by more than a twentieth, what is shown while learning, not only what is served at the end."""
+    for i in (1, 2, 3):
+        shown = trial(LEARNERS[name](45, i), *fold(data_dir, i), ROUNDS, i).shown
+        assert shown > random_ndcg(fold(data_dir, i)[0]) + 0.05
 
 
-@claim("TOPK", "31 s6", verdict="differs")
 @pytest.mark.slow
-def test_the_convex_surrogates_cannot_be_told_apart(data_dir):
+def test_what_the_convex_surrogates_serve_cannot_be_told_apart(data_dir):
     """The paper has RankSVM above KL above squared; here they differ by less than one seed differs from another."""
     gains = [gain(data_dir, name) for name in ("ranksvm", "kl", "squared")]
     assert max(gains) - min(gains) < 0.3
+    assert min(gains) > 0.4
 
 
 @claim("TOPK", "30 s6")
 @pytest.mark.slow
-def test_full_feedback_is_best(data_dir):
+def test_what_full_feedback_shows_is_best(data_dir):
     for name in ("recommended", "ranksvm", "squared", "kl", "smooth-dcg"):
-        assert reached(data_dir, name) < reached(data_dir, "listnet") + 0.01
+        assert outcome(data_dir, name).shown < outcome(data_dir, "listnet").shown
+        assert outcome(data_dir, name).served < outcome(data_dir, "listnet").served + 0.01
 
 
 @pytest.mark.slow
@@ -91,11 +95,13 @@ def test_the_recommended_setting_keeps_most_of_the_gain(data_dir):
     assert gain(data_dir, "recommended") > 0.85
 
 
-@claim("TOPK", "33 s6")
 @pytest.mark.slow
 def test_smooth_dcg_is_poor_and_worse_than_chance_with_the_sign_as_printed(data_dir):
+    """Poor beside our recommended setting; beside the paper's convex losses see the rows of `ranktron reproduce`."""
     assert gain(data_dir, "smooth-dcg") < gain(data_dir, "recommended") - 0.1
     assert gain(data_dir, "smooth-dcg as printed") < 0.0
+    printed, chance_shown = (outcome(data_dir, "smooth-dcg as printed").shown, chance(data_dir))
+    assert printed < chance_shown
 
 
 @claim("TOPK", "34 s6")

@@ -6,7 +6,7 @@ import pytest
 from ranktron.learners.pairwise.outputs import Ensemble
 from ranktron.papers import committee, predtron, rank_mm, slam, top_k
 from ranktron.papers.harness import online_cells, rank_mm_cells, top_k_cells
-from ranktron.papers.harness.verdicts import DIFFERS, HOLDS, REPRODUCED
+from ranktron.papers.harness.verdicts import CANNOT_TELL, DIFFERS, HOLDS, REPRODUCED
 from ranktron.papers.theory import predtron_games
 
 
@@ -59,13 +59,13 @@ def test_predtron(verdicts_of, monkeypatch):
 
 def test_rank_mm(verdicts_of, monkeypatch):
     small = {"Cs": (1.0, 10.0), "etas": (1e-2,), "Ts": (100,)}
-    rows = ("Figure 1, RankMM-1, MAP", "Figure 1, RankMM-3, MAP")
+    rows = [f"Figure 1, RankMM-{i}, MAP, {reading}" for i in (1, 3) for reading in ("T steps", "T passes")]
     assert {verdicts_of(rank_mm.PAPER, rank_mm.FIGURE_1, 2, **small)[row] for row in rows} == {REPRODUCED}
     forward = rank_mm_cells.score
     monkeypatch.setattr(rank_mm_cells, "score", lambda X, w: -forward(X, w))
     after = verdicts_of(rank_mm.PAPER, rank_mm.FIGURE_1, 2, **small)
     assert {after[row] for row in rows} == {DIFFERS}
-    assert after["Figure 1, RankMM-1 and the direct methods"] == DIFFERS
+    assert after["Figure 1, RankMM-1 and the direct methods, T steps"] == DIFFERS
 
 
 @pytest.mark.data
@@ -73,7 +73,7 @@ def test_committee(verdicts_of, monkeypatch, data_dir):
     experiment = committee.on_lists("ohsumed-letor2")
     rows = [f"Table 4, OHSUMED, LETOR 2.0, Com 30 {how}, MAP" for how in "AB"]
     before = verdicts_of(committee.PAPER, experiment, 2, data_dir, epochs=3)
-    assert {before[row] for row in rows} == {REPRODUCED}
+    assert {before[row] for row in rows} <= {REPRODUCED, CANNOT_TELL}  # MAP's column is narrow
     forward = Ensemble.of_rounds
     monkeypatch.setattr(Ensemble, "of_rounds", lambda self, rounds: -forward(self, rounds))
     after = verdicts_of(committee.PAPER, experiment, 2, data_dir, epochs=3)

@@ -112,9 +112,11 @@ def test_the_code_of_a_cell_is_the_library_and_its_own_file():
 def test_code_that_moves_makes_cells_new(tmp_path, monkeypatch):
     """Also those of an older version, whose modules stood elsewhere: they are computed again rather than mistaken."""
     monkeypatch.setattr(cache, "_PACKAGE", tmp_path)
-    for folder in (*cache._COUNTS[1:], "papers/theory"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "errors.py").write_text("")
+    for name in (*cache._COUNTS, *cache._OWN):
+        place = tmp_path / name
+        (place.parent if place.suffix else place).mkdir(parents=True, exist_ok=True)
+        if place.suffix:
+            place.write_text("")
     versions = set()
     for name in ("types/steps.py", "learners/steps.py", "learners/sizes.py"):
         (tmp_path / name).write_text("eta = 1.0")

@@ -88,24 +88,35 @@ def test_the_hinge_bounds_the_number_of_misranked_pairs():
         assert PairwiseHinge()(scores, labels)[0] >= above.sum()
 
 
+def pair_losses(name, scores, labels):
+    """The loss of every pair of a list by itself, from a list of these two documents: [(j, k, loss)]."""
+    better = np.argwhere(labels[:, None] > labels[None, :])
+    return [(j, k, MarginLoss(name)(scores[[j, k]], labels[[j, k]])[0]) for j, k in better]
+
+
 @claim("RANKMM", "2 s2")
-def test_the_weighted_hinge_bounds_the_weighted_misranking():
-    for scores, labels in random_lists(3):
-        table = hinges(scores, labels)
-        lead = labels[:, None] - labels[None, :]
-        misranked = np.where(scores[:, None] < scores[None, :], lead, 0.0)
-        pairs = ~np.isnan(table)
-        assert (table[pairs] >= misranked[pairs]).all()
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_weighted_hinge_bounds_the_weighted_misranking(name):
+    for scores, labels in random_lists(3, repeats=8):
+        charged = []
+        for j, k, loss in pair_losses(name, scores, labels):
+            charged.append((labels[j] - labels[k]) * (scores[j] < scores[k]))
+            assert loss >= charged[-1] - 1e-12
+        if charged:  # and so does the mean or the maximum over the list
+            bounded = np.mean(charged) if name == "average" else 0.0
+            assert MarginLoss(name)(scores, labels)[0] >= bounded - 1e-12
+            if name == "max":
+                assert MarginLoss(name)(scores, labels)[0] >= max(charged) - 1e-12
 
 
 @claim("RANKMM", "3 s3.2")
 def test_the_loss_is_what_the_ranking_margin_lacks():
-    for scores, labels in random_lists(4):
-        lead = labels[:, None] - labels[None, :]
-        margin = np.minimum(scores[:, None] - scores[None, :], lead)  # section 3.2
-        table = hinges(scores, labels)
-        pairs = ~np.isnan(table)
-        assert table[pairs] == pytest.approx((lead - margin)[pairs])
+    for scores, labels in random_lists(4, repeats=8):
+        for name in LOSSES:
+            for j, k, loss in pair_losses(name, scores, labels):
+                lead = labels[j] - labels[k]
+                margin = min(scores[j] - scores[k], lead)  # section 3.2
+                assert loss == pytest.approx(lead - margin, abs=1e-12)
         binary = (labels > 0.5).astype(float)
         pairs = binary[:, None] > binary[None, :]
         if pairs.any():
