@@ -1,3 +1,5 @@
 """Names that users choose from; nothing is imported here, so that `--help` is quick."""
 
 SCALINGS = ("none", "standard", "minmax", "minmax-query")
+USERS = ("perfect", "navigational", "informational", "position-based", "dependent-click", "dynamic-bayesian")
+"""The click models that `train --feedback` and `feedback=` of the estimators simulate."""

@@ -11,6 +11,7 @@ from ranktron.estimators.online import (
     KernelPerceptron,
     MinimaxPerceptron,
     OnlineListNet,
+    PDGDRanker,
     SLAMPerceptron,
     TopKRanker,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "KernelPerceptron",
     "MinimaxPerceptron",
     "OnlineListNet",
+    "PDGDRanker",
     "PairwisePerceptron",
     "PredtronClassifier",
     "PredtronLabelRanker",

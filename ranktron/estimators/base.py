@@ -22,10 +22,10 @@ from ranktron.learners.loop import play
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
 from ranktron.training.algorithms import ALGORITHMS, MAP, TRAINING
-from ranktron.training.fit import train, untrained
+from ranktron.training.fit import simulated_user, train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
-from ranktron.types import Floats, Integers
+from ranktron.types import FeedbackModel, Floats, Integers
 
 RANDOM_STATE = Parameter("random_state", None, "seed of the shuffling")
 _COMMON = (
@@ -70,13 +70,13 @@ def with_parameters(*parameters: Parameter) -> Callable[[C], C]:
     return decorate
 
 
-def from_table(name: str) -> Callable[[R], R]:
-    """Gives a ranker its row in the table: the algorithm and its parameters."""
+def from_table(name: str, *more: Parameter) -> Callable[[R], R]:
+    """Gives a ranker its row in the table, the algorithm and its parameters, and more parameters of its own."""
     algorithm = ALGORITHMS[name]
 
     def decorate(cls: R) -> R:
         cls._algorithm = algorithm
-        return with_parameters(*algorithm.parameters, *_COMMON)(cls)
+        return with_parameters(*algorithm.parameters, *more, *_COMMON)(cls)
 
     return decorate
 
@@ -117,6 +117,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__score: ClassVar = {"qid": True}
 
     _algorithm: ClassVar[Algorithm]
+    feedback: FeedbackModel | str | None = None
+    _user: FeedbackModel | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -143,18 +145,21 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Learns from scratch in `n_epochs` passes; held-out lists, where given, choose the best of them."""
         with unchanged_if_refused(self):
             rounds = self._rounds(X, y, qid, group, reset=True)
+            schedule = self._schedule()
             trained = train(
                 self._algorithm.name,
                 self._own_parameters(),
                 rounds,
-                self._schedule(),
+                schedule,
                 scaling=self.scale,
                 map=self.map,
                 valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
+                feedback=self.feedback,
             )
             if trained.history.interrupted:
                 raise KeyboardInterrupt
             self._adopt(trained.model, with_queries=len(rounds) > 1)
+            self._user = simulated_user(self.feedback, self.learner_, rounds, schedule.seed)
             self.history_ = trained.history
         return self
 
@@ -262,7 +267,8 @@ class OnlineRanker(Ranker):
             if blank:
                 model = untrained(self._algorithm.name, self._own_parameters(), rounds, self.scale, self.map)
                 self._adopt(model, with_queries=len(rounds) > 1)
-            for _ in play(self.learner_, self._model.prepare(rounds), self.learner_.simulated_feedback):
+                self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
+            for _ in play(self.learner_, self._model.prepare(rounds), self._user or self.learner_.simulated_feedback):
                 pass
         return self
 

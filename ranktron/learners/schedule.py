@@ -17,7 +17,7 @@ from ranktron.errors import DataError
 from ranktron.learners.signals import Interrupts
 from ranktron.learners.weight_spread import Spread
 from ranktron.metrics import Metric, evaluate
-from ranktron.types import Floats, Integers, Round, State, Turn
+from ranktron.types import FeedbackModel, Floats, Integers, Round, State, Turn
 from ranktron.types.validation import check_count
 
 
@@ -143,6 +143,8 @@ class Fit:
         What to go on from; empty: from nothing.
     progress : callable, optional
         Is told how many queries have been learnt from since it was told before.
+    feedback : FeedbackModel, optional
+        Who answers instead of the learner's own simulation from labels.
     """
 
     rounds: Rounds
@@ -151,6 +153,7 @@ class Fit:
     validation: Validation | None = None
     start: State = field(default_factory=dict)
     progress: Callable[[int], None] | None = None
+    feedback: FeedbackModel | None = None
     _interrupts: Interrupts = field(default_factory=Interrupts)
 
     @contextmanager
