@@ -138,7 +138,7 @@ def test_a_deleted_ranker_is_gone_and_its_rounds_are_never_counted_again(talk):
     assert talk.tell(shown["round"], {"d0": 1}, status=410) == "round_gone"
 
 
-ONLINE = [name for name in ALGORITHMS if name not in ("topk", "ranksvm", "rankboost", "rankmm")]
+ONLINE = [name for name in ALGORITHMS if name not in ("topk", "pdgd", "ranksvm", "rankboost", "rankmm")]
 
 
 @pytest.mark.parametrize("name", ONLINE)

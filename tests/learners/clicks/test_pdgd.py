@@ -218,9 +218,7 @@ def test_a_shown_document_that_is_not_in_the_feedback_takes_part_in_no_pair():
     X = np.eye(4, dtype=np.float32)
     ranking = Ranking(np.array([2, 0, 1, 3]), np.zeros(4), 0, True)
     learner = PDGD(4, 4, Constant(1.0))
-    learner.learn(
-        X, ranking, Feedback([1, 2], [1, 0])
-    )  # third place clicked, first not; of the second nothing is known
+    learner.learn(X, ranking, Feedback([1, 2], [1, 0]))  # places 3 and 1; of 2 and 4 nothing is known
     assert learner.w == pytest.approx([0.0, 1 / 8, -1 / 8, 0.0])
 
 
