@@ -30,7 +30,7 @@ ROOT = DOCS.parent
 # The order of the pages. One that is not named here stands at the end of the guides.
 GROUPS = {
     "Start": ["start", "tutorial", "choosing"],
-    "Guides": ["data", "estimators", "metrics", "nonlinear", "explain", "export", "serving", "demo"],
+    "Guides": ["data", "estimators", "metrics", "nonlinear", "clicks", "explain", "export", "serving", "demo"],
     "Concepts": [
         *("nouns/rounds", "nouns/ranking", "nouns/feedback", "nouns/surrogate"),
         *("nouns/learner", "nouns/metric", "nouns/model", "nouns/play"),
