@@ -38,6 +38,7 @@ GROUPS = {
             "common-mistakes",
             "metrics",
             "nonlinear",
+            "clicks",
             "explain",
             "export",
             "serving",

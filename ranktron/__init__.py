@@ -25,6 +25,7 @@ _HOMES = {
     "Ranking": "ranktron.types",
     "Feedback": "ranktron.types",
     "Turn": "ranktron.types",
+    "Impression": "ranktron.types",
     "read": "ranktron.data.io",
     "stream": "ranktron.data.io",
     "metric": "ranktron.metrics",

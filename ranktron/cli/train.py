@@ -25,7 +25,7 @@ from ranktron.cli.options import (
     table_options,
 )
 from ranktron.cli.output import counting, print_json, print_table, statements, working
-from ranktron.data.choices import SCALINGS
+from ranktron.data.choices import SCALINGS, USERS
 from ranktron.errors import DataError, RankingWarning
 from ranktron.training.algorithms import ALGORITHMS, TRAINING
 
@@ -67,6 +67,12 @@ def _algorithms_help() -> str:
 @click.option(
     "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the epoch."
 )
+@click.option(
+    "--feedback",
+    type=click.Choice(USERS),
+    default=None,
+    help="A simulated user whose clicks are learnt from, instead of labels; its seed is --seed.",
+)
 @click.option("--from", "start", type=DATA, help="A model to go on from, exactly where it stopped.")
 @click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
 @click.option("--curve", type=click.Path(), help="Write the learning curve as a picture (.png or .svg).")
@@ -76,8 +82,8 @@ def _algorithms_help() -> str:
 @as_json
 def train(
     data: str, algo: str | None, settings: tuple[str, ...], epochs: int, seed: int | None, shuffle: bool | None,
-    scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric, start: str | None,
-    out: str, curve: str | None, metrics: list[Metric], null: str | None, as_json: bool,
+    scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric, feedback: str | None,
+    start: str | None, out: str, curve: str | None, metrics: list[Metric], null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Learn a ranker from DATA, one query at a time, and save it.
 
@@ -104,8 +110,9 @@ def train(
     rounds = read(data, null, before, part="train")
     checked = read(valid, null, rounds, part="vali") if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
+    user = feedback or (before.record.get("feedback") if before is not None else None)
     asked: dict[str, Any] = {"scaling": scale or "auto", "map": recipe, "select": select, "metrics": metrics}
-    asked["nan"] = nan or "error"
+    asked |= {"nan": nan or "error", "feedback": user}
     _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
     with counting(f"training {name}", epochs * len(rounds)) as step, statements():
         trained = train_model(name, parameters, rounds, schedule, start=before, valid=checked, progress=step, **asked)

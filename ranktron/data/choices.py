@@ -5,3 +5,6 @@ SCALINGS = ("none", "standard", "minmax", "minmax-query", "running-standard")
 IMPUTATIONS = ("error", "mean", "zero", "indicator")
 
 FORMATS = ("letor", "csv", "tsv", "jsonl", "parquet", "arrow", "rounds", "ltrlog")
+
+USERS = ("perfect", "navigational", "informational", "position-based", "dependent-click", "dynamic-bayesian")
+"""The click models that `train --feedback` and `feedback=` of the estimators simulate."""

@@ -13,6 +13,7 @@ from ranktron.estimators.online import (
     KernelPerceptron,
     MinimaxPerceptron,
     OnlineListNet,
+    PDGDRanker,
     SLAMPerceptron,
     TopKRanker,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "KernelPerceptron",
     "MinimaxPerceptron",
     "OnlineListNet",
+    "PDGDRanker",
     "PairwisePerceptron",
     "PredtronClassifier",
     "PredtronLabelRanker",

@@ -33,10 +33,10 @@ from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
 from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, TRAINING
-from ranktron.training.fit import learn_once, play_rescaled, train, untrained
+from ranktron.training.fit import learn_once, play_rescaled, simulated_user, train, untrained
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
-from ranktron.types import Floats, Integers
+from ranktron.types import FeedbackModel, Floats, Integers
 
 RANDOM_STATE = Parameter("random_state", None, "seed of the shuffling")
 _COMMON = (
@@ -63,13 +63,13 @@ BEFORE = {"ungrouped": "one-list", "features": None}
 R = TypeVar("R", bound="type[Ranker]")
 
 
-def from_table(name: str) -> Callable[[R], R]:
-    """Gives a ranker its row in the table: the algorithm and its parameters."""
+def from_table(name: str, *more: Parameter) -> Callable[[R], R]:
+    """Gives a ranker its row in the table, the algorithm and its parameters, and more parameters of its own."""
     algorithm = ALGORITHMS[name]
 
     def decorate(cls: R) -> R:
         cls._algorithm = algorithm
-        return with_parameters(*algorithm.parameters, *_COMMON)(cls)
+        return with_parameters(*algorithm.parameters, *more, *_COMMON)(cls)
 
     return decorate
 
@@ -133,6 +133,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({**BEFORE, **state})
 
+    feedback: FeedbackModel | str | None = None
+    _user: FeedbackModel | None = None
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
@@ -184,20 +187,23 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         with unchanged_if_refused(self):
             rounds, weights = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
+            schedule = self._schedule()
             trained = train(
                 self._algorithm.name,
                 self._own_parameters(),
                 rounds,
-                self._schedule(),
+                schedule,
                 nan=NAN.check(self.nan),
                 scaling=self.scale,
                 map=self.map,
                 valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
                 weights=weights,
+                feedback=self.feedback,
             )
             if trained.history.interrupted:
                 raise KeyboardInterrupt
             self._adopt(replace(trained.model, encoder=self._encoder), with_queries=len(rounds) > 1)
+            self._user = simulated_user(self.feedback, self.learner_, rounds, schedule.seed)
             self.history_ = trained.history
             self._steps_before = steps_before(self)
         return self
@@ -351,11 +357,12 @@ class OnlineRanker(Ranker):
                 own, nan = self._own_parameters(), NAN.check(self.nan)
                 model = untrained(self._algorithm.name, own, rounds, self.scale, self.map, nan)
                 self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
+                self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
             scaler = self._model.scaler
             if isinstance(scaler, Running):
                 self._model = play_rescaled(self.learner_, self._model, scaler, rounds)
                 return self
-            self._model, history = learn_once(self.learner_, self._model, rounds)
+            self._model, history = learn_once(self.learner_, self._model, rounds, self._user)
             if history.interrupted:
                 raise KeyboardInterrupt
         return self

@@ -2,6 +2,15 @@
 
 from ranktron.estimators.base import OnlineRanker, from_table
 from ranktron.metrics import Metric
+from ranktron.training.parameters import Parameter
+
+_FEEDBACK = Parameter(
+    "feedback",
+    None,
+    "who answers while fitting: None (the simulation from labels described above), the name of a simulated user "
+    "(perfect, navigational, informational, position-based, dependent-click, dynamic-bayesian) who clicks by as many "
+    "grades as the labels have and with random_state as seed, or a function (round, ranking) -> Feedback",
+)
 
 
 @from_table("hinge")
@@ -72,7 +81,7 @@ class OnlineListNet(OnlineRanker):
     """
 
 
-@from_table("topk")
+@from_table("topk", _FEEDBACK)
 class TopKRanker(OnlineRanker):
     """Learns from the labels of the first k documents that it shows, and never receives those of the others (RTop-kF).
 
@@ -88,6 +97,26 @@ class TopKRanker(OnlineRanker):
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
     >>> ranker = TopKRanker(random_state=0).fit(lists.X, lists.labels, qid=qid)
     >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.95
+    True
+    """
+
+
+@from_table("pdgd", _FEEDBACK)
+class PDGDRanker(OnlineRanker):
+    """Learns from clicks on rankings that it draws, and undoes the bias of what stands higher being seen more (PDGD).
+
+    `fit` and `partial_fit` simulate: the user sees the first k documents of a ranking drawn by the scores and, unless
+    `feedback` says otherwise, clicks each that has a label above 0. Real clicks go through `learner_.rank(X, number)`
+    and `learner_.learn(X, ranking, feedback)`. `predict` and `rank` of the estimator draw nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktron.data.synthetic import Separable
+    >>> lists = Separable().rounds(200)
+    >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
+    >>> ranker = PDGDRanker(eta=1.0, feedback="informational", random_state=0).fit(lists.X, lists.labels, qid=qid)
+    >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.9
     True
     """
 

@@ -2,6 +2,7 @@
 
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.classification import classification_perceptron
+from ranktron.learners.clicks.pdgd import PDGD, pdgd_ranker
 from ranktron.learners.hinge import hinge_perceptron
 from ranktron.learners.kernelized.functions import Gaussian, LinearKernel, Polynomial
 from ranktron.learners.kernelized.learner import KernelLearner, kernel_perceptron
@@ -19,6 +20,7 @@ from ranktron.learners.top_k.learner import TopK
 from ranktron.learners.top_k.settings import top_k_ranker
 
 __all__ = [
+    "PDGD",
     "Average",
     "BaseLearner",
     "Committee",
@@ -44,6 +46,7 @@ __all__ = [
     "minimax_perceptron",
     "online_listnet",
     "pairwise_perceptron",
+    "pdgd_ranker",
     "slam_perceptron",
     "top_k_ranker",
 ]

@@ -1,11 +1,33 @@
-"""Who answers: functions (round, ranking) -> Feedback that decide which labels the learner receives."""
+"""Who answers: functions (round, ranking) -> Feedback that decide which labels the learner receives.
+
+`full` and `top(k)` reveal labels; the click models of `ranktron.learners.click_models` click instead.
+"""
 
 from functools import lru_cache, partial
 
 import numpy as np
 
+from ranktron.learners.click_models import (
+    ClickModel,
+    cascade,
+    click_model,
+    dependent_click,
+    dynamic_bayesian,
+    position_based,
+)
 from ranktron.types import Feedback, FeedbackModel, Integers, Ranking, Round
 from ranktron.types.validation import check_count
+
+__all__ = [
+    "ClickModel",
+    "cascade",
+    "click_model",
+    "dependent_click",
+    "dynamic_bayesian",
+    "full",
+    "position_based",
+    "top",
+]
 
 
 def full(round: Round, ranking: Ranking) -> Feedback:

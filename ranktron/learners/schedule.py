@@ -17,7 +17,7 @@ from ranktron.errors import DataError
 from ranktron.learners.signals import Interrupts
 from ranktron.learners.weight_spread import Spread
 from ranktron.metrics import Metric, evaluate
-from ranktron.types import Floats, Integers, Round, State, Turn
+from ranktron.types import FeedbackModel, Floats, Integers, Round, State, Turn
 from ranktron.types.validation import check_count
 
 
@@ -159,6 +159,8 @@ class Fit:
         Is told how many queries have been learnt from since it was told before.
     weights : array, optional
         How much each query counts, above 0. Solvers multiply its loss; in passes it is played so many times.
+    feedback : FeedbackModel, optional
+        Who answers instead of the learner's own simulation from labels.
     """
 
     rounds: Rounds
@@ -168,6 +170,7 @@ class Fit:
     start: State = field(default_factory=dict)
     progress: Callable[[int], None] | None = None
     weights: Floats | None = None
+    feedback: FeedbackModel | None = None
     _interrupts: Interrupts = field(default_factory=Interrupts)
 
     @contextmanager

@@ -58,6 +58,27 @@ class InversePower:
         return size
 
 
+@dataclass(frozen=True)
+class ExponentialDecay:
+    """A step that shrinks by the same factor in every round: η_t = eta · decay^t.
+
+    >>> ExponentialDecay(0.5, 0.5)(2)
+    0.125
+    """
+
+    eta: float
+    decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self.eta)
+        if not 0.0 < self.decay <= 1.0:
+            raise DataError(f"the decay of the step must be above 0 and at most 1, not {self.decay}")
+
+    def __call__(self, number: int) -> float:
+        size: float = self.eta * self.decay**number
+        return size
+
+
 def step_of(name: str, eta: float) -> Step:
     """The step rule of that name.
 

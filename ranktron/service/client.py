@@ -104,9 +104,16 @@ class Client:
         """Ranks documents, given as {id: features}; the answer's `round` is what feedback refers to."""
         return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": _listed(documents)})
 
-    def feedback(self, name: str, round: int, labels: Mapping[str, float]) -> dict[str, Any]:
-        """Labels of some of the first documents shown; safe to send again after an error of the connection."""
-        return self._ask("POST", self._path(name, "feedback"), {"round": round, "labels": dict(labels)})
+    def feedback(
+        self, name: str, round: int, labels: Mapping[str, float] | None = None, *, clicks: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Labels of some of the first documents shown, or which of them were clicked (an empty list: none was).
+
+        Safe to send again after an error of the connection.
+        """
+        told = {"labels": None if labels is None else dict(labels), "clicks": None if clicks is None else list(clicks)}
+        content = {"round": round, **{key: value for key, value in told.items() if value is not None}}
+        return self._ask("POST", self._path(name, "feedback"), content)
 
     def full(self, name: str, documents: Documents, labels: Mapping[str, float]) -> dict[str, Any]:
         """A list of which all labels are known."""

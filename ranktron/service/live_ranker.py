@@ -242,16 +242,33 @@ class LiveRanker:
         if shown.at < self.now() - self.config.open_seconds:
             raise gone(request.round)
         places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
-        for document in request.labels:
+        for document in request.clicks or request.labels or ():
             if document not in places:
                 shown_first = f"the first {shown.k} shown in round {request.round}"
                 raise RequestError(422, "not_shown", f"document {document!r} is not among {shown_first}")
-        self._check_labels(request.labels.values())
-        told = sorted((places[document], label, document) for document, label in request.labels.items())
+        labels = self._clicks_as_labels(request.clicks, places) if request.labels is None else request.labels
+        self._check_labels(labels.values())
+        told = sorted((places[document], label, document) for document, label in labels.items())
         return JournalEntry("feedback", number, self.now(), encode(told))
 
+    def _clicks_as_labels(self, clicks: Iterable[str] | None, places: Iterable[str]) -> dict[str, float]:
+        """1 for each document of the page that was clicked, 0 for the others; a page is what a learner knows of it."""
+        if self.learns != "top":
+            raise RequestError(
+                409,
+                "learns_from_labels",
+                f"{self.template.kind} does not know what users saw: send labels",
+            )
+        clicked = set(clicks or ())
+        return {document: float(document in clicked) for document in places}
+
     def _same(self, told: dict[str, float], request: FeedbackRequest, result: T) -> T:
-        if told != request.labels:
+        if request.clicks is not None:
+            same = told == {document: float(document in request.clicks) for document in told}
+            same = same and set(request.clicks) <= told.keys()
+        else:
+            same = told == request.labels
+        if not same:
             raise RequestError(409, "already_answered", f"round {request.round} has been answered with other labels")
         return result
 

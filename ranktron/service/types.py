@@ -76,10 +76,15 @@ class RankAnswer(ResponseBody):
 
 
 class FeedbackRequest(RequestBody):
-    """Labels of some of the first k documents that a round showed."""
+    """Labels of some of the first k documents that a round showed, or the ids of those among them that were clicked."""
 
     round: Number
-    labels: Annotated[dict[str, Grade], Meta(min_length=1)]
+    labels: Annotated[dict[str, Grade], Meta(min_length=1)] | None = None
+    clicks: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.labels is None) == (self.clicks is None):
+            raise ValueError("feedback has either `labels` or `clicks`")
 
 
 class FeedbackAnswer(ResponseBody):

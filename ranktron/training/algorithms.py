@@ -167,6 +167,20 @@ ALGORITHMS: dict[str, Algorithm] = {
             ),
         ),
         Algorithm(
+            name="pdgd",
+            estimator="PDGDRanker",
+            builder="ranktron.learners.clicks.pdgd:pdgd_ranker",
+            summary="shows rankings drawn from its scores and learns from clicks, without the bias of the positions",
+            paper="Oosterhuis and de Rijke, Differentiable Unbiased Online Learning to Rank",
+            parameters=(
+                _eta(0.1),
+                Parameter("decay", 0.9999977, "the step of round t is eta times decay^t; 1: constant", above=0.0),
+                Parameter("k", 10, "number of documents that the user sees", above=0),
+                Parameter("seed", 0, "seed of the rankings that are drawn", above=-1),
+                _AVERAGE,
+            ),
+        ),
+        Algorithm(
             name="predtron",
             estimator="PredtronRanker",
             builder="ranktron.learners.predtron.ranker:predtron_ranker",

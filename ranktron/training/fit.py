@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ranktron.data.scaling import Running, fit_scaler, scale
 from ranktron.errors import DataError
 from ranktron.learners import Linear
 from ranktron.learners.base import BaseLearner
+from ranktron.learners.click_models import click_model
 from ranktron.learners.fused import can_fuse, play_pass
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Fit, History, Schedule, Validation
@@ -24,7 +26,7 @@ from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
 from ranktron.training.model import Model, served_scores
-from ranktron.types import Floats, Round
+from ranktron.types import FeedbackModel, Floats, Round
 
 CURVE_POINTS = 200
 CHUNK = 1024  # rounds of a compiled pass, after which progress is told and Ctrl-C is noticed
@@ -53,6 +55,7 @@ def train(
     metrics: Sequence[Metric] = (),
     progress: Callable[[int], None] | None = None,
     weights: Floats | None = None,
+    feedback: FeedbackModel | str | None = None,
 ) -> Trained:
     """Trains a model from nothing, or on from `start`: with the same data and seed, as if it had never stopped.
 
@@ -61,7 +64,8 @@ def train(
     Online algorithms play the rounds; batch algorithms solve. Either way a validation set, where given, chooses the
     best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `history.interrupted` and loses nothing. `progress`
     is told how many rounds have been played since it was told before; it changes nothing else. `weights` says how much
-    each query counts, 1 where it is left out: a query of weight 2 is the same as two queries.
+    each query counts, 1 where it is left out: a query of weight 2 is the same as two queries. `feedback` answers
+    instead of the learner's own simulation: a simulated user by name, or any feedback model.
 
     >>> from ranktron.data.synthetic import Separable
     >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
@@ -78,15 +82,21 @@ def train(
     fit = Fit(start.prepare(rounds), schedule, history, validation, start.state, progress, weights)
     solver = stored_algorithm(start.kind).solver()
     if solver is not None:
+        if feedback is not None:
+            raise DataError(f"{start.kind} learns from all labels at once: there is no user to simulate")
         state = solver(fit, start.parameters)
     else:
         learner = start.blank_learner() if blank else start.learner()
+        fit.feedback = simulated_user(feedback, learner, rounds, schedule.seed)
         run(learner, fit, metrics)
         state = learner.state()
-    return Trained(replace(start, state=state, record=_record(fit)), history)
+    record = _record(fit) | ({"feedback": feedback} if isinstance(feedback, str) else {})
+    return Trained(replace(start, state=state, record=record), history)
 
 
-def learn_once(learner: BaseLearner, model: Model, rounds: Rounds) -> tuple[Model, History]:
+def learn_once(
+    learner: BaseLearner, model: Model, rounds: Rounds, feedback: FeedbackModel | None = None
+) -> tuple[Model, History]:
     """Plays some rounds once, in order, after all that a model's learner has played.
 
     What is left is the model that `train` leaves: from the same `start`, in one epoch and without shuffling.
@@ -95,9 +105,11 @@ def learn_once(learner: BaseLearner, model: Model, rounds: Rounds) -> tuple[Mode
         warn_of_useless(rounds)
     epoch = int(model.record.get("epoch", 0))
     history = History(epoch=epoch, first_epoch=epoch, spread=Spread.of(model.record))
-    fit = Fit(model.prepare(rounds), Schedule(1, int(model.record.get("seed", 0)), shuffle=False), history)
+    schedule = Schedule(1, int(model.record.get("seed", 0)), shuffle=False)
+    fit = Fit(model.prepare(rounds), schedule, history, feedback=feedback)
     run(learner, fit)
-    return replace(model, record=_record(fit)), history
+    kept = {name: value for name, value in model.record.items() if name == "feedback"}
+    return replace(model, record=_record(fit) | kept), history
 
 
 def _record(fit: Fit) -> dict[str, Any]:
@@ -170,6 +182,19 @@ def play_rescaled(learner: BaseLearner, model: Model, scaler: Running, rounds: R
     return replace(model, scaler=scaler)
 
 
+def simulated_user(
+    feedback: FeedbackModel | str | None, learner: BaseLearner, rounds: Rounds, seed: int
+) -> FeedbackModel | None:
+    """Who answers: a feedback model as it is, or a click model by name.
+
+    Its grades are those of the labels; it sees as many documents as the learner receives labels of, else ten.
+    """
+    if not isinstance(feedback, str):
+        return feedback
+    highest = max(1.0, float(rounds.labels.max(initial=0.0)))
+    return click_model(feedback, ceil(highest) + 1, seed, learner.labels_received or 10)
+
+
 def run(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
     """Plays the schedule's passes, after what is left of a pass that was interrupted.
 
@@ -200,12 +225,12 @@ def run(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
 
 def _play_epoch(learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
     """Plays what is left of an epoch, or as much of it as comes before Ctrl-C."""
-    if can_fuse(learner):
+    if fit.feedback is None and can_fuse(learner):
         _play_fused(learner, fit, metrics, every)
         return
     history, due = fit.history, next_snapshot(learner.rounds)
     rounds = streams.each(fit.rounds, fit.plays(history.epoch, history.position))
-    for turn in play(learner, rounds, learner.simulated_feedback, metrics):
+    for turn in play(learner, rounds, fit.feedback or learner.simulated_feedback, metrics):
         history.note(turn, every)
         if learner.rounds == due:
             _snapshot(learner, history)

@@ -50,6 +50,13 @@ STORED_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "seed": 0,
         "average": True,
     },
+    "pdgd": {
+        "eta": 0.1,
+        "decay": 0.9999977,
+        "k": 10,
+        "seed": 0,
+        "average": False,
+    },
     "predtron": {
         "representation": "-i^1.1",
         "loss": "ndcg",

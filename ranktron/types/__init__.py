@@ -5,6 +5,7 @@ are seen by the feedback and by the metrics, never by the learner's `rank`.
 """
 
 from ranktron.types.arrays import Features, Floats, Integers, Matrix
+from ranktron.types.impressions import Impression
 from ranktron.types.protocols import FeedbackModel, Learner, Mistake, State, Step, Surrogate
 from ranktron.types.rounds import Feedback, Ranking, Round, Turn
 
@@ -13,6 +14,7 @@ __all__ = [
     "Feedback",
     "FeedbackModel",
     "Floats",
+    "Impression",
     "Integers",
     "Learner",
     "Matrix",

@@ -298,3 +298,17 @@ def test_a_reader_that_goes_away_is_no_traceback(data):
         env={**os.environ}, check=False,
     )  # fmt: skip
     assert "Traceback" not in process.stderr
+
+
+def test_train_simulates_users_and_goes_on_with_them(data):
+    common = ("--algo", "pdgd", "--set", "eta=1", "--seed", 2, "--json")
+    summary = as_json(data("train", "train.txt", *common, "--epochs", 2, "--feedback", "informational", "--model", "m"))
+    assert summary["rounds"] == 60
+    as_json(data("train", "train.txt", *common, "--epochs", 1, "--feedback", "informational", "--model", "half"))
+    as_json(data("train", "train.txt", "--from", "half", "--epochs", 1, "--model", "whole", "--json"))
+    assert Path("m").read_bytes() == Path("whole").read_bytes()
+    as_json(data("train", "train.txt", *common, "--epochs", 2, "--model", "labels"))
+    assert (load("labels").coef != load("m").coef).any()
+    assert data("train", "train.txt", "--feedback", "bots", "--model", "x")[0] == 2
+    code, _, error = data("train", "train.txt", "--algo", "ranksvm", "--feedback", "perfect", "--model", "x")
+    assert (code, "learns from all labels at once" in error) == (1, True)

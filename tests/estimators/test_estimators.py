@@ -18,6 +18,7 @@ from ranktron.data.synthetic import WebSearch
 from ranktron.estimators.base import OnlineRanker
 from ranktron.estimators.columns import UNGROUPED
 from ranktron.estimators.weights import UNEVEN
+from ranktron.learners import feedback
 from ranktron.learners.checks import same
 from ranktron.learners.schedule import Schedule
 from ranktron.training.algorithms import ALGORITHMS
@@ -280,4 +281,28 @@ def test_weights_that_weigh_nothing_are_refused(weight):
 def test_a_random_state_that_is_none_is_refused(state):
     for Ranker in (ranktron.HingePerceptron, ranktron.PredtronClassifier):
         with pytest.raises(DataError, match=r"the seed must be|random_state must be"):
-            Ranker(random_state=state).fit(X, Y, **({} if Ranker is ranktron.PredtronClassifier else {"qid": QID}))
+            Ranker(random_state=state).fit(X, Y)
+
+
+@pytest.mark.parametrize("Ranker", [ranktron.PDGDRanker, ranktron.TopKRanker])
+def test_simulated_users_answer_by_name_and_as_functions(Ranker):
+    """By name they have the grades of the labels, the page of the learner and the seed of the ranker."""
+    k = 10 if Ranker is ranktron.PDGDRanker else 3
+    user = feedback.cascade("informational", grades=int(Y.max()) + 1, seed=7, k=k)
+    options = {"k": k, "n_epochs": 2, "shuffle": False, "random_state": 7}
+    named = Ranker(feedback="informational", **options).fit(X, Y, qid=QID)
+    given = Ranker(feedback=user, **options).fit(X, Y, qid=QID)
+    learner = named.make_learner(6)
+    for _ in range(2):
+        for _ in play(learner, LISTS, user):
+            pass
+    assert same(named.learner_.state(), learner.state())
+    assert same(given.learner_.state(), learner.state())
+    streamed = Ranker(feedback="informational", **options)
+    for _ in range(2):
+        streamed.partial_fit(X, Y, qid=QID)
+    assert same(streamed.learner_.state(), learner.state())
+    assert not same(Ranker(**options).fit(X, Y, qid=QID).learner_.state(), learner.state())
+    with pytest.raises(DataError, match="no simulated user 'bot'"):
+        Ranker(feedback="bot").fit(X, Y, qid=QID)
+    assert clone(named).feedback == "informational"

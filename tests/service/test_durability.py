@@ -54,7 +54,7 @@ def test_a_restart_changes_nothing(serving, state):
 
 
 @pytest.mark.parametrize("snapshot_every", [4, 1000])
-@pytest.mark.parametrize("algorithm", ["topk", "hinge", "committee", "predtron"])
+@pytest.mark.parametrize("algorithm", ["topk", "pdgd", "hinge", "committee", "predtron"])
 def test_a_replay_gives_the_same_weights_to_the_bit(serving, state, algorithm, snapshot_every):
     talk = serving(state, snapshot_every=snapshot_every).__enter__()
     talk.make(algorithm=algorithm)

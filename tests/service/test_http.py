@@ -140,7 +140,7 @@ def test_a_deleted_ranker_is_gone_and_its_rounds_are_never_counted_again(talk):
     assert talk.tell(shown["round"], {"d0": 1}, status=410) == "round_gone"
 
 
-ONLINE = [name for name in ALGORITHMS if name not in ("topk", "ranksvm", "rankboost", "rankmm")]
+ONLINE = [name for name in ALGORITHMS if name not in ("topk", "pdgd", "ranksvm", "rankboost", "rankmm")]
 
 
 @pytest.mark.parametrize("name", ONLINE)
@@ -441,3 +441,49 @@ def test_a_name_that_is_no_text_is_refused_alone(talk):
     answers = talk.ask("POST", "/v1/rankers/shop/rank/batch", content=batch, content_type="application/json")["answers"]
     assert [answer.get("round") for answer in answers] == [0, None, 1]
     assert answers[1]["error"]["code"] == "malformed"
+
+
+def clicked(talk, number, ids, status=200):
+    return talk.ask("POST", "/v1/rankers/shop/feedback", {"round": number, "clicks": ids}, status)
+
+
+@pytest.mark.parametrize("algorithm", ["pdgd", "topk"])
+def test_clicks_are_labels_of_the_page_that_was_shown(talk, lists, algorithm):
+    parameters = {"k": 3, "seed": 4}
+    talk.make("clicks", algorithm=algorithm, parameters=parameters)
+    talk.make("labels", algorithm=algorithm, parameters=parameters)
+    for X, _ in lists(6):
+        shown = talk.rank(X, name="clicks")
+        also = talk.rank(X, name="labels")
+        page = [ranked["id"] for ranked in shown["ranking"][:3]]
+        ids = page[1:2] if shown["round"] % 3 else []  # now and then nobody clicks
+        body = {"round": shown["round"], "clicks": ids}
+        assert talk.ask("POST", "/v1/rankers/clicks/feedback", body)["learned"]
+        talk.tell(also["round"], {document: float(document in ids) for document in page}, name="labels")
+    assert (talk.weights("clicks") == talk.weights("labels")).all()
+    assert talk.weights("clicks").any()
+
+
+def test_clicks_that_cannot_be_are_refused(talk, lists):
+    talk.make(algorithm="pdgd", parameters={"k": 2})
+    ((X, _),) = lists(1)
+    shown = talk.rank(X)
+    first, second, third = (ranked["id"] for ranked in shown["ranking"][:3])
+    number = shown["round"]
+    assert clicked(talk, number, [third], 422) == "not_shown"
+    for body in ({}, {"clicks": [first], "labels": {first: 1}}, {"clicks": first}, {"clicks": None}):
+        assert talk.ask("POST", "/v1/rankers/shop/feedback", {"round": number, **body}, 422) == "invalid"
+    told = clicked(talk, number, [first, first])  # twice is once
+    assert told["learned"]
+    assert clicked(talk, number, [first]) == told
+    assert talk.tell(number, {first: 1, second: 0}) == told
+    for other in ([], [second], [first, third]):
+        assert clicked(talk, number, other, 409) == "already_answered"
+
+
+def test_learners_without_a_page_take_labels(talk, lists):
+    talk.make(algorithm="hinge")
+    ((X, _),) = lists(1)
+    shown = talk.rank(X)
+    assert clicked(talk, shown["round"], [shown["ranking"][0]["id"]], 409) == "learns_from_labels"
+    assert talk.answer(shown)["learned"]

@@ -66,6 +66,16 @@ def test_partial_labels_teach_a_full_feedback_learner_what_they_do_in_the_librar
     assert talk.service.live("shop").model.to_bytes() == _model(talk, learner)
 
 
+def test_clicks_teach_the_service_what_they_teach_the_library(talk):
+    """Rankings are drawn, and learnt from when most of the list is forgotten: the same weights to the bit."""
+    talk.make(features=8, algorithm="pdgd", parameters={"k": 4, "eta": 0.5, "seed": 3})
+    learner = ALGORITHMS["pdgd"].learner(8, {"k": 4, "eta": 0.5, "seed": 3})
+    expected = [turn.values[0] for turn in play(learner, ROUNDS[:80], top(4), [NDCG])]
+    assert serve_to_users(talk, 4, ROUNDS[:80]) == expected
+    assert talk.weights().any()
+    assert talk.service.live("shop").model.to_bytes() == _model(talk, learner)
+
+
 def _model(talk, learner):
     from dataclasses import replace
 

@@ -83,3 +83,33 @@ def test_order_depends_on_the_seed_only():
     assert one == two != other
     with pytest.raises(DataError, match="epochs"):
         Schedule(0)
+
+
+def test_going_on_with_simulated_users_equals_never_having_stopped():
+    """A user's choices are a function of (seed, round number): a second half meets the users of the whole."""
+
+    def users(epochs, start=None):
+        given = "pdgd", {"eta": 0.5}, LISTS, Schedule(epochs, seed=3)
+        return train(*given, scaling="standard", start=start, feedback="navigational").model
+
+    whole = users(4)
+    halves = users(1, Model.from_bytes(users(3).to_bytes()))
+    assert whole.to_bytes() == halves.to_bytes()
+    assert whole.record["feedback"] == "navigational"
+    assert "feedback" not in trained(1).model.record
+
+
+@pytest.mark.parametrize("name", ["hinge", "listnet", "topk", "kernel", "predtron", "pdgd"])
+def test_any_learner_that_plays_may_be_given_a_user(name):
+    by_name = train(name, {}, LISTS, Schedule(1, seed=5, shuffle=False), feedback="informational").model
+    learner = by_name.blank_learner()
+    user = feedback.cascade("informational", int(LISTS.labels.max()) + 1, seed=5, k=learner.labels_received or 10)
+    for _ in play(learner, LISTS, user):
+        pass
+    assert same(by_name.state, learner.state())
+
+
+@pytest.mark.parametrize("name", ["ranksvm", "committee"])
+def test_whoever_learns_from_all_labels_at_once_has_no_user(name):
+    with pytest.raises(DataError, match=f"{name} learns from all labels at once"):
+        train(name, {}, LISTS, Schedule(1), feedback="informational")

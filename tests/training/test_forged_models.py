@@ -15,7 +15,7 @@ WHOLE = (-1, 0, 2**31, 2**56, -(2**56), 2**63 - 1)
 REAL = (np.nan, np.inf, -np.inf, 1e308, -1.0, 2.0**56)
 MOST = 30  # numbers of one array that are changed
 KINDS = [
-    *[(name, {}) for name in ("slam", "minimax", "listnet", "hinge", "topk", "predtron", "committee")],
+    *[(name, {}) for name in ("slam", "minimax", "listnet", "hinge", "topk", "pdgd", "predtron", "committee")],
     *[("pairwise", {"output": output}) for output in ("last", "pocket", "average", "voted")],
     *[("ranksvm", {}), ("rankboost", {"n_rounds": 5}), ("rankmm", {"max_iter": 3}), ("kernel", {"budget": 9})],
     *[("kernel", {"update": "pairwise", "output": output, "budget": 9}) for output in ("voted", "committee")],

@@ -11,30 +11,9 @@ import numpy as np
 
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.jit import jit
+from ranktron.kernels.random_numbers import EXPLORATION, origin_of, uniform
 from ranktron.kernels.sorting import argsort_descending, argsort_radix
 from ranktron.types import Floats, Integers
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
-@jit
-def _mixed(z: np.uint64) -> np.uint64:
-    """Stirs 64 bits until each of them depends on all (the finaliser of SplitMix64)."""
-    z = (z ^ (z >> np.uint64(30))) * _FIRST
-    z = (z ^ (z >> np.uint64(27))) * _SECOND
-    return z ^ (z >> np.uint64(31))
-
-
-@jit
-def _origin(seed: int, number: int) -> np.uint64:
-    """Where the chances of one round start; rounds and seeds start far from each other."""
-    return _mixed(_mixed(np.uint64(seed) + _GOLDEN) ^ (np.uint64(number) * _FIRST + _GOLDEN))
-
-
-@jit
-def _uniform(origin: np.uint64, index: int) -> float:
-    return float(_mixed(origin + np.uint64(index + 1) * _GOLDEN) >> np.uint64(11)) * 2.0**-53
 
 
 @jit
@@ -44,7 +23,7 @@ def explores(seed: int, number: int, gamma: float) -> bool:
     >>> sum(explores(0, number, 0.25) for number in range(1000))
     233
     """
-    return _uniform(_origin(seed, number), 0) < gamma
+    return uniform(origin_of(seed, number, EXPLORATION), 0) < gamma
 
 
 @jit
@@ -54,10 +33,10 @@ def uniform_scores(seed: int, number: int, m: int) -> Floats:
     >>> uniform_scores(0, 1, 3).round(3)
     array([0.135, 0.32 , 0.299])
     """
-    origin = _origin(seed, number)
+    origin = origin_of(seed, number, EXPLORATION)
     scores = np.empty(m)
     for i in range(m):
-        scores[i] = _uniform(origin, 1 + i)
+        scores[i] = uniform(origin, 1 + i)
     return scores
 
 

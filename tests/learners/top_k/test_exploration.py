@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
+from ranktron.kernels import random_numbers
 from ranktron.learners import feedback
 from ranktron.learners.steps import Constant
 from ranktron.learners.top_k import exploration as exploration
@@ -54,13 +55,13 @@ def test_rounds_explore_in_their_share():
 def test_the_kernels_equal_their_python_twins():
     with np.errstate(over="ignore"):
         for number in range(20):
-            origin = np.uint64(exploration._origin(7, number))
-            mixed = exploration._mixed.py_func(
-                exploration._mixed.py_func(np.uint64(7) + exploration._GOLDEN)
-                ^ (np.uint64(number) * exploration._FIRST + exploration._GOLDEN)
+            origin = np.uint64(random_numbers.origin_of(7, number, random_numbers.EXPLORATION))
+            mixed = random_numbers._mixed.py_func(
+                random_numbers._mixed.py_func(np.uint64(7) + random_numbers._GOLDEN)
+                ^ (np.uint64(number) * random_numbers._FIRST + random_numbers._GOLDEN)
             )
             assert origin == mixed
-            assert exploration._uniform.py_func(origin, 4) == exploration._uniform(origin, 4)
+            assert random_numbers.uniform.py_func(origin, 4) == random_numbers.uniform(origin, 4)
     X, w = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32), np.array([1.0, -1.0, 0.5])
     for number in range(20):
         for rank in (exploration.rank_documents, exploration.rank_pairs):

@@ -1,0 +1,41 @@
+"""Random numbers that are a function of (seed, round, stream, index): whoever repeats a round repeats its chance.
+
+Counters are mixed by the finaliser of SplitMix64 (Steele, Lea and Flood, Fast Splittable Pseudorandom Number
+Generators, 2014). Learner and user draw from streams of their own: equal seeds do not make them depend on each other.
+"""
+
+import numpy as np
+
+from ranktron.kernels.jit import jit
+
+EXPLORATION, PLACKETT_LUCE, CLICKS = 0, 1, 2
+"""The streams: who draws."""
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+@jit
+def _mixed(z: np.uint64) -> np.uint64:
+    """Stirs 64 bits until each of them depends on all."""
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    return z ^ (z >> np.uint64(31))
+
+
+@jit
+def origin_of(seed: int, number: int, stream: int) -> np.uint64:
+    """Where the numbers of one round and one stream start; rounds, seeds and streams start far from each other."""
+    origin = _mixed(_mixed(np.uint64(seed) + _GOLDEN) ^ (np.uint64(number) * _FIRST + _GOLDEN))
+    return origin if stream == EXPLORATION else _mixed(origin + np.uint64(stream) * _SECOND)
+
+
+@jit
+def uniform(origin: np.uint64, index: int) -> float:
+    """The number of that index, from [0, 1).
+
+    >>> start = np.uint64(origin_of(0, 1, EXPLORATION))
+    >>> [round(uniform(start, index), 3) for index in (1, 2, 3)]
+    [0.135, 0.32, 0.299]
+    """
+    return float(_mixed(origin + np.uint64(index + 1) * _GOLDEN) >> np.uint64(11)) * 2.0**-53

@@ -1,0 +1,266 @@
+"""PDGD: pairwise differentiable gradient descent, from the clicks on rankings that are drawn."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import check_features, linear_scores
+from ranktron.kernels.dispatch import FeatureArrays, as_arrays, sgd_step
+from ranktron.kernels.jit import jit
+from ranktron.learners.base import BaseLearner
+from ranktron.learners.clicks.plackett_luce import draw_ranking, log_sum_below, swap_weight
+from ranktron.learners.linear import as_weights, overflow, stored_count
+from ranktron.learners.pending import PendingRound
+from ranktron.learners.steps import ExponentialDecay
+from ranktron.types import Features, Feedback, Floats, Integers, Ranking, Round, State, Step
+from ranktron.types.validation import check_count
+
+_NOT_SHOWN, _TWICE, _NO_GAIN = 1, 2, 3
+_NO_DOCUMENT, _NO_SCORE = 1, 2
+
+
+@jit
+def _outline(scores: Floats, order: Integers, k: int) -> tuple[Floats, float, int]:
+    """The scores of the first k documents, log Σ e^s of those below, and what is wrong with the ranking."""
+    m = scores.shape[0]
+    shown = np.empty(min(k, m))
+    for place in range(m):
+        if not 0 <= order[place] < m:
+            return shown, 0.0, _NO_DOCUMENT
+        if not np.isfinite(scores[order[place]]):
+            return shown, 0.0, _NO_SCORE
+        if place < k:
+            shown[place] = scores[order[place]]
+    return shown, log_sum_below(scores, order, k), 0
+
+
+@jit
+def _by_place(order: Integers, k: int, items: Integers, gains: Floats) -> tuple[Floats, int, int]:
+    """The gain of each place shown, not a number where none came; and what is wrong with which observation."""
+    at_place = np.full(k, np.nan)
+    for i in range(items.shape[0]):
+        place = i
+        if i >= k or order[i] != items[i]:
+            place = 0
+            while place < k and order[place] != items[i]:
+                place += 1
+            if place == k:
+                return at_place, _NOT_SHOWN, i
+        if at_place[place] == at_place[place]:
+            return at_place, _TWICE, i
+        if not 0.0 <= gains[i] < np.inf:
+            return at_place, _NO_GAIN, i
+        at_place[place] = gains[i]
+    return at_place, 0, 0
+
+
+@jit
+def pdgd_gradient(shown: Floats, log_below: float, gains: Floats) -> tuple[float, Floats]:
+    """The loss Σ ρ σ(s_j − s_i) over preferred pairs (i, j), and its gradient in the scores with ρ held fixed.
+
+    `gains` are those of the places shown; above 0 is a click, not a number is not known. Every clicked document is
+    preferred to every unclicked one from the top down to the one just below the last click.
+
+    >>> loss, gradient = pdgd_gradient(np.zeros(3), -np.inf, np.array([0.0, 1.0, 0.0]))
+    >>> loss, gradient.tolist()
+    (0.5, [0.125, -0.25, 0.125])
+    """
+    k = shown.shape[0]
+    last = k - 1
+    while last >= 0 and not gains[last] > 0.0:
+        last -= 1
+    loss, gradient = 0.0, np.zeros(k)
+    if last < 0:
+        return loss, gradient
+    for j in range(min(last + 2, k)):
+        if gains[j] != 0.0:
+            continue
+        for i in range(last + 1):
+            if gains[i] > 0.0:
+                rho = swap_weight(shown, log_below, i, j)
+                away = np.exp(-abs(shown[i] - shown[j]))
+                inverted = (1.0 if shown[j] > shown[i] else away) / (1.0 + away)
+                loss += rho * inverted
+                weight = rho * away / (1.0 + away) ** 2
+                gradient[i] -= weight
+                gradient[j] += weight
+    return loss, gradient
+
+
+@jit
+def _learnt(
+    rows: FeatureArrays, items: Integers, shown: Floats, log_below: float, gains: Floats, eta: float, t: float,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
+) -> tuple[float, bool]:  # fmt: skip
+    """Takes the step of round t, or refuses to; the loss, and whether it was taken."""
+    loss, gradient = pdgd_gradient(shown, log_below, gains)
+    return loss, sgd_step(rows, items, gradient, loss, eta, t, w, lagged_sum, sums, direction)
+
+
+@dataclass(eq=False)
+class PDGD(BaseLearner):
+    """Learns from clicks while it shows: pairwise differentiable gradient descent (PDGD).
+
+        shown:     a ranking R drawn from the Plackett-Luce model of the scores s = X w; the user sees its first k
+        w_{t+1} =  w_t + η_t Σ_{(i, j)} ρ_ij σ'(s_i − s_j) (x_i − x_j),   ρ_ij = P(R*) / (P(R) + P(R*))
+
+    over the pairs of a clicked document i and an unclicked one j from the top down to the one just below the last
+    click; R* is R with i and j swapped. The weight ρ undoes the bias of what stands higher being seen more often:
+    the expected step is a sum of differences x_i − x_j whose signs are those of the users' preferences.
+
+    A label above 0 is a click, 0 is none. Of a shown document that is not in the feedback nothing is known: it takes
+    part in no pair. Feedback may come late; it is learnt at the scores that the ranking was drawn by.
+
+    Parameters
+    ----------
+    k : int
+        How many documents the user sees.
+    step : Step
+        η_t.
+    seed : int
+        Of the draws, which are a function of seed and round number.
+    average : bool
+        Whether `coef` and `predict` are those of the mean of w_1 … w_T; `rank` draws by the current w.
+
+    Examples
+    --------
+    >>> from ranktron.learners.steps import Constant
+    >>> learner = PDGD(1, k=2, step=Constant(0.5))
+    >>> X = np.array([[1.0], [3.0], [2.0]], np.float32)
+    >>> ranking = learner.rank(X, 0)
+    >>> ranking.order
+    array([2, 0, 1])
+    >>> learner.learn(X, ranking, Feedback([2, 0], [1, 0]))  # of the two shown, the first was clicked
+    0.25
+    >>> learner.w
+    array([0.0625])
+
+    References
+    ----------
+    Oosterhuis and de Rijke, Differentiable Unbiased Online Learning to Rank (CIKM 2018), Algorithm 1.
+    """
+
+    n_features: int
+    k: int
+    step: Step
+    seed: int = 0
+    average: bool = False
+    rounds: int = field(default=0, init=False)
+    w: Floats = field(init=False, repr=False)
+    lagged_sum: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_count(self.k, "the number of shown documents, k,", 1)
+        check_count(self.seed, "the seed", 0)
+        self.w, self.lagged_sum, self._direction = (np.zeros(self.n_features) for _ in range(3))
+        self._sums = np.zeros(3)  # what a certificate would need; there is none for this learner
+
+    @property
+    def coef(self) -> Floats:
+        """The weights to serve."""
+        if self.average and self.rounds:
+            return self.w - self.lagged_sum / self.rounds
+        return self.w
+
+    @property
+    def labels_received(self) -> int:
+        return self.k
+
+    @property
+    def ranking_weights(self) -> Floats:
+        return self.w
+
+    def simulated_feedback(self, round: Round, ranking: Ranking) -> Feedback:
+        """A user who sees the first k documents and clicks each that has a label above 0."""
+        items = ranking.order[: self.k]
+        return Feedback._make((items, (round.labels[items] > 0.0).astype(float)))
+
+    def scores(self, X: Features) -> Floats:
+        return linear_scores(X, self.w)
+
+    def predict(self, X: Features) -> Floats:
+        return linear_scores(X, self.coef)
+
+    def rank(self, X: Features, number: int) -> Ranking:
+        check_features(X, self.n_features)
+        order, scores = draw_ranking(as_arrays(X), self.w, self.seed, number)
+        return Ranking(order, scores, number, explored=True)
+
+    def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
+        """Learns from the clicks on the first k documents and returns Σ ρ σ(s_j − s_i) over the preferred pairs."""
+        shown, log_below = self._shown(X, ranking)
+        items = ranking.order[: self.k]
+        return self._learn(X, items, shown, log_below, self._gains(items, feedback), ranking.number)
+
+    def pending(self, X: Features, ranking: Ranking, k: int) -> PendingRound:
+        """The rows and scores of the k documents shown, its own k, and log Σ e^s of those below."""
+        shown, log_below = self._shown(X, ranking)
+        return PendingRound(X[ranking.order[: self.k]], shown, ranking.number, X.shape[0], constant=log_below)
+
+    def learn_pending(self, pending: PendingRound, places: Feedback) -> float:
+        """Learns from a pending round what `learn` learns from the whole list, to the bit; items are places shown."""
+        items = np.arange(pending.shown.shape[0])
+        gains = self._gains(items, places)
+        return self._learn(pending.rows, items, pending.shown, pending.constant, gains, pending.number)
+
+    def _learn(
+        self, rows: Features, items: Integers, shown: Floats, log_below: float, gains: Floats, number: int
+    ) -> float:
+        state = self.w, self.lagged_sum, self._sums, self._direction
+        eta, t = self.step(number), self.rounds + 1.0
+        loss, taken = _learnt(as_arrays(rows), items, shown, log_below, gains, eta, t, *state)
+        if not taken:
+            raise DataError(overflow(number))
+        self.rounds += 1
+        return loss
+
+    def _shown(self, X: Features, ranking: Ranking) -> tuple[Floats, float]:
+        """The scores of the documents shown, and log Σ e^s of those below."""
+        check_features(X, self.n_features)
+        m = X.shape[0]
+        if ranking.scores.shape[0] != m or ranking.order.shape[0] != m or ranking.number < 0:
+            raise DataError(
+                f"the ranking was not made for this list of {m} documents: keep what `rank` gave and hand it to `learn`"
+            )
+        shown, log_below, wrong = _outline(ranking.scores, ranking.order, self.k)
+        if wrong == _NO_DOCUMENT:
+            raise DataError(f"the ranking names documents that a list of {m} does not have")
+        if wrong == _NO_SCORE:
+            raise DataError(overflow(ranking.number))
+        return shown, log_below
+
+    def _gains(self, items: Integers, feedback: Feedback) -> Floats:
+        """What came back for each place shown; feedback that cannot be is refused."""
+        if len(feedback.items) != len(feedback.labels):
+            raise DataError(f"feedback on {len(feedback.items)} documents with {len(feedback.labels)} labels")
+        gains, wrong, where = _by_place(items, len(items), feedback.items, feedback.labels)
+        if not wrong:
+            return gains
+        item, gain = feedback.items[where], feedback.labels[where]
+        raise DataError(
+            {
+                _NOT_SHOWN: f"feedback for document {item}, which was not among the first {len(items)} shown "
+                f"({', '.join(map(str, items))})",
+                _TWICE: f"feedback names document {item} twice",
+                _NO_GAIN: f"labels must be finite and >= 0; document {item} has {gain}",
+            }[wrong]
+        )
+
+    def state(self) -> State:
+        return {"rounds": self.rounds, "w": self.w.copy(), "lag": self.lagged_sum.copy()}
+
+    def restore(self, state: State) -> None:
+        w, lagged_sum = (as_weights(state[name], self.n_features) for name in ("w", "lag"))
+        self.rounds, self.w, self.lagged_sum = stored_count(state, "rounds"), w, lagged_sum
+
+
+def pdgd_ranker(
+    n_features: int, eta: float = 0.1, decay: float = 0.9999977, k: int = 10, seed: int = 0, average: bool = False
+) -> PDGD:
+    """Composes PDGD with steps eta · decay^t.
+
+    >>> pdgd_ranker(3).step
+    ExponentialDecay(eta=0.1, decay=0.9999977)
+    """
+    return PDGD(n_features, k, ExponentialDecay(eta, decay), seed, average)
