@@ -30,7 +30,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -182,7 +182,7 @@ class Suite:
 
     def __init__(self, session: Any) -> None:
         self.session, self.passes = session, dict[str, bool]()
-        self.texts = {item: _text(item) for item in session.items}
+        self.texts = {item: _text(item) for item in session.items}  # its words, and those around it
         self.functions: dict[tuple[str, str, int], list[FunctionType]] = {}
         for thing in gc.get_objects():
             if isinstance(thing, FunctionType) and thing.__code__.co_filename.startswith(str(ROOT / "ranktron")):
@@ -199,8 +199,8 @@ class Suite:
             words.setdefault(other, 1.0)
 
         def score(item: Any) -> float:
-            known = self.texts[item]
-            value = sum(weight for word, weight in words.items() if word in known)
+            own, around = self.texts[item]
+            value = sum(weight * ((word in own) + (word in around) / 4.0) for word, weight in words.items())
             value += 2.0 * item.nodeid.startswith((folder, source)) + 8.0 * item.nodeid.endswith(f"{path.stem}.{name}")
             return value + 6.0 * (item.path.stem.removeprefix("test_") in path.stem)  # its own file of tests
 
@@ -243,16 +243,25 @@ def _names(text: str) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and len(node.name) > 3}
 
 
-def _text(item: Any) -> set[str]:
-    """The words of a test, and of the names that its module imports."""
+def _text(item: Any) -> tuple[set[str], set[str]]:
+    """The words of a test, and those of its file, where its helpers are."""
     function = getattr(item, "function", None)
     if function is None:  # a doctest
-        source = "".join(example.source for example in item.dtest.examples) + " " + item.name.rpartition(".")[2]
-    else:
-        source = inspect.getsource(
-            getattr(function, "hypothesis", function).inner_test if hasattr(function, "hypothesis") else function
-        )
-    return set(re.findall(r"\w+", source))
+        return _words("".join(e.source for e in item.dtest.examples) + " " + item.name.rpartition(".")[2]), set()
+    lines = _lines(item.path)
+    code = getattr(getattr(function, "hypothesis", None), "inner_test", function).__code__
+    last = max((line for *_, line in code.co_lines() if line), default=code.co_firstlineno)
+    return _words("\n".join(lines[code.co_firstlineno - 1 : last])), _words("\n".join(lines))
+
+
+@cache
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+@cache
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
 
 
 # --- what one can ask for

@@ -386,3 +386,13 @@ print(json.dumps(sum(sum(d.stats.cache_misses.values()) for d in gc.get_objects(
     ]
     assert misses[0] > 0
     assert misses[1] == 0
+
+
+@pytest.mark.parametrize("pairs_per_query", [0, 3])
+def test_a_list_of_one_grade_is_a_round_as_well(pairs_per_query):
+    learner = pairwise_perceptron(2, pairs_per_query=pairs_per_query)
+    X = np.eye(2, dtype=np.float32)
+    for number, labels in enumerate(([1.0, 1.0], [1.0, 0.0], [0.0, 0.0])):
+        learner.learn(X, learner.rank(X, number), Feedback(np.arange(2), np.array(labels)))
+        assert learner.rounds == number + 1
+    assert learner.hypotheses.w.tolist() == [1.0, -1.0]

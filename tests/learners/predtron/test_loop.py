@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Perceptron
 
-from ranktron import DataError, play
+from ranktron import DataError, Feedback, play
 from ranktron.data.synthetic import Separable
 from ranktron.learners import feedback
 from ranktron.learners.checks import same
@@ -30,6 +30,7 @@ from ranktron.learners.predtron import (
     with_costs,
 )
 from ranktron.learners.predtron import loop as loops
+from ranktron.learners.predtron.problem import unit_surrogate
 from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.papers.theory.predtron_bounds import gradient
@@ -265,3 +266,25 @@ def test_kernels_equal_their_python():
         one, two = start.copy(), start.copy()
         assert step(one, *arguments) == pytest.approx(step.py_func(two, *arguments))
         assert one == pytest.approx(two)
+
+
+def test_the_loss_driven_surrogate_is_the_loss_times_the_unit_one():
+    problem, scores = multiclass(3), np.array([0.1, 0.7, 0.2])
+    unit = unit_surrogate(problem, scores, 0, 0)[0]
+    assert unit not in (0.0, 1.0)
+    for loss in (0.5, 2.0):
+        assert LossDriven().charge(problem, scores, 0, 0, loss) == pytest.approx(loss * unit)
+
+
+def test_feedback_may_name_documents_in_any_order():
+    """Also in one that begins with the first document and is not sorted after it."""
+    X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    labels = np.array([0.0, 2.0, 1.0, 3.0])
+    found = []
+    for items in (np.arange(4), np.array([0, 3, 1, 2]), np.array([2, 1, 3, 0])):
+        learner = predtron_ranker(3)
+        learner.learn(X, learner.rank(X, 0), Feedback(items, labels[items]))
+        found.append(learner.coef)
+    assert found[0].any()
+    assert found[1] == pytest.approx(found[0])
+    assert found[2] == pytest.approx(found[0])

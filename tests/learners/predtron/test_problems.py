@@ -578,3 +578,12 @@ def test_rivals_of_long_lists_by_brute_force_over_pairs():
             if problem.loss(s, y) > 0.0:
                 best = max(best, similarity(problem, s, t))
         assert similarity(problem, problem.rival(t, y), t) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("place", [0, 2])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0])
+def test_a_relevance_that_is_no_grade_is_refused_wherever_it_stands(place, wrong):
+    labels = np.array([1.0, 0.0, 2.0])
+    labels[place] = wrong
+    with pytest.raises(DataError, match="relevance must be"):
+        Permutations(PlaceLoss("ndcg"), Places("-i")).check(labels)
