@@ -1,6 +1,7 @@
 """The site: it builds without a warning and without the network, its links lead somewhere, and it looks right."""
 
 import functools
+import json
 import os
 import re
 import subprocess
@@ -173,3 +174,26 @@ def test_dark_pages_are_dark_and_searching_finds(address, browser):
             page.wait_for_selector("ul.search li a")
             assert page.locator("ul.search li a", has_text="Feedback at the top").count() > 0
         assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("csv", "data"),
+        ("parquet", "data"),
+        ("pandas", "data"),
+        ("elasticsearch", "data"),
+        ("missing values", "data"),
+        ("click", "data"),
+        ("early stopping", "choosing"),
+        ("sample_weight", "api/estimators"),
+    ],
+)
+def test_a_search_finds_the_page_that_answers(site, words, page):
+    stem = pytest.importorskip("sphinx.search.en").SearchEnglish({}).stem
+    index = json.loads((site / "searchindex.js").read_text().removeprefix("Search.setIndex(").removesuffix(")"))
+    found = set(range(len(index["docnames"])))
+    for word in words.split():
+        pages = index["terms"].get(stem(word), [])
+        found &= {pages} if isinstance(pages, int) else set(pages)
+    assert page in [index["docnames"][i] for i in found]
