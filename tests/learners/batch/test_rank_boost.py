@@ -92,6 +92,7 @@ def test_the_scorer_adds_up_the_thresholds_it_was_given():
         stumps.learn(LISTS[0].X, stumps.rank(LISTS[0].X, 0), stumps.simulated_feedback(LISTS[0], None))
 
 
+@pytest.mark.filterwarnings("ignore:nothing can be learnt:ranktron.RankingWarning")
 def test_it_stops_where_every_pair_is_in_order_or_nothing_helps():
     lists = Rounds.from_arrays([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [0, 1, 2])
     trained = train("rankboost", {"n_rounds": 500}, lists, Schedule())

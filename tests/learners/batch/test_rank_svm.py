@@ -141,6 +141,7 @@ def test_separable_lists_are_ranked_perfectly():
         assert evaluate(lists.X @ w, lists, "ndcg").means["ndcg"] == 1.0
 
 
+@pytest.mark.filterwarnings("ignore:nothing can be learnt:ranktron.RankingWarning")
 def test_lists_of_one_grade_teach_nothing_and_are_counted():
     idle = Rounds.from_arrays(np.ones((3, 5)), [1, 1, 1], qid=["idle"] * 3)
     trained = train("ranksvm", {"C": 5.0}, Rounds.concat([LISTS, idle]), Schedule())
