@@ -194,6 +194,6 @@ def test_a_search_finds_the_page_that_answers(site, words, page):
     index = json.loads((site / "searchindex.js").read_text().removeprefix("Search.setIndex(").removesuffix(")"))
     found = set(range(len(index["docnames"])))
     for word in words.split():
-        pages = index["terms"].get(stem(word), [])
-        found &= {pages} if isinstance(pages, int) else set(pages)
+        listed = [index[part].get(stem(word), []) for part in ("terms", "titleterms")]
+        found &= {page for pages in listed for page in ([pages] if isinstance(pages, int) else pages)}
     assert page in [index["docnames"][i] for i in found]
