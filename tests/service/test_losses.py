@@ -5,6 +5,7 @@ many bits of each file are flipped, and at how many places it is cut off.
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 
 from ranktron import DataError
 from ranktron.service.config import Config
+from ranktron.service.journal import CAPACITY
 from ranktron.service.service import RankingService
 
 FLIPS = int(os.environ.get("RANKTRON_FLIPS", "12"))
@@ -21,6 +23,7 @@ FILES = ("log.sqlite", "log.sqlite-wal", "mark")
 KILLED = """
 import asyncio, os, signal, sys
 from ranktron.service.config import Config
+from ranktron.service.journal import CAPACITY
 from ranktron.service.service import RankingService
 from ranktron.service.types import Definition, Document, FeedbackRequest, RankRequest
 
@@ -111,3 +114,21 @@ def test_no_damage_goes_unsaid(killed, caplog, name):
             named += 1
     print(f"{name}: {same} as before, {named} named")
     assert named > 0 if name == "log.sqlite-wal" else same > 0
+
+
+@pytest.mark.parametrize("source", [CAPACITY + 4, 2 * CAPACITY + 3])
+def test_an_entry_that_was_moved_or_taken_from_another_ranker_does_not_fit(serving, tmp_path, source):
+    talk = serving(tmp_path).__enter__()
+    for name in ("shop", "other"):
+        talk.make(name)
+        talk.play(6, name)
+    talk.crash()
+    connection = sqlite3.connect(tmp_path / "log.sqlite")
+    with connection:
+        row = connection.execute("SELECT body, checksum, round FROM entries WHERE key = ?", [source]).fetchone()
+        change = "UPDATE entries SET body = ?, checksum = ?, round = ? WHERE key = ?"
+        connection.execute(change, [*row, CAPACITY + 3])
+    connection.close()
+    with serving(tmp_path) as talk:
+        (aside,) = talk.ask("GET", "/v1/rankers")["set_aside"]
+        assert "'shop' is set aside at version 2: its log is damaged at version 3" in aside["message"]
