@@ -330,3 +330,10 @@ def test_fading_leaves_the_mean_over_time():
     support.shrink(0.25, 5.0)
     assert support.alpha.tolist() == [1.0, 0.025, -0.75, 0.5]
     assert support.alpha - support.lagged_sum / 5.0 == pytest.approx(mean)
+
+
+def test_a_budget_in_bytes_counts_the_coefficients_of_every_member():
+    """A document has a number in each member's row, and rows are half as long again as they need to be."""
+    options = {"update": "pairwise", "output": "committee", "size": 10}
+    assert kernel_perceptron(3, megabytes=1.0, **options).support.budget.beside == 250 + 8.0 * 1.5 * 10
+    assert kernel_perceptron(3, **options).support.budget.beside == 250

@@ -186,3 +186,8 @@ def test_the_two_distributions_look_the_same_from_the_top():
     one, other = Indistinguishable(), Indistinguishable(other=True)
     assert one.patterns.mean(axis=0).tolist() == other.patterns.mean(axis=0).tolist() == [0.5] * 3
     assert np.argmax(one.target) != np.argmax(other.target)
+
+
+def test_labels_that_do_not_come_leave_the_printed_estimate_of_kl_at_0():
+    _, gradient = KL(printed=True).estimate(np.full(3, 0.2), np.array([1]), np.array([2.0]), np.array([1.0, 4.0, 1.0]))
+    assert gradient == pytest.approx([0.0, 4.0 * (np.exp(0.2) - np.exp(2.0)), 0.0])
