@@ -17,7 +17,7 @@ from ranktron.learners import hinge_perceptron, online_listnet, pdgd_ranker, top
 from ranktron.learners.loop import play
 
 IMPRESSIONS, AFTER = 10_000, (1_000, 10_000)
-REPEATS = 5
+REPEATS = 200
 
 
 def speed():

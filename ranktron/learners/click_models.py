@@ -23,8 +23,8 @@ from ranktron.kernels.random_numbers import CLICKS, origin_of, uniform
 from ranktron.types import Feedback, Floats, Ranking, Round
 from ranktron.types.validation import check_count
 
-# P(click | grade) and P(stop | grade) for 2, 3 and 5 grades: Hofmann, Whiteson and de Rijke (Information Retrieval
-# 2013) and Oosterhuis and de Rijke (CIKM 2018), table 1.
+# P(click | grade) and P(stop | grade) for 2, 3 and 5 grades, as in the code that was published with Oosterhuis and
+# de Rijke (CIKM 2018).
 _CASCADES: dict[str, dict[int, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     "perfect": {
         2: ((0.0, 1.0), (0.0, 0.0)),

@@ -138,7 +138,7 @@ class PDGD(BaseLearner):
 
     References
     ----------
-    Oosterhuis and de Rijke, Differentiable Unbiased Online Learning to Rank (CIKM 2018), Algorithm 1.
+    Oosterhuis and de Rijke, Differentiable Unbiased Online Learning to Rank (CIKM 2018).
     """
 
     n_features: int

@@ -36,7 +36,7 @@ def preferred(clicked, k):
 
 
 def twin(order, scores, k, clicked):
-    """What each document's row is weighted by in the step of the paper (Algorithm 1), slowly."""
+    """What each document's row is weighted by in the step of the paper, slowly."""
     weights = np.zeros(len(scores))
     for i, j in preferred(clicked, min(k, len(order))) if clicked else ():
         swapped = list(order)
