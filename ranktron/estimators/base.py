@@ -120,7 +120,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__predict: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True, "groups": True}
 
-    scale: Literal["standard", "minmax", "minmax-query"] | None
+    scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None
     map: str | FeatureMap | None
     random_state: int | np.random.RandomState | None
     features: Sequence[str] | None
@@ -360,7 +360,7 @@ class OnlineRanker(Ranker):
                 self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
             scaler = self._model.scaler
             if isinstance(scaler, Running):
-                self._model = play_rescaled(self.learner_, self._model, scaler, rounds)
+                self._model = play_rescaled(self.learner_, self._model, scaler, rounds, self._user)
                 return self
             self._model, history = learn_once(self.learner_, self._model, rounds, self._user)
             if history.interrupted:
@@ -376,7 +376,7 @@ def around_model(cls: type[Ranker], model: Model) -> Ranker:
         scale=None if model.scaler is None else model.scaler.name,
         map=None if model.map is None else model.map.name,
         nan="error" if model.imputer is None else model.imputer.name,
-        categorical=None if model.encoder is None else list(model.encoder.categories),
+        categorical="auto" if model.encoder is None else list(model.encoder.categories),
         random_state=record.get("seed"),
         shuffle=record.get("shuffle", True),
     )

@@ -157,7 +157,9 @@ def untrained(
     return model if recipe is None else replace(model, map=recipe.fit(scale(filled, model.scaler)))
 
 
-def play_rescaled(learner: BaseLearner, model: Model, scaler: Running, rounds: Rounds) -> Model:
+def play_rescaled(
+    learner: BaseLearner, model: Model, scaler: Running, rounds: Rounds, feedback: FeedbackModel | None = None
+) -> Model:
     """Plays lists once, in order, after all that came before: the model with the running scaling that it ends with.
 
     Each query updates the estimate before it is ranked, and the weights follow, so that scores stay what they were but
@@ -174,7 +176,7 @@ def play_rescaled(learner: BaseLearner, model: Model, scaler: Running, rounds: R
 
     kept = learner.state()
     try:
-        for _ in play(learner, scaled(), learner.simulated_feedback):
+        for _ in play(learner, scaled(), feedback or learner.simulated_feedback):
             pass
     except BaseException:
         learner.restore(kept)  # weights of a scale that nobody would know of

@@ -135,15 +135,19 @@ class _Cells:
         is_label = name == self.roles.label
         nulls = np.asarray(column.is_null()) if column.null_count else None
         if nulls is not None and (filler < 0 or is_label):
-            hint = "" if is_label else "; say what to make of it with null='zero', 'min' or 'mean' (--null)"
+            hint = (
+                "; say what to make of it with null='zero', 'min' or 'mean' (--null), or train with nan='mean' (--nan)"
+            )
+            hint = "" if is_label else hint
             raise self.wrong(f"column {name!r} is NULL in row {row + int(nulls.argmax())}{hint}")
         given = np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
         with np.errstate(over="ignore"):
             values: npt.NDArray[Any] = given.copy() if is_label else given.astype(np.float32)
         bad = ~np.isfinite(values)
-        if nulls is not None:
-            bad &= ~nulls
-            values[nulls] = filler
+        if not is_label and not filler < 0:  # NaN is what some programs write for NULL
+            absent = np.isnan(given)
+            bad &= ~absent
+            values[absent] = filler
         if bad.any():
             at = int(bad.argmax())
             raise self.wrong(f"expected a finite 32-bit number in column {name!r}, found {given[at]} in row {row + at}")

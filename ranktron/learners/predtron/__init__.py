@@ -4,6 +4,7 @@ A problem is a loss, a representation of predictions by unit vectors, a decoding
 argmax; `Predtron` learns any of them. Write your own and try `check_problem` on it.
 """
 
+from ranktron.learners.predtron import links
 from ranktron.learners.predtron.checking import check_problem
 from ranktron.learners.predtron.classes import binary, multiclass, ordinal, with_costs, with_reject
 from ranktron.learners.predtron.links import Euclidean, Group, L1Link, Trace, link_of
@@ -49,3 +50,9 @@ __all__ = [
     "with_costs",
     "with_reject",
 ]
+
+
+def __getattr__(name: str) -> type[L1Link]:
+    if name != "Sparse":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return links.Sparse  # which warns
