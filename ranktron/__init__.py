@@ -98,6 +98,7 @@ _MOVED = {
     "io.assembling": "data.io.grouping",
     "io.nulls": "data.io.missing",
     "io.opening": "data.io.files",
+    "io.parquet": "data.io.tables",
     "io.problems": "data.io.parse_errors",
     "io.quick": "data.io.fast_path",
     "io.sources": "data.io.api",

@@ -18,6 +18,7 @@ from ranktron.estimators import HingePerceptron as HingePerceptron
 from ranktron.estimators import KernelPerceptron as KernelPerceptron
 from ranktron.estimators import MinimaxPerceptron as MinimaxPerceptron
 from ranktron.estimators import OnlineListNet as OnlineListNet
+from ranktron.estimators import PDGDRanker as PDGDRanker
 from ranktron.estimators import PairwisePerceptron as PairwisePerceptron
 from ranktron.estimators import PredtronClassifier as PredtronClassifier
 from ranktron.estimators import PredtronLabelRanker as PredtronLabelRanker
@@ -29,6 +30,7 @@ from ranktron.estimators import RankMM as RankMM
 from ranktron.estimators import RankSVM as RankSVM
 from ranktron.estimators import SLAMPerceptron as SLAMPerceptron
 from ranktron.estimators import TopKRanker as TopKRanker
+from ranktron.export import mlflow as mlflow
 from ranktron.kernels.csr_rows import Sparse as Sparse
 from ranktron.learners import feedback as feedback
 from ranktron.learners import mistakes as mistakes
@@ -46,6 +48,7 @@ from ranktron.service.client import ServiceError as ServiceError
 from ranktron.training.model import Model as Model
 from ranktron.training.model import load as load
 from ranktron.types import Feedback as Feedback
+from ranktron.types import Impression as Impression
 from ranktron.types import Ranking as Ranking
 from ranktron.types import Round as Round
 from ranktron.types import Turn as Turn

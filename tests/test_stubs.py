@@ -12,6 +12,7 @@ import pytest
 
 import ranktron
 from ranktron import estimators
+from ranktron.types import FeedbackModel
 
 ROOT = Path(__file__).parent.parent
 HEAD = "# Written by `pytest tests/test_stubs.py --write-docs` from the code: do not edit.\n"
@@ -22,6 +23,8 @@ def spelled(kind):
     """A type as source code writes it."""
     if kind is type(None):
         return "None"
+    if kind == FeedbackModel:
+        return "FeedbackModel"
     if get_origin(kind) is Literal:
         return f"Literal[{', '.join(json.dumps(value) for value in get_args(kind))}]"
     if get_origin(kind) in (Union, types.UnionType):
@@ -44,6 +47,7 @@ def estimators_stub():
         "from ranktron.estimators.base import Ranker",
         "from ranktron.metrics import Metric",
         "from ranktron.training.model import Model",
+        "from ranktron.types import FeedbackModel",
     }
     lines += sorted(imports)
     for name in sorted(CLASSES):

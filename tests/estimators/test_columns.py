@@ -76,10 +76,14 @@ def test_a_column_of_text_is_named(table):
     words = np.array(["red", "blue", "red"], object)
     columns = {"a": [1.0, 2.0, 3.0], "colour": words}
     if table is np.array:
-        given, where = np.column_stack([columns["a"], words]), "column 1"
+        given = np.column_stack([columns["a"], words])
+        told = "column 1 holds text, 'red' in row 0: leave it out, or make numbers of it"
     else:
-        given, where = table(columns), "column 'colour'"
-    with pytest.raises(DataError, match=f"{where} holds text, 'red' in row 0: leave it out, or make numbers of it"):
+        given, told = (
+            table(columns),
+            r"column 'colour' holds 'red' in row 0, which is no number: name it in categorical=",
+        )
+    with pytest.raises(DataError, match=told):
         ranktron.RankSVM().fit(given, [0, 1, 2], qid=0)
     ranker = ranktron.RankSVM().fit([[1.0, 0.0], [2.0, 1.0]], [0, 1], qid=0)
     with pytest.raises(DataError, match="'red' in row 0"):

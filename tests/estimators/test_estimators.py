@@ -281,7 +281,7 @@ def test_weights_that_weigh_nothing_are_refused(weight):
 def test_a_random_state_that_is_none_is_refused(state):
     for Ranker in (ranktron.HingePerceptron, ranktron.PredtronClassifier):
         with pytest.raises(DataError, match=r"the seed must be|random_state must be"):
-            Ranker(random_state=state).fit(X, Y)
+            Ranker(random_state=state).fit(X, Y, **({} if Ranker is ranktron.PredtronClassifier else {"qid": QID}))
 
 
 @pytest.mark.parametrize("Ranker", [ranktron.PDGDRanker, ranktron.TopKRanker])

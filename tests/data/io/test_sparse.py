@@ -62,6 +62,7 @@ def test_text_store_and_streams_give_the_numbers_back(tmp_path_factory, seed, d,
     assert isinstance(io.read(folder / "a.rounds").X, Sparse)  # a store remembers
 
 
+@pytest.mark.filterwarnings("ignore:nothing can be learnt")
 def test_a_store_of_sparse_rows_is_mapped_and_learnt_from(tmp_path):
     from ranktron.learners.schedule import Schedule
     from ranktron.training.fit import train
