@@ -17,6 +17,7 @@ from ranktron.cli.options import (
     null_for,
     null_option,
     parse_settings,
+    read,
     reading_options,
     table_options,
 )
@@ -33,11 +34,21 @@ _EPOCHS, _SHUFFLE = TRAINING
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@click.argument("data", metavar="DATA", type=click.Path(exists=True))
 @click.option("--algo", type=click.Choice(list(ALGORITHMS)), default="committee", show_default=True, help="Algorithm.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the algorithm.")
 @click.option("--grid", metavar="KEY=V1,V2,...", multiple=True, help="Values of a parameter to choose among.")
 @click.option("--epochs", default=_EPOCHS.default, show_default=True, type=click.IntRange(1), help="Most passes.")
+@click.option(
+    "--folds",
+    type=click.IntRange(3),
+    default=5,
+    show_default=True,
+    help="Number of folds, where DATA is not divided yet.",
+)
+@click.option(
+    "--split-seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the division into folds."
+)
 @click.option("--seeds", default=1, show_default=True, type=click.IntRange(1), help="How many seeds: 0, 1, ...")
 @click.option("--shuffle/--no-shuffle", default=_SHUFFLE.default, show_default=True, help=_SHUFFLE.help.capitalize())
 @click.option(
@@ -62,11 +73,15 @@ _EPOCHS, _SHUFFLE = TRAINING
 @table_options
 @as_json
 def cv(
-    directory: str, algo: str, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int, seeds: int,
+    data: str, algo: str, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int, folds: int,
+    split_seed: int, seeds: int,
     shuffle: bool, scale: str, recipe: str | None, select: Metric, out: str | None,
     against: tuple[str, ...], metrics: list[Metric], nan: str | None, null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Cross-validate an algorithm on the folds in DIR (Fold1/train.txt, vali.txt, test.txt and so on).
+    """Cross-validate an algorithm on DATA: any file, or a folder with folds.
+
+    A file is divided into folds at random, query by query: of five parts three train, one chooses and one tests. A
+    folder has folds as LETOR has them: Fold1/train.txt, vali.txt, test.txt and so on.
 
     On each fold's validation part --select chooses among the grid and, for learners that pass over the data, the
     number of passes. What was chosen is measured on the test part: the mean is over folds and seeds, the spread over
@@ -74,18 +89,22 @@ def cv(
 
     Example: ranktron cv OHSUMED --algo committee --epochs 50 --seeds 10 --select ndcg@10 --metrics ndcg@10,map
     """
-    from ranktron.training.cross_validation import cross_validate, read_folds
+    from ranktron.training.cross_validation import cross_validate, read_folds, split_folds
 
     parameters, points = parse_settings(algo, settings), _grid(algo, grid)
     before = {Path(path).stem: _stored(path) for path in against}
-    with working(f"reading {directory}"):
-        folds = list(read_folds(directory, null or null_for(None, nan), **reading_options()))
-    trainings = len(folds) * seeds
+    null = null or null_for(None, nan)
+    if Path(data).is_dir():
+        with working(f"reading {data}"):
+            divided = list(read_folds(data, null, **reading_options()))
+    else:
+        divided = split_folds(read(data, null), folds, split_seed)
+    trainings = len(divided) * seeds
     for values in points.values():
         trainings *= len(values)
     with counting(f"training {algo}", trainings) as step:
         report = cross_validate(
-            algo, folds, parameters,
+            algo, divided, parameters,
             grid=points, epochs=epochs, seeds=seeds, shuffle=shuffle, scaling=scale, map=recipe, select=select,
             metrics=metrics, watch=step, nan=nan or "error",
         )  # fmt: skip
@@ -96,7 +115,7 @@ def cv(
     if as_json:
         print_json(content | ({"comparison": comparison[0]} if comparison else {}))
         return
-    _print(report, directory)
+    _print(report, data, seeds)
     if comparison:
         click.echo(comparison[1])
 
@@ -180,7 +199,7 @@ def _compared(algo: str, report: Report, before: dict[str, Evaluation]) -> tuple
     return content, comparison.text()
 
 
-def _print(report: Report, directory: str) -> None:
+def _print(report: Report, data: str, seeds: int) -> None:
     chose = any(trial.parameters for trial in report.trials)
     columns = ["fold", "queries", "validation", "epoch", *(["chosen"] if chose else []), *report.metrics]
     rows: list[tuple[object, ...]] = []
@@ -192,8 +211,11 @@ def _print(report: Report, directory: str) -> None:
         chosen = [_chosen(trials)] if chose else []
         rows.append((fold, len(trials[0].test.qids), valid, epochs, *chosen, *means))
     blank = [""] * (len(columns) - len(report.metrics) - 1)
-    rows += [("mean", *blank, *report.mean.values()), ("±", *blank, *report.std.values())]
-    print_table(f"{report.algorithm} on {directory}, chosen by {report.select}; ± over seeds", columns, rows)
+    rows.append(("mean", *blank, *report.mean.values()))
+    if seeds > 1:
+        rows.append(("±", *blank, *report.std.values()))
+    spread = "; ± over seeds" if seeds > 1 else ""
+    print_table(f"{report.algorithm} on {data}, chosen by {report.select}{spread}", columns, rows)
     for remark, count in _remarks(report).items():
         click.echo(f"{remark}: {count:,}")
 

@@ -271,3 +271,16 @@ def test_too_few_queries_or_folds_are_refused():
         split_folds(lists)
     with pytest.raises(DataError, match="at least 3"):
         split_folds(lists, 2)
+
+
+def test_the_command_divides_a_file_and_shows_a_spread_of_several_seeds_only(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(LISTS, "lists.txt")
+    common = ("cv", "lists.txt", "--algo", "hinge", "--epochs", "2", "--scale", "none", "--metrics", "ndcg@10")
+    code, out, _ = run(*common, "--folds", "3", "--split-seed", "2", "--json")
+    assert code == 0
+    wanted = cross_validate("hinge", split_folds(LISTS, 3, 2), epochs=2, scaling=None, metrics=["ndcg@10"])
+    assert json.loads(out)["mean"] == pytest.approx(wanted.mean)
+    assert "±" not in run(*common)[1]
+    assert "±" in run(*common, "--seeds", "2")[1]
+    assert run("cv", "lists.txt", "--folds", "46")[0] == 1
