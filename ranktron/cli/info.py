@@ -16,7 +16,7 @@ from ranktron.cli.output import print_json, print_table
 @table_options
 @as_json
 def info(data: str, null: str | None, as_json: bool) -> None:
-    """Describe DATA: queries, documents, features, labels, list lengths.
+    """Describe DATA: queries, documents, features, labels, list lengths, missing values.
 
     Example: ranktron info train.txt
     """
@@ -24,7 +24,7 @@ def info(data: str, null: str | None, as_json: bool) -> None:
     from ranktron.data.io.files import from_standard_input
 
     with from_standard_input(data) as path:
-        summary = describe(read(str(path), null))
+        summary = describe(read(str(path), null or "nan"))
         options = reading_options()
         judgments = options.pop("judgments", None)
         roles = read_roles(path, **options)
@@ -42,6 +42,7 @@ def info(data: str, null: str | None, as_json: bool) -> None:
         ("queries without a relevant document", summary["queries_without_relevant"]),
         ("queries whose labels are all equal", summary["queries_with_one_label"]),
         ("queries whose rows were scattered", summary["duplicate_qids"]),
+        ("missing values (--nan)", _missing(summary["missing"])),
         ("constant features", ", ".join(summary["constant_features"]) or "none"),
         ("range of the features", f"{summary['lowest']:g} – {summary['highest']:g}"),
     ]
@@ -52,6 +53,13 @@ def info(data: str, null: str | None, as_json: bool) -> None:
     print_table("labels", ["grade", "documents", "share"], [
         (grade, count, f"{100 * count / total:.1f} %") for grade, count in summary["labels"].items()
     ])  # fmt: skip
+
+
+def _missing(counts: dict[str, int]) -> str:
+    from ranktron.data.io.columns import listed
+
+    total = f"{sum(counts.values()):,} in {len(counts):,} features: "
+    return total + listed([f"{name} ({count:,})" for name, count in counts.items()]) if counts else "none"
 
 
 def _columns(columns: dict[str, Any]) -> list[tuple[str, str]]:
@@ -71,6 +79,7 @@ def describe(rounds: Any) -> dict[str, Any]:
     """What `info` says about a data set."""
     import numpy as np
 
+    from ranktron.data.imputation import count_missing, fit_imputer, impute
     from ranktron.data.io.grouping import scattered_queries
     from ranktron.data.scaling import feature_ranges
 
@@ -79,7 +88,9 @@ def describe(rounds: Any) -> dict[str, Any]:
     highest = np.maximum.reduceat(rounds.labels, rounds.offsets[:-1])
     lowest = np.minimum.reduceat(rounds.labels, rounds.offsets[:-1])
     names = rounds.feature_names or [str(j + rounds.first_index) for j in range(rounds.n_features)]
-    low, high = feature_ranges(rounds.X)
+    lacking = count_missing(rounds).tolist()
+    known = impute(rounds, fit_imputer("mean", rounds)) if any(lacking) else rounds  # means lie within the ranges
+    low, high = feature_ranges(known.X)
     return {
         "queries": len(rounds),
         "documents": len(rounds.labels),
@@ -94,6 +105,7 @@ def describe(rounds: Any) -> dict[str, Any]:
         "queries_without_relevant": int((highest <= 0).sum()),
         "queries_with_one_label": int((highest == lowest).sum()),
         "duplicate_qids": scattered_queries(rounds),
+        "missing": {name: count for name, count in zip(names, lacking, strict=True) if count},
         "constant_features": [name for name, a, b in zip(names, low, high, strict=True) if a == b],
         "lowest": float(low.min()),
         "highest": float(high.max()),

@@ -106,6 +106,19 @@ def fit_imputer(name: str, rounds: Rounds) -> Imputer | None:
     return Imputer(name, fill, lacking.astype(np.int64))
 
 
+def count_missing(rounds: Rounds) -> Integers:
+    """How many documents lack each feature.
+
+    >>> count_missing(Rounds.from_arrays([[1.0, 2.0], [np.nan, 4.0]], [0, 1], missing=True))
+    array([1, 0])
+    """
+    if not rounds.missing:
+        return np.zeros(rounds.n_features, np.int64)
+    _, known = _sparse_sums(rounds.X) if isinstance(rounds.X, Sparse) else _sums(rounds.X)
+    lacking: Integers = len(rounds.X) - known
+    return lacking
+
+
 def _sums(X: Matrix) -> tuple[Floats, Integers]:
     """The sum of each feature's values, and how many documents have one."""
     missing = np.isnan(X)
