@@ -98,7 +98,7 @@ def cv(
         with working(f"reading {data}"):
             divided = list(read_folds(data, null, **reading_options()))
     else:
-        divided = split_folds(read(data, null), folds, split_seed)
+        divided = split_folds(read(data, null, part="train"), folds, split_seed)
     trainings = len(divided) * seeds
     for values in points.values():
         trainings *= len(values)

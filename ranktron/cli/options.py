@@ -138,7 +138,8 @@ def read(path: str, null: str | None = None, like: Model | Rounds | None = None,
     path = _part_of(path, part)
     with working(f"reading {path}"):
         rounds = read_rounds(path, null=null or null_for(like), like=like, **reading_options())
-    _say_if_scattered(path, rounds)
+    if part != "train":  # training warns of it itself
+        _say_if_scattered(path, rounds)
     return rounds
 
 

@@ -25,7 +25,7 @@ from ranktron.types import Matrix
 _OPEN, _CLOSE, _COMMA, _SPACE = ord("["), ord("]"), ord(","), ord(" ")
 _DIGITS = 18  # so many digits and a point fit into 64 bits
 AT_ONCE = 8_192  # numbers that are read between two turns of the event loop: some 0.1 ms, by name some 0.7 ms
-_careful = msgspec.json.Decoder(list[float] | dict[str, float])
+_careful = msgspec.json.Decoder(list[float | None] | dict[str, float | None])
 
 
 @jit
@@ -98,7 +98,7 @@ def matrix_of(documents: Sequence[Document], names: Sequence[str], missing: bool
     return X
 
 
-async def read_in_turns(documents: Sequence[Document], names: Sequence[str], missing: bool) -> list[Document]:
+async def read_in_turns(documents: Sequence[Document], names: Sequence[str], missing: bool = False) -> list[Document]:
     """The same documents with their features read, a few at a time: others have their turn in between."""
     step = max(1, AT_ONCE // len(names))
     read: list[Document] = []

@@ -130,7 +130,7 @@ def test_ids_that_come_back_are_put_together_and_it_is_said(run, tmp_path, monke
     code, out, err = run("info", "twice.txt", "--json")
     assert json.loads(out)["queries"] == 2
     assert "twice.txt: the rows of 1 of 2 queries stood in several places and were put together; 2 documents" in err
-    code, _, err = run("train", "mixed.txt", "--model", "m")
+    code, _, err = run("info", "mixed.txt")
     assert code == 0
     assert "mixed.txt: the rows of 1 of 2 queries stood in several places and were put together\n" in err
     assert run("info", "plain.txt")[2] == ""

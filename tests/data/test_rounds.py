@@ -100,7 +100,6 @@ def test_a_query_in_two_parts_is_refused():
         ({"qid": [1, {}]}, "texts, numbers or tuples.*dict"),
         ({"qid": [[1], [1, 2]]}, "texts, numbers or tuples.*list"),
         ({"qid": [[1], [1]]}, "texts, numbers or tuples.*list"),
-        ({"qid": 5}, "one query id per document"),
         ({"docids": ["a"]}, "one document id per document"),
         ({"docids": 3}, "one document id per document"),
         ({"feature_names": ["a"]}, "1 feature names for 2"),

@@ -54,6 +54,6 @@ def test_ranking(data_dir, representation):
     ranker.fit(train.X, train.labels, group=np.diff(train.offsets))
     sizes = np.diff(test.offsets)
     score = ranker.score(test.X, test.labels, qid=np.repeat(np.arange(len(sizes)), sizes))
-    blank = PredtronRanker().partial_fit(np.zeros((2, 46)), [0, 0], group=[1, 1])
+    blank = PredtronRanker().partial_fit(np.zeros((2, 46)), [0, 0], qid=0)
     chance = blank.score(test.X, test.labels, qid=np.repeat(np.arange(len(sizes)), sizes))
     assert score > chance + 0.1

@@ -522,4 +522,4 @@ def test_a_ranker_without_weights_is_not_said_to_have_learnt_nothing(service, vi
     assert "Last update\n–" in page.inner_text("#facts")
     page.locator("#rounds button").first.click()
     page.wait_for_selector(".explanation li")
-    assert "is no sum over features" in page.inner_text(".explanation")
+    assert "are not sums over features" in page.inner_text(".explanation")
