@@ -196,7 +196,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 nan=NAN.check(self.nan),
                 scaling=self.scale,
                 map=self.map,
-                valid=self._held_out(eval_set, eval_qid, eval_group, len(rounds) > 1),
+                valid=self._validation_set(eval_set, eval_qid, eval_group, len(rounds) > 1),
                 weights=weights,
                 feedback=self.feedback,
             )
@@ -312,7 +312,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None) if self._encoder is None else self._encoder.names
         return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=self.nan != "error")
 
-    def _held_out(self, eval_set: Any, eval_qid: Any, eval_group: Any, with_queries: bool) -> Rounds | None:
+    def _validation_set(self, eval_set: Any, eval_qid: Any, eval_group: Any, with_queries: bool) -> Rounds | None:
         if eval_set is None:
             return None
         # LightGBM and PyTerrier give lists of parts, others a single pair: the first part is the one that counts
@@ -357,6 +357,7 @@ class OnlineRanker(Ranker):
                 own, nan = self._own_parameters(), NAN.check(self.nan)
                 model = untrained(self._algorithm.name, own, rounds, self.scale, self.map, nan)
                 self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
+            if self._user is None and self.feedback is not None:
                 self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
             scaler = self._model.scaler
             if isinstance(scaler, Running):
@@ -384,5 +385,6 @@ def around_model(cls: type[Ranker], model: Model) -> Ranker:
     ranker.n_features_in_ = model.n_features if model.encoder is None else len(model.encoder.columns)
     if names is not None:
         ranker.feature_names_in_ = np.array(names, object)
+    ranker.feedback = record.get("feedback")  # the simulated user that the model was trained with goes on answering
     ranker._adopt(model, with_queries=record.get("queries") != 1)
     return ranker

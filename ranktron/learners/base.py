@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ranktron.data.rounds import Rounds
+from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.pending import PendingRound
 from ranktron.metrics import Metric
@@ -147,3 +148,30 @@ class BaseLearner(ABC):
     def weigh_members(self, valid: Rounds, metric: Metric) -> None:
         """Lets validation queries say what the members of a committee are worth, where the learner has one."""
         return
+
+
+class WeightVectorLearner(BaseLearner):
+    """A learner whose current ranker is one weight vector `w`, and that serves another one, `coef`.
+
+    Examples
+    --------
+    >>> from ranktron.learners import hinge_perceptron
+    >>> hinge_perceptron(n_features=2).ranking_weights
+    array([0., 0.])
+    """
+
+    w: Floats
+
+    @property
+    @abstractmethod
+    def coef(self) -> Floats: ...
+
+    @property
+    def ranking_weights(self) -> Floats:
+        return self.w
+
+    def scores(self, X: Features) -> Floats:
+        return linear_scores(X, self.w)
+
+    def predict(self, X: Features) -> Floats:
+        return linear_scores(X, self.coef)

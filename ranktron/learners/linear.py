@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
+from ranktron.kernels.csr_rows import Sparse, check_features
 from ranktron.kernels.dense import is_full, observed, rank_list
 from ranktron.kernels.dispatch import as_arrays, sgd_step
-from ranktron.learners.base import BaseLearner
+from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.fused_step import fused_round, fused_spec
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
@@ -18,7 +18,7 @@ LARGEST_COUNT = 1 << 53  # of rounds, pairs or mistakes: more cannot be told apa
 
 
 @dataclass(eq=False)
-class Linear(BaseLearner):
+class Linear(WeightVectorLearner):
     """Online (sub)gradient descent on a surrogate, on mistake rounds only where `mistake` is given.
 
         w_{t+1} = w_t − η_t X_tᵀ ∇φ(s_t, R_t),    s_t = X_t w_t
@@ -87,16 +87,6 @@ class Linear(BaseLearner):
         if self.average and self.rounds:
             return self.w - self.lagged_sum / self.rounds
         return self.w
-
-    @property
-    def ranking_weights(self) -> Floats:
-        return self.w
-
-    def scores(self, X: Features) -> Floats:
-        return linear_scores(X, self.w)
-
-    def predict(self, X: Features) -> Floats:
-        return linear_scores(X, self.coef)
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)

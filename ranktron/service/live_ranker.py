@@ -222,7 +222,7 @@ class LiveRanker:
                 bytes_over -= len(kept) + BESIDE
         self.forget(dropped)
 
-    # Hearing
+    # Feedback
 
     def check_feedback(self, request: FeedbackRequest) -> JournalEntry | Result | Future[Result]:
         """The entry to write for this feedback; what came or will come of it, if it has come before."""

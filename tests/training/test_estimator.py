@@ -52,6 +52,17 @@ def test_it_goes_on_to_the_same_bytes_as_training_from_the_file(name, how, saved
     assert twice.model_.to_bytes() == expected.model.to_bytes()
 
 
+@pytest.mark.parametrize("name", ["pdgd", "topk", "hinge"])
+def test_the_simulated_user_of_the_training_goes_on_answering(name, saved):
+    path = saved(name, feedback="navigational")
+    ranker = ranktron.load(path).estimator().partial_fit(NEW.X, NEW.labels, group=sizes(NEW))
+    order = Schedule(1, 5, shuffle=False)
+    expected = train(name, {}, NEW, order, start=ranktron.load(path), feedback="navigational")
+    assert ranker.model_.to_bytes() == expected.model.to_bytes()
+    by_labels = train(name, {}, NEW, order, start=ranktron.load(path))
+    assert not same(ranker.learner_.state(), by_labels.model.state)
+
+
 @pytest.mark.parametrize("name", PLAYED)
 def test_it_goes_on_query_by_query(name, saved):
     """Whatever the parts, the learner ends with the same state; the record counts the parts."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import check_features, linear_scores
+from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, sgd_step
 from ranktron.kernels.jit import jit
-from ranktron.learners.base import BaseLearner
+from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.clicks.plackett_luce import draw_ranking, log_sum_below, swap_weight
 from ranktron.learners.linear import as_weights, overflow, stored_count
 from ranktron.learners.pending import PendingRound
@@ -99,7 +99,7 @@ def _learnt(
 
 
 @dataclass(eq=False)
-class PDGD(BaseLearner):
+class PDGD(WeightVectorLearner):
     """Learns from clicks while it shows: pairwise differentiable gradient descent (PDGD).
 
         shown:     a ranking R drawn from the Plackett-Luce model of the scores s = X w; the user sees its first k
@@ -167,20 +167,10 @@ class PDGD(BaseLearner):
     def labels_received(self) -> int:
         return self.k
 
-    @property
-    def ranking_weights(self) -> Floats:
-        return self.w
-
     def simulated_feedback(self, round: Round, ranking: Ranking) -> Feedback:
         """A user who sees the first k documents and clicks each that has a label above 0."""
         items = ranking.order[: self.k]
         return Feedback._make((items, (round.labels[items] > 0.0).astype(float)))
-
-    def scores(self, X: Features) -> Floats:
-        return linear_scores(X, self.w)
-
-    def predict(self, X: Features) -> Floats:
-        return linear_scores(X, self.coef)
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)

@@ -7,12 +7,12 @@ from math import inf
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import check_features, linear_scores
+from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
-from ranktron.learners.base import BaseLearner
+from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
 from ranktron.learners.pending import PendingRound
 from ranktron.learners.top_k.descent import descended, first_scores, gathered
@@ -57,7 +57,7 @@ def _located(order: Integers, k: int, items: Integers, labels: Floats, highest: 
 
 
 @dataclass(eq=False)
-class TopK(BaseLearner):
+class TopK(WeightVectorLearner):
     """Online gradient descent on an estimate of the gradient from the labels of the first k shown documents.
 
         shown:      by score with probability 1 − γ_t, else in an order drawn uniformly
@@ -163,19 +163,9 @@ class TopK(BaseLearner):
     def labels_received(self) -> int:
         return self.k
 
-    @property
-    def ranking_weights(self) -> Floats:
-        return self.w
-
     def simulated_feedback(self, round: Round, ranking: Ranking) -> Feedback:
         items = ranking.order[: self.k]
         return Feedback(items, round.labels[items])
-
-    def scores(self, X: Features) -> Floats:
-        return linear_scores(X, self.w)
-
-    def predict(self, X: Features) -> Floats:
-        return linear_scores(X, self.coef)
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
