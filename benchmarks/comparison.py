@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 from ranktron.papers import comparison
-from ranktron.papers.harness.cache import Store, libraries
+from ranktron.papers.harness.cache import CellCache, libraries
 from ranktron.papers.harness.experiment import Plan
 from ranktron.papers.harness.reproduce import lay_out, prepare
-from ranktron.papers.harness.runner import run
+from ranktron.papers.harness.runner import run_cells
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "comparison.json"
 
@@ -31,7 +31,7 @@ def rows(results):
 
 def main(data, out):
     works = lay_out([comparison.PAPER], Plan(), data)
-    found = run((job for work in works for job in work.all_jobs()), Store(prepare(out) / "cells"))
+    found = run_cells((job for work in works for job in work.all_jobs()), CellCache(prepare(out) / "cells"))
     sets = {}
     for work in works:
         assert work.runs, f"{work.experiment.data} is not in {data}"

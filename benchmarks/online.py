@@ -14,7 +14,7 @@ from ranktron.kernels.jit import jit_dot
 from ranktron.learners import feedback, minimax_perceptron, online_listnet, slam_perceptron
 from ranktron.learners.fused import play_pass
 from ranktron.learners.schedule import Fit, Schedule, Validation
-from ranktron.training.fit import run as train_run
+from ranktron.training.fit import play_schedule as train_run
 
 QUERIES, SOME = 6_000, 300
 NDCG = metric("ndcg@10")

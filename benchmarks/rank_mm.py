@@ -15,9 +15,9 @@ import numpy as np
 
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.dense import score
-from ranktron.learners.batch.rank_mm import Run, make_dual, solve_rank_mm
+from ranktron.learners.batch.rank_mm import SolverRun, make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
-from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem, bytes_held
 from ranktron.learners.batch.rank_svm import Objective, _descend, minimise
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
@@ -89,16 +89,16 @@ def seconds_of(call):
 
 def gap_lines(fold, C, loss, most=300, seconds=10.0):
     """{name: [(passes, seconds, relative gap)]}: exact steps, the paper's with the best of its step sizes, Pegasos."""
-    problem = Problem(fold.train, loss, C)
+    problem = RankMMProblem(fold.train, loss, C)
     reference = solve_rank_mm(fold.train, C, loss, tol=1e-6, max_iter=5000)
     lower = reference.primal - reference.gap
     lines = {}
     for name, corners in {"exact step": 20, "exact step, 1 corner": 1}.items():
-        run = Run(make_dual(problem, corners=corners), tol=1e-5)
+        run = SolverRun(make_dual(problem, corners=corners), tol=1e-5)
         lines[name] = [(p.number, p.seconds, p.gap / lower) for p in run.passes(Schedule(), most)]
     tried = {}
     for eta in (1.0, 0.1, *ETAS):
-        run = Run(make_dual(problem, "paper", eta), tol=1e-5, max_seconds=seconds)
+        run = SolverRun(make_dual(problem, "paper", eta), tol=1e-5, max_seconds=seconds)
         tried[eta] = [(p.number, p.seconds, p.gap / lower) for p in run.passes(Schedule(), most)]
     best = min(tried, key=lambda eta: tried[eta][-1][2])
     allowed = min(ETAS, key=lambda eta: tried[eta][-1][2])

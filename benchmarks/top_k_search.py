@@ -16,7 +16,7 @@ import numpy as np
 from ranktron import read
 from ranktron.learners import TopK, online_listnet, top_k_ranker
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.learners.top_k.settings import surrogate_of
+from ranktron.learners.top_k.settings import make_surrogate
 from ranktron.papers.theory.top_k_games import trial
 from ranktron.training.figures.curves import panels
 
@@ -36,7 +36,7 @@ def parts(folder, fold):
 
 def adaptive(d, surrogate, explore, eta, shortlist, seed):
     steps = InversePower(explore, 1 / 3), Constant(eta)
-    return TopK(d, surrogate_of(surrogate), 2, *steps, True, inf, shortlist, seed=seed, late=True)
+    return TopK(d, make_surrogate(surrogate), 2, *steps, True, inf, shortlist, seed=seed, late=True)
 
 
 def paper(d, surrogate, radius, seed):

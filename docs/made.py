@@ -223,7 +223,7 @@ def modules() -> dict[str, list[str]]:
     estimators = set(import_module("ranktron.estimators").__all__)
     own = [n for n in ranktron.__all__ if n not in estimators and n not in ranktron._MODULES and n != "__version__"]
     pages = {"ranktron": [f"ranktron.{name}" for name in own]}
-    pages["estimators"] = ["ranktron.estimators.base.Ranker", "ranktron.estimators.base.OnlineRanker"]
+    pages["estimators"] = ["ranktron.estimators.base.BaseRanker", "ranktron.estimators.base.OnlineRanker"]
     pages["estimators"] += [f"ranktron.{name}" for name in ranktron.__all__ if name in estimators]
     for page, home in sorted(MODULES.items()):
         module = import_module(home)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, null_option, read, strict_option, table_options
-from ranktron.cli.output import print_json, print_table, working
+from ranktron.cli.options import DATA, as_json, null_option, read_data, strict_option, table_options
+from ranktron.cli.output import print_json, print_table, show_activity
 
 
 @click.command()
@@ -27,8 +27,8 @@ def certify(model: str, data: str, null: str | None, as_json: bool) -> None:
     from ranktron.training.model import load
 
     loaded = load(model)
-    rounds = read(data, null, loaded, part="train")
-    with working("replaying the run"):
+    rounds = read_data(data, null, loaded, part="train")
+    with show_activity("replaying the run"):
         certificate = certify_run(loaded, rounds)
     margin = certificate.margin if isfinite(certificate.margin) else None
     if as_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read, strict_option, table_options
+from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read_data, strict_option, table_options
 from ranktron.cli.output import print_json
 from ranktron.errors import DataError
 
@@ -69,12 +69,12 @@ def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[M
     from ranktron.metrics import evaluate as measure
     from ranktron.training.model import load
 
-    plain = read(data, null or "nan", part="test")  # for its labels: what is missing matters to models only
+    plain = read_data(data, null or "nan", part="test")  # for its labels: what is missing matters to models only
     evaluations = {}
     for run in runs:
         if _holds(run) == "model":
             model = load(run)
-            rounds = read(data, null, model, part="test")
+            rounds = read_data(data, null, model, part="test")
             evaluations[run] = measure(model.score_rounds(rounds), rounds, metrics)
             continue
         scores = _scores(run)
@@ -102,9 +102,9 @@ def _scores(run: str) -> Any:
 
 def _holds(path: str) -> str:
     """What stands in a file: a model, parquet, store, or (compressed) lines."""
-    from ranktron.data.io.files import TEXT, kind_of
+    from ranktron.data.io.files import TEXT, detect_kind
 
-    kind = kind_of(Path(path))
+    kind = detect_kind(Path(path))
     return "lines" if kind in TEXT else kind
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ranktron.cli.options import DATA, OUT, as_json, keep_inputs, null_option, read, table_options
-from ranktron.cli.output import print_json, print_written, working
+from ranktron.cli.options import DATA, OUT, as_json, keep_inputs, null_option, read_data, table_options
+from ranktron.cli.output import print_json, print_written, show_activity
 from ranktron.data.choices import FORMATS
 
 
@@ -32,8 +32,8 @@ def convert(source: str, target: str, style: str | None, null: str | None, as_js
     from ranktron.data.io import verify, write
 
     keep_inputs(target, source)
-    rounds = read(source, null)
-    with working(f"writing {target}"):
+    rounds = read_data(source, null)
+    with show_activity(f"writing {target}"):
         write(rounds, target, style or ("letor" if target == "-" else None))
         if target.endswith(".rounds"):
             verify(target)

@@ -17,11 +17,11 @@ from ranktron.cli.options import (
     null_for,
     null_option,
     parse_settings,
-    read,
+    read_data,
     reading_options,
     table_options,
 )
-from ranktron.cli.output import counting, print_json, print_table, working
+from ranktron.cli.output import print_json, print_table, show_activity, show_progress
 from ranktron.data.choices import SCALINGS
 from ranktron.errors import DataError
 from ranktron.training.algorithms import ALGORITHMS, TRAINING
@@ -92,17 +92,17 @@ def cv(
     from ranktron.training.cross_validation import cross_validate, read_folds, split_folds
 
     parameters, points = parse_settings(algo, settings), _grid(algo, grid)
-    before = {Path(path).stem: _stored(path) for path in against}
+    before = {Path(path).stem: _read_stored_run(path) for path in against}
     null = null or null_for(None, nan)
     if Path(data).is_dir():
-        with working(f"reading {data}"):
+        with show_activity(f"reading {data}"):
             divided = list(read_folds(data, null, **reading_options()))
     else:
-        divided = split_folds(read(data, null, part="train"), folds, split_seed)
+        divided = split_folds(read_data(data, null, part="train"), folds, split_seed)
     trainings = len(divided) * seeds
     for values in points.values():
         trainings *= len(values)
-    with counting(f"training {algo}", trainings) as step:
+    with show_progress(f"training {algo}", trainings) as step:
         report = cross_validate(
             algo, divided, parameters,
             grid=points, epochs=epochs, seeds=seeds, shuffle=shuffle, scaling=scale, map=recipe, select=select,
@@ -111,7 +111,7 @@ def cv(
     content = _content(report, seeds)
     if out:
         _write(out, {**content, "per_query": _per_query(report.evaluation)})
-    comparison = _compared(algo, report, before)
+    comparison = _compare_with_stored(algo, report, before)
     if as_json:
         print_json(content | ({"comparison": comparison[0]} if comparison else {}))
         return
@@ -172,7 +172,7 @@ def _write(path: str, content: dict[str, Any]) -> None:
         file.write((json.dumps(content, allow_nan=False) + "\n").encode("ascii"))
 
 
-def _stored(path: str) -> Evaluation:
+def _read_stored_run(path: str) -> Evaluation:
     """The values per query of an earlier run."""
     import numpy as np
 
@@ -187,7 +187,7 @@ def _stored(path: str) -> Evaluation:
         raise DataError(f"{path} is not a report that `ranktron cv --out` wrote: {error}") from None
 
 
-def _compared(algo: str, report: Report, before: dict[str, Evaluation]) -> tuple[dict[str, Any], str] | None:
+def _compare_with_stored(algo: str, report: Report, before: dict[str, Evaluation]) -> tuple[dict[str, Any], str] | None:
     from ranktron.metrics import compare
 
     if not before:
@@ -208,7 +208,7 @@ def _print(report: Report, data: str, seeds: int) -> None:
         means = [sum(t.test.means[m] for t in trials) / len(trials) for m in report.metrics]
         valid = sum(t.valid for t in trials) / len(trials)
         epochs = f"{sum(t.epoch for t in trials) / len(trials):.1f}"
-        chosen = [_chosen(trials)] if chose else []
+        chosen = [_describe_choice(trials)] if chose else []
         rows.append((fold, len(trials[0].test.qids), valid, epochs, *chosen, *means))
     blank = [""] * (len(columns) - len(report.metrics) - 1)
     rows.append(("mean", *blank, *report.mean.values()))
@@ -220,7 +220,7 @@ def _print(report: Report, data: str, seeds: int) -> None:
         click.echo(f"{remark}: {count:,}")
 
 
-def _chosen(trials: list[Trial]) -> str:
+def _describe_choice(trials: list[Trial]) -> str:
     values = dict.fromkeys(" ".join(f"{k}={v}" for k, v in t.parameters.items()) for t in trials)
     return " | ".join(v for v in values if v) or "–"
 

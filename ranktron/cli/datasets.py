@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ranktron.cli.options import as_json
-from ranktron.cli.output import print_json, print_table, working
+from ranktron.cli.output import print_json, print_table, show_activity
 
 if TYPE_CHECKING:
     from ranktron.papers.datasets import Dataset
@@ -49,10 +49,10 @@ def _folder(data: str | None) -> str | None:
 
 
 def _row(one: Dataset, folder: str | None, check: bool) -> dict[str, Any]:
-    from ranktron.papers.datasets import absent, known
+    from ranktron.papers.datasets import absent, known_files
 
     missing = absent(one.name, folder) if folder else list(one.places)
-    sums = {place: file._asdict() for place, file in known(one.name).items()}
+    sums = {place: file._asdict() for place, file in known_files(one.name).items()}
     content: dict[str, Any] = {
         "name": one.name,
         "title": one.title,
@@ -78,11 +78,11 @@ def _row(one: Dataset, folder: str | None, check: bool) -> dict[str, Any]:
 
 def _check(one: Dataset, folder: str | None) -> str:
     from ranktron.errors import DataError
-    from ranktron.papers.datasets import verify
+    from ranktron.papers.datasets import verify_file
 
     try:
-        with working(f"checking {one.name}"):
-            results = [verify(one.name, place, folder) for place in one.places]
+        with show_activity(f"checking {one.name}"):
+            results = [verify_file(one.name, place, folder) for place in one.places]
     except DataError as error:
         return str(error)
     return "as known" if all(results) else "checksums not known" if not any(results) else "as known, where known"
@@ -97,7 +97,7 @@ def _print_all(chosen: list[Dataset], rows: list[dict[str, Any]], folder: str | 
             _count(one.documents),
             one.features,
             _size(row),
-            _found(row),
+            _describe_location(row),
         )
         for one, row in zip(chosen, rows, strict=True)
     ]
@@ -132,7 +132,7 @@ def _print_one(one: Dataset, row: dict[str, Any]) -> None:
         ("from", f"{one.source}\n{one.url}"),
         ("files", _files(one).replace(", ", "\n").replace("NAME", one.name)),
         ("format", one.format),
-        ("here", _found(row)),
+        ("here", _describe_location(row)),
     ])  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def _count(number: int | None) -> str:
     return "–" if number is None else f"{number:,}"
 
 
-def _found(row: dict[str, Any]) -> str:
+def _describe_location(row: dict[str, Any]) -> str:
     if "check" in row:
         return str(row["check"])
     if row["found"]:

@@ -27,7 +27,7 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
         from ranktron.service.tokens import read_tokens
     except ModuleNotFoundError:
         raise MissingExtra("the search page", "serve") from None
-    index = _prepared(warm_up)
+    index = _prepare_index(warm_up)
     port = port or _free_port(host, (PORT, 0) if port is None else (0,))
     shown = f"[{host}]" if ":" in host else host
     keeping = tempfile.TemporaryDirectory(prefix="ranktron-") if folder is None else nullcontext(folder)
@@ -38,7 +38,7 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
         run(kept, None, host, port, search_routes(index, read_tokens(None)))
 
 
-def _prepared(warm_up: Callable[[], None]) -> Index:
+def _prepare_index(warm_up: Callable[[], None]) -> Index:
     """Reads and indexes the library while the ranker's machine code is loaded, or compiled where it is run first."""
     from rich.console import Console
     from rich.progress import Progress

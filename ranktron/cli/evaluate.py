@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read, strict_option, table_options
-from ranktron.cli.output import counting, print_json, print_table
+from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read_data, strict_option, table_options
+from ranktron.cli.output import print_json, print_table, show_progress
 
 if TYPE_CHECKING:
     from ranktron.metrics import Evaluation, Metric
@@ -34,11 +34,11 @@ def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], nu
     from ranktron.training.model import load
 
     loaded = load(model)
-    rounds = read(data, null, loaded, part="test")
+    rounds = read_data(data, null, loaded, part="test")
     scores = loaded.score_rounds(rounds)
     evaluation = measure(scores, rounds, metrics)
     filled = loaded.fill(rounds)
-    with counting("single features", filled.n_features) as step:
+    with show_progress("single features", filled.n_features) as step:
         best = best_feature(filled, metrics, None if step is None else lambda _column: step())
     chance = random_means(rounds, metrics)
     feature = ("" if best.sign > 0 else "-") + loaded.filled_names[best.column]

@@ -60,7 +60,7 @@ def explain(
     if out is not None:
         keep_inputs(out, model, data)
     loaded = load(model)
-    explained = None if data is None or qid is None else _explained(loaded, data, qid, null)
+    explained = None if data is None or qid is None else _explain_query(loaded, data, qid, null)
     if out is not None:
         _write(loaded, explained, out, top or 10)
     if explained is not None:
@@ -71,7 +71,7 @@ def explain(
         _show_weights(loaded, top, out, as_json)
 
 
-def _explained(model: Model, data: str, qid: str, null: str | None) -> ExplainedList:
+def _explain_query(model: Model, data: str, qid: str, null: str | None) -> ExplainedList:
     from ranktron.training.figures.explanation import ExplainedList
 
     rounds = read_documents(data, null, model)
@@ -86,14 +86,14 @@ def _explained(model: Model, data: str, qid: str, null: str | None) -> Explained
 
 def _write(model: Model, explained: ExplainedList | None, out: str, top: int) -> None:
     from ranktron.data.files import atomically
-    from ranktron.training.figures.explanation import page
+    from ranktron.training.figures.explanation import explanation_page
     from ranktron.training.figures.shapes import shape_pieces
     from ranktron.training.figures.weights import model_weights
 
     if model.map is None:
-        text = page(model, model_weights(model), explained, top)
+        text = explanation_page(model, model_weights(model), explained, top)
     else:
-        text = page(model, None, explained, top, shape_pieces(model))
+        text = explanation_page(model, None, explained, top, shape_pieces(model))
     with atomically(out) as file:
         file.write(text.encode())
 
@@ -159,9 +159,9 @@ def _show_weights(model: Model, top: int | None, out: str | None, as_json: bool)
 
 
 def _show_curves(model: Model, top: int | None, out: str | None, as_json: bool) -> None:
-    from ranktron.training.figures.shapes import shapes_of
+    from ranktron.training.figures.shapes import feature_shapes
 
-    shapes = shapes_of(model)
+    shapes = feature_shapes(model)
     if as_json:
         curves = [
             {"feature": name, "places": s.places.tolist(), "values": s.values.tolist()} for name, s in shapes[:top]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, OUT, as_json, keep_inputs, null_option, read, scoring_options
+from ranktron.cli.options import DATA, OUT, as_json, keep_inputs, null_option, read_data, scoring_options
 from ranktron.cli.output import print_json, print_written
 from ranktron.errors import DataError
 
@@ -63,7 +63,7 @@ def export(model: str, to: str, out: str | None, as_json: bool, **options: Any) 
         keep_inputs(out, model, options["data"], options["features"])
     if out is None and to == "onnx":
         raise click.UsageError("an ONNX file is binary: name the file to write with -o")
-    exported = exported_model(model, to, options["name"] or name_of(model), options)
+    exported = exported_model(model, to, options["name"] or model_name(model), options)
     if out is not None:
         exported.save(out)
     if as_json:
@@ -84,7 +84,7 @@ def exported_model(model: str, to: str, name: str, options: dict[str, Any]) -> E
 
     loaded = load(model)
     names = _lines(options["features"]) if options["features"] else None
-    data = read(options["data"], options["null"], loaded, part="test") if options["data"] else None
+    data = read_data(options["data"], options["null"], loaded, part="test") if options["data"] else None
     return export_model(
         loaded, to, name=name, store=options["store"], normalizers=options["normalizers"], feature_names=names,
         data=data, average=options["average"], one=options["one"],
@@ -98,7 +98,7 @@ def _lines(path: str) -> list[str]:
         raise DataError(f"cannot read the names in {path}: {error}") from None
 
 
-def name_of(path: str) -> str:
+def model_name(path: str) -> str:
     """A name for the model, from that of its file."""
     word = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(path).stem).strip("_-")
     return word if re.match(r"[A-Za-z]", word) else f"ranker_{word}".strip("_")

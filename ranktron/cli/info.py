@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, null_option, read, reading_options, table_options
+from ranktron.cli.options import DATA, as_json, null_option, read_data, reading_options, table_options
 from ranktron.cli.output import print_json, print_table
 
 
@@ -24,7 +24,7 @@ def info(data: str, null: str | None, as_json: bool) -> None:
     from ranktron.data.io.files import from_standard_input
 
     with from_standard_input(data) as path:
-        summary = describe(read(str(path), null or "nan"))
+        summary = describe(read_data(str(path), null or "nan"))
         options = reading_options()
         judgments = options.pop("judgments", None)
         roles = read_roles(path, **options)
@@ -42,7 +42,7 @@ def info(data: str, null: str | None, as_json: bool) -> None:
         ("queries without a relevant document", summary["queries_without_relevant"]),
         ("queries whose labels are all equal", summary["queries_with_one_label"]),
         ("queries whose rows were scattered", summary["duplicate_qids"]),
-        ("missing values (--nan)", _missing(summary["missing"])),
+        ("missing values (--nan)", _describe_missing(summary["missing"])),
         ("constant features", ", ".join(summary["constant_features"]) or "none"),
         ("range of the features", f"{summary['lowest']:g} – {summary['highest']:g}"),
     ]
@@ -55,24 +55,24 @@ def info(data: str, null: str | None, as_json: bool) -> None:
     ])  # fmt: skip
 
 
-def _missing(counts: dict[str, int]) -> str:
-    from ranktron.data.io.columns import listed
+def _describe_missing(counts: dict[str, int]) -> str:
+    from ranktron.data.io.columns import join_names
 
     total = f"{sum(counts.values()):,} in {len(counts):,} features: "
-    return total + listed([f"{name} ({count:,})" for name, count in counts.items()]) if counts else "none"
+    return total + join_names([f"{name} ({count:,})" for name, count in counts.items()]) if counts else "none"
 
 
 def _columns(columns: dict[str, Any]) -> list[tuple[str, str]]:
     """What each column of a table became, and what the names alone decided."""
-    from ranktron.data.io.columns import listed
+    from ranktron.data.io.columns import join_names
 
     words = {"label": "label", "query": "query id", "doc": "document id"}
     rows = []
     for role, word in words.items():
         by_name, name = role in columns["guessed"], columns[role]
         rows.append((word, "none" if name is None else f"{name} (by its name; or --{role})" if by_name else name))
-    rows.append((f"features ({len(columns['features'])})", listed(columns["features"])))
-    return rows + ([("not read", listed(columns["dropped"]))] if columns["dropped"] else [])
+    rows.append((f"features ({len(columns['features'])})", join_names(columns["features"])))
+    return rows + ([("not read", join_names(columns["dropped"]))] if columns["dropped"] else [])
 
 
 def describe(rounds: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ranktron.cli.output import working
+from ranktron.cli.output import show_activity
 from ranktron.data.choices import FORMATS, IMPUTATIONS
 from ranktron.errors import DataError
 from ranktron.training.algorithms import algorithm
@@ -89,7 +89,7 @@ nan_option = click.option(
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
-    """Keeps how data is to be read for `read`, so that no command has to hand it on."""
+    """Keeps how data is to be read for `read_data`, so that no command has to hand it on."""
     context.meta.setdefault(_READING, {})[option.name] = value
 
 
@@ -128,15 +128,17 @@ def scoring_options(command: F) -> F:
     return _LABEL(_QUERY(_DOC(_DROP(_INPUT_FORMAT(command)))))
 
 
-def read(path: str, null: str | None = None, like: Model | Rounds | None = None, part: str | None = None) -> Rounds:
+def read_data(
+    path: str, null: str | None = None, like: Model | Rounds | None = None, part: str | None = None
+) -> Rounds:
     """Reads data; with a model or other data, as wide as those and with the same features.
 
     Of a folder that holds train, vali and test, `part` is read.
     """
     from ranktron.data.io import read as read_rounds
 
-    path = _part_of(path, part)
-    with working(f"reading {path}"):
+    path = _find_part(path, part)
+    with show_activity(f"reading {path}"):
         rounds = read_rounds(path, null=null or null_for(like), like=like, **reading_options())
     if part != "train":  # training warns of it itself
         _say_if_scattered(path, rounds)
@@ -159,8 +161,8 @@ def read_documents(path: str, null: str | None, model: Model) -> Rounds:
     """Reads data to be scored, which need not have labels."""
     from ranktron.data.io import read_documents as read_rounds
 
-    path = _part_of(path, "test")
-    with working(f"reading {path}"):
+    path = _find_part(path, "test")
+    with show_activity(f"reading {path}"):
         options = {name: value for name, value in reading_options().items() if name != "judgments"}
         return read_rounds(path, null=null or null_for(model), like=model, **options)
 
@@ -177,7 +179,7 @@ def reading_options() -> dict[str, Any]:
     return {} if context is None else dict(context.meta.get(_READING, {}))
 
 
-def _part_of(path: str, part: str | None) -> str:
+def _find_part(path: str, part: str | None) -> str:
     """The file of one part in a folder that holds train, vali and test; any other path as it is."""
     from ranktron.data.io.files import fold_parts
 

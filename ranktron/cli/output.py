@@ -63,7 +63,7 @@ def _is_text(cell: str) -> bool:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def show_activity(what: str) -> Iterator[None]:
     """Shows on a terminal that something is going on that cannot be counted."""
     from rich.console import Console
 
@@ -95,7 +95,7 @@ def statements() -> Iterator[None]:
 
 
 @contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[..., None] | None]:
+def show_progress(what: str, total: int) -> Iterator[Callable[..., None] | None]:
     """A progress bar on a terminal: yields a function to call at each step, or after several; None elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

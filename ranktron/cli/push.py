@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ranktron.cli.export import describe_check, export_options, exported_model, name_of, print_notes, summarize
+from ranktron.cli.export import describe_check, export_options, exported_model, model_name, print_notes, summarize
 from ranktron.cli.options import DATA
 from ranktron.cli.output import print_json
 
@@ -38,7 +38,7 @@ def push(
     """
     from ranktron.export import pushing
 
-    name = f"{options['name'] or name_of(model)}-{version or time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
+    name = f"{options['name'] or model_name(model)}-{version or time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
     if to == "vespa":
         raise click.UsageError(
             "Vespa takes models with the application: export with --to vespa into schemas/SCHEMA/NAME.profile and run "

@@ -31,11 +31,11 @@ def reproduce(name: str, out: str, data: str | None, seeds: int | None, quick: b
     Example: ranktron reproduce slam --quick --out report
     """
     from ranktron.papers.harness.experiment import Plan
-    from ranktron.papers.harness.reproduce import lay_out, papers_of, prepare
+    from ranktron.papers.harness.reproduce import lay_out, prepare, select_papers
     from ranktron.papers.harness.reproduce import reproduce as run_again
     from ranktron.papers.harness.verdicts import severity
 
-    papers, plan = papers_of(name), Plan(quick, seeds)
+    papers, plan = select_papers(name), Plan(quick, seeds)
     prepare(out)
     works = lay_out(papers, plan, data)
     total = sum(job.cell.cost for work in works for job in work.all_jobs())

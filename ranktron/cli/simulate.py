@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ranktron.cli.options import OUT, as_json, keep_inputs
-from ranktron.cli.output import print_json, print_written, working
+from ranktron.cli.output import print_json, print_written, show_activity
 
 
 @click.command()
@@ -35,7 +35,7 @@ def simulate(kind: str, target: str, queries: int, margin: float, seed: int, ski
     from ranktron.data.synthetic import Separable, WebSearch
 
     keep_inputs(target)
-    with working(f"simulating {queries:,} lists"):
+    with show_activity(f"simulating {queries:,} lists"):
         data = Separable(margin=margin, seed=seed) if kind == "separable" else WebSearch(seed=seed)
         rounds = data.rounds(queries, skip)
         write(rounds, target, "letor" if target == "-" else None)

@@ -15,10 +15,10 @@ from ranktron.cli.options import (
     null_for,
     null_option,
     parse_settings,
-    read,
+    read_data,
     table_options,
 )
-from ranktron.cli.output import counting, print_json, print_table
+from ranktron.cli.output import print_json, print_table, show_progress
 from ranktron.data.choices import SCALINGS
 from ranktron.training.algorithms import ALGORITHMS
 
@@ -84,9 +84,9 @@ def sweep(
     parameters = parse_settings(algo, tuple(s for s in settings if s.partition("=")[0] != key))
     parse_settings(algo, tuple(f"{key}={value}" for value in values))
     null = null or null_for(None, nan)
-    rounds = read(data, null, part="train")
-    checked = read(valid, null, rounds, part="vali") if valid else None
-    with counting(f"sweeping {key}", epochs * len(rounds)) as step:
+    rounds = read_data(data, null, part="train")
+    checked = read_data(valid, null, rounds, part="vali") if valid else None
+    with show_progress(f"sweeping {key}", epochs * len(rounds)) as step:
         rows = sweep_values(
             algo, parameters, key, values, rounds, Schedule(epochs, seed), metrics,
             scaling=scale, map=recipe, valid=checked, watch=step, nan=nan or "error",

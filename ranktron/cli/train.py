@@ -21,10 +21,10 @@ from ranktron.cli.options import (
     null_for,
     null_option,
     parse_settings,
-    read,
+    read_data,
     table_options,
 )
-from ranktron.cli.output import counting, print_json, print_table, statements, working
+from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
 from ranktron.data.choices import SCALINGS, USERS
 from ranktron.errors import DataError, RankingWarning
 from ranktron.training.algorithms import ALGORITHMS, TRAINING
@@ -107,14 +107,14 @@ def train(
     if null not in (None, "error"):
         click.echo(f"--null {null} is for reading these files and is not kept in the model: --nan is", err=True)
     null = null or null_for(before, nan)
-    rounds = read(data, null, before, part="train")
-    checked = read(valid, null, rounds, part="vali") if valid else None
+    rounds = read_data(data, null, before, part="train")
+    checked = read_data(valid, null, rounds, part="vali") if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
     user = feedback or (before.record.get("feedback") if before is not None else None)
     asked: dict[str, Any] = {"scaling": scale or "auto", "map": recipe, "select": select, "metrics": metrics}
     asked |= {"nan": nan or "error", "feedback": user}
     _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
-    with counting(f"training {name}", epochs * len(rounds)) as step, statements():
+    with show_progress(f"training {name}", epochs * len(rounds)) as step, statements():
         trained = train_model(name, parameters, rounds, schedule, start=before, valid=checked, progress=step, **asked)
     trained.model.save(out)
     if curve:
@@ -136,7 +136,7 @@ def _compile(
     from ranktron.training.fit import train as train_model
 
     few, valid = rounds[:_FEW], None if checked is None else checked[:_FEW]
-    with working("getting ready (the first time, this compiles)"), suppress(DataError), warnings.catch_warnings():
+    with show_activity("getting ready (the first time, this compiles)"), suppress(DataError), warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
         tried = train_model(name, parameters, few, Schedule(1), valid=valid, **asked)
         if tried.history.interrupted:

@@ -131,10 +131,10 @@ def fit_encoder(frame: Any, categorical: str | Sequence[str] | None = "auto", na
         return None
     if not all(isinstance(column, str) for column in columns) or len(set(columns)) < len(columns):
         raise DataError("a frame with categorical columns needs a name for each column, all of them different")
-    return Encoder(tuple(columns), {column: _seen(_texts(frame, column), nan) for column in chosen}, nan)
+    return Encoder(tuple(columns), {column: _collect_categories(_texts(frame, column), nan) for column in chosen}, nan)
 
 
-def _seen(texts: list[str | None], nan: str) -> tuple[str | None, ...]:
+def _collect_categories(texts: list[str | None], nan: str) -> tuple[str | None, ...]:
     own = (None,) if nan == "indicator" and None in texts else ()
     return (*sorted({text for text in texts if text is not None}), *own)
 

@@ -99,12 +99,12 @@ class Rounds:
         The columns of a data frame give their names to the features. With `missing`, NaN stands for a missing value
         and is let through.
         """
-        names = feature_names_of(X) if feature_names is None else tuple(map(str, feature_names))
+        names = frame_feature_names(X) if feature_names is None else tuple(map(str, feature_names))
         X = _as_features(X, missing)
         missing = missing and bool(np.isnan(X.values if isinstance(X, Sparse) else X).any())
         labels = _as_labels(y, len(X))
         docids = None if docids is None else _as_ids(docids, len(X), "docids must hold one document id")
-        qids, offsets, rows = _grouping(len(X), qid, group)
+        qids, offsets, rows = _group_rows(len(X), qid, group)
         if rows is not None:
             X, labels = X[rows], labels[rows]
             docids = None if docids is None else docids[rows]
@@ -183,7 +183,7 @@ class Rounds:
         docids = [part.docids for part in parts if part.docids is not None]
         return replace(
             first,
-            X=stacked([part.X for part in parts]),
+            X=stack_rows([part.X for part in parts]),
             labels=np.concatenate([part.labels for part in parts]),
             offsets=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
             qids=qids,
@@ -228,13 +228,13 @@ def take_qid_column(X: Any) -> tuple[Any, Any]:
     return (X.drop(columns=["qid"]) if hasattr(X, "iloc") else X.drop("qid")), qid
 
 
-def feature_names_of(X: Any) -> tuple[str, ...] | None:
+def frame_feature_names(X: Any) -> tuple[str, ...] | None:
     """The column names of a data frame; None for an array, and where not all are names."""
     columns = list(getattr(X, "columns", ()))
     return tuple(columns) if columns and all(isinstance(name, str) for name in columns) else None
 
 
-def stacked(parts: list[Features]) -> Features:
+def stack_rows(parts: list[Features]) -> Features:
     """Rows below rows; sparse ones where some of them are."""
     if any(isinstance(X, Sparse) for X in parts):
         return Sparse.concatenate([X if isinstance(X, Sparse) else Sparse.from_matrix(X) for X in parts])
@@ -297,7 +297,7 @@ def _as_labels(y: Any, n: int) -> Floats:
     return labels
 
 
-def _grouping(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers, Integers | None]:
+def _group_rows(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers, Integers | None]:
     if qid is not None and group is not None:
         raise DataError("give either qid (one id per row) or group (sizes of consecutive lists), not both")
     if group is not None:
@@ -354,10 +354,10 @@ def group_by(qid: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Integers, Integer
     return qid[appearance], np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), rows
 
 
-def radius(rounds: Rounds) -> float:
+def largest_row_norm(rounds: Rounds) -> float:
     """The length of the longest row: R_X, the 1→2 norm of Xᵀ.
 
-    >>> radius(Rounds.from_arrays([[3.0, 4.0], [1.0, 0.0]], [0, 1]))
+    >>> largest_row_norm(Rounds.from_arrays([[3.0, 4.0], [1.0, 0.0]], [0, 1]))
     5.0
     """
     X = rounds.X

@@ -46,7 +46,7 @@ def _between_zero_and_one(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
 
 
 @jit
-def _moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
+def _dense_moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
     """Mean, standard deviation, minimum and maximum of each feature, in two passes over the rows."""
     mean = np.zeros(X.shape[1])
     low = X[0].astype(np.float64)
@@ -77,8 +77,8 @@ def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
     return mean, np.sqrt(np.maximum(second - mean**2, 0.0)), low, high
 
 
-def _moments_of(X: Features) -> tuple[Floats, Floats, Floats, Floats]:
-    return _sparse_moments(X) if isinstance(X, Sparse) else _moments(X)
+def _moments(X: Features) -> tuple[Floats, Floats, Floats, Floats]:
+    return _sparse_moments(X) if isinstance(X, Sparse) else _dense_moments(X)
 
 
 def feature_ranges(X: Features) -> tuple[Floats, Floats]:
@@ -147,7 +147,7 @@ class Running(Global):
     def after(self, X: Features) -> Running:
         """The estimate after the rows of one more query."""
         _check_width(X, len(self.shift))
-        mean, deviation, low, high = _moments_of(X)
+        mean, deviation, low, high = _moments(X)
         n, m = self.count, float(len(X))
         apart = mean - self.mean
         mean = self.mean + apart * (m / (n + m))
@@ -189,7 +189,7 @@ def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
         return Running.blank(rounds.n_features, not isinstance(rounds.X, Sparse)).after(rounds.X)
     if name not in ("auto", "standard", "minmax"):
         raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
-    mean, deviation, low, high = _moments_of(rounds.X)
+    mean, deviation, low, high = _moments(rounds.X)
     if name == "auto":
         if low.min() >= -1.0 and high.max() <= 1.0:
             return None

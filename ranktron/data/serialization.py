@@ -23,10 +23,10 @@ _DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
 _REFERENCE = "$array"
 
 
-def pack(content: Mapping[str, Any]) -> bytes:
+def serialize(content: Mapping[str, Any]) -> bytes:
     """Turns a nested dict into bytes.
 
-    >>> unpack(pack({"w": np.array([1.0, 2.0]), "rounds": 3}))
+    >>> deserialize(serialize({"w": np.array([1.0, 2.0]), "rounds": 3}))
     {'rounds': 3, 'w': array([1., 2.])}
     """
     arrays: list[npt.NDArray[Any]] = []
@@ -40,10 +40,10 @@ def pack(content: Mapping[str, Any]) -> bytes:
 
 def same(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
     """Whether two nested dicts, such as the states of learners, are equal to the bit."""
-    return pack(one) == pack(two)
+    return serialize(one) == serialize(two)
 
 
-def unpack(data: bytes, name: str = "the file") -> dict[str, Any]:
+def deserialize(data: bytes, name: str = "the file") -> dict[str, Any]:
     """Turns bytes back into the nested dict; anything else than what `pack` wrote is an error."""
     if not data.startswith(_MAGIC):
         raise DataError(f"{name} is not a Ranktron model")

@@ -5,7 +5,7 @@ named `qid` in a data frame) and answers in input order. The parameters and defa
 """
 
 from ranktron.errors import DataError
-from ranktron.estimators.base import Ranker, around_model
+from ranktron.estimators.base import BaseRanker, around_model
 from ranktron.estimators.batch import CommitteePerceptron, PairwisePerceptron, RankBoost, RankSVM
 from ranktron.estimators.margin import RankMM
 from ranktron.estimators.online import (
@@ -20,6 +20,7 @@ from ranktron.estimators.online import (
 from ranktron.estimators.predtron import PredtronRanker
 from ranktron.estimators.predtron_classes import PredtronClassifier, PredtronOrdinal
 from ranktron.estimators.predtron_labels import PredtronLabelRanker, PredtronMultilabel
+from ranktron.lazy import lazy_names
 from ranktron.training.algorithms import stored_algorithm
 from ranktron.training.model import Model
 
@@ -44,9 +45,12 @@ __all__ = [
 ]
 
 
-def as_estimator(model: Model) -> Ranker:
+def as_estimator(model: Model) -> BaseRanker:
     """The fitted estimator of a model; `Model.estimator` calls it."""
     name = stored_algorithm(model.kind).estimator
     if not name:
         raise DataError(f"a {model.kind} model has fixed weights and no estimator: use its predict and rank")
     return around_model(globals()[name], model)
+
+
+__getattr__ = lazy_names(__name__, renamed={"Ranker": "BaseRanker"})

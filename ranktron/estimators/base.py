@@ -29,11 +29,12 @@ from ranktron.estimators.columns import (
 from ranktron.estimators.pipelines import steps_before
 from ranktron.estimators.signature import with_parameters
 from ranktron.estimators.weights import mean_weights, weigh
+from ranktron.lazy import lazy_names
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
 from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, TRAINING
-from ranktron.training.fit import learn_once, play_rescaled, simulated_user, train, untrained
+from ranktron.training.fit import learn_once, make_untrained, play_rescaled, simulated_user, train
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
 from ranktron.types import FeedbackModel, Floats, Integers
@@ -60,7 +61,7 @@ _UNGROUPED = _COMMON[-2]
 BEFORE = {"ungrouped": "one-list", "features": None}
 """What estimators did before they had these parameters: a pickle of 0.1.0 has none of them."""
 
-R = TypeVar("R", bound="type[Ranker]")
+R = TypeVar("R", bound="type[BaseRanker]")
 
 
 def from_table(name: str, *more: Parameter) -> Callable[[R], R]:
@@ -86,7 +87,7 @@ def unchanged_if_refused(estimator: object) -> Iterator[None]:
         raise
 
 
-def seed_of(random_state: Any) -> int:
+def draw_seed(random_state: Any) -> int:
     """A seed drawn from what scikit-learn takes for a random state."""
     try:
         return int(check_random_state(random_state).randint(2**31))
@@ -104,7 +105,7 @@ class _NoPartialFit:
         )
 
 
-class Ranker(BaseEstimator):  # type: ignore[misc]
+class BaseRanker(BaseEstimator):  # type: ignore[misc]
     """Fits, scores, ranks and saves: everything but the algorithm.
 
     >>> from ranktron.estimators import RankSVM
@@ -271,7 +272,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         n_epochs, shuffle = (p.check(getattr(self, p.name)) for p in TRAINING)
         if isinstance(self.random_state, int | np.integer):
             return Schedule(n_epochs, int(self.random_state), shuffle)
-        return Schedule(n_epochs, seed_of(self.random_state), shuffle)
+        return Schedule(n_epochs, draw_seed(self.random_state), shuffle)
 
     def _table(self, X: Any, *, reset: bool = False, **labels: Any) -> Any:
         """The features, and labels where they are given, as scikit-learn checks them; categories become features."""
@@ -331,7 +332,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self._rounds(X, y, eval_qid, eval_group, reset=False)
 
 
-class OnlineRanker(Ranker):
+class OnlineRanker(BaseRanker):
     """A ranker that can go on learning: fitting is playing.
 
     >>> from ranktron.estimators import HingePerceptron
@@ -355,7 +356,7 @@ class OnlineRanker(Ranker):
             rounds = self._rounds(X, y, qid, group, reset=blank)
             if blank:
                 own, nan = self._own_parameters(), NAN.check(self.nan)
-                model = untrained(self._algorithm.name, own, rounds, self.scale, self.map, nan)
+                model = make_untrained(self._algorithm.name, own, rounds, self.scale, self.map, nan)
                 self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
             if self._user is None and self.feedback is not None:
                 self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
@@ -369,7 +370,7 @@ class OnlineRanker(Ranker):
         return self
 
 
-def around_model(cls: type[Ranker], model: Model) -> Ranker:
+def around_model(cls: type[BaseRanker], model: Model) -> BaseRanker:
     """A fitted estimator around a model: its parameters, its learner and what it knows of its features."""
     record = model.record
     ranker = cls(
@@ -388,3 +389,6 @@ def around_model(cls: type[Ranker], model: Model) -> Ranker:
     ranker.feedback = record.get("feedback")  # the simulated user that the model was trained with goes on answering
     ranker._adopt(model, with_queries=record.get("queries") != 1)
     return ranker
+
+
+__getattr__ = lazy_names(__name__, renamed={"Ranker": "BaseRanker"})

@@ -1,6 +1,6 @@
 """The rankers that are trained in passes over all pairs, or solved: one small class each."""
 
-from ranktron.estimators.base import OnlineRanker, Ranker, from_table
+from ranktron.estimators.base import BaseRanker, OnlineRanker, from_table
 from ranktron.metrics import Metric
 
 
@@ -46,7 +46,7 @@ class CommitteePerceptron(OnlineRanker):
 
 
 @from_table("ranksvm")
-class RankSVM(Ranker):
+class RankSVM(BaseRanker):
     """The support vector machine on pairs of documents, solved without forming a pair.
 
     `n_epochs`, `shuffle` and `random_state` have no effect: the solution is unique.
@@ -63,7 +63,7 @@ class RankSVM(Ranker):
 
 
 @from_table("rankboost")
-class RankBoost(Ranker):
+class RankBoost(BaseRanker):
     """A weighted sum of thresholded features, each chosen to mend the pairs that the others get wrong.
 
     `n_epochs`, `shuffle` and `random_state` have no effect. Not linear: there are no weights `coef_`.

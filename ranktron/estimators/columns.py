@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.data.rounds import feature_names_of, take_qid_column
+from ranktron.data.rounds import frame_feature_names, take_qid_column
 from ranktron.errors import DataError, warn
 
 UNGROUPED = (
@@ -34,7 +34,9 @@ def take_query_ids(X: Any, qid: Any) -> tuple[Any, Any]:
         X, own = take_qid_column(X)
         return X, own if qid is None else qid
     if qid not in list(X.columns):
-        raise DataError(f"there is no column {qid!r} to take the query ids from; there are {_listed(list(X.columns))}")
+        raise DataError(
+            f"there is no column {qid!r} to take the query ids from; there are {_join_names(list(X.columns))}"
+        )
     ids = np.asarray(X[qid])
     return take_qid_column(X.drop(columns=[qid]) if hasattr(X, "iloc") else X.drop(qid))[0], ids
 
@@ -47,7 +49,7 @@ def take_features(X: Any, features: Sequence[str] | None, *, reset: bool) -> Any
         raise DataError("features= names columns of a data frame, and X is none: leave it out, or give a frame")
     missing = [name for name in features if name not in list(X.columns)]
     if missing:
-        raise DataError(f"there is no column {missing[0]!r}; there are {_listed(list(X.columns))}")
+        raise DataError(f"there is no column {missing[0]!r}; there are {_join_names(list(X.columns))}")
     return X[list(features)]
 
 
@@ -57,7 +59,7 @@ def check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
     A column whose name says that it is no feature is refused if it equals y. One of any name, or of none, that equals y
     is warned of: the few rows of a small part may well agree by chance.
     """
-    names = feature_names_of(frame) or ()
+    names = frame_feature_names(frame) or ()
     plain = {name: re.sub(r"[^a-z0-9]", "", name.lower()) for name in names}
     if not grouped:
         for name in names:
@@ -78,7 +80,7 @@ def check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
             warn(f"the feature {column} equals the labels y in all {len(y):,} rows: a ranker will learn nothing else")
     if suspects:
         warn(
-            f"{_listed(suspects)} {'is' if len(suspects) == 1 else 'are'} learnt as "
+            f"{_join_names(suspects)} {'is' if len(suspects) == 1 else 'are'} learnt as "
             f"{'a feature' if len(suspects) == 1 else 'features'}: drop what is none, or name the features with "
             "features=[...]"
         )
@@ -116,5 +118,5 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _listed(names: list[Any], most: int = 10) -> str:
+def _join_names(names: list[Any], most: int = 10) -> str:
     return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")

@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktron.errors import DataError
-from ranktron.estimators.base import RANDOM_STATE, OnlineRanker, from_table, seed_of, unchanged_if_refused
-from ranktron.learners.predtron import Predtron, Problem, link_of, theoretical_step, variant_of
+from ranktron.estimators.base import RANDOM_STATE, OnlineRanker, draw_seed, from_table, unchanged_if_refused
+from ranktron.learners.predtron import PredictionProblem, Predtron, make_link, make_variant, theoretical_step
 from ranktron.learners.predtron.links import NORMS
 from ranktron.learners.predtron.variants import VARIANTS
 from ranktron.learners.schedule import Schedule
@@ -75,7 +75,7 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
         n_epochs, shuffle = (p.check(getattr(self, p.name)) for p in TRAINING)
         with unchanged_if_refused(self):
             X, labels = self._examples(X, y, None, reset=True)
-            schedule = Schedule(n_epochs, seed_of(self.random_state), shuffle)
+            schedule = Schedule(n_epochs, draw_seed(self.random_state), shuffle)
             self._begin(X)
             for epoch in range(schedule.epochs):
                 self._pass(X, labels, schedule.queries(len(X), epoch))
@@ -105,7 +105,7 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
         return coef[:, -1] if self.fit_intercept else np.zeros(len(coef))
 
     @abstractmethod
-    def _problem(self) -> tuple[Problem, int]:
+    def _problem(self) -> tuple[PredictionProblem, int]:
         """The problem and the number of its scores, once the labels are known."""
 
     @abstractmethod
@@ -122,7 +122,7 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
     def _begin(self, X: Floats) -> None:
         problem, dimension = self._problem()
         shape = (dimension, X.shape[1])
-        variant, link = variant_of(self.variant), link_of(self.norm, shape)
+        variant, link = make_variant(self.variant), make_link(self.norm, shape)
         if self.radius is not None:
             _RADIUS.check(self.radius)
         if isinstance(self.eta, str):
@@ -149,7 +149,7 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
         return scores
 
 
-def codes_of(estimator: Any, y: Any, classes: Any, *, reset: bool) -> Integers:
+def encode_labels(estimator: Any, y: Any, classes: Any, *, reset: bool) -> Integers:
     """Each label as the number of its class; the first time the classes are learnt too."""
     try:
         check_classification_targets(y)

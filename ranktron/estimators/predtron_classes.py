@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from ranktron.errors import DataError
-from ranktron.estimators.predtron import SHARED, PredtronEstimator, codes_of
+from ranktron.estimators.predtron import SHARED, PredtronEstimator, encode_labels
 from ranktron.estimators.signature import with_parameters
 from ranktron.learners.predtron import Enumerated, binary, multiclass, ordinal, with_costs, with_reject
 from ranktron.training.parameters import Parameter
@@ -24,7 +24,7 @@ class _Classes(ClassifierMixin, PredtronEstimator):  # type: ignore[misc]
         return self._partial_fit(X, y, classes)
 
     def _labels(self, y: Any, classes: Any, *, reset: bool) -> Integers:
-        return codes_of(self, y, classes, reset=reset)
+        return encode_labels(self, y, classes, reset=reset)
 
 
 @with_parameters(

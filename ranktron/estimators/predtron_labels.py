@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ranktron.errors import DataError
-from ranktron.estimators.predtron import RANKER, SHARED, PredtronEstimator, codes_of
+from ranktron.estimators.predtron import RANKER, SHARED, PredtronEstimator, encode_labels
 from ranktron.estimators.signature import with_parameters
 from ranktron.estimators.weights import as_sample_weights
 from ranktron.learners.predtron import (
@@ -20,7 +20,7 @@ from ranktron.learners.predtron import (
     Permutations,
     PlaceLoss,
     Places,
-    Problem,
+    PredictionProblem,
     Subsets,
     SubsetZeroOne,
 )
@@ -86,7 +86,7 @@ class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[mi
         elif tabular != self._tabular:
             raise DataError("a table of labels and a single class per example cannot follow each other")
         if not tabular:
-            codes = codes_of(self, y.reshape(-1), classes, reset=reset)
+            codes = encode_labels(self, y.reshape(-1), classes, reset=reset)
             table: Floats = (codes[:, None] == np.arange(len(self.classes_))).astype(float)
             table = table if len(self.classes_) > 2 else table[:, 1:]
         else:
@@ -98,7 +98,7 @@ class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[mi
         self.n_outputs_ = table.shape[1]
         return table
 
-    def _problem(self) -> tuple[Problem, int]:
+    def _problem(self) -> tuple[PredictionProblem, int]:
         if self.loss not in SUBSET_LOSSES:
             raise DataError(f"there is no loss {self.loss!r}; choose from {', '.join(SUBSET_LOSSES)}")
         if self.loss == "error-set" and self.n_outputs_ < 2:
@@ -160,7 +160,7 @@ class PredtronLabelRanker(PredtronEstimator):
     def _measure(self) -> Permutations:
         return Permutations(PlaceLoss(self.loss), Places(self.representation))
 
-    def _problem(self) -> tuple[Problem, int]:
+    def _problem(self) -> tuple[PredictionProblem, int]:
         if not isinstance(self.eta, str):
             return self._measure(), self.n_outputs_
         problem = Permutations(PlaceLoss(self.loss), Places(self.representation), self.n_outputs_, self._highest)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, get_type_hints
 
-from ranktron.training.parameters import Parameter, unknown
+from ranktron.training.parameters import Parameter, unknown_parameter
 
 C = TypeVar("C", bound=type[Any])
 
@@ -23,21 +23,21 @@ def with_parameters(*parameters: Parameter) -> Callable[[C], C]:
                 raise TypeError(f"the parameters of {cls.__name__} are keyword-only: write {cls.__name__}({meant})")
             for name in given:
                 if name not in defaults:
-                    raise TypeError(unknown(name, defaults, cls.__name__))
+                    raise TypeError(unknown_parameter(name, defaults, cls.__name__))
             for name, value in {**defaults, **given}.items():
                 setattr(self, name, value)
 
-        __init__.__signature__ = signature_of(cls, parameters)  # type: ignore[attr-defined]
+        __init__.__signature__ = make_signature(cls, parameters)  # type: ignore[attr-defined]
         __init__.__module__, __init__.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
         cls.__init__ = __init__
         before, examples, after = inspect.cleandoc(cls.__doc__ or "").partition("Examples\n")
-        cls.__doc__ = f"{before}Parameters\n----------\n{described(parameters)}\n{examples}{after}"
+        cls.__doc__ = f"{before}Parameters\n----------\n{describe_parameters(parameters)}\n{examples}{after}"
         return cls
 
     return decorate
 
 
-def signature_of(cls: type[Any], parameters: tuple[Parameter, ...]) -> inspect.Signature:
+def make_signature(cls: type[Any], parameters: tuple[Parameter, ...]) -> inspect.Signature:
     """A signature with a keyword for each parameter.
 
     Its type is one of its choices, or what the class declares for the attribute of its name, or that of its default.
@@ -51,7 +51,7 @@ def signature_of(cls: type[Any], parameters: tuple[Parameter, ...]) -> inspect.S
     return inspect.Signature(found, return_annotation=None)
 
 
-def described(parameters: tuple[Parameter, ...]) -> str:
+def describe_parameters(parameters: tuple[Parameter, ...]) -> str:
     """The parameters as a docstring lists them."""
     lines = ""
     for p in parameters:

@@ -34,7 +34,7 @@ def mean_weights(rounds: Rounds, sample_weight: Any) -> Floats | None:
     """What each query weighs: the mean of its rows."""
     if sample_weight is None:
         return None
-    grouped = _grouped(rounds, sample_weight)
+    grouped = _weight_per_query(rounds, sample_weight)
     means: Floats = np.add.reduceat(grouped, rounds.offsets[:-1]) / np.diff(rounds.offsets)
     return means
 
@@ -49,7 +49,7 @@ def weigh(rounds: Rounds, sample_weight: Any) -> tuple[Rounds, Floats | None]:
     """
     if sample_weight is None:
         return rounds, None
-    weights = _grouped(rounds, sample_weight)
+    weights = _weight_per_query(rounds, sample_weight)
     if not weights.all():
         rounds, weights = _without_weightless(rounds, weights)
     own = weights[rounds.offsets[:-1]]
@@ -60,7 +60,7 @@ def weigh(rounds: Rounds, sample_weight: Any) -> tuple[Rounds, Floats | None]:
     return rounds, None if (own == 1.0).all() else own
 
 
-def _grouped(rounds: Rounds, sample_weight: Any) -> Floats:
+def _weight_per_query(rounds: Rounds, sample_weight: Any) -> Floats:
     weights = as_sample_weights(sample_weight, len(rounds.labels))
     return weights if rounds.rows is None else weights[rounds.rows]
 

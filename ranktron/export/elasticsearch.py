@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.export.engine import as_json, dot32, single
+from ranktron.export.engine import as_json, dot32, shortest_single
 from ranktron.export.ranker import LinearRanker
 from ranktron.export.solr import why_not_single
 from ranktron.types import Floats, Integers, Matrix
@@ -42,7 +42,7 @@ class LearningToRankPlugin:
         return []
 
     def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
-        definition = {feature: single(w) for feature, w in zip(ranker.names, ranker.weights, strict=True)}
+        definition = {feature: shortest_single(w) for feature, w in zip(ranker.names, ranker.weights, strict=True)}
         model: dict[str, Any] = {"type": "model/linear", "definition": definition}
         if ranker.scaling != "none":
             model["feature_normalizers"] = {
@@ -57,17 +57,17 @@ class LearningToRankPlugin:
         unknown = [name for name in [*definition, *normalizers] if name not in names]
         if unknown:
             raise DataError(f"Unknown feature [{unknown[0]}]")
-        columns = [_normalised(normalizers.get(name), X[:, j]) for j, name in enumerate(names)]
+        columns = [_normalise(normalizers.get(name), X[:, j]) for j, name in enumerate(names)]
         return dot32(columns, [definition.get(name, 0.0) for name in names])
 
 
 def _normalizer(scaling: str, shift: float, divisor: float) -> dict[str, dict[str, float]]:
     if scaling == "standard":
-        return {"standard": {"mean": single(shift), "standard_deviation": single(divisor)}}
-    return {"min_max": {"minimum": single(shift), "maximum": single(shift + divisor)}}
+        return {"standard": {"mean": shortest_single(shift), "standard_deviation": shortest_single(divisor)}}
+    return {"min_max": {"minimum": shortest_single(shift), "maximum": shortest_single(shift + divisor)}}
 
 
-def _normalised(normalizer: dict[str, dict[str, float]] | None, column: Matrix) -> Matrix:
+def _normalise(normalizer: dict[str, dict[str, float]] | None, column: Matrix) -> Matrix:
     if normalizer is None:
         return column
     ((kind, numbers),) = normalizer.items()

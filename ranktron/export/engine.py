@@ -11,7 +11,7 @@ from ranktron.errors import DataError
 from ranktron.types import Floats, Integers, Matrix
 
 
-class Ranker(Protocol):
+class ExportableRanker(Protocol):
     """What is exported: named features, and how large a score's terms are, of which rounding errors are a share."""
 
     @property
@@ -53,10 +53,10 @@ class Engine(Protocol[R]):
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers, /) -> Floats: ...
 
 
-def single(value: float) -> float:
+def shortest_single(value: float) -> float:
     """A number as an engine of 32-bit floats reads it, in its shortest decimal form.
 
-    >>> single(0.1 + 1e-12)
+    >>> shortest_single(0.1 + 1e-12)
     0.1
     """
     with np.errstate(over="ignore"):

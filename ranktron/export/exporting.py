@@ -15,7 +15,14 @@ from ranktron.data.files import atomically
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.export.engine import Engine
-from ranktron.export.ranker import LinearEngine, LinearRanker, averaged, check_plain, linear_ranker, renamed
+from ranktron.export.ranker import (
+    LinearEngine,
+    LinearRanker,
+    average_members,
+    check_plain,
+    linear_ranker,
+    rename_features,
+)
 from ranktron.export.stumps import StumpRanker, stump_ranker
 from ranktron.export.verifying import Check, Sample, sample_rounds, verify_export
 from ranktron.training.model import Model
@@ -111,19 +118,19 @@ def export(
     if not re.fullmatch(r"[\w][\w.-]*", name, flags=re.ASCII):
         raise DataError(f"{name!r} cannot name a model: use letters, digits, _, . and -")
     check_plain(model)
-    model = averaged(model) if average else model
-    model = model if feature_names is None else renamed(model, feature_names)
+    model = average_members(model) if average else model
+    model = model if feature_names is None else rename_features(model, feature_names)
     if model.kind == "rankboost":
         return _export_stumps(model, to, name, store, sample_rounds(model, data), one)
     whole, sample = linear_ranker(model), sample_rounds(model, data)
-    engine: LinearEngine = _found(TARGETS[to])
+    engine: LinearEngine = _import_engine(TARGETS[to])
     _check_scaling(to, whole.scaling, engine.scales_lists)
     _check_missing(to, model, engine.fills, whole.reads_zeros)
-    ranker, notes = _fitted(engine, whole, normalizers)
-    ranker = _lifted(engine, ranker, sample, one)
+    ranker, notes = _fit_to_engine(engine, whole, normalizers)
+    ranker = _lift_scores(engine, ranker, sample, one)
     content = engine.write(ranker, name, store)
     check = verify_export(engine, content, ranker, model, sample)
-    warnings = _warnings(engine, whole, ranker, sample) + _swapped(check, ranker.scaling == whole.scaling)
+    warnings = _warnings(engine, whole, ranker, sample) + _describe_swaps(check, ranker.scaling == whole.scaling)
     notes = ["it is the average of a voting model", *notes] if average else notes
     return Export(to, name, content, tuple(notes), tuple(warnings), check)
 
@@ -133,14 +140,14 @@ def _export_stumps(model: Model, to: str, name: str, store: str | None, sample: 
         raise DataError(f"thresholded features have no weights that {to} could take: export to vespa instead")
     if one is not None:
         raise DataError("trees carry a constant of their own: a feature that is always 1 is not needed")
-    engine: Engine[StumpRanker] = _found(TREES[to])
+    engine: Engine[StumpRanker] = _import_engine(TREES[to])
     _check_scaling(to, "none" if model.scaler is None else model.scaler.name, engine.scales_lists)
     _check_missing(to, model, False, model.imputer is None or (engine.lucene and model.imputer.name == "zero"))
     ranker = stump_ranker(model, lifted=engine.lucene)
     content = engine.write(ranker, name, store)
     check = verify_export(engine, content, ranker, model, sample)
     warnings = _unreachable(model.names, sample) if engine.lucene else []
-    return Export(to, name, content, tuple(engine.remarks(ranker)), (*warnings, *_swapped(check, True)), check)
+    return Export(to, name, content, tuple(engine.remarks(ranker)), (*warnings, *_describe_swaps(check, True)), check)
 
 
 def _check_scaling(to: str, scaling: str, scales_lists: bool) -> None:
@@ -167,12 +174,12 @@ def _check_missing(to: str, model: Model, fills: bool, reads_zeros: bool) -> Non
         )
 
 
-def _found(place: str) -> Any:
+def _import_engine(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)()
 
 
-def _fitted(engine: LinearEngine, ranker: LinearRanker, normalizers: str) -> tuple[LinearRanker, list[str]]:
+def _fit_to_engine(engine: LinearEngine, ranker: LinearRanker, normalizers: str) -> tuple[LinearRanker, list[str]]:
     """The ranker as the engine can hold it, and notes on what had to change for that."""
     notes = []
     if ranker.scaling in ("standard", "minmax"):
@@ -187,7 +194,7 @@ def _fitted(engine: LinearEngine, ranker: LinearRanker, normalizers: str) -> tup
     return ranker, notes + engine.remarks(ranker)
 
 
-def _lifted(engine: LinearEngine, ranker: LinearRanker, sample: Sample, one: str | None) -> LinearRanker:
+def _lift_scores(engine: LinearEngine, ranker: LinearRanker, sample: Sample, one: str | None) -> LinearRanker:
     if one is None:
         return ranker
     if not engine.lucene:
@@ -230,7 +237,7 @@ def _unreachable(names: Sequence[str], sample: Sample) -> list[str]:
     ]
 
 
-def _swapped(check: Check, as_trained: bool) -> list[str]:
+def _describe_swaps(check: Check, as_trained: bool) -> list[str]:
     if not check.pairs:
         return [f"the model gives all documents of a list the same score (checked on {check.sample}): it ranks nothing"]
     if not check.swapped:

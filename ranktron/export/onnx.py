@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import MissingExtra
-from ranktron.export.engine import single
+from ranktron.export.engine import shortest_single
 from ranktron.export.ranker import LinearRanker
 from ranktron.export.solr import why_not_single
 from ranktron.types import Floats, Integers, Matrix
@@ -93,7 +93,7 @@ def onnx_scores(file: bytes, X: Matrix) -> Floats:
 def _singles(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if array.dtype.kind == "i":
         return array
-    return np.array([single(value) for value in np.ravel(array)], np.float32).reshape(np.shape(array))
+    return np.array([shortest_single(value) for value in np.ravel(array)], np.float32).reshape(np.shape(array))
 
 
 def _onnx() -> Any:

@@ -24,17 +24,17 @@ HOMES = {
 
 
 @dataclass(frozen=True)
-class Call:
+class EngineCall:
     """One request; where the engine answers 400, `otherwise` is tried in its place."""
 
     purpose: str
     method: str
     path: str
     body: bytes | None = None
-    otherwise: Call | None = None
+    otherwise: EngineCall | None = None
 
 
-def plugin_calls(content: bytes, featureset: str, store: str | None) -> list[Call]:
+def plugin_calls(content: bytes, featureset: str, store: str | None) -> list[EngineCall]:
     """The calls of the LTR plugin: create the model from a feature set, then clear the cache of compiled models.
 
     >>> [call.path for call in plugin_calls(b"{}", "movies", None)]
@@ -42,22 +42,24 @@ def plugin_calls(content: bytes, featureset: str, store: str | None) -> list[Cal
     """
     home = "/_ltr" if store is None else f"/_ltr/{quote(store, safe='')}"
     return [
-        Call("create the model", "POST", f"{home}/_featureset/{quote(featureset, safe='')}/_createmodel", content),
-        Call("clear the cache of models", "POST", f"{home}/_clearcache"),
+        EngineCall(
+            "create the model", "POST", f"{home}/_featureset/{quote(featureset, safe='')}/_createmodel", content
+        ),
+        EngineCall("clear the cache of models", "POST", f"{home}/_clearcache"),
     ]
 
 
-def solr_calls(content: bytes, collection: str) -> list[Call]:
+def solr_calls(content: bytes, collection: str) -> list[EngineCall]:
     """Solr's calls: put the model into the store, then reload the collection (the core, where there is no cloud).
 
     >>> [call.path for call in solr_calls(b"{}", "films")]
     ['/films/schema/model-store', '/admin/collections?action=RELOAD&name=films']
     """
-    core = Call("reload the core", "GET", "/admin/cores?" + urlencode({"action": "RELOAD", "core": collection}))
+    core = EngineCall("reload the core", "GET", "/admin/cores?" + urlencode({"action": "RELOAD", "core": collection}))
     reload = "/admin/collections?" + urlencode({"action": "RELOAD", "name": collection})
     return [
-        Call("store the model", "PUT", f"/{quote(collection, safe='')}/schema/model-store", content),
-        Call("reload the collection", "GET", reload, otherwise=core),
+        EngineCall("store the model", "PUT", f"/{quote(collection, safe='')}/schema/model-store", content),
+        EngineCall("reload the collection", "GET", reload, otherwise=core),
     ]
 
 
@@ -96,7 +98,11 @@ def checked_url(url: str) -> str:
 
 
 def send(
-    url: str, calls: Sequence[Call], headers: Mapping[str, str], timeout: float, done: Callable[[Call, int], None]
+    url: str,
+    calls: Sequence[EngineCall],
+    headers: Mapping[str, str],
+    timeout: float,
+    done: Callable[[EngineCall, int], None],
 ) -> None:
     """Makes the calls one after the other and tells `done` of each; the first that fails is an error."""
     made: list[str] = []
@@ -105,19 +111,19 @@ def send(
             status = _request(url, call, headers, timeout)
         except _Refused as refused:
             if call.otherwise is None or refused.status != 400:
-                raise DataError(_failed(made, call, str(refused))) from None
+                raise DataError(_failure_message(made, call, str(refused))) from None
             call = call.otherwise
             try:
                 status = _request(url, call, headers, timeout)
             except RanktronError as error:
-                raise DataError(_failed(made, call, str(error))) from None
+                raise DataError(_failure_message(made, call, str(error))) from None
         except RanktronError as error:
-            raise DataError(_failed(made, call, str(error))) from None
+            raise DataError(_failure_message(made, call, str(error))) from None
         made.append(call.purpose)
         done(call, status)
 
 
-def _failed(made: list[str], call: Call, why: str) -> str:
+def _failure_message(made: list[str], call: EngineCall, why: str) -> str:
     before = f" (done before: {', '.join(made)})" if made else ""
     return f"cannot {call.purpose}: {call.method} {call.path}: {why}{before}"
 
@@ -139,7 +145,7 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-def _request(url: str, call: Call, headers: Mapping[str, str], timeout: float) -> int:
+def _request(url: str, call: EngineCall, headers: Mapping[str, str], timeout: float) -> int:
     kind = {"Content-Type": "application/json"} if call.body is not None else {}
     request = Request(url + call.path, call.body, {**kind, **headers}, method=call.method)
     try:
@@ -169,15 +175,15 @@ _MEANINGS = {
 
 def _in_words(status: int, text: bytes) -> str:
     meaning = _MEANINGS.get(status, "the engine redirects: give its own address" if 300 <= status < 400 else "")
-    said = _said(text)
+    said = _engine_message(text)
     if status == 400 and "exist" in said.lower():
         meaning = meaning or _MEANINGS[409]
     return ". ".join(part for part in (f"answer {status}", meaning, said) if part)
 
 
-def _said(text: bytes) -> str:
+def _engine_message(text: bytes) -> str:
     """The engine's own words, short."""
-    content: Any = _parsed(text)
+    content: Any = _parse_json(text)
     error = content.get("error") if isinstance(content, dict) else None
     if isinstance(error, dict):
         error = error.get("reason") or error.get("msg") or json.dumps(error)
@@ -186,13 +192,13 @@ def _said(text: bytes) -> str:
 
 
 def _header_status(text: bytes) -> int:
-    content: Any = _parsed(text)
+    content: Any = _parse_json(text)
     header = content.get("responseHeader") if isinstance(content, dict) else None
     status = header.get("status", 0) if isinstance(header, dict) else 0
     return status if isinstance(status, int) else 0
 
 
-def _parsed(text: bytes) -> Any:
+def _parse_json(text: bytes) -> Any:
     try:
         return json.loads(text)
     except ValueError:

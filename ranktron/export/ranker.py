@@ -139,14 +139,14 @@ def check_plain(model: Model) -> None:
         )
 
 
-def averaged(model: Model) -> Model:
+def average_members(model: Model) -> Model:
     """A model whose members vote, with their average in place of the vote."""
     if model.kind not in VOTES or model.parameters.get(VOTES[model.kind][0]) != VOTES[model.kind][1]:
         raise DataError(f"this {model.kind} model does not vote: it is exported as it is, without its average")
     return replace(model, parameters={**model.parameters, VOTES[model.kind][0]: "average"})
 
 
-def renamed(model: Model, names: Sequence[str]) -> Model:
+def rename_features(model: Model, names: Sequence[str]) -> Model:
     """The model with other names for its features."""
     names = tuple(name.strip() for name in names)
     if len(names) != model.n_features:

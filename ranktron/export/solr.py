@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.export.engine import as_json, dot32, single
+from ranktron.export.engine import as_json, dot32, shortest_single
 from ranktron.export.ranker import LinearRanker
 from ranktron.types import Floats, Integers, Matrix
 
@@ -42,14 +42,14 @@ class Solr:
             {"name": feature, **_norm(ranker.scaling, shift, divisor)}
             for feature, shift, divisor in zip(ranker.names, ranker.shift, ranker.divisor, strict=True)
         ]
-        weights = {feature: single(w) for feature, w in zip(ranker.names, ranker.weights, strict=True)}
+        weights = {feature: shortest_single(w) for feature, w in zip(ranker.names, ranker.weights, strict=True)}
         model = {"class": f"{_LTR}.model.LinearModel", "name": name, "store": store or "_DEFAULT_"}
         return as_json({**model, "features": features, "params": {"weights": weights}})
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
         model = json.loads(file)
         weights = model["params"]["weights"]
-        columns = [_normalised(feature, X[:, names.index(feature["name"])]) for feature in model["features"]]
+        columns = [_normalise(feature, X[:, names.index(feature["name"])]) for feature in model["features"]]
         return dot32(columns, [weights[feature["name"]] for feature in model["features"]])
 
 
@@ -57,13 +57,13 @@ def _norm(scaling: str, shift: float, divisor: float) -> dict[str, Any]:
     if scaling == "none":
         return {}
     if scaling == "standard":
-        kind, params = "StandardNormalizer", {"avg": single(shift), "std": single(divisor)}
+        kind, params = "StandardNormalizer", {"avg": shortest_single(shift), "std": shortest_single(divisor)}
     else:
-        kind, params = "MinMaxNormalizer", {"min": single(shift), "max": single(shift + divisor)}
+        kind, params = "MinMaxNormalizer", {"min": shortest_single(shift), "max": shortest_single(shift + divisor)}
     return {"norm": {"class": f"{_LTR}.norm.{kind}", "params": {key: str(value) for key, value in params.items()}}}
 
 
-def _normalised(feature: dict[str, Any], column: Matrix) -> Matrix:
+def _normalise(feature: dict[str, Any], column: Matrix) -> Matrix:
     if "norm" not in feature:
         return column
     params = {key: np.float32(value) for key, value in feature["norm"]["params"].items()}

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from ranktron.data.scaling import Global, PerQuery
 from ranktron.errors import DataError
-from ranktron.export.engine import as_json, single
+from ranktron.export.engine import as_json, shortest_single
 from ranktron.export.onnx import onnx_file, onnx_scores
-from ranktron.export.vespa import features_of, number, profile_text, rank_features, remarks_on
+from ranktron.export.vespa import feature_expressions, format_number, profile_text, rank_features, remarks_on
 from ranktron.export.vespa_profile import Profile
 from ranktron.learners.batch.rank_boost import Stumps
 from ranktron.training.model import Model
@@ -61,7 +61,7 @@ def stump_ranker(model: Model, lifted: bool) -> StumpRanker:
     learner = model.learner()
     if not isinstance(learner, Stumps) or isinstance(model.scaler, PerQuery):
         raise DataError("only stumps whose features are not scaled within each list can become trees")
-    thresholds = _unscaled(model, learner.features, learner.thresholds)
+    thresholds = _unscale_thresholds(model, learner.features, learner.thresholds)
     sums: dict[tuple[int, float], float] = {}
     for feature, threshold, alpha in zip(learner.features, thresholds, learner.alphas, strict=True):
         place = (int(feature), float(threshold))
@@ -73,7 +73,7 @@ def stump_ranker(model: Model, lifted: bool) -> StumpRanker:
     return StumpRanker(model.names, features, kept, ranker.alphas, lift)
 
 
-def _unscaled(model: Model, features: Integers, thresholds: Floats) -> Singles:
+def _unscale_thresholds(model: Model, features: Integers, thresholds: Floats) -> Singles:
     """The largest 32-bit value of each feature that the model, after scaling it, does not find above the threshold."""
     scaler = model.scaler
     shift = scaler.shift[features] if isinstance(scaler, Global) else np.zeros(len(features))
@@ -106,11 +106,11 @@ class SolrTrees:
         return _remarks(ranker)
 
     def write(self, ranker: StumpRanker, name: str, store: str | None) -> bytes:
-        trees: list[dict[str, Any]] = [{"weight": "1", "root": {"value": str(single(ranker.constant))}}]
+        trees: list[dict[str, Any]] = [{"weight": "1", "root": {"value": str(shortest_single(ranker.constant))}}]
         for feature, threshold, alpha in zip(ranker.features, ranker.thresholds, ranker.alphas, strict=True):
-            split = {"feature": ranker.names[feature], "threshold": str(single(_before_slack(threshold)))}
+            split = {"feature": ranker.names[feature], "threshold": str(shortest_single(_before_slack(threshold)))}
             leaves = {"left": {"value": "0"}, "right": {"value": "1"}}
-            trees.append({"weight": str(single(alpha)), "root": {**split, **leaves}})
+            trees.append({"weight": str(shortest_single(alpha)), "root": {**split, **leaves}})
         kind = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
         features = [{"name": feature} for feature in ranker.names]
         head = {"class": kind, "name": name, "store": store or "_DEFAULT_", "features": features}
@@ -149,11 +149,16 @@ class PluginTrees:
         return _remarks(ranker)
 
     def write(self, ranker: StumpRanker, name: str, store: str | None) -> bytes:
-        trees: list[dict[str, Any]] = [{"nodeid": 0, "leaf": single(ranker.constant)}]
+        trees: list[dict[str, Any]] = [{"nodeid": 0, "leaf": shortest_single(ranker.constant)}]
         for feature, threshold, alpha in zip(ranker.features, ranker.thresholds, ranker.alphas, strict=True):
             above = np.nextafter(threshold, np.float32(np.inf))
-            split = {"split": ranker.names[feature], "split_condition": single(float(above)), "yes": 1, "no": 2}
-            leaves = [{"nodeid": 1, "leaf": 0.0}, {"nodeid": 2, "leaf": single(alpha)}]
+            split = {
+                "split": ranker.names[feature],
+                "split_condition": shortest_single(float(above)),
+                "yes": 1,
+                "no": 2,
+            }
+            leaves = [{"nodeid": 1, "leaf": 0.0}, {"nodeid": 2, "leaf": shortest_single(alpha)}]
             trees.append({"nodeid": 0, "depth": 0, **split, "missing": 1, "children": leaves})
         return as_json({"model": {"name": name, "model": {"type": "model/xgboost+json", "definition": trees}}})
 
@@ -185,10 +190,13 @@ class VespaTrees:
         return _remarks(ranker) + remarks_on(ranker.names)
 
     def write(self, ranker: StumpRanker, name: str, store: str | None) -> bytes:
-        features = features_of(ranker.names)
+        features = feature_expressions(ranker.names)
         steps = zip(ranker.features, ranker.thresholds, ranker.alphas, strict=True)
-        terms = [f"if ({features[f]} > {number(t, brackets=True)}, {number(a, brackets=True)}, 0)" for f, t, a in steps]
-        return profile_text(name, ranker.names, [], [number(ranker.constant), *terms], globally=False)
+        terms = [
+            f"if ({features[f]} > {format_number(t, brackets=True)}, {format_number(a, brackets=True)}, 0)"
+            for f, t, a in steps
+        ]
+        return profile_text(name, ranker.names, [], [format_number(ranker.constant), *terms], globally=False)
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
         return Profile.of(file.decode()).scores(rank_features(names, X), offsets)

@@ -15,7 +15,7 @@ import numpy as np
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Global
 from ranktron.errors import DataError
-from ranktron.export.engine import Engine, Ranker
+from ranktron.export.engine import Engine, ExportableRanker
 from ranktron.training.model import Model
 from ranktron.types import Floats, Matrix
 
@@ -79,7 +79,7 @@ def sample_rounds(model: Model, data: Rounds | None) -> Sample:
     return Sample(rounds, low, high, f"{LISTS} lists drawn at random, features {within}", True)
 
 
-def verify_export(engine: Engine[Any], file: bytes, ranker: Ranker, model: Model, sample: Sample) -> Check:
+def verify_export(engine: Engine[Any], file: bytes, ranker: ExportableRanker, model: Model, sample: Sample) -> Check:
     """Scores the sample with the model and with the file; refuses a file that differs by more than rounding."""
     rounds = sample.rounds
     wanted = model.score_rounds(rounds)

@@ -45,7 +45,7 @@ class Vespa:
 
     def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
         parameters = _parameters(ranker)
-        constants = [f"{weight}: {number(value)}" for weight, value in parameters.items()]
+        constants = [f"{weight}: {format_number(value)}" for weight, value in parameters.items()]
         return _profile(name, ranker, _block("constants", constants), list(parameters))
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
@@ -69,7 +69,7 @@ class VespaInputs:
 
     def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
         inputs = {f"query({weight})": value for weight, value in _parameters(ranker).items()}
-        lines = [f"{weight} double: {number(value)}" for weight, value in inputs.items()]
+        lines = [f"{weight} double: {format_number(value)}" for weight, value in inputs.items()]
         return _profile(name, ranker, _block("inputs", lines), list(inputs))
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
@@ -93,7 +93,7 @@ class VespaWeights:
 
     def write(self, ranker: LinearRanker, name: str, store: str | None) -> bytes:
         parameters = {f"input.query({weight})": value for weight, value in _parameters(ranker).items()}
-        return as_json({"ranking.profile": _checked(name), **parameters})
+        return as_json({"ranking.profile": _check_name(name), **parameters})
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
         """The scores of a profile whose own weights are 0, to which these parameters are given."""
@@ -120,7 +120,7 @@ def _remarks(ranker: LinearRanker) -> list[str]:
 
 def remarks_on(names: tuple[str, ...]) -> list[str]:
     """Says which features are read from attributes, because their names are no rank features."""
-    read = [feature for feature, name in zip(features_of(names), names, strict=True) if feature != name]
+    read = [feature for feature, name in zip(feature_expressions(names), names, strict=True) if feature != name]
     if not read:
         return []
     return [
@@ -131,13 +131,13 @@ def remarks_on(names: tuple[str, ...]) -> list[str]:
 
 def _profile(name: str, ranker: LinearRanker, definitions: list[str], weights: list[str]) -> bytes:
     intercept, *weights = weights
-    features, missing = features_of(ranker.names), ranker.missing()
-    filled = features if missing is None else [_filled(f, x) for f, x in zip(features, missing[0], strict=True)]
+    features, missing = feature_expressions(ranker.names), ranker.missing()
+    filled = features if missing is None else [_fill_missing(f, x) for f, x in zip(features, missing[0], strict=True)]
     numbers = zip(weights, filled, ranker.shift, ranker.divisor, strict=True)
-    terms = [f"{weight} * {_normalised(ranker.scaling, feature, a, b)}" for weight, feature, a, b in numbers]
+    terms = [f"{weight} * {_normalise(ranker.scaling, feature, a, b)}" for weight, feature, a, b in numbers]
     if missing is not None:
         lacks = zip(features, missing[1], strict=True)
-        terms += [f"{number(lack, brackets=True)} * isNan({feature})" for feature, lack in lacks if lack]
+        terms += [f"{format_number(lack, brackets=True)} * isNan({feature})" for feature, lack in lacks if lack]
     globally = ranker.scaling == "minmax-query"
     return profile_text(name, ranker.names, definitions, [intercept, *terms], globally=globally)
 
@@ -146,7 +146,7 @@ def profile_text(
     name: str, names: tuple[str, ...], definitions: list[str], terms: list[str], *, globally: bool
 ) -> bytes:
     """A rank profile whose score is the sum of some terms."""
-    features = features_of(names)
+    features = feature_expressions(names)
     sums = [*(f"{term} +" for term in terms[:-1]), terms[-1]]
     body = [
         line
@@ -158,37 +158,37 @@ def profile_text(
     body += _block("global-phase" if globally else "first-phase", _block("expression", sums))
     if globally:  # computed where the documents are, and sent with the hits
         body += _block("match-features", features)
-    return "\n".join([*_block(f"rank-profile {_checked(name)} inherits default", body), ""]).encode()
+    return "\n".join([*_block(f"rank-profile {_check_name(name)} inherits default", body), ""]).encode()
 
 
-def _filled(feature: str, fill: float) -> str:
+def _fill_missing(feature: str, fill: float) -> str:
     """A feature with a number in the place of NaN, which Vespa has for float and double attributes without a value."""
-    return f"if (isNan({feature}) > 0, {number(fill, brackets=True)}, {feature})"
+    return f"if (isNan({feature}) > 0, {format_number(fill, brackets=True)}, {feature})"
 
 
-def _normalised(scaling: str, feature: str, shift: float, divisor: float) -> str:
+def _normalise(scaling: str, feature: str, shift: float, divisor: float) -> str:
     if scaling == "none":
         return feature
     if scaling == "minmax-query":
         return f"normalize_linear({feature})"
-    return f"(({feature} - {number(shift, brackets=True)}) / {number(divisor)})"
+    return f"(({feature} - {format_number(shift, brackets=True)}) / {format_number(divisor)})"
 
 
 def _parameters(ranker: LinearRanker) -> dict[str, float]:
     """The constant and the weights, by names that no feature has."""
     words = ["intercept", *(f"w_{_word(name)}" for name in ranker.names)]
     values = [ranker.constant, *ranker.weights.tolist()]
-    return dict(zip(_distinct(words, features_of(ranker.names)), values, strict=True))
+    return dict(zip(_distinct(words, feature_expressions(ranker.names)), values, strict=True))
 
 
 def rank_features(names: tuple[str, ...], X: Matrix) -> dict[str, Floats]:
     """The rank features of documents, by name."""
-    features = zip(features_of(names), names, strict=True)
+    features = zip(feature_expressions(names), names, strict=True)
     keys = [feature if feature == name else f"attribute({feature})" for feature, name in features]
     return {key: X[:, j].astype(float) for j, key in enumerate(keys)}
 
 
-def features_of(names: tuple[str, ...]) -> list[str]:
+def feature_expressions(names: tuple[str, ...]) -> list[str]:
     """How the expression calls each feature."""
     plain = [name if _FEATURE.fullmatch(name) else f"feature_{_word(name)}" for name in names]
     return _distinct(plain)
@@ -214,10 +214,10 @@ def _block(header: str, lines: Iterable[str]) -> list[str]:
     return [f"{header} {{", *(f"    {line}" for line in lines), "}"]
 
 
-def number(value: float, *, brackets: bool = False) -> str:
+def format_number(value: float, *, brackets: bool = False) -> str:
     """A number with a point, as schema files want it; a negative one in brackets where a sign stands before it.
 
-    >>> number(1e-7), number(-2, brackets=True)
+    >>> format_number(1e-7), format_number(-2, brackets=True)
     ('1.0e-07', '(-2.0)')
     """
     mantissa, exponent, power = repr(float(value)).partition("e")
@@ -225,7 +225,7 @@ def number(value: float, *, brackets: bool = False) -> str:
     return f"({text})" if brackets and value < 0.0 else text
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise DataError(f"{name!r} cannot name a rank profile: letters, digits, _ and -, not beginning with a digit")
     return name

@@ -181,7 +181,7 @@ def _feature(text: str, at: int) -> str:
         return ""
     end = word.end()
     if text[end : end + 1] == "(":
-        end = _closing(text, end, "()") + 1
+        end = _find_closing(text, end, "()") + 1
     while (output := _OUTPUT.match(text, end)) is not None:
         end = output.end()
     return text[at:end]
@@ -194,7 +194,7 @@ def _parts(text: str) -> list[tuple[str, str]]:
         brace, line = text.find("{", at), text.find("\n", at)
         line = len(text) if line < 0 else line
         if 0 <= brace < line:
-            end = _closing(text, brace, "{}")
+            end = _find_closing(text, brace, "{}")
             parts.append((text[at:brace].strip(), text[brace + 1 : end].strip()))
             at = end + 1
             continue
@@ -207,7 +207,7 @@ def _parts(text: str) -> list[tuple[str, str]]:
     return parts
 
 
-def _closing(text: str, at: int, pair: str) -> int:
+def _find_closing(text: str, at: int, pair: str) -> int:
     depth = 0
     for end in range(at, len(text)):
         depth += (text[end] == pair[0]) - (text[end] == pair[1])

@@ -121,7 +121,7 @@ def is_full(items: Integers, labels: Floats, m: int) -> bool:
 
 
 @jit
-def observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Floats, int]:
+def gather_observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Floats, int]:
     """Gathers the scores of the observed documents.
 
     The second number is -1, or the position of the first observation that cannot be: a document that is not in the

@@ -10,10 +10,10 @@ from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers, validation
 
 
-def scored(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats]:
+def check_scores(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats]:
     """The scores and labels of one list as kernels take them; what does not fit together is refused.
 
-    >>> scored([1, 2], [0, 1])
+    >>> check_scores([1, 2], [0, 1])
     (array([1., 2.]), array([0., 1.]))
     """
     s = validation.floats(scores, "scores are one number for each document")

@@ -14,20 +14,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def jit(function: F) -> F:
     """Compiles a leaf kernel on first use and keeps its machine code on disk."""
-    return _compiled(function, fastmath=False)  # said aloud: left open, it would be that of whoever calls it first
+    return _compile(function, fastmath=False)  # said aloud: left open, it would be that of whoever calls it first
 
 
 def jit_dot(function: F) -> F:
     """Compiles a kernel whose sums may be added up in any order."""
-    return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
+    return _compile(function, fastmath={"reassoc", "contract", "nsz"})
 
 
 def jit_rounding(function: F) -> F:
     """Compiles a kernel that may round once, instead of twice, where it multiplies and adds."""
-    return _compiled(function, fastmath={"contract"})
+    return _compile(function, fastmath={"contract"})
 
 
-def _compiled(function: F, **options: Any) -> F:
+def _compile(function: F, **options: Any) -> F:
     options |= {"nogil": True, "error_model": "numpy"}
     try:
         return cast(F, numba.njit(cache=True, **options)(function))

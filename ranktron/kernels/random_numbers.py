@@ -16,7 +16,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @jit
-def _mixed(z: np.uint64) -> np.uint64:
+def _mix(z: np.uint64) -> np.uint64:
     """Stirs 64 bits until each of them depends on all."""
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
@@ -24,18 +24,18 @@ def _mixed(z: np.uint64) -> np.uint64:
 
 
 @jit
-def origin_of(seed: int, number: int, stream: int) -> np.uint64:
+def stream_origin(seed: int, number: int, stream: int) -> np.uint64:
     """Where the numbers of one round and one stream start; rounds, seeds and streams start far from each other."""
-    origin = _mixed(_mixed(np.uint64(seed) + _GOLDEN) ^ (np.uint64(number) * _FIRST + _GOLDEN))
-    return origin if stream == EXPLORATION else _mixed(origin + np.uint64(stream) * _SECOND)
+    origin = _mix(_mix(np.uint64(seed) + _GOLDEN) ^ (np.uint64(number) * _FIRST + _GOLDEN))
+    return origin if stream == EXPLORATION else _mix(origin + np.uint64(stream) * _SECOND)
 
 
 @jit
 def uniform(origin: np.uint64, index: int) -> float:
     """The number of that index, from [0, 1).
 
-    >>> start = np.uint64(origin_of(0, 1, EXPLORATION))
+    >>> start = np.uint64(stream_origin(0, 1, EXPLORATION))
     >>> [round(uniform(start, index), 3) for index in (1, 2, 3)]
     [0.135, 0.32, 0.299]
     """
-    return float(_mixed(origin + np.uint64(index + 1) * _GOLDEN) >> np.uint64(11)) * 2.0**-53
+    return float(_mix(origin + np.uint64(index + 1) * _GOLDEN) >> np.uint64(11)) * 2.0**-53

@@ -17,7 +17,7 @@ _LANES = 16  # keys are filled up to a multiple of this, so that no vector is be
 
 
 @jit
-def _compared(keys: Keys, m: int) -> Integers:
+def _argsort_by_counting(keys: Keys, m: int) -> Integers:
     """Sorts few keys by counting, for each, how many are smaller: m² comparisons, but many at a time and no guess."""
     n = keys.shape[0]
     ranks = np.zeros(2 * n, np.int32)  # and behind them, for each rank, how many have it already
@@ -87,9 +87,9 @@ def _falling_keys(scores: Floats) -> Keys:
 
 
 @jit
-def _sorted(keys: Keys, m: int) -> Integers:
+def _argsort_by_radix(keys: Keys, m: int) -> Integers:
     if m <= _FEW:
-        return _compared(keys, m)
+        return _argsort_by_counting(keys, m)
     return argsort_radix(keys[:m].view(np.uint32) ^ np.uint32(0x80000000))
 
 
@@ -100,7 +100,7 @@ def argsort_descending(scores: Floats) -> Integers:
     >>> argsort_descending(np.array([0.5, 2.0, 0.5]))
     array([1, 0, 2])
     """
-    return _sorted(_falling_keys(scores), scores.shape[0])
+    return _argsort_by_radix(_falling_keys(scores), scores.shape[0])
 
 
 @jit
@@ -115,7 +115,7 @@ def argsort_top(scores: Floats, k: int) -> Integers:
     m = scores.shape[0]
     keys = _falling_keys(scores)
     if m < 4 * k:
-        return _sorted(keys, m)[:k]
+        return _argsort_by_radix(keys, m)[:k]
     best = keys[:k].copy()
     for start in range(k, m - k + 1, k):
         for group in range(k):
@@ -129,7 +129,7 @@ def argsort_top(scores: Floats, k: int) -> Integers:
         key = keys[i]
         chosen[n], keys[n] = i, key
         n += key <= last
-    return chosen[_sorted(_blank_from(keys, n), n)[:k]]
+    return chosen[_argsort_by_radix(_blank_from(keys, n), n)[:k]]
 
 
 @jit
@@ -154,7 +154,7 @@ def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: i
     for g in range(count):
         for place in range(starts[g], starts[g + 1]):
             keys[place] = np.int64(falling[documents[place]]) + (g << 32)
-    return documents[_compared(keys, n)[:wanted]]
+    return documents[_argsort_by_counting(keys, n)[:wanted]]
 
 
 @jit

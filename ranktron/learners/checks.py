@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.data.rounds import Rounds, stacked
-from ranktron.data.serialization import pack, same, unpack
+from ranktron.data.rounds import Rounds, stack_rows
+from ranktron.data.serialization import deserialize, same, serialize
 from ranktron.errors import DataError
 from ranktron.kernels.dispatch import as_arrays, held_as, is_matrix
 from ranktron.learners import feedback
@@ -162,14 +162,14 @@ def _check_restored(make: Callable[[], Learner], rounds: Rounds, hear: FeedbackM
     half = len(rounds) // 2
     through = _after(make(), rounds, hear)
     restored = make()
-    restored.restore(unpack(pack(_after(make(), rounds[:half], hear).state())))
+    restored.restore(deserialize(serialize(_after(make(), rounds[:half], hear).state())))
     _after(restored, rounds[half:], hear)
     assert same(through.state(), restored.state()), "saving and restoring mid-stream changed what was learnt"
 
 
 def _check_odd_lists(make: Callable[[], Learner], rounds: Rounds, hear: FeedbackModel) -> None:
     d = rounds.n_features
-    X = stacked([rounds.X[:1], np.ones((3, d), np.float32), rounds.X[:2]])
+    X = stack_rows([rounds.X[:1], np.ones((3, d), np.float32), rounds.X[:2]])
     odd = Rounds.from_arrays(X, [1, 0, 1, 2, 1, 1], group=[1, 3, 2])  # one document; all features tied; one grade
     _after(make(), odd, hear)
     unwritable = replace(rounds, X=rounds.X.copy(), labels=rounds.labels.copy())
@@ -187,10 +187,10 @@ def _check_refusals(make: Callable[[], Learner], rounds: Rounds, hear: FeedbackM
     one = np.array([1.0])
     refused: dict[str, Callable[[], Any]] = {
         "a list of another width": lambda: learner.rank(wider, 0),
-        "feedback for a document that does not exist": _learning(learner, rounds, ranking, [m], one),
-        "feedback for the same document twice": _learning(learner, rounds, ranking, [0, 0], np.array([1.0, 1.0])),
-        "a negative label": _learning(learner, rounds, ranking, [0], -one),
-        "a label that is not a number": _learning(learner, rounds, ranking, [0], np.nan * one),
+        "feedback for a document that does not exist": _learn_call(learner, rounds, ranking, [m], one),
+        "feedback for the same document twice": _learn_call(learner, rounds, ranking, [0, 0], np.array([1.0, 1.0])),
+        "a negative label": _learn_call(learner, rounds, ranking, [0], -one),
+        "a label that is not a number": _learn_call(learner, rounds, ranking, [0], np.nan * one),
     }
     for what, act in refused.items():
         before = learner.state()
@@ -202,7 +202,7 @@ def _check_refusals(make: Callable[[], Learner], rounds: Rounds, hear: FeedbackM
             raise AssertionError(f"{what} was accepted")
 
 
-def _learning(
+def _learn_call(
     learner: Learner, rounds: Rounds, ranking: Ranking, items: list[int], labels: Floats
 ) -> Callable[[], Any]:
     return lambda: learner.learn(rounds[0].X, ranking, Feedback(np.array(items), labels))

@@ -42,18 +42,18 @@ class Recipe:
 
 def fused_spec(surrogate: Surrogate, mistake: Mistake | None) -> FusedSpec | None:
     """The spec of a surrogate and a mistake rule that see the same grades; None where one declares no fused form."""
-    form: FusedForm | None = _declared(surrogate, "fused_form")
+    form: FusedForm | None = _declaration(surrogate, "fused_form")
     if form is None:
         return None
     if mistake is None:
         return FusedSpec(form.loss, bool(form.binary), *form[2:], False, 0)
-    rule: tuple[bool, int] | None = _declared(mistake, "fused_rule")
+    rule: tuple[bool, int] | None = _declaration(mistake, "fused_rule")
     if rule is None or form.binary not in (None, rule[0]):
         return None
     return FusedSpec(form.loss, rule[0], *form[2:], True, rule[1])
 
 
-def _declared(thing: object, name: str) -> Any:
+def _declaration(thing: object, name: str) -> Any:
     """What a class declares of itself; a subclass that computes something else has to declare it anew."""
     for cls in type(thing).__mro__:
         if name in vars(cls):

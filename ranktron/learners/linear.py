@@ -8,7 +8,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse, check_features
-from ranktron.kernels.dense import is_full, observed, rank_list
+from ranktron.kernels.dense import gather_observed, is_full, rank_list
 from ranktron.kernels.dispatch import as_arrays, sgd_step
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.fused_step import fused_round, fused_spec
@@ -179,7 +179,7 @@ def observed_scores(X: Features, ranking: Ranking, feedback: Feedback) -> Floats
     if ranking.scores.shape[0] == X.shape[0]:
         if is_full(feedback.items, feedback.labels, X.shape[0]):
             return ranking.scores
-        scores, bad = observed(ranking.scores, feedback.items, feedback.labels)
+        scores, bad = gather_observed(ranking.scores, feedback.items, feedback.labels)
         if bad < 0:
             return scores
     else:
@@ -188,7 +188,7 @@ def observed_scores(X: Features, ranking: Ranking, feedback: Feedback) -> Floats
 
 
 def why_refused(ranking: Ranking, feedback: Feedback, bad: int) -> str:
-    """Says in words what `observed` found wrong with the observation at `bad`."""
+    """Says in words what `gather_observed` found wrong with the observation at `bad`."""
     m = ranking.scores.shape[0]
     if bad < 0:
         return f"the ranking was made for a list of {m} documents, this list has another length"

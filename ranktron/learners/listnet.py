@@ -1,7 +1,7 @@
 """Online ListNet: gradient descent on the cross-entropy, in every round."""
 
 from ranktron.learners.linear import Linear
-from ranktron.learners.steps import step_of
+from ranktron.learners.steps import make_step
 from ranktron.surrogates import ListNet
 
 
@@ -24,4 +24,4 @@ def online_listnet(n_features: int, eta: float = 0.1, step: str = "sqrt", averag
     >>> online_listnet(3, eta=0.5).step
     InversePower(eta=0.5, power=0.5)
     """
-    return Linear(n_features, ListNet(), step_of(step, eta), None, average)
+    return Linear(n_features, ListNet(), make_step(step, eta), None, average)

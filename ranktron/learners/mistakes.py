@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.grades import best_below, extremes, grades_seen, scored
+from ranktron.kernels.grades import best_below, check_scores, extremes, grades_seen
 from ranktron.kernels.jit import jit
+from ranktron.lazy import lazy_names
 from ranktron.metrics import Metric
 from ranktron.types import Floats, Integers, Mistake
 
-__all__ = ["Misclassified", "Misordered", "MisorderedBinary", "mistake_of"]
+__all__ = ["Misclassified", "Misordered", "MisorderedBinary", "mistake_rule"]
 
 
 @jit
@@ -78,7 +79,7 @@ class Misordered:
             raise DataError(f"k must be a whole number, 0 for the whole list or more, not {self.k!r}")
 
     def __call__(self, scores: Floats, labels: Floats) -> bool:
-        return bool(misordered(*scored(scores, labels), self.k, False))
+        return bool(misordered(*check_scores(scores, labels), self.k, False))
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class MisorderedBinary:
         return True, 0
 
     def __call__(self, scores: Floats, labels: Floats) -> bool:
-        return bool(misordered(*scored(scores, labels), 0, True))
+        return bool(misordered(*check_scores(scores, labels), 0, True))
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,11 @@ class Misclassified:
     """
 
     def __call__(self, scores: Floats, labels: Floats) -> bool:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         return bool((np.where(labels > 0.0, scores, -scores) <= 0.0).any())
 
 
-def mistake_of(measure: Metric) -> Mistake:
+def mistake_rule(measure: Metric) -> Mistake:
     """The rule that belongs to a measure.
 
     Parameters
@@ -122,7 +123,7 @@ def mistake_of(measure: Metric) -> Mistake:
     Examples
     --------
     >>> from ranktron.metrics import metric
-    >>> mistake_of(metric("ndcg@10"))
+    >>> mistake_rule(metric("ndcg@10"))
     Misordered(k=10)
     """
     if measure.name == "ndcg":
@@ -130,3 +131,6 @@ def mistake_of(measure: Metric) -> Mistake:
     if measure.name == "map":
         return MisorderedBinary()
     raise DataError(f"there is no rule of mistakes for {measure}; there are rules for ndcg, ndcg@k and ap")
+
+
+__getattr__ = lazy_names(__name__, renamed={"mistake_of": "mistake_rule"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import numpy as np
 from ranktron.data import streams
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.lazy import lazy_names
 from ranktron.learners.signals import Interrupts
 from ranktron.learners.weight_spread import Spread
 from ranktron.metrics import Metric, evaluate
@@ -230,8 +230,4 @@ class Fit:
         return self.validation.kept
 
 
-def __getattr__(name: str) -> Any:
-    if name != "Course":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn("ranktron.learners.schedule.Course is now History", DeprecationWarning, stacklevel=2)
-    return History
+__getattr__ = lazy_names(__name__, renamed={"Course": "History"})

@@ -1,8 +1,8 @@
 """Algorithm 2 of Chaudhuri and Tewari: a perceptron for NDCG, NDCG@k or AP."""
 
 from ranktron.learners.linear import Linear
-from ranktron.learners.mistakes import mistake_of
-from ranktron.learners.steps import step_of
+from ranktron.learners.mistakes import mistake_rule
+from ranktron.learners.steps import make_step
 from ranktron.metrics import Metric
 from ranktron.metrics import metric as as_metric
 from ranktron.surrogates import SLAM
@@ -47,4 +47,4 @@ def slam_perceptron(
     """
     measure = as_metric(metric)
     surrogate = SLAM(measure, margin, fraction, binarise)
-    return Linear(n_features, surrogate, step_of(step, eta), mistake_of(measure), average)
+    return Linear(n_features, surrogate, make_step(step, eta), mistake_rule(measure), average)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ranktron.errors import DataError
+from ranktron.lazy import lazy_names
 from ranktron.types import Step
 
 
@@ -79,7 +80,7 @@ class ExponentialDecay:
         return size
 
 
-def step_of(name: str, eta: float) -> Step:
+def make_step(name: str, eta: float) -> Step:
     """The step rule of that name.
 
     Parameters
@@ -91,7 +92,7 @@ def step_of(name: str, eta: float) -> Step:
 
     Examples
     --------
-    >>> step_of("sqrt", 0.5)
+    >>> make_step("sqrt", 0.5)
     InversePower(eta=0.5, power=0.5)
     """
     rules: dict[str, type[Constant] | type[InversePower]] = {"constant": Constant, "sqrt": InversePower}
@@ -103,3 +104,6 @@ def step_of(name: str, eta: float) -> Step:
 def _check_positive(eta: float) -> None:
     if not 0.0 < eta < float("inf"):
         raise DataError(f"the step size eta must be a positive number, not {eta}")
+
+
+__getattr__ = lazy_names(__name__, renamed={"step_of": "make_step"})

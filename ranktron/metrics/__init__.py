@@ -8,8 +8,9 @@ A document is relevant to the binary metrics (map, mrr, p, recall, rprec, bpref,
 Labels are numbers from 0 on, whole or not.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ranktron.lazy import lazy_names
 from ranktron.metrics.conventions import CONVENTIONS, Convention
 from ranktron.metrics.metric import MEASURES, Metric, metric
 
@@ -43,11 +44,5 @@ __all__ = [
     "t_test",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Imports what needs the compiler only when it is asked for, so that a metric's name is checked at once."""
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
+# What needs the compiler is imported when it is asked for, so that a metric's name is checked at once.
+__getattr__ = lazy_names(__name__, homes={name: f"{__name__}.{home}" for name, home in _LATE.items()})

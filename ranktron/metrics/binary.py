@@ -9,7 +9,7 @@ With R relevant and N other documents, r_i the rank of the i-th relevant one and
 """
 
 from ranktron.kernels.jit import jit
-from ranktron.metrics.gain import cut
+from ranktron.metrics.gain import cut_off
 from ranktron.types import Floats
 
 TRUNCATE_IF_SHORT = 1
@@ -54,8 +54,8 @@ def precision(labels: Floats, k: int, empty: float, short: int) -> float:
         return empty
     if short == ZERO_IF_SHORT and m < k:
         return 0.0
-    hits = count_relevant(labels, cut(k, m))
-    return hits / (cut(k, m) if short == TRUNCATE_IF_SHORT else k)
+    hits = count_relevant(labels, cut_off(k, m))
+    return hits / (cut_off(k, m) if short == TRUNCATE_IF_SHORT else k)
 
 
 @jit
@@ -67,7 +67,7 @@ def recall(labels: Floats, k: int, empty: float, short: int) -> float:
         return empty
     if short == ZERO_IF_SHORT and m < k:
         return 0.0
-    return count_relevant(labels, cut(k, m)) / relevant
+    return count_relevant(labels, cut_off(k, m)) / relevant
 
 
 @jit

@@ -26,13 +26,13 @@ _DISCOUNTS = np.stack([1.0 / np.log2(_RANKS + 1), 1.0 / np.log2(np.maximum(_RANK
 
 
 @jit
-def cut(k: int, m: int) -> int:
+def cut_off(k: int, m: int) -> int:
     """How many of m documents count."""
     return m if k == 0 else min(k, m)
 
 
 @jit
-def gain_of(label: float, gain: int) -> float:
+def compute_gain(label: float, gain: int) -> float:
     """2^r − 1, or r."""
     if gain != EXPONENTIAL_GAIN:
         return label
@@ -49,7 +49,7 @@ def exponential_gains(labels: Floats) -> Floats:
     for i in range(labels.shape[0]):
         grade = np.int64(labels[i])
         small = grade == labels[i] and 0 <= grade < _GRADES
-        gained[i] = _GAINS[grade] if small else gain_of(labels[i], EXPONENTIAL_GAIN)
+        gained[i] = _GAINS[grade] if small else compute_gain(labels[i], EXPONENTIAL_GAIN)
     return gained
 
 
@@ -68,15 +68,15 @@ def dcg(labels: Floats, k: int, gain: int, discount: int, short: int) -> float:
     if short == ZERO_IF_SHORT and m < k:
         return 0.0
     total = 0.0
-    for i in range(cut(k, m)):
-        total += gain_of(labels[i], gain) * discount_at(i, discount)
+    for i in range(cut_off(k, m)):
+        total += compute_gain(labels[i], gain) * discount_at(i, discount)
     return total
 
 
 @jit
 def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
     """The highest DCG@k of any order; added up from the top, as `dcg` does, so that a perfect list has exactly 1."""
-    depth = cut(k, labels.shape[0])
+    depth = cut_off(k, labels.shape[0])
     highest, fractions = 0, 0
     for i in range(labels.shape[0]):
         highest = max(highest, int(labels[i]))
@@ -89,7 +89,7 @@ def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
         size = 0  # counted anew for each grade: that is many comparisons at a time, a table of counts is one by one
         for i in range(labels.shape[0]):
             size += labels[i] == grade
-        worth = gain_of(float(grade), gain)
+        worth = compute_gain(float(grade), gain)
         for _ in range(min(size, depth - position)):
             total += worth * discount_at(position, discount)
             position += 1
@@ -112,12 +112,12 @@ def err(labels: Floats, k: int, empty: float) -> float:
     total = 0.0
     unsatisfied = 1.0
     relevant = False
-    depth = cut(k, labels.shape[0])
+    depth = cut_off(k, labels.shape[0])
     for i in range(labels.shape[0]):
         if labels[i] > 0.0:
             relevant = True
             if i < depth:
-                satisfied = gain_of(labels[i], EXPONENTIAL_GAIN) / 2.0**HIGHEST_ERR_GRADE
+                satisfied = compute_gain(labels[i], EXPONENTIAL_GAIN) / 2.0**HIGHEST_ERR_GRADE
                 total += unsatisfied * satisfied / (i + 1)
                 unsatisfied *= 1.0 - satisfied
     return total if relevant else empty

@@ -87,8 +87,8 @@ class Metric:
     convention: str = DEFAULT
 
     def __post_init__(self) -> None:
-        name = _known("metric", self.name, MEASURES, NAMES)
-        convention = _known("convention", self.convention, CONVENTIONS, ALIASES)
+        name = _resolve_name("metric", self.name, MEASURES, NAMES)
+        convention = _resolve_name("convention", self.convention, CONVENTIONS, ALIASES)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "convention", convention)
         self._check_cut()
@@ -220,7 +220,7 @@ def metrics(given: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
     return chosen
 
 
-def _known(kind: str, given: str, names: Iterable[str], aliases: Mapping[str, str]) -> str:
+def _resolve_name(kind: str, given: str, names: Iterable[str], aliases: Mapping[str, str]) -> str:
     """The canonical name, or an error that lists what exists."""
     name = aliases.get(given, given)
     if name in names:

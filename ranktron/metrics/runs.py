@@ -171,16 +171,16 @@ def _numbers(qid: Any, documents: Any, what: str) -> dict[str, float]:
 
 def _from_frame(frame: Any, what: str) -> dict[str, dict[str, float]]:
     """The rows of a frame of pandas, polars or pyarrow, by the usual names of its columns."""
-    from ranktron.data.io.columns import Columns, assign_roles, listed, plain
+    from ranktron.data.io.columns import Columns, assign_roles, join_names, plain
 
     columns = [str(name) for name in (frame.column_names if hasattr(frame, "column_names") else frame.columns)]
     value = next((name for name in columns if plain(name) in SCORE), None)
     if what == "run" and value is None:
-        raise DataError(f"found no 'score' among the columns {listed(columns)} of the run")
+        raise DataError(f"found no 'score' among the columns {join_names(columns)} of the run")
     others = [name for name in columns if name != value]
     roles = assign_roles(others, [], Columns(features=()), labelled=what == "qrels" and value is None)
     if roles.doc is None:
-        raise DataError(f"found no 'doc_id' or the like among the columns {listed(columns)} of the {what}")
+        raise DataError(f"found no 'doc_id' or the like among the columns {join_names(columns)} of the {what}")
     names = (roles.query, roles.doc, roles.label if what == "qrels" and roles.label is not None else value)
     found: dict[str, dict[str, float]] = {}
     for qid, docid, number in zip(*(_cells(frame, str(name)) for name in names), strict=True):

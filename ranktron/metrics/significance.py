@@ -139,12 +139,12 @@ def _holm(p: Floats) -> Floats:
     return adjusted
 
 
-def _unchanged(p: Floats) -> Floats:
+def _uncorrected(p: Floats) -> Floats:
     return p
 
 
 CORRECTIONS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
-    {"none": _unchanged, "bonferroni": _bonferroni, "holm": _holm}
+    {"none": _uncorrected, "bonferroni": _bonferroni, "holm": _holm}
 )
 
 
@@ -240,15 +240,15 @@ class Comparison:
             return strong + (f"$^{{{marks}}}$" if marks else "")
 
         lines = [rf"\begin{{tabular}}{{ll{'r' * len(self.metrics)}}}", r"\hline"]
-        lines.append(" & system & " + " & ".join(map(_escaped, self.metrics)) + r" \\ \hline")
+        lines.append(" & system & " + " & ".join(map(_escape, self.metrics)) + r" \\ \hline")
         for s in self.systems:
             cells = " & ".join(cell(s, m) for m in self.metrics)
-            lines.append(f"{self.letters[s].rstrip(',')} & {_escaped(s)} & {cells} " + r"\\")
+            lines.append(f"{self.letters[s].rstrip(',')} & {_escape(s)} & {cells} " + r"\\")
         notes = [f"% {line}" for line in self.note.splitlines()]
         return "\n".join([*lines, r"\hline", r"\end{tabular}", *notes])
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in text)
 
@@ -305,7 +305,7 @@ def compare(
     chosen = metrics(first.per_query if which is None else which)
     means = {s: {str(m): float(evaluations[s].values(m).mean()) for m in chosen} for s in systems}
     p_values = {str(m): _p_matrix(evaluations, means, m, test, tails, correction) for m in chosen}
-    beats = {s: {str(m): _beaten(s, means, m, p_values[str(m)], level) for m in chosen} for s in systems}
+    beats = {s: {str(m): _find_beaten(s, means, m, p_values[str(m)], level) for m in chosen} for s in systems}
     note = _note(first, p_values, test, tails, level, correction)
     return Comparison(systems, tuple(map(str, chosen)), means, p_values, beats, note)
 
@@ -337,7 +337,7 @@ def _better(a: Mapping[str, float], b: Mapping[str, float], which: Metric) -> bo
     return difference > 0.0 if which.higher_is_better else difference < 0.0
 
 
-def _beaten(
+def _find_beaten(
     system: str, means: Mapping[str, Mapping[str, float]], which: Metric, p: Floats, level: float
 ) -> tuple[str, ...]:
     row = p[list(means).index(system)]

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from ranktron.kernels.jit import jit
 from ranktron.metrics.binary import count_relevant
-from ranktron.metrics.gain import cut, discount_at, gain_of, ideal_dcg
+from ranktron.metrics.gain import compute_gain, cut_off, discount_at, ideal_dcg
 from ranktron.types import Floats, Integers
 
 NDCG, DCG, AP, AUC = range(4)
@@ -21,14 +21,14 @@ CODES: Mapping[str, int] = MappingProxyType({"ndcg": NDCG, "dcg": DCG, "map": AP
 def tied_dcg(labels: Floats, ends: Integers, k: int, gain: int, discount: int) -> float:
     """DCG@k averaged over all orders of equal scores."""
     m = labels.shape[0]
-    depth = cut(k, m)
+    depth = cut_off(k, m)
     total = 0.0
     i = 0
     while i < depth:
         worth = 0.0
         weight = 0.0
         for j in range(i, ends[i]):
-            worth += gain_of(labels[j], gain)
+            worth += compute_gain(labels[j], gain)
             if j < depth:
                 weight += discount_at(j, discount)
         total += worth * weight / (ends[i] - i)

@@ -10,10 +10,10 @@ from ranktron.metrics import Evaluation, t_test
 from ranktron.papers.committee_tables import MARKS, SHOWN, TABLE_4
 from ranktron.papers.committee_training import ALPHA_BOUND, TABLE_5_TIMES
 from ranktron.papers.harness import pairwise_cells
-from ranktron.papers.harness.curves import lines
+from ranktron.papers.harness.curves import curve_lines
 from ranktron.papers.harness.data import SOURCES
-from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series, Table
-from ranktron.papers.harness.verdicts import AtLeast, AtMost, Near, Ordered, Values, spread
+from ranktron.papers.harness.experiment import Claim, Experiment, Paper, ReportTable, Results, Series
+from ranktron.papers.harness.verdicts import AtLeast, AtMost, Near, Ordered, Values, standard_deviation
 from ranktron.papers.report.charts import Dot, Figure, Panel
 from ranktron.types import Floats
 
@@ -51,7 +51,7 @@ def p_value(results: Results, better: str, worse: str, metric: str, tails: int =
     return np.array([t_test(lists_of(better), lists_of(worse), metric, tails=tails)])
 
 
-def marked(data: str) -> Callable[[Results], Values]:
+def marked_p_values(data: str) -> Callable[[Results], Values]:
     """The p-values of all differences that Table 4 marks as significant."""
     return lambda results: {
         f"{better} above {worse}, {shown}": p_value(results, better, worse, METRICS[shown])
@@ -89,25 +89,28 @@ def sizes_apart(results: Results) -> Values:
     return corrected
 
 
-def table_4(results: Results) -> Table:
+def table_4(results: Results) -> ReportTable:
     """All systems, those that the paper does not have included."""
     columns = [of_metric(metric)(results) for metric in METRICS.values()]
-    rows = [
-        (name, *(f"{column[name].mean():.4f}" + (f" ± {spread(column[name]):.4f}" if len(column[name]) > 1 else "")
-                 for column in columns))
-        for name in columns[0]
-    ]  # fmt: skip
-    return Table("All systems", ("", *METRICS), rows)
+    rows = [(name, *(_mean_and_deviation(column[name]) for column in columns)) for name in columns[0]]
+    return ReportTable("All systems", ("", *METRICS), rows)
 
 
-def figure_of(data: str) -> Callable[[Results], Figure]:
+def _mean_and_deviation(values: Floats) -> str:
+    return f"{values.mean():.4f}" + (f" ± {standard_deviation(values):.4f}" if len(values) > 1 else "")
+
+
+def table_4_figure(data: str) -> Callable[[Results], Figure]:
     """Table 4 as dots, with rings where the paper's numbers are."""
 
     def figure(results: Results) -> Figure:
         panels = []
         for i, (shown, metric) in enumerate(METRICS.items()):
             found, printed = of_metric(metric)(results), TABLE_4[data]
-            dots = [Dot(name, float(found[name].mean()), spread(found[name]), row[i]) for name, row in printed.items()]
+            dots = [
+                Dot(name, float(found[name].mean()), standard_deviation(found[name]), row[i])
+                for name, row in printed.items()
+            ]
             panels.append(Panel(shown, "", shown, dots=dots))
         return Figure(f"committee-table-4-{data}", f"Table 4, {SOURCES[data].title}", panels,
                       "Dots: ours, with one standard deviation over seeds; rings: the paper's numbers.")  # fmt: skip
@@ -115,7 +118,7 @@ def figure_of(data: str) -> Callable[[Results], Figure]:
     return figure
 
 
-def on_lists(data: str) -> Experiment:
+def table_4_experiment(data: str) -> Experiment:
     """Table 4 on one data set."""
     title, printed = SOURCES[data].title, TABLE_4[data]
     numbers = [
@@ -152,7 +155,7 @@ def on_lists(data: str) -> Experiment:
             Series("baselines", pairwise_cells.baselines, parts=FOLDS, seeds=1, cost=3.0),
         ),
         claims=(*numbers, *orders, *_tests(data)),
-        figures=(figure_of(data),),
+        figures=(table_4_figure(data),),
         tables=(table_4,),
         data=data,
     )  # fmt: skip
@@ -175,7 +178,7 @@ def _tests(data: str) -> tuple[Claim, ...]:
             f"Table 4, {title}: marks",
             "every difference marked * or † is significant, one-tailed; ours is the largest of their p-values",
             AtMost(0.05),
-            marked(data),
+            marked_p_values(data),
         ),
         Claim(
             f"Table 4, {title}: nothing above the committee",
@@ -186,14 +189,15 @@ def _tests(data: str) -> tuple[Claim, ...]:
     )
 
 
-def sizes_table(results: Results) -> Table:
+def sizes_table(results: Results) -> ReportTable:
     """All sizes of committee and subcommittee, beside what the paper prints for its committee of 30."""
     columns = [of_metric(metric)(results) for metric in METRICS.values()]
     rows = [
-        (name, *(f"{column[name].mean():.4f} ± {spread(column[name]):.4f}" for column in columns)) for name in SIZED
+        (name, *(f"{column[name].mean():.4f} ± {standard_deviation(column[name]):.4f}" for column in columns))
+        for name in SIZED
     ]
     printed = TABLE_4["ohsumed-letor2"]["Com 30 A"]
-    return Table("All sizes", ("", *METRICS), [*rows, ("Com 30 A, printed", *printed)])
+    return ReportTable("All sizes", ("", *METRICS), [*rows, ("Com 30 A, printed", *printed)])
 
 
 SIZES = Experiment(
@@ -247,7 +251,7 @@ def by_pass(results: Results, metric: str) -> dict[str, Floats]:
     return {name: np.array([np.mean([part[name] for part in row], axis=0) for row in rows]) for name in rows[0][0]}
 
 
-def settled(results: Results) -> Values:
+def late_gain(results: Results) -> Values:
     """How much higher the committee's best of all passes is than its best of the first 50."""
     table = by_pass(results, "ndcg@10:letor")["Com 20"]
     return {"gained later": table.max(axis=1) - table[:, :50].max(axis=1)}
@@ -274,7 +278,7 @@ def throughout(results: Results) -> Values:
     return {name: table.mean(axis=1) for name, table in by_pass(results, "ndcg@10:letor").items()}
 
 
-def curves_of(which: str) -> list[Claim]:
+def curve_claims(which: str) -> list[Claim]:
     """What the text says of a committee's curve: its solution “consistently outperforms the other variants”."""
     size = "20 members" if which == "Com 20" else f"the {which} members that are best on validation"
     return [
@@ -294,13 +298,13 @@ def curves_of(which: str) -> list[Claim]:
     ]
 
 
-def figure_1(results: Results) -> Figure:
+def draw_figure_1(results: Results) -> Figure:
     """NDCG@10 and MAP against passes, one above the other in the paper."""
     panels = []
     for metric, title in (("ndcg@10:letor", "NDCG@10"), ("map:letor", "MAP")):
         found = by_pass(results, metric)
         passes = list(range(1, next(iter(found.values())).shape[1] + 1))
-        panels.append(Panel(f"Figure 1: {title}", "passes", title, lines(found, passes), log_x=True))
+        panels.append(Panel(f"Figure 1: {title}", "passes", title, curve_lines(found, passes), log_x=True))
     return Figure("committee-figure-1", "Validation lists of OHSUMED after each pass", panels,
                   "Mean over folds; bands: one standard deviation over seeds.")  # fmt: skip
 
@@ -309,7 +313,7 @@ def figure_sizes(results: Results) -> Figure:
     """NDCG@10 against passes, for all sizes."""
     found = by_pass(results, "ndcg@10:letor")
     passes = list(range(1, next(iter(found.values())).shape[1] + 1))
-    panel = Panel("Figure 1: NDCG@10", "passes", "NDCG@10", lines(found, passes), log_x=True)
+    panel = Panel("Figure 1: NDCG@10", "passes", "NDCG@10", curve_lines(found, passes), log_x=True)
     return Figure("committee-figure-1-sizes", "Committees and subcommittees, validation lists of OHSUMED", [panel],
                   "Mean over folds; bands: one standard deviation over seeds.")  # fmt: skip
 
@@ -335,7 +339,7 @@ FIGURE_1 = Experiment(
             "Figure 1, committee",
             "it reaches its best before roughly 50 passes: what comes later adds at most 0.005 of NDCG@10",
             AtMost(0.005),
-            settled,
+            late_gain,
         ),
         Claim(
             "Figure 1, average",
@@ -345,7 +349,7 @@ FIGURE_1 = Experiment(
             _ORDER,
         ),
     ),
-    figures=(figure_1,),
+    figures=(draw_figure_1,),
     data="ohsumed-letor2",
 )
 
@@ -359,7 +363,7 @@ FIGURE_1_SIZES = Experiment(
         Series("curves", pairwise_cells.subcommittee_curves, {"epochs": 100}, {"epochs": 20}, FOLDS, seeds=5,
                quick_seeds=2, cost=6.0),
     ),
-    claims=[claim for which in CURVES for claim in curves_of(which)],
+    claims=[claim for which in CURVES for claim in curve_claims(which)],
     figures=(figure_sizes,),
     data="ohsumed-letor2",
 )  # fmt: skip
@@ -372,11 +376,11 @@ PAPER = Paper(
     experiments=(
         FIGURE_1,
         FIGURE_1_SIZES,
-        on_lists("ohsumed-letor2"),
+        table_4_experiment("ohsumed-letor2"),
         SIZES,
         ALPHA_BOUND,
         TABLE_5_TIMES,
-        on_lists("td2003"),
-        on_lists("td2004"),
+        table_4_experiment("td2003"),
+        table_4_experiment("td2004"),
     ),
 )

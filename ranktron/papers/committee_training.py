@@ -9,8 +9,8 @@ import numpy as np
 
 from ranktron.papers.committee_tables import FACTOR, TABLE_5
 from ranktron.papers.harness import pairwise_cells
-from ranktron.papers.harness.experiment import Claim, Experiment, Results, Series, Table
-from ranktron.papers.harness.verdicts import AtLeast, AtMost, Ordered, Values, spread
+from ranktron.papers.harness.experiment import Claim, Experiment, ReportTable, Results, Series
+from ranktron.papers.harness.verdicts import AtLeast, AtMost, Ordered, Values, standard_deviation
 from ranktron.types import Floats
 
 FOLDS = [{"fold": fold} for fold in range(5)]
@@ -25,14 +25,14 @@ def factor(way: str) -> Callable[[Results], Values]:
     return lambda results: {way: np.array([part[way] / part["committee of 20"] for part in results["seconds"][0]])}
 
 
-def table_5(results: Results) -> Table:
+def table_5(results: Results) -> ReportTable:
     """Seconds of every fold beside the printed ones."""
     ways = list(results["seconds"][0][0])
     rows = [
         (i + 1, *(f"{part[way]:.3f}" for way in ways), *(f"{column[i]:,.2f}" for column in TABLE_5.values()))
         for i, part in enumerate(results["seconds"][0])
     ]
-    return Table("Seconds of training", ("fold", *ways, *(f"{name} (paper)" for name in TABLE_5)), rows)
+    return ReportTable("Seconds of training", ("fold", *ways, *(f"{name} (paper)" for name in TABLE_5)), rows)
 
 
 TABLE_5_TIMES = Experiment(
@@ -41,7 +41,9 @@ TABLE_5_TIMES = Experiment(
     about="A committee of 20 in 50 passes, and RankSVM with C = 1 on the same pairs: our own solver, and "
     "scikit-learn's LinearSVC on the differences of all pairs. Processor time, one thread, one process a fold. Times "
     "are no function of a seed: they are measured once and kept.",
-    series=(Series("seconds", pairwise_cells.seconds, {"epochs": 50}, {"epochs": 50}, FOLDS, seeds=1, cost=6.0),),
+    series=(
+        Series("seconds", pairwise_cells.training_seconds, {"epochs": 50}, {"epochs": 50}, FOLDS, seeds=1, cost=6.0),
+    ),
     claims=(
         *(
             Claim(
@@ -100,7 +102,7 @@ def under_the_bound(order: str, variant: str, what: str, spread_of: bool = False
     return values
 
 
-def stabilised(order: str) -> list[Claim]:
+def alpha_bound_claims(order: str) -> list[Claim]:
     """What the text says of the α-bound, with one way to order the pairs."""
     steadier = [
         Claim(
@@ -131,19 +133,21 @@ def stabilised(order: str) -> list[Claim]:
     return [*steadier, *better]
 
 
-def bound_table(results: Results) -> Table:
+def bound_table(results: Results) -> ReportTable:
     """The share of removed pairs, and all variants with and without the bound."""
     rows = []
     for order in ORDERS:
         removed = by_fold(results, order, pairwise_cells.ALPHA_BOUND, lambda part: float(part["removed"]))
         for variant in VARIANTS:
             pairs = [under_the_bound(order, variant, what)(results) for what in ("chosen", "last", "wavers")]
-            cells = [f"{pair[name].mean():.4f} ± {spread(pair[name]):.4f}" for pair in pairs for name in pair]
+            cells = [
+                f"{pair[name].mean():.4f} ± {standard_deviation(pair[name]):.4f}" for pair in pairs for name in pair
+            ]
             rows.append((order, f"{removed.mean():.1%}", variant, *cells))
     heads = ("order of the pairs", "removed", "", *(f"{what}, {name} it" for what in
              ("test NDCG@10 at the chosen pass", "after the last pass", "deviation over passes")
              for name in ("without", "with")))  # fmt: skip
-    return Table("With the α-bound and without", heads, rows)
+    return ReportTable("With the α-bound and without", heads, rows)
 
 
 ALPHA_BOUND = Experiment(
@@ -155,7 +159,7 @@ ALPHA_BOUND = Experiment(
     series=(
         Series(
             "bounded",
-            pairwise_cells.bounded,
+            pairwise_cells.measure_alpha_bound,
             {"epochs": 50},
             {"epochs": 10},
             BOUNDED,
@@ -164,7 +168,7 @@ ALPHA_BOUND = Experiment(
             cost=3.0,
         ),
     ),
-    claims=[claim for order in ORDERS for claim in stabilised(order)],
+    claims=[claim for order in ORDERS for claim in alpha_bound_claims(order)],
     tables=(bound_table,),
     data="ohsumed-letor2",
 )

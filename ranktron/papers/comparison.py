@@ -9,8 +9,8 @@ import numpy as np
 from ranktron.metrics import Evaluation, compare
 from ranktron.papers.harness import comparison_cells
 from ranktron.papers.harness.data import SOURCES
-from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series, Table
-from ranktron.papers.harness.verdicts import Near, Values, spread
+from ranktron.papers.harness.experiment import Claim, Experiment, Paper, ReportTable, Results, Series
+from ranktron.papers.harness.verdicts import Near, Values, standard_deviation
 from ranktron.papers.report.charts import Dot, Figure, Panel
 from ranktron.types import Floats
 
@@ -69,16 +69,16 @@ def against_the_best(results: Results, metric: str) -> tuple[str, dict[str, floa
     return best, corrected
 
 
-def seconds(results: Results) -> dict[str, float]:
+def median_seconds(results: Results) -> dict[str, float]:
     """For each system the median processor seconds of one training."""
     return {name: float(np.median([part["seconds"] for row in rows for part in row])) for name, rows in results.items()}
 
 
-def table(results: Results) -> Table:
+def table(results: Results) -> ReportTable:
     """All systems, the best NDCG@10 first; a † where the best of the column is significantly better."""
     columns = {shown: by_seed(metric)(results) for shown, metric in SHOWN.items()}
     p_values = {shown: against_the_best(results, metric)[1] for shown, metric in SHOWN.items()}
-    times = seconds(results)
+    times = median_seconds(results)
     order = sorted(results, key=lambda name: -float(columns["NDCG@10"][name].mean()))
     rows = [
         (
@@ -90,12 +90,12 @@ def table(results: Results) -> Table:
         for name in order
     ]
     titles = ("", *SHOWN, *(f"p, {shown}" for shown in SHOWN), "seconds")
-    return Table("All systems", titles, rows)
+    return ReportTable("All systems", titles, rows)
 
 
 def cell(values: Floats, p: float) -> str:
     """A mean over seeds with its spread; † where the best is significantly better."""
-    around = f" ± {spread(values):.4f}" if len(values) > 1 else ""
+    around = f" ± {standard_deviation(values):.4f}" if len(values) > 1 else ""
     return f"{values.mean():.4f}{around}{' †' if p < LEVEL else ''}"
 
 
@@ -108,7 +108,10 @@ def picture(data: str) -> Callable[[Results], Figure]:
             values = by_seed(metric)(results)
             printed = {name: row[at] for name, row in PRINTED.get(data, {}).items()}
             order = sorted(values, key=lambda name, v=values: -float(v[name].mean()))  # type: ignore[misc]
-            dots = [Dot(name, float(values[name].mean()), spread(values[name]), printed.get(name)) for name in order]
+            dots = [
+                Dot(name, float(values[name].mean()), standard_deviation(values[name]), printed.get(name))
+                for name in order
+            ]
             low = min(dot.value - dot.band for dot in dots)
             panels.append(Panel(shown, "", shown, dots=dots, low=np.floor(low * 20.0) / 20.0))
         title = f"All systems on {SOURCES[data].title}"
@@ -117,16 +120,18 @@ def picture(data: str) -> Callable[[Results], Figure]:
     return draw
 
 
-def one_of(name: str) -> Series:
+def system_series(name: str) -> Series:
     """The cells of one system; those without chance have one seed."""
     if name == comparison_cells.BOOSTER:
         settings = {"trees": comparison_cells.TREES}
-        return Series(name, comparison_cells.boosted, settings, {"trees": 60}, FOLDS, seeds=3, quick_seeds=1, cost=4.0)
+        return Series(
+            name, comparison_cells.measure_boosting, settings, {"trees": 60}, FOLDS, seeds=3, quick_seeds=1, cost=4.0
+        )
     seeds = 3 if comparison_cells.SYSTEMS[name].seeded else 1
-    return Series(name, comparison_cells.measured, {"system": name}, parts=FOLDS, seeds=seeds, quick_seeds=1)
+    return Series(name, comparison_cells.measure_system, {"system": name}, parts=FOLDS, seeds=seeds, quick_seeds=1)
 
 
-def on_lists(data: str) -> Experiment:
+def compare_systems(data: str) -> Experiment:
     """The table on one data set."""
     title, printed = SOURCES[data].title, PRINTED.get(data, {})
     return Experiment(
@@ -136,7 +141,7 @@ def on_lists(data: str) -> Experiment:
         "validation part. LETOR's metrics. † marks what is significantly worse than the best of the column (paired "
         "t-test over the queries, values averaged over seeds, Holm's correction, p < 0.05); seconds are processor "
         "time of one training, with the evaluations that chose its pass.",
-        series=[one_of(name) for name in comparison_cells.names()],
+        series=[system_series(name) for name in comparison_cells.names()],
         claims=[
             Claim(
                 f"{title}, {name}, {shown}",
@@ -158,5 +163,5 @@ PAPER = Paper(
     name="comparison",
     title="All learners side by side",
     authors="Ours: no paper has this table",
-    experiments=[on_lists(data) for data in SETS],
+    experiments=[compare_systems(data) for data in SETS],
 )

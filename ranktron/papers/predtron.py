@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ranktron.papers.harness import predtron_cells
-from ranktron.papers.harness.curves import lines
+from ranktron.papers.harness.curves import curve_lines
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series
 from ranktron.papers.harness.verdicts import REPRODUCED, InSettings, Near, Ordered, Values
 from ranktron.papers.report.charts import Figure, Panel
@@ -22,7 +22,7 @@ ALMOST = 0.005
 OPEN = "Lengths, dimensions, means and noise are partly open in the text; ours stand above."
 
 
-def tables(results: Results) -> dict[str, Floats]:
+def loss_tables(results: Results) -> dict[str, Floats]:
     """For each name its losses, seeds × points."""
     rows = [row[0] for row in results["losses"]]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
@@ -32,7 +32,7 @@ def at(points: Sequence[int], **wanted: tuple[str, int]) -> Callable[[Results], 
     """Values called by a word: the losses of a name at a point."""
 
     def values(results: Results) -> Values:
-        found = tables(results)
+        found = loss_tables(results)
         return {word: found[name][:, points.index(x)] for word, (name, x) in wanted.items()}
 
     return values
@@ -40,14 +40,16 @@ def at(points: Sequence[int], **wanted: tuple[str, int]) -> Callable[[Results], 
 
 def increase(points: Sequence[int]) -> Callable[[Results], Values]:
     """How much the loss of each norm grows from the first point to the last."""
-    return lambda results: {f"{name} grows by": table[:, -1] - table[:, 0] for name, table in tables(results).items()}
+    return lambda results: {
+        f"{name} grows by": table[:, -1] - table[:, 0] for name, table in loss_tables(results).items()
+    }
 
 
-def drawn(name: str, title: str, x: str, points: Sequence[int], log: bool = False) -> Callable[[Results], Figure]:
+def make_plot(name: str, title: str, x: str, points: Sequence[int], log: bool = False) -> Callable[[Results], Figure]:
     """One plot of the figure."""
 
     def figure(results: Results) -> Figure:
-        panel = Panel(title, x, "NDCG loss", lines(tables(results), points), log_x=log, low=0.0)
+        panel = Panel(title, x, "NDCG loss", curve_lines(loss_tables(results), points), log_x=log, low=0.0)
         return Figure(f"predtron-{name}", title, [panel], "Mean over seeds; bands: one standard deviation over seeds.")
 
     return figure
@@ -57,8 +59,10 @@ def drawn_at(part: int) -> Callable[[Results], Figure]:
     """Plot (b) in one of the settings that were found."""
 
     def figure(results: Results) -> Figure:
-        title = f"Figure 1 (b), {told(FOUND[part])}"
-        panel = Panel(title, "documents m", "NDCG loss", lines(losses_at(results, "fresh", part), DOCUMENTS), low=0.0)
+        title = f"Figure 1 (b), {describe_setting(FOUND[part])}"
+        panel = Panel(
+            title, "documents m", "NDCG loss", curve_lines(losses_at(results, "fresh", part), DOCUMENTS), low=0.0
+        )
         return Figure(
             f"predtron-figure-1b-{part + 1}", title, [panel], "Mean over seeds; bands: one standard deviation."
         )
@@ -101,7 +105,7 @@ PLOT_A = Experiment(
             OPEN,
         ),
     ),
-    figures=(drawn("figure-1a", "Figure 1 (a)", "training lists n", LISTS),),
+    figures=(make_plot("figure-1a", "Figure 1 (a)", "training lists n", LISTS),),
 )
 
 
@@ -120,10 +124,10 @@ FOUND = (
 FRESH = 1_000
 
 
-def told(setting: Mapping[str, float]) -> str:
+def describe_setting(setting: Mapping[str, float]) -> str:
     """A setting in words.
 
-    >>> told(FOUND[0])
+    >>> describe_setting(FOUND[0])
     '100 features, noise 0.15, wander 0.5'
     """
     return f"{setting['features']:g} features, noise {setting['noise']:g}, wander {setting['wander']:g}"
@@ -160,23 +164,23 @@ def above(gap: Floats) -> bool:
     return Ordered(("gap", "none"))({"gap": gap, "none": np.zeros(len(gap))}).verdict == REPRODUCED
 
 
-def tried(results: Results, comes_out: Callable[[Mapping[str, Floats]], bool]) -> dict[str, bool]:
+def settings_tried(results: Results, comes_out: Callable[[Mapping[str, Floats]], bool]) -> dict[str, bool]:
     """For each setting whether something comes out."""
     settings = SETTINGS[:: len(SETTINGS) // len(results["tried"][0])]  # a quick run tries fewer
-    return {told(setting): comes_out(losses_at(results, "tried", i)) for i, setting in enumerate(settings)}
+    return {describe_setting(setting): comes_out(losses_at(results, "tried", i)) for i, setting in enumerate(settings)}
 
 
 def growth_and_order(results: Results) -> Values:
     """The settings in which it seems to come out, and does so again on seeds that had no part in finding them."""
-    fresh = {told(setting): losses_at(results, "fresh", i) for i, setting in enumerate(FOUND)}
+    fresh = {describe_setting(setting): losses_at(results, "fresh", i) for i, setting in enumerate(FOUND)}
     return {
         name: np.array([float(seems and name in fresh and seems_to_come_out(fresh[name]) and never_falls(fresh[name]))])
-        for name, seems in tried(results, seems_to_come_out).items()
+        for name, seems in settings_tried(results, seems_to_come_out).items()
     }
 
 
 def zero_loss(results: Results) -> Values:
-    return {name: np.array([float(found)]) for name, found in tried(results, zero_for_longer).items()}
+    return {name: np.array([float(found)]) for name, found in settings_tried(results, zero_for_longer).items()}
 
 
 def all_of_it(results: Results) -> Values:
@@ -245,7 +249,7 @@ PLOT_C = Experiment(
             increase(FEATURES),
         ),
     ),
-    figures=(drawn("figure-1c", "Figure 1 (c), by its text", "features p", FEATURES, log=True),),
+    figures=(make_plot("figure-1c", "Figure 1 (c), by its text", "features p", FEATURES, log=True),),
 )
 
 PLOT_C_CAPTION = Experiment(
@@ -269,7 +273,9 @@ PLOT_C_CAPTION = Experiment(
             "Not said in the paper; the other half of what its bounds say.",
         ),
     ),
-    figures=(drawn("figure-1c-caption", "Figure 1 (c), by its caption", "relevant features s", RELEVANT, log=True),),
+    figures=(
+        make_plot("figure-1c-caption", "Figure 1 (c), by its caption", "relevant features s", RELEVANT, log=True),
+    ),
 )
 
 PAPER = Paper(

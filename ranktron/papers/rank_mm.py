@@ -8,9 +8,9 @@ import numpy as np
 
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.papers.harness import rank_mm_cells
-from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series, Table
-from ranktron.papers.harness.verdicts import AtMost, Ordered, Values, spread
-from ranktron.papers.report.charts import Dot, Figure, Line, Panel
+from ranktron.papers.harness.experiment import Claim, Experiment, Paper, ReportTable, Results, Series
+from ranktron.papers.harness.verdicts import AtMost, Ordered, Values, standard_deviation
+from ranktron.papers.report.charts import ChartLine, Dot, Figure, Panel
 from ranktron.types import Floats
 
 NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))
@@ -43,7 +43,7 @@ RankSVM-Primal .5460 .5010 .4855 .4766 .4689 .4552 .4534 .4500 .4490 .4504
 """
 
 
-def _read(text: str) -> dict[str, tuple[float, ...]]:
+def _read_numbers(text: str) -> dict[str, tuple[float, ...]]:
     """{name: its numbers in the order of `margins.METRICS`, MAP first}."""
     words, found, name = text.split(), dict[str, list[float]](), ""
     for word in words:
@@ -54,7 +54,7 @@ def _read(text: str) -> dict[str, tuple[float, ...]]:
     return {name: (row[-1], *row[:-1]) for name, row in found.items()}
 
 
-PUBLISHED = _read(_PUBLISHED)
+PUBLISHED = _read_numbers(_PUBLISHED)
 PAIRWISE = ("Regression", "RankSVM", "RankBoost")
 
 
@@ -74,7 +74,7 @@ def beside(metric: str, reading: str) -> Callable[[Results], Values]:
 
     def values(results: Results) -> Values:
         ours = means(results, reading, metric)
-        theirs = {name: np.full(len(ours["RankMM-1"]), number(name, metric)) for name in PUBLISHED}
+        theirs = {name: np.full(len(ours["RankMM-1"]), published_number(name, metric)) for name in PUBLISHED}
         best = max((theirs[name] for name in PAIRWISE), key=lambda row: float(row[0]))
         return {**ours, **theirs, BEST_OF: best}
 
@@ -93,10 +93,10 @@ def leads(name: str, which: str, reading: str) -> Callable[[Results], Values]:
     return values
 
 
-def number(name: str, metric: str) -> float:
+def published_number(name: str, metric: str) -> float:
     """A published number.
 
-    >>> number("RankSVM", "map:letor"), number("RankSVM", "ndcg@1:letor")
+    >>> published_number("RankSVM", "map:letor"), published_number("RankSVM", "ndcg@1:letor")
     (0.4334, 0.4958)
     """
     return PUBLISHED[name][rank_mm_cells.METRICS.index(metric)]
@@ -104,32 +104,32 @@ def number(name: str, metric: str) -> float:
 
 def behind_the_best(reading: str) -> Callable[[Results], Values]:
     """How far RankMM-1 is behind the best of the published methods that optimise MAP or NDCG themselves."""
-    best = max(number(name, MAP) for name in ("SVMMAP", "AdaRank-MAP", "AdaRank-NDCG"))
+    best = max(published_number(name, MAP) for name in ("SVMMAP", "AdaRank-MAP", "AdaRank-NDCG"))
     return lambda results: {"behind": best - means(results, reading, MAP)["RankMM-1"]}
 
 
-def figure_1(results: Results) -> Figure:
+def figure_1_panels(results: Results) -> Figure:
     """The paper's three panels: NDCG@k, precision@k, MAP."""
     panels = []
     for which, title in (("ndcg", "NDCG@k"), ("p", "Prec@k")):
         drawn = []
         for name in NAMES.values():
             tables = [means(results, "T steps", AT_DEPTH[which].format(k))[name] for k in range(1, 11)]
-            middle, bands = [float(t.mean()) for t in tables], [spread(t) for t in tables]
-            drawn.append(Line(name, range(1, 11), middle, bands))
+            middle, bands = [float(t.mean()) for t in tables], [standard_deviation(t) for t in tables]
+            drawn.append(ChartLine(name, range(1, 11), middle, bands))
         for name in ("Regression", "RankSVM", "RankBoost", "ListNet", "AdaRank-NDCG"):
-            theirs = [number(name, AT_DEPTH[which].format(k)) for k in range(1, 11)]
-            drawn.append(Line(f"{name} (published)", range(1, 11), theirs))
+            theirs = [published_number(name, AT_DEPTH[which].format(k)) for k in range(1, 11)]
+            drawn.append(ChartLine(f"{name} (published)", range(1, 11), theirs))
         panels.append(Panel(title, "k", title, drawn))
     ours = means(results, "T steps", MAP)
-    dots = [Dot(name, float(row.mean()), spread(row)) for name, row in ours.items()]
-    dots += [Dot(name, number(name, MAP), colour=6) for name in PUBLISHED]
+    dots = [Dot(name, float(row.mean()), standard_deviation(row)) for name, row in ours.items()]
+    dots += [Dot(name, published_number(name, MAP), colour=6) for name in PUBLISHED]
     panels.append(Panel("MAP", "", "MAP (grey: published)", dots=dots))
     return Figure("rankmm-figure-1", "RankMM on OHSUMED, beside the results published with the data", panels,
                   "Bands and error bars: one standard deviation over seeds.")  # fmt: skip
 
 
-def all_readings(results: Results) -> Table:
+def all_readings(results: Results) -> ReportTable:
     """Every way to solve each problem."""
     shown = (MAP, "ndcg@1:letor", "ndcg@3:letor", "ndcg@5:letor", "ndcg@10:letor", "p@1:letor", "p@10:letor")
     rows = []
@@ -139,13 +139,16 @@ def all_readings(results: Results) -> Table:
             (f"{name}, {reading}", len(columns[MAP][name]), *(_cell(columns[metric][name]) for metric in shown))
             for name in columns[MAP]
         ]
-    rows += [(f"{name} (published)", "–", *(f"{number(name, metric):.4f}" for metric in shown)) for name in PUBLISHED]
+    rows += [
+        (f"{name} (published)", "–", *(f"{published_number(name, metric):.4f}" for metric in shown))
+        for name in PUBLISHED
+    ]
     heads = ("", "seeds", *(metric.removesuffix(":letor").upper() for metric in shown))
-    return Table("All readings of “T iterations”, and the exact step", heads, rows)
+    return ReportTable("All readings of “T iterations”, and the exact step", heads, rows)
 
 
 def _cell(values: Floats) -> str:
-    return f"{values.mean():.4f}" + (f" ± {spread(values):.4f}" if len(values) > 1 else "")
+    return f"{values.mean():.4f}" + (f" ± {standard_deviation(values):.4f}" if len(values) > 1 else "")
 
 
 BEST_OF = "the best of regression, RankSVM, RankBoost"
@@ -166,7 +169,7 @@ CLAIMS = (
 )
 
 
-def claims_of(reading: str) -> list[Claim]:
+def figure_claims(reading: str) -> list[Claim]:
     """What the paper says of its figure, under one reading of “T iterations”."""
     found = [
         Claim(f"Figure 1, {item}, {reading}", statement, Ordered((higher, lower)), beside(metric, reading),
@@ -198,10 +201,10 @@ FIGURE_1 = Experiment(
     "T counts steps on single lists, as section 3 defines an iteration, or passes over all lists: both are judged.",
     series=(
         Series("steps", rank_mm_cells.steps, GRID, parts=PARTS, seeds=10, quick_seeds=2, cost=3.0),
-        Series("passes", rank_mm_cells.passes, GRID, QUICK, PARTS, seeds=1, cost=60.0),
+        Series("passes", rank_mm_cells.measure_passes, GRID, QUICK, PARTS, seeds=1, cost=60.0),
     ),
-    claims=[*claims_of("T steps"), *claims_of("T passes")],
-    figures=(figure_1,),
+    claims=[*figure_claims("T steps"), *figure_claims("T passes")],
+    figures=(figure_1_panels,),
     tables=(all_readings,),
     data="ohsumed-letor3",
 )

@@ -9,11 +9,11 @@ from math import log2
 import numpy as np
 
 from ranktron.papers.harness import online_cells
-from ranktron.papers.harness.curves import best_rates, better_of, last, time_panel
+from ranktron.papers.harness.curves import best_of_families, best_rates, last, time_panel
 from ranktron.papers.harness.data import SOURCES
-from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series, Table
+from ranktron.papers.harness.experiment import Claim, Experiment, Paper, ReportTable, Results, Series
 from ranktron.papers.harness.verdicts import AtLeast, AtMost, Near, Ordered, Values
-from ranktron.papers.report.charts import Figure, Line, Panel
+from ranktron.papers.report.charts import ChartLine, Figure, Panel
 
 MARGIN = 0.5
 RATES = {
@@ -42,7 +42,7 @@ PRINTED = {"mslr-web10k": {NDCG: (0.25, 0.22), AP: (0.49, 0.37)}, "yahoo-ltrc": 
 
 def at_the_end(metric: str) -> Callable[[Results], Values]:
     """The time averages at the end, of the better variant of Algorithm 2 and of ListNet."""
-    return lambda results: better_of(last(results["curves"], metric), FAMILIES)
+    return lambda results: best_of_families(last(results["curves"], metric), FAMILIES)
 
 
 def apart(results: Results) -> Values:
@@ -51,13 +51,13 @@ def apart(results: Results) -> Values:
     return {"apart": np.abs(values["Algorithm 2"] - values["Algorithm 3"])}
 
 
-def chosen_rates(metric: str) -> Callable[[Results], Table]:
+def chosen_rates(metric: str) -> Callable[[Results], ReportTable]:
     """Which learning rate was best, and what it gave."""
 
-    def table(results: Results) -> Table:
+    def table(results: Results) -> ReportTable:
         rates, values = best_rates(results["curves"], metric), last(results["curves"], metric)
         rows = [(name, rate, f"{values[name].mean():.4f}") for name, rate in rates.items()]
-        return Table("Best learning rates", ("learner", "η", "time average at the end"), rows)
+        return ReportTable("Best learning rates", ("learner", "η", "time average at the end"), rows)
 
     return table
 
@@ -114,7 +114,7 @@ FIGURE_1 = Experiment(
 )
 
 
-def share_of(key: str) -> Callable[[Results], Values]:
+def bound_share(key: str) -> Callable[[Results], Values]:
     """The largest share of one bound, for each seed."""
     return lambda results: {key: np.array([row[0][key] for row in results["shares"]])}
 
@@ -125,7 +125,7 @@ BOUNDS = Experiment(
     about="The cumulative NDCG@10 loss of a run as a share of its bound, the largest share at any prefix (margin 0.5).",
     series=(Series("shares", online_cells.shares_of_bounds, {"T": 3_000, "margin": MARGIN}, {"T": 500}, cost=2.0),),
     claims=tuple(
-        Claim(item, statement, AtMost(1.0), share_of(key), note)
+        Claim(item, statement, AtMost(1.0), bound_share(key), note)
         for key, item, statement, note in (
             ("Corollary 11", "Corollary 11", "Algorithm 3 loses at most 4 R²/γ²", ""),
             (
@@ -201,7 +201,7 @@ THEOREM_9 = Experiment(
 )
 
 
-def on_lists(data: str, T: int = 20_000) -> Experiment:
+def figures_2_and_3(data: str, T: int = 20_000) -> Experiment:
     """Figures 2 and 3 on one data set; its own numbers where the paper prints them."""
     title = SOURCES[data].title
     own = data in PRINTED or data.startswith("yandex")
@@ -213,7 +213,7 @@ def on_lists(data: str, T: int = 20_000) -> Experiment:
         "and NDCG@10, each learner at its best learning rate for the measure, as the paper chose it."
         + ("" if own else " Not the paper's data: its own sets are in rows of their own."),
         stand_in="" if own else f"{title} for MSLR-WEB10K, Yahoo and Yandex",
-        series=(Series("curves", online_cells.passes, {"T": T, "rates": WEB_RATES}, {"T": 2_000}, cost=25.0),),
+        series=(Series("curves", online_cells.play_passes, {"T": T, "rates": WEB_RATES}, {"T": 2_000}, cost=25.0),),
         claims=_claims(data) if own else _stand_in_claims(title),
         figures=(
             lambda results: Figure(
@@ -237,7 +237,7 @@ def with_printed(data: str, metric: str, drawn: Panel) -> Panel:
     """The panel with rings at its end, where the paper prints a number."""
     printed = zip(("Algorithm 2", "ListNet"), PRINTED.get(data, {}).get(metric, ()), strict=False)
     end = [drawn.lines[0].x[-1]]
-    rings = [Line(f"{name}, printed", end, [number], marks=True) for name, number in printed]
+    rings = [ChartLine(f"{name}, printed", end, [number], marks=True) for name, number in printed]
     return replace(drawn, lines=[*drawn.lines, *rings])
 
 
@@ -332,10 +332,10 @@ PAPER = Paper(
         FIGURE_1,
         BOUNDS,
         THEOREM_9,
-        on_lists("mq2008"),
-        on_lists("ohsumed-letor3"),
-        on_lists("mslr-web10k", 10_000),
-        on_lists("yahoo-ltrc"),
-        on_lists("yandex-imat2009", 9_124),
+        figures_2_and_3("mq2008"),
+        figures_2_and_3("ohsumed-letor3"),
+        figures_2_and_3("mslr-web10k", 10_000),
+        figures_2_and_3("yahoo-ltrc"),
+        figures_2_and_3("yandex-imat2009", 9_124),
     ),
 )

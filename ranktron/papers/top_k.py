@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ranktron.papers.harness import top_k_cells
-from ranktron.papers.harness.curves import lines
+from ranktron.papers.harness.curves import curve_lines
 from ranktron.papers.harness.data import SOURCES
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series
 from ranktron.papers.harness.verdicts import AtLeast, AtMost, Near, Ordered, Values
-from ranktron.papers.report.charts import Figure, Line, Panel
+from ranktron.papers.report.charts import ChartLine, Figure, Panel
 from ranktron.papers.theory.top_k_games import Indistinguishable
 from ranktron.types import Floats
 
@@ -26,7 +26,7 @@ CONVEX = ("RankSVM", "KL", "Squared")
 # --- Theorem 4.1
 
 
-def tables(results: Results, what: str) -> dict[str, Floats]:
+def regret_tables(results: Results, what: str) -> dict[str, Floats]:
     """For each surrogate a table: seeds × horizons."""
     rows = results["regrets"]
     return {name: np.array([row[i][what] for row in rows]) for i, name in enumerate(SURROGATES)}
@@ -36,25 +36,29 @@ def slopes(name: str) -> Callable[[Results], Values]:
     """For each seed the slope of log regret over log T."""
 
     def values(results: Results) -> Values:
-        table, T = tables(results, "regret")[name], np.log(results["regrets"][0][0]["horizons"])
+        table, T = regret_tables(results, "regret")[name], np.log(results["regrets"][0][0]["horizons"])
         return {name: np.array([np.polyfit(T, np.log(row), 1)[0] for row in table])}
 
     return values
 
 
-def shares(name: str) -> Callable[[Results], Values]:
+def bound_shares(name: str) -> Callable[[Results], Values]:
     """For each seed the largest share of the bound that the regret reaches at any horizon."""
-    return lambda results: {name: (tables(results, "regret")[name] / tables(results, "bound")[name]).max(axis=1)}
+    return lambda results: {
+        name: (regret_tables(results, "regret")[name] / regret_tables(results, "bound")[name]).max(axis=1)
+    }
 
 
 def regret_figure(results: Results) -> Figure:
     """Regret over T^(2/3): level lines, if the theorem's rate is the rate."""
-    found = tables(results, "regret")
+    found = regret_tables(results, "regret")
     T = np.array(results["regrets"][0][0]["horizons"], float)
     scaled = {name: table / T ** (2.0 / 3.0) for name, table in found.items()}
     panels = [
-        Panel("Regret", "rounds T", "regret", lines(found, T.tolist()), log_x=True, log_y=True),
-        Panel("Regret over T^(2/3)", "rounds T", "regret / T^(2/3)", lines(scaled, T.tolist()), log_x=True, low=0.0),
+        Panel("Regret", "rounds T", "regret", curve_lines(found, T.tolist()), log_x=True, log_y=True),
+        Panel(
+            "Regret over T^(2/3)", "rounds T", "regret / T^(2/3)", curve_lines(scaled, T.tolist()), log_x=True, low=0.0
+        ),
     ]
     return Figure("topk-regret", "Regret with the theorem's own exploration and step", panels,
                   "Bands: one standard deviation over seeds.")  # fmt: skip
@@ -91,7 +95,7 @@ THEOREM_4_1 = Experiment(
                 f"Theorem 4.1, {name}: bound",
                 "U²/(2η) + η T C/(2γ) + γ T B is never exceeded; ours is the share of it at the worst horizon",
                 AtMost(1.0),
-                shares(name),
+                bound_shares(name),
                 "Lemma 5 with explicit constants; that of KL is exponential, not of degree four as announced."
                 if name.startswith("KL")
                 else "Lemma 5 with explicit constants.",
@@ -126,8 +130,8 @@ def a_round(player: str) -> Callable[[Results], Values]:
 def games_figure(results: Results) -> Figure:
     """Regret of the three players, beside the least there is."""
     at = [float(t) for t in results["games"][0][0]["at"]]
-    found = lines({player: worse_game(results, player) for player in PLAYERS}, at)
-    least = Line("the least there is", at, [Indistinguishable().unavoidable * t for t in at])
+    found = curve_lines({player: worse_game(results, player) for player in PLAYERS}, at)
+    least = ChartLine("the least there is", at, [Indistinguishable().unavoidable * t for t in at])
     return Figure("topk-impossible", "Regret of the calibrated squared loss on the worse of two games",
                   [Panel("Theorem 5.2", "rounds", "regret", [*found, least])],
                   "Who hears the first label only cannot tell the games apart.")  # fmt: skip
@@ -169,32 +173,32 @@ THEOREM_5_2 = Experiment(
 # --- Figure 1
 
 
-def shown(results: Results) -> dict[str, Floats]:
+def shown_curves(results: Results) -> dict[str, Floats]:
     """For each learner its curves, seeds × points."""
     return {name: np.array([row[i]["means"] for row in results["shown"]]) for i, name in enumerate(LEARNERS)}
 
 
-def ends(results: Results) -> dict[str, Floats]:
+def final_means(results: Results) -> dict[str, Floats]:
     """For each learner the mean of all that was shown; the worst convex surrogate, and the best of all three."""
-    found = {name: table[:, -1] for name, table in shown(results).items()}
+    found = {name: table[:, -1] for name, table in shown_curves(results).items()}
     by_mean = sorted((found[name] for name in CONVEX), key=lambda row: float(row.mean()))
     return {**found, "the worst convex": by_mean[0], "the best convex": by_mean[-1]}
 
 
-def kept(results: Results) -> Values:
+def share_kept(results: Results) -> Values:
     """Of ListNet's gain over chance, the share that each of the convex surrogates keeps."""
-    found = ends(results)
+    found = final_means(results)
     chance = found["Random"]
     return {name: (found[name] - chance) / (found["ListNet"] - chance) for name in CONVEX}
 
 
-def figure_1_of(data: str) -> Callable[[Results], Figure]:
+def draw_panel(data: str) -> Callable[[Results], Figure]:
     """The paper's figure: one panel a data set."""
 
     def figure(results: Results) -> Figure:
-        found = shown(results)
+        found = shown_curves(results)
         at = {name: [float(t) for t in results["shown"][0][i]["at"]] for i, name in enumerate(LEARNERS)}
-        drawn = [line for name in DRAWN for line in lines({name: found[name]}, at[name])]
+        drawn = [line for name in DRAWN for line in curve_lines({name: found[name]}, at[name])]
         drawn = [_from_10(line) for line in drawn]
         title = SOURCES[data].title
         return Figure(f"topk-figure-1-{data}", f"Mean NDCG@10 of all rankings shown so far, {title}",
@@ -204,12 +208,12 @@ def figure_1_of(data: str) -> Callable[[Results], Figure]:
     return figure
 
 
-def _from_10(line: Line) -> Line:
+def _from_10(line: ChartLine) -> ChartLine:
     first = next((i for i, t in enumerate(line.x) if t >= 10), 0)
-    return Line(line.name, line.x[first:], line.y[first:], line.band[first:])
+    return ChartLine(line.name, line.x[first:], line.y[first:], line.band[first:])
 
 
-def figure_1(data: str, T: int) -> Experiment:
+def figure_1_experiment(data: str, T: int) -> Experiment:
     """Figure 1 on one data set."""
     title = SOURCES[data].title
     own = data in ("yandex-imat2009", "yahoo-ltrc")
@@ -226,14 +230,14 @@ def figure_1(data: str, T: int) -> Experiment:
         "step": ("an η much smaller than γ helps", ("Squared, η ÷ 100", "Squared", "Squared, η × 100"), ""),
     }
     rows = [
-        Claim(f"Figure 1 on {title}: {what}", statement, Ordered(order), ends, note)
+        Claim(f"Figure 1 on {title}: {what}", statement, Ordered(order), final_means, note)
         for what, (statement, order, note) in claims.items()
     ]
     close = Claim(
         f"Figure 1 on {title}: closeness",
         "all three are much closer to ListNet than to random: each keeps over half of its gain",
         AtLeast(0.5),
-        kept,
+        share_kept,
         ball,
     )
     return Experiment(
@@ -246,7 +250,7 @@ def figure_1(data: str, T: int) -> Experiment:
         series=(
             Series(
                 "shown",
-                top_k_cells.shown,
+                top_k_cells.mean_shown,
                 {"T": T},
                 {"T": 5_000},
                 parts=[{"learner": name} for name in LEARNERS],
@@ -255,7 +259,7 @@ def figure_1(data: str, T: int) -> Experiment:
             ),
         ),
         claims=(*rows, close),
-        figures=(figure_1_of(data),),
+        figures=(draw_panel(data),),
         data=data,
     )
 
@@ -267,9 +271,9 @@ PAPER = Paper(
     experiments=(
         THEOREM_4_1,
         THEOREM_5_2,
-        figure_1("mq2008", 100_000),
-        figure_1("ohsumed-letor3", 100_000),
-        figure_1("yandex-imat2009", 100_000),
-        figure_1("yahoo-ltrc", 200_000),
+        figure_1_experiment("mq2008", 100_000),
+        figure_1_experiment("ohsumed-letor3", 100_000),
+        figure_1_experiment("yandex-imat2009", 100_000),
+        figure_1_experiment("yahoo-ltrc", 200_000),
     ),
 )

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
-from ranktron.data.io.decimals import number, scaled, single
+from ranktron.data.io.decimals import parse_decimal, round_to_single, scale_decimal
 from ranktron.data.io.lexer import DOT, LETTER_E, MINUS, ZERO, Bytes
 from ranktron.kernels.jit import jit
 from ranktron.service.errors import RequestError
@@ -58,11 +58,11 @@ def _read(data: Bytes, X: Matrix) -> bool:
             if p == first:
                 return False
             if data[p] | 32 == LETTER_E or p - first > _DIGITS:
-                value, sure, p = number(data, start)
+                value, sure, p = parse_decimal(data, start)
             else:
-                value, sure = scaled(mantissa, point - p if point > first else 0, True)
+                value, sure = scale_decimal(mantissa, point - p if point > first else 0, True)
                 value = -value if start < first else value
-            x, right = single(value, sure)
+            x, right = round_to_single(value, sure)
             if not right:
                 return False
             X[i, j] = x

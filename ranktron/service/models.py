@@ -84,7 +84,7 @@ def stored_bytes(definition: Definition) -> bytes:
 
 def _read(data: bytes, width: int | None, config: Config) -> Model:
     try:
-        found = serialization.unpack(data, "the model").get("n_features")
+        found = serialization.deserialize(data, "the model").get("n_features")
         if width is None and isinstance(found, int) and found > config.max_features:
             raise DataError(f"the model has {found} features; at most {config.max_features} are taken")
         if width is not None and found != width:

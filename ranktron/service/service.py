@@ -10,7 +10,6 @@ import asyncio
 import logging
 import re
 import shutil
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
@@ -21,6 +20,7 @@ from msgspec import structs
 
 from ranktron.data import serialization
 from ranktron.errors import DataError
+from ranktron.lazy import lazy_names
 from ranktron.service import views
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result, encode
@@ -405,7 +405,7 @@ class RankingService:
         def write() -> Prune | None:
             try:
                 checksum = self.journal.checksum(live.id, version)
-                live.snapshots.write(version, serialization.pack({**content, "checksum": checksum}), wished=wished)
+                live.snapshots.write(version, serialization.serialize({**content, "checksum": checksum}), wished=wished)
             except (DataError, OSError) as error:  # the journal has everything still: it only stays longer
                 _logger.warning("no snapshot of %s: %s", live.name, error)
                 return None
@@ -421,9 +421,4 @@ def _other_kind(name: str, before: str, now: str, version: int) -> str:
     return f"ranker {name!r} was {before} and is {now} now: its open rounds were dropped{back}"
 
 
-def __getattr__(name: str) -> Any:
-    if name != "Office":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    message = "ranktron.service.office.Office is now ranktron.service.service.RankingService"
-    warnings.warn(message, DeprecationWarning, stacklevel=2)
-    return RankingService
+__getattr__ = lazy_names(__name__, renamed={"Office": "RankingService"})

@@ -63,7 +63,7 @@ class Snapshots:
         """One of those that are kept; a damaged one is an error."""
         path = self._path(version)
         try:
-            return serialization.unpack(path.read_bytes(), path.name)
+            return serialization.deserialize(path.read_bytes(), path.name)
         except OSError as error:
             raise DataError(f"{path.name} cannot be read: {error.strerror}") from None
 

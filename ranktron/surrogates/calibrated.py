@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktron.kernels.grades import scored
+from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.metrics.gain import exponential_gains
@@ -12,7 +12,7 @@ from ranktron.types import Floats
 
 
 @jit
-def _calibrated(scores: Floats, labels: Floats, gradient: Floats) -> float:
+def _calibrated_loss(scores: Floats, labels: Floats, gradient: Floats) -> float:
     m = scores.shape[0]
     G = exponential_gains(labels)
     best = argsort_descending(labels)
@@ -48,6 +48,6 @@ class CalibratedSquared:
     """
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         gradient = np.empty(scores.shape[0])
-        return _calibrated(scores, labels, gradient), gradient
+        return _calibrated_loss(scores, labels, gradient), gradient

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktron.kernels.grades import scored
+from ranktron.kernels.grades import check_scores
 from ranktron.types import Floats
 
 
@@ -25,7 +25,7 @@ class ClassificationHinge:
     """
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         y = np.where(labels > 0.0, 1.0, -1.0)
         slack = 1.0 - y * scores
         return float(slack[slack > 0.0].sum()), np.where(slack > 0.0, -y, 0.0)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktron.kernels.grades import scored
+from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
@@ -21,7 +21,7 @@ def _kl(scores: Floats, labels: Floats, gradient: Floats) -> float:
 
 
 @jit
-def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
+def _estimate_kl(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
     """Fills exp(s) − Σ exp(R_a) e_a / p(a): what is known counts in full, only labels are weighed."""
     loss = 0.0
     for i in range(scores.shape[0]):
@@ -46,7 +46,7 @@ def _exponentials(scores: Floats) -> tuple[Floats, float]:
 
 
 @jit
-def _settled(
+def _settle_kl(
     shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, gradient: Floats
 ) -> float:
     """Fills −Σ exp(R_a) e_a / p(a) and returns the whole loss."""
@@ -101,7 +101,7 @@ class KL:
     coordinates: ClassVar[int] = 1
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         gradient = np.empty(scores.shape[0])
         return _kl(scores, labels, gradient), gradient
 
@@ -121,7 +121,7 @@ class KL:
             gradient = np.empty(weights.shape[0])
             return _estimated_as_printed(scores, places, labels, weights, gradient), gradient
         gradient = np.empty(scores.shape[0])
-        return _estimated(scores, places, labels, weights, gradient), gradient
+        return _estimate_kl(scores, places, labels, weights, gradient), gradient
 
     def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
         """What late feedback needs: exp(s), the first k scores, and Σ exp(s); as printed, the scores alone."""
@@ -137,4 +137,4 @@ class KL:
         gradient = np.empty(weights.shape[0])
         if self.printed:
             return _estimated_as_printed(shown, places, labels, weights, gradient), 0.0, gradient
-        return _settled(shown, constant, places, labels, weights, gradient), 1.0, gradient
+        return _settle_kl(shown, constant, places, labels, weights, gradient), 1.0, gradient

@@ -5,7 +5,7 @@ from math import factorial
 
 import numpy as np
 
-from ranktron.kernels.grades import scored
+from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit, jit_dot, jit_rounding
 from ranktron.surrogates.fused_forms import LISTNET_LOSS, FusedForm
 from ranktron.types import Floats
@@ -96,6 +96,6 @@ class ListNet:
         return FusedForm(LISTNET_LOSS, binary=None)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         gradient = np.empty(scores.shape[0])
         return listnet(scores, labels, gradient), gradient

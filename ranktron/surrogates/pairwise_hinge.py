@@ -7,7 +7,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.fenwick import add, below
-from ranktron.kernels.grades import by_grade, scored
+from ranktron.kernels.grades import by_grade, check_scores
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.surrogates.fused_forms import MEAN_HINGE_LOSS, FusedForm
@@ -18,7 +18,9 @@ _COMPARED_PAIRS = 1 << 16  # up to so many pairs are compared one by one
 
 
 @jit
-def _compared(scores: Floats, documents: Integers, starts: Integers, margin: float, gradient: Floats) -> float:
+def _hinge_by_comparison(
+    scores: Floats, documents: Integers, starts: Integers, margin: float, gradient: Floats
+) -> float:
     """Fills the gradient of the summed hinge and counts the pairs that pay, by comparing each with each.
 
     For a few hundred documents quicker than any order: the inner loop is counts alone, several at a time.
@@ -44,7 +46,7 @@ def _compared(scores: Floats, documents: Integers, starts: Integers, margin: flo
 
 
 @jit
-def _walked(scores: Floats, documents: Integers, starts: Integers, margin: float, gradient: Floats) -> float:
+def _hinge_by_sorting(scores: Floats, documents: Integers, starts: Integers, margin: float, gradient: Floats) -> float:
     """The same in O(m log m).
 
     Walking down the scores, a document pays once for each lower-graded document seen less than the margin below it;
@@ -91,9 +93,9 @@ def summed_hinge(
         gradient[:] = 0.0
         return 0.0, 0.0
     if pairs <= _COMPARED_PAIRS:
-        loss = margin * _compared(scores, documents, starts, margin, gradient)
+        loss = margin * _hinge_by_comparison(scores, documents, starts, margin, gradient)
     else:
-        loss = margin * _walked(scores, documents, starts, margin, gradient)
+        loss = margin * _hinge_by_sorting(scores, documents, starts, margin, gradient)
     for i in range(scores.shape[0]):
         loss += scores[i] * gradient[i]
     return max(loss, 0.0), pairs
@@ -111,7 +113,7 @@ def mean_hinge_at(scores: Floats, documents: Integers, starts: Integers, margin:
 
 
 @jit
-def _estimated(
+def _estimate_hinge(
     scores: Floats, places: Integers, labels: Floats, weights: Floats, margin: float, gradient: Floats
 ) -> float:
     """Fills the gradient of the pairs among the observed documents, each weighed by its own weight."""
@@ -155,7 +157,7 @@ class PairwiseHinge:
         check_margin(self.margin)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         gradient = np.empty(scores.shape[0])
         documents, starts, _ = by_grade(labels)
         loss, _ = summed_hinge(scores, documents, starts, self.margin, gradient)
@@ -179,7 +181,7 @@ class PairwiseHinge:
         The gradient is that of the first documents only, as many as there can be labels of.
         """
         gradient = np.empty(weights.shape[0])
-        return _estimated(scores, places, labels, weights, self.margin, gradient), gradient
+        return _estimate_hinge(scores, places, labels, weights, self.margin, gradient), gradient
 
     def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
         """What late feedback needs: the scores of the first k."""
@@ -221,7 +223,7 @@ class MeanPairwiseHinge:
         return FusedForm(MEAN_HINGE_LOSS, binary=False, margin=self.margin)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         gradient = np.empty(scores.shape[0])
         documents, starts, _ = by_grade(labels)
         return mean_hinge_at(scores, documents, starts, self.margin, gradient), gradient

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.grades import best_below, extremes, grades_seen, scored
+from ranktron.kernels.grades import best_below, check_scores, extremes, grades_seen
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending, ideal_order
 from ranktron.metrics import Metric, metric
-from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, discount_at, gain_of
+from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, compute_gain, discount_at
 from ranktron.surrogates.fused_forms import SLAM_LOSS, FusedForm
 from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
@@ -36,7 +36,7 @@ def slam_weights(starts: Integers, values: Floats, measure: int, k: int) -> Floa
     for place in range(wanted):
         while g < 0 or place >= starts[g + 1]:
             g += 1
-            gain = gain_of(values[g], EXPONENTIAL_GAIN)
+            gain = compute_gain(values[g], EXPONENTIAL_GAIN)
         v[place] = gain * discount_at(place, LOG_DISCOUNT)
         total += v[place]
     for place in range(wanted):
@@ -195,7 +195,7 @@ class SLAM:
         return loss, gradient
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         if not self.binarise and self.code == AP:
             self._grades(labels)
         gradient = np.empty(scores.shape[0])

@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.grades import scored
+from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit
-from ranktron.metrics.gain import EXPONENTIAL_GAIN, gain_of
+from ranktron.metrics.gain import EXPONENTIAL_GAIN, compute_gain
 from ranktron.types import Floats, Integers
 
 
@@ -28,7 +28,7 @@ def _softmax(scores: Floats, epsilon: float) -> Floats:
 
 
 @jit
-def _estimated(
+def _estimate_smooth_dcg(
     scores: Floats, places: Integers, labels: Floats, weights: Floats, epsilon: float, sign: float, gradient: Floats
 ) -> float:
     P = _softmax(scores, epsilon)
@@ -36,7 +36,7 @@ def _estimated(
     gradient[:] = 0.0
     for n in range(places.shape[0]):
         a = places[n]
-        G = gain_of(labels[n], EXPONENTIAL_GAIN) * weights[a]
+        G = compute_gain(labels[n], EXPONENTIAL_GAIN) * weights[a]
         gain += G * P[a]
         gradient[a] += sign * G * P[a] / epsilon
     for j in range(scores.shape[0]):
@@ -45,13 +45,15 @@ def _estimated(
 
 
 @jit
-def _settled(P: Floats, places: Integers, labels: Floats, weights: Floats, epsilon: float, gradient: Floats) -> float:
+def _settle_smooth_dcg(
+    P: Floats, places: Integers, labels: Floats, weights: Floats, epsilon: float, gradient: Floats
+) -> float:
     """Fills Σ G_a P_a e_a / ε and returns the gain."""
     gain = 0.0
     gradient[:] = 0.0
     for n in range(places.shape[0]):
         a = places[n]
-        G = gain_of(labels[n], EXPONENTIAL_GAIN) * weights[a]
+        G = compute_gain(labels[n], EXPONENTIAL_GAIN) * weights[a]
         gain += G * P[a]
         gradient[a] += G * P[a] / epsilon
     return gain
@@ -92,7 +94,7 @@ class SmoothDCG:
             raise DataError(f"the smoothing epsilon must be a positive number, not {self.epsilon}")
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         m = scores.shape[0]
         return self.estimate(scores, np.arange(m), labels, np.ones(m))
 
@@ -104,14 +106,14 @@ class SmoothDCG:
         """The part of the gradient that one label decides: ∓G(R_i) P_i (e_i − P) / ε."""
         P = np.exp((scores - scores.max()) / self.epsilon)
         P /= P.sum()
-        G = (1.0 if self.printed else -1.0) * gain_of(float(labels[0]), EXPONENTIAL_GAIN)
+        G = (1.0 if self.printed else -1.0) * compute_gain(float(labels[0]), EXPONENTIAL_GAIN)
         return np.asarray(G * P[items[0]] * (np.eye(len(scores))[items[0]] - P) / self.epsilon)
 
     def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
         """The loss and gradient estimated from the labels at some places, weighed by one over their propensities."""
         gradient = np.empty(scores.shape[0])
         sign = 1.0 if self.printed else -1.0
-        return _estimated(scores, places, labels, weights, self.epsilon, sign, gradient), gradient
+        return _estimate_smooth_dcg(scores, places, labels, weights, self.epsilon, sign, gradient), gradient
 
     def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
         """What late feedback needs: P, and its first k."""
@@ -124,5 +126,5 @@ class SmoothDCG:
         """The estimate from what was kept: loss, factor of P, gradient of the first k."""
         gradient = np.empty(weights.shape[0])
         sign = 1.0 if self.printed else -1.0
-        gain = _settled(shown, places, labels, weights, self.epsilon, gradient)
+        gain = _settle_smooth_dcg(shown, places, labels, weights, self.epsilon, gradient)
         return sign * gain, -sign * gain / self.epsilon, sign * gradient

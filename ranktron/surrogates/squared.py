@@ -5,13 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktron.kernels.grades import scored
+from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
 
 @jit
-def _squared(scores: Floats, labels: Floats, gradient: Floats) -> float:
+def _squared_loss(scores: Floats, labels: Floats, gradient: Floats) -> float:
     loss = 0.0
     for i in range(scores.shape[0]):
         apart = scores[i] - labels[i]
@@ -21,7 +21,7 @@ def _squared(scores: Floats, labels: Floats, gradient: Floats) -> float:
 
 
 @jit
-def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
+def _estimate_squared(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
     """Fills 2 (s − Σ R_a e_a / p(a)) and returns the loss that it is the slope of."""
     loss = 0.0
     for i in range(scores.shape[0]):
@@ -35,7 +35,7 @@ def _estimated(scores: Floats, places: Integers, labels: Floats, weights: Floats
 
 
 @jit
-def _doubled(scores: Floats, doubled: Floats) -> float:
+def _double_scores(scores: Floats, doubled: Floats) -> float:
     """Fills 2 s and returns Σ s²."""
     squares = 0.0
     for i in range(scores.shape[0]):
@@ -45,7 +45,7 @@ def _doubled(scores: Floats, doubled: Floats) -> float:
 
 
 @jit
-def _settled(
+def _settle_squared(
     shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, gradient: Floats
 ) -> float:
     """Fills −2 Σ R_a e_a / p(a) and returns the whole loss."""
@@ -79,9 +79,9 @@ class Squared:
     coordinates: ClassVar[int] = 1
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         gradient = np.empty(scores.shape[0])
-        return _squared(scores, labels, gradient), gradient
+        return _squared_loss(scores, labels, gradient), gradient
 
     def known(self, scores: Floats) -> Floats:
         """The part of the gradient that needs no label: 2 s."""
@@ -96,16 +96,16 @@ class Squared:
     def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
         """The loss and gradient estimated from the labels at some places, weighed by one over their propensities."""
         gradient = np.empty(scores.shape[0])
-        return _estimated(scores, places, labels, weights, gradient), gradient
+        return _estimate_squared(scores, places, labels, weights, gradient), gradient
 
     def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
         """What late feedback needs: 2 s, the first k scores, and Σ s²."""
         doubled = np.empty(scores.shape[0])
-        return doubled, scores[:k].copy(), _doubled(scores, doubled)
+        return doubled, scores[:k].copy(), _double_scores(scores, doubled)
 
     def settle(
         self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats
     ) -> tuple[float, float, Floats]:
         """The estimate from what was kept: loss, factor of the base, gradient of the first k."""
         gradient = np.empty(weights.shape[0])
-        return _settled(shown, constant, places, labels, weights, gradient), 1.0, gradient
+        return _settle_squared(shown, constant, places, labels, weights, gradient), 1.0, gradient

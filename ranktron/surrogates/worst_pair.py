@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktron.kernels.grades import best_below, by_grade, extremes, scored
+from ranktron.kernels.grades import best_below, by_grade, check_scores, extremes
 from ranktron.kernels.jit import jit
 from ranktron.surrogates.fused_forms import WORST_PAIR_LOSS, FusedForm
 from ranktron.surrogates.pairwise_hinge import check_margin
@@ -85,6 +85,6 @@ class WorstPair:
         return FusedForm(WORST_PAIR_LOSS, binary=False, margin=self.margin)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
-        scores, labels = scored(scores, labels)
+        scores, labels = check_scores(scores, labels)
         gradient = np.empty(scores.shape[0])
         return worst_pair(scores, labels, self.margin, gradient), gradient

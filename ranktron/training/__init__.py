@@ -3,16 +3,17 @@
 Nothing is imported before it is used, so that the table of algorithms stays quick to read.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ranktron.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from ranktron.training.fit import Trained, run, train, untrained
+    from ranktron.training.fit import Trained, make_untrained, play_schedule, train
 
-__all__ = ["Trained", "run", "train", "untrained"]
+__all__ = ["Trained", "make_untrained", "play_schedule", "train"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("ranktron.training.fit"), name)
+__getattr__ = lazy_names(
+    __name__,
+    homes=dict.fromkeys(__all__, "ranktron.training.fit"),
+    renamed={"run": "play_schedule", "untrained": "make_untrained"},
+)

@@ -74,7 +74,7 @@ def train(
     """
     warn_of_useless(rounds)
     blank = start is None
-    start = untrained(name, parameters, rounds, scaling, map, nan) if start is None else start
+    start = make_untrained(name, parameters, rounds, scaling, map, nan) if start is None else start
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     history.spread = Spread.of(start.record)
@@ -88,7 +88,7 @@ def train(
     else:
         learner = start.blank_learner() if blank else start.learner()
         fit.feedback = simulated_user(feedback, learner, rounds, schedule.seed)
-        run(learner, fit, metrics)
+        play_schedule(learner, fit, metrics)
         state = learner.state()
     record = _record(fit) | ({"feedback": feedback} if isinstance(feedback, str) else {})
     return Trained(replace(start, state=state, record=record), history)
@@ -107,7 +107,7 @@ def learn_once(
     history = History(epoch=epoch, first_epoch=epoch, spread=Spread.of(model.record))
     schedule = Schedule(1, int(model.record.get("seed", 0)), shuffle=False)
     fit = Fit(model.prepare(rounds), schedule, history, feedback=feedback)
-    run(learner, fit)
+    play_schedule(learner, fit)
     kept = {name: value for name, value in model.record.items() if name == "feedback"}
     return replace(model, record=_record(fit) | kept), history
 
@@ -126,7 +126,7 @@ def warn_of_useless(rounds: Rounds) -> None:
     warn_of_merged(rounds)
 
 
-def untrained(
+def make_untrained(
     name: str,
     parameters: Mapping[str, Any],
     rounds: Rounds,
@@ -197,7 +197,7 @@ def simulated_user(
     return click_model(feedback, ceil(highest) + 1, seed, learner.labels_received or 10)
 
 
-def run(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
+def play_schedule(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
     """Plays the schedule's passes, after what is left of a pass that was interrupted.
 
     Validation queries measure every pass, and the learner ends as it was after the best one.

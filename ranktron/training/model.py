@@ -308,7 +308,7 @@ class Model:
         mapped = {} if self.map is None else {"map": map_to_dict(self.map)}
         imputed = {} if self.imputer is None else {"imputer": imputer_to_dict(self.imputer)}
         encoded = {} if self.encoder is None else {"encoder": encoder_to_dict(self.encoder)}
-        return serialization.pack(
+        return serialization.serialize(
             {
                 "kind": self.kind,
                 "parameters": dict(self.parameters),
@@ -327,7 +327,7 @@ class Model:
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "the file") -> Model:
         """The model that `to_bytes` wrote."""
-        content = serialization.unpack(data, name)
+        content = serialization.deserialize(data, name)
         try:
             content["parameters"] = stored_algorithm(content["kind"]).complete_stored(content["parameters"])
             content["encoder"] = encoder_from_dict(content.get("encoder"), content["n_features"])

@@ -85,7 +85,7 @@ class Algorithm:
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in given:
             if name not in known:
-                raise DataError(unknown(name, known, self.name))
+                raise DataError(unknown_parameter(name, known, self.name))
         return {name: p.check(given.get(name, p.default)) for name, p in known.items()}
 
     def complete_stored(self, stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,18 +97,18 @@ class Algorithm:
         from ranktron.types.validation import check_count  # it imports numpy, and `--help` does not need it
 
         width = check_count(n_features, "the number of features", 0)
-        learner: BaseLearner = _found(self.builder)(width, **self.complete(parameters))
+        learner: BaseLearner = _import_from(self.builder)(width, **self.complete(parameters))
         return learner
 
     def solver(self) -> Callable[..., State] | None:
         """What solves instead of playing; None for the algorithms that play."""
-        return _found(self.solution) if self.solution else None
+        return _import_from(self.solution) if self.solution else None
 
 
-def unknown(name: str, known: Iterable[str], what: str) -> str:
+def unknown_parameter(name: str, known: Iterable[str], what: str) -> str:
     """What to say of a parameter that there is not: the nearest one, and all that there are.
 
-    >>> unknown("etta", ["eta", "margin"], "hinge")
+    >>> unknown_parameter("etta", ["eta", "margin"], "hinge")
     "hinge has no parameter 'etta': did you mean 'eta'? It has eta, margin"
     """
     from difflib import get_close_matches  # only where something is wrong
@@ -119,7 +119,7 @@ def unknown(name: str, known: Iterable[str], what: str) -> str:
     return f"{what} has no parameter {name!r}{then} has {', '.join(names)}"
 
 
-def _found(place: str) -> Callable[..., Any]:
+def _import_from(place: str) -> Callable[..., Any]:
     module, name = place.split(":")
     found: Callable[..., Any] = getattr(import_module(module), name)
     return found

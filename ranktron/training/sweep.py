@@ -17,7 +17,7 @@ from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Metric, evaluate
 from ranktron.training.algorithms import algorithm
-from ranktron.training.fit import untrained, warn_of_useless
+from ranktron.training.fit import make_untrained, warn_of_useless
 from ranktron.training.model import served_scores
 
 Step = Callable[[], None]
@@ -62,10 +62,10 @@ def sweep(
     if algo.solver() is not None:
         raise DataError(f"{name} does not learn online: use cv to choose its parameters")
     warn_of_useless(rounds)
-    model = untrained(name, parameters, rounds, scaling, map, nan)
+    model = make_untrained(name, parameters, rounds, scaling, map, nan)
     prepared, checked = model.prepare(rounds), None if valid is None else model.prepare(valid)
     learners = [algo.learner(prepared.n_features, {**parameters, key: value}) for value in values]
-    sums = _played(learners, prepared, schedule, metrics, watch)
+    sums = _play_sums(learners, prepared, schedule, metrics, watch)
     rows = []
     for value, learner, row in zip(values, learners, sums, strict=True):
         online = {str(m): float(total / learner.rounds) for m, total in zip(metrics, row, strict=True)}
@@ -74,7 +74,7 @@ def sweep(
     return rows
 
 
-def _played(
+def _play_sums(
     learners: Sequence[BaseLearner], rounds: Rounds, schedule: Schedule, metrics: Sequence[Metric], watch: Step | None
 ) -> Any:
     """The sums of the metrics over the whole stream, learners × metrics."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ranktron.papers.datasets import DATASETS
-from ranktron.papers.harness.reproduce import judge, papers_of
+from ranktron.papers.harness.reproduce import judge, select_papers
 from ranktron.papers.harness.verdicts import DIFFERS, HOLDS, MISSING, AtLeast, AtMost, Near, Ordered, severity
 from ranktron.papers.report.ledger import CORRECTED, STAND_IN, WORDS, Statement, plain_verdict
 
@@ -48,7 +48,7 @@ def claims_in_code():
     """{(paper, item): (experiment, claim)} of all experiments."""
     return {
         (paper.name, claim.item): (experiment, claim)
-        for paper in papers_of("all")
+        for paper in select_papers("all")
         for experiment in paper.experiments
         for claim in experiment.claims
     }

@@ -14,7 +14,7 @@ from ranktron.data.io import write
 from ranktron.data.scaling import Global
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.schedule import Schedule
-from ranktron.training.figures.explanation import ExplainedList, page
+from ranktron.training.figures.explanation import ExplainedList, explanation_page
 from ranktron.training.figures.weights import model_weights
 from ranktron.training.fit import train
 from ranktron.training.model import Explanation
@@ -53,7 +53,7 @@ def evil_page(top=5, count=8):
     model = Model("linear", {}, {"coef": coef, "constant": 0.0}, count, feature_names=names)
     X = np.random.default_rng(0).normal(size=(6, count))
     explained = ExplainedList(EVIL, [f"{EVIL}{i}" for i in range(6)], np.zeros(6), model.explain(X))
-    return page(model, model_weights(model), explained, top, [(EVIL, "<p>more</p>")])
+    return explanation_page(model, model_weights(model), explained, top, [(EVIL, "<p>more</p>")])
 
 
 class TestDeciding:
@@ -259,7 +259,9 @@ class TestPage:
         names, parts = ("a", "b"), np.array([[3.0, -1.0], [1.0, 0.0]])
         explanation = Explanation(np.array([0, 1]), parts.sum(axis=1), parts, names)
         model = Model("linear", {}, {"coef": np.ones(2), "constant": 0.0}, 2, feature_names=names)
-        text = page(model, model_weights(model), ExplainedList("q", ["x", "y"], np.zeros(2), explanation), 2)
+        text = explanation_page(
+            model, model_weights(model), ExplainedList("q", ["x", "y"], np.zeros(2), explanation), 2
+        )
         first = re.findall(r'class="stack".*?</svg>', text)[0]
         boxes = {
             c: (float(x), float(w))
@@ -272,18 +274,18 @@ class TestPage:
     def test_ties_and_zeros(self):
         model = Model("linear", {}, {"coef": np.zeros(2), "constant": 0.0}, 2)
         explained = ExplainedList("q", ["x", "y"], np.zeros(2), model.explain(np.ones((2, 2))))
-        assert "tied with the next" in page(model, model_weights(model), explained, 10)
+        assert "tied with the next" in explanation_page(model, model_weights(model), explained, 10)
 
     def test_a_constant_is_told(self):
         model = Model("linear", {}, {"coef": np.ones(2), "constant": 1.5}, 2)
         explained = ExplainedList("q", ["x", "y"], np.zeros(2), model.explain(np.eye(2)))
-        assert "Every score has +1.5 on top" in page(model, model_weights(model), explained, 10)
+        assert "Every score has +1.5 on top" in explanation_page(model, model_weights(model), explained, 10)
         assert "on top" not in evil_page()
 
     def test_scaled_features_say_so(self):
         scaler = Global("standard", np.zeros(2), np.ones(2))
         model = Model("linear", {}, {"coef": np.ones(2), "constant": 0.0}, 2, scaler=scaler)
-        assert "scaled (standard)" in page(model, model_weights(model), None, 10)
+        assert "scaled (standard)" in explanation_page(model, model_weights(model), None, 10)
 
     @pytest.mark.browser
     @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "light"), (360, "dark")])
@@ -306,4 +308,4 @@ class TestPage:
 def test_feature_names_of_data_frames_reach_the_page():
     rounds = Rounds.from_arrays(LISTS.X, LISTS.labels, group=np.diff(LISTS.offsets), feature_names=list("abcdefgh"))
     model = train("slam", {}, rounds, Schedule(1)).model
-    assert "<th>h</th>" in page(model, model_weights(model), None, 1)
+    assert "<th>h</th>" in explanation_page(model, model_weights(model), None, 1)

@@ -111,9 +111,9 @@ def test_weights_that_mean_nothing_are_refused():
 
 
 def test_dual_variables_of_other_weights_are_not_taken_up():
-    from ranktron.learners.batch.rank_mm_problem import Problem
+    from ranktron.learners.batch.rank_mm_problem import RankMMProblem
 
-    assert Problem(LISTS).fingerprint() != Problem(LISTS, weights=1.0 + WEIGHTS).fingerprint()
-    assert Problem(LISTS, C=2.0, weights=2.0 * np.ones(24)).primal(np.ones(4)) == pytest.approx(
-        Problem(LISTS, C=2.0).primal(np.ones(4))
+    assert RankMMProblem(LISTS).fingerprint() != RankMMProblem(LISTS, weights=1.0 + WEIGHTS).fingerprint()
+    assert RankMMProblem(LISTS, C=2.0, weights=2.0 * np.ones(24)).primal(np.ones(4)) == pytest.approx(
+        RankMMProblem(LISTS, C=2.0).primal(np.ones(4))
     )

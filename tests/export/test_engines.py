@@ -8,7 +8,7 @@ import pytest
 from ranktron import DataError, MissingExtra
 from ranktron.export import TARGETS, export
 from ranktron.export.elasticsearch import LearningToRankPlugin
-from ranktron.export.engine import dot32, single
+from ranktron.export.engine import dot32, shortest_single
 from ranktron.export.solr import Solr
 
 STANDARD = ("standard", (1970.0, 0.0, 2.5), (30.0, 1.0, 0.5))
@@ -122,9 +122,9 @@ def test_the_plugin_refuses_what_it_does_not_know():
 
 
 def test_numbers_are_short_and_fit():
-    assert single(1 / 3) == 0.33333334
+    assert shortest_single(1 / 3) == 0.33333334
     with pytest.raises(DataError, match="32-bit"):
-        single(1e39)
+        shortest_single(1e39)
 
 
 def test_onnx_runs_with_any_number_of_documents(linear):

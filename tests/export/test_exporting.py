@@ -229,14 +229,14 @@ class Sabotaged(Vespa):
     ids=["sign", "order", "a little", "divisor"],
 )
 def test_a_file_that_scores_otherwise_is_not_written(linear, monkeypatch, harm):
-    monkeypatch.setattr("ranktron.export.exporting._found", lambda place: Sabotaged(harm))
+    monkeypatch.setattr("ranktron.export.exporting._import_engine", lambda place: Sabotaged(harm))
     with pytest.raises(DataError, match=r"does not score as the model does.*nothing is written"):
         export(linear(scaling=("standard", (1.0, 2.0, 3.0), (1.0, 1.0, 1.0))), "vespa")
 
 
 def test_a_shift_is_no_harm_to_an_order(linear, monkeypatch):
     lifted = Sabotaged(lambda ranker: replace(ranker, constant=3.0))
-    monkeypatch.setattr("ranktron.export.exporting._found", lambda place: lifted)
+    monkeypatch.setattr("ranktron.export.exporting._import_engine", lambda place: lifted)
     assert export(linear(), "vespa").check.swapped == 0
 
 

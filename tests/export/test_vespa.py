@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ranktron import DataError
 from ranktron.export import export
-from ranktron.export.vespa import features_of, number
+from ranktron.export.vespa import feature_expressions, format_number
 from ranktron.export.vespa_profile import Profile
 
 OFFSETS = np.array([0, 2, 5])
@@ -119,16 +119,16 @@ def test_inputs_that_the_profile_does_not_have():
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_numbers_keep_every_digit_and_a_point(value):
-    text = number(value)
+    text = format_number(value)
     assert float(text) == value
     assert "." in text
     if value < 0:
-        assert number(value, brackets=True) == f"({text})"
+        assert format_number(value, brackets=True) == f"({text})"
 
 
 @given(st.lists(st.text(max_size=6), max_size=6, unique=True))
 def test_names_become_different_words(names):
-    words = features_of(tuple(names))
+    words = feature_expressions(tuple(names))
     assert len(set(words)) == len(names)
 
 

@@ -117,7 +117,7 @@ def test_grades_are_dense_ranks_of_the_labels(labels):
     [([1, 0], [0, 1], -1), ([2], [0], 0), ([-1], [0], 0), ([0, 0], [1, 1], 1), ([0], [-1], 0), ([0], [np.nan], 0)],
 )
 def test_observed_finds_what_cannot_be(items, labels, bad):
-    gathered, found = dense.observed(np.array([5.0, 6.0]), np.array(items), np.array(labels, float))
+    gathered, found = dense.gather_observed(np.array([5.0, 6.0]), np.array(items), np.array(labels, float))
     assert found == bad
     if bad < 0:
         assert gathered.tolist() == [6.0, 5.0]
@@ -132,7 +132,9 @@ def test_kernels_equal_their_python_twins(scores, seed):
     assert (sorting.argsort_descending(scores) == sorting.argsort_descending.py_func(scores)).all()
     assert dense.score(X, w) == pytest.approx(dense.score.py_func(X, w), rel=1e-12, abs=1e-12)
     assert (grades.grades(labels)[0] == grades.grades.py_func(labels)[0]).all()
-    assert (dense.observed(scores, items, labels)[0] == dense.observed.py_func(scores, items, labels)[0]).all()
+    assert (
+        dense.gather_observed(scores, items, labels)[0] == dense.gather_observed.py_func(scores, items, labels)[0]
+    ).all()
     one, two = np.empty(3), np.empty(3)
     dense.pull_back(X, items, labels, one)
     dense.pull_back.py_func(X, items, labels, two)

@@ -8,7 +8,7 @@ import pytest
 import ranktron
 from ranktron import DataError, Ranking, Round
 from ranktron.data.choices import USERS
-from ranktron.kernels.random_numbers import CLICKS, PLACKETT_LUCE, origin_of, uniform
+from ranktron.kernels.random_numbers import CLICKS, PLACKETT_LUCE, stream_origin, uniform
 from ranktron.learners import feedback, hinge_perceptron
 from ranktron.learners.checks import same
 
@@ -90,7 +90,9 @@ def test_a_replay_repeats_the_clicks_and_other_seeds_do_not(name):
 def test_users_and_rankers_of_one_seed_draw_apart():
     """Equal numbers would make clicks depend on what was drawn to be shown."""
     a, b = (
-        np.array([[uniform(np.uint64(origin_of(3, number, stream)), i) for i in range(4)] for number in range(5_000)])
+        np.array(
+            [[uniform(np.uint64(stream_origin(3, number, stream)), i) for i in range(4)] for number in range(5_000)]
+        )
         for stream in (CLICKS, PLACKETT_LUCE)
     )
     assert abs(np.corrcoef(a.T, b.T)[:4, 4:]).max() < 6 / np.sqrt(len(a))

@@ -22,7 +22,7 @@ from ranktron.learners.schedule import Fit, Schedule
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import SLAM, PairwiseHinge, WorstPair
 from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.fit import run
+from ranktron.training.fit import play_schedule
 
 NOISY = WebSearch(features=7, documents=40).rounds(150)
 EASY = Separable(features=7, margin=0.1).rounds(150)
@@ -80,7 +80,7 @@ def test_training_in_compiled_passes_is_training_round_by_round(monkeypatch):
             monkeypatch.setattr("ranktron.training.fit.can_fuse", fused)
             learner, told = make(), []
             fit = Fit(NOISY, Schedule(3, 5), progress=told.append)
-            run(learner, fit, METRICS)
+            play_schedule(learner, fit, METRICS)
             assert sum(told) == 3 * len(NOISY)
             fit.history.seconds = 0.0
             histories.append(fit.history)

@@ -9,7 +9,7 @@ from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners import online_listnet, slam_perceptron
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.learners.weight_spread import Spread, next_snapshot
-from ranktron.training.fit import run, train
+from ranktron.training.fit import play_schedule, train
 
 NOISY = WebSearch(features=6, documents=10).rounds(64)
 
@@ -55,7 +55,7 @@ def test_two_snapshots_make_a_spread():
 
 def spread_of(make):
     fit = Fit(NOISY, Schedule(3, 5))
-    run(make(6), fit)
+    play_schedule(make(6), fit)
     return fit.history.spread.record()
 
 

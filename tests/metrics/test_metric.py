@@ -256,7 +256,7 @@ def test_kernels_equal_their_python(labels, k, choice):
         (gain.ideal_dcg, y, k, g, d),
         (gain.ndcg, y, k, g, d, 0.5, short),
         (gain.err, y, k, 0.5),
-        (gain.gain_of, y[0], g),
+        (gain.compute_gain, y[0], g),
         (gain.discount_at, k, d),
         (gain.discount_at, 2000 + k, d),
         (binary.average_precision, y, 0.5),

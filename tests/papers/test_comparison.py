@@ -30,8 +30,8 @@ def folder(tmp_path_factory):
 
 def measured(name, folder):
     if name == comparison_cells.BOOSTER:
-        return comparison_cells.boosted(0, 20, folder, 1)
-    return comparison_cells.measured(name, 0, folder, 1)
+        return comparison_cells.measure_boosting(0, 20, folder, 1)
+    return comparison_cells.measure_system(name, 0, folder, 1)
 
 
 def test_every_algorithm_of_the_table_takes_part():
@@ -45,14 +45,14 @@ def test_every_algorithm_of_the_table_takes_part():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_test_part_has_no_say(name, folder, monkeypatch):
-    fold = comparison_cells.scaled(str(folder), 0)
+    fold = comparison_cells.scale_raw_fold(str(folder), 0)
     assert (fold.train.X.min(), fold.train.X.max()) == (0.0, 1.0)
     found = measured(name, str(folder))
     assert set(found["queries"]) == set(comparison_cells.METRICS)
     assert all(len(values) == 5 for values in found["queries"].values())
     assert found["seconds"] > 0.0
     turned = Rounds.from_arrays(fold.test.X, 2.0 - fold.test.labels, group=np.diff(fold.test.offsets))
-    monkeypatch.setattr(comparison_cells, "scaled", lambda *_: fold._replace(test=turned))
+    monkeypatch.setattr(comparison_cells, "scale_raw_fold", lambda *_: fold._replace(test=turned))
     again = measured(name, str(folder))
     assert again["chosen"] == found["chosen"]
     assert again["queries"] != found["queries"]

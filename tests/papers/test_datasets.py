@@ -11,9 +11,20 @@ import pytest
 from ranktron.cli import main
 from ranktron.errors import DataError
 from ranktron.papers import datasets
-from ranktron.papers.datasets import DATASETS, absent, dataset, find, folds, known, locations, reading, table, verify
+from ranktron.papers.datasets import (
+    DATASETS,
+    absent,
+    dataset,
+    find_dataset,
+    folds,
+    known_files,
+    locations,
+    reading,
+    table,
+    verify_file,
+)
 from ranktron.papers.harness.data import SOURCES, all_lists
-from ranktron.papers.harness.data import folds as harness_folds
+from ranktron.papers.harness.data import cached_folds as harness_folds
 
 RANKINGS = [name for name, one in DATASETS.items() if one.kind == "ranking"]
 OTHERS = [name for name in DATASETS if name not in RANKINGS]
@@ -68,7 +79,7 @@ def whole(name, root):
 @pytest.mark.parametrize("name", RANKINGS)
 def test_a_stream_has_every_query_once(name, tmp_path):
     one, home = DATASETS[name], whole(name, tmp_path)
-    parts = datasets.stream(name, tmp_path)
+    parts = datasets.read_stream(name, tmp_path)
     qids = [qid for part in parts for qid in part.qids.tolist()]
     wanted = PARTS[name][0] if name.startswith("yahoo") else one.queries
     assert len(qids) == len(set(qids)) == wanted
@@ -81,10 +92,10 @@ def test_a_stream_has_every_query_once(name, tmp_path):
 def test_a_stream_of_the_wrong_size_is_refused(small, tmp_path):
     small("yahoo-set1")
     with pytest.raises(DataError, match=r"10 queries in set1.train, but Yahoo.* has 19,944 there, each of them once"):
-        datasets.stream("yahoo-set1", tmp_path)
+        datasets.read_stream("yahoo-set1", tmp_path)
     small("td2003")
     with pytest.raises(DataError, match=r"10 queries in Fold1/test.* has 30 there"):  # the folds share their queries
-        datasets.stream("td2003", tmp_path)
+        datasets.read_stream("td2003", tmp_path)
 
 
 @pytest.fixture
@@ -107,11 +118,11 @@ def small(tmp_path, monkeypatch):
         counts = {"queries": total, "documents": None if one.documents is None else total * documents}
         monkeypatch.setitem(table.DATASETS, name, replace(one, **counts))
         monkeypatch.setattr(locations, "KNOWN", "")
-        known.cache_clear()
+        known_files.cache_clear()
         return home
 
     yield make
-    known.cache_clear()
+    known_files.cache_clear()
 
 
 def test_the_table_is_whole():
@@ -123,11 +134,11 @@ def test_the_table_is_whole():
         assert one.source
         assert one.folds
         assert one.where.count("\n") == 0
-        assert set(known(one.name)) <= set(one.places)
-        assert all(len(file.sha256) == 64 for file in known(one.name).values())
+        assert set(known_files(one.name)) <= set(one.places)
+        assert all(len(file.sha256) == 64 for file in known_files(one.name).values())
     # The folds of LETOR's layout rotate five parts: each validation part is the test part of the fold before.
     for name in ("ohsumed-letor3", "ohsumed-letor2", "mq2008", "mslr-web10k", "mslr-web30k"):
-        sums = known(name)
+        sums = known_files(name)
         for i in range(1, 6):
             assert sums[f"Fold{i % 5 + 1}/vali"] == sums[f"Fold{i}/test"]
 
@@ -145,7 +156,7 @@ def test_each_format_is_read(name, small, tmp_path):
         assert len(ids) == len(set(ids)) == one.queries
     labels = set(read[0].train.labels.tolist())
     assert labels == ({0.25, 1.25, 2.25} if name == "yandex" else {0.0, 1.0, 2.0})
-    assert len(datasets.load(name, "vali", tmp_path)) == len(read[0].valid)
+    assert len(datasets.read_part(name, "vali", tmp_path)) == len(read[0].valid)
 
 
 def test_parts_that_are_not_given_are_made_of_whole_queries_in_their_order(small, tmp_path):
@@ -172,9 +183,9 @@ def test_numbers_of_istella_that_32_bits_cannot_hold_are_capped(small, tmp_path)
 
 def test_what_is_missing_is_said_in_one_sentence(small, tmp_path):
     with pytest.raises(DataError, match=r"yahoo-ltrc: Yahoo.* is not there; get it from Yahoo Webscope, C14 \(https:"):
-        find("yahoo-set1", tmp_path)
+        find_dataset("yahoo-set1", tmp_path)
     home = small("yahoo-set1")
-    assert find("yahoo-set1", tmp_path) == home
+    assert find_dataset("yahoo-set1", tmp_path) == home
     assert absent("yahoo-set2", tmp_path) == ["set2.train", "set2.valid", "set2.test"]
     home.joinpath("set1.valid.txt").unlink()
     with pytest.raises(DataError, match=r"has no file set1.valid\.\*; get it"):
@@ -183,7 +194,7 @@ def test_what_is_missing_is_said_in_one_sentence(small, tmp_path):
     packed.parent.mkdir()
     packed.touch()
     with pytest.raises(DataError, match="unpack this archive"):
-        find("mslr-web10k", tmp_path)
+        find_dataset("mslr-web10k", tmp_path)
 
 
 def test_folders_may_have_capitals_and_files_any_ending(small, tmp_path):
@@ -213,15 +224,15 @@ def test_wrong_counts_are_found(small, tmp_path, monkeypatch):
 def test_sizes_and_checksums_are_compared(small, tmp_path, monkeypatch):
     home = small("mq2007")
     path = home / "Fold1" / "train.txt"
-    assert verify("mq2007", "Fold1/train", tmp_path) is None
-    size, sha = datasets.checksum(path)
+    assert verify_file("mq2007", "Fold1/train", tmp_path) is None
+    size, sha = datasets.checksum_file(path)
     monkeypatch.setattr(locations, "KNOWN", f"mq2007 Fold1/train {size} {sha}\nmq2007 Fold1/vali - {sha}\n")
-    known.cache_clear()
-    assert verify("mq2007", "Fold1/train", tmp_path) is True
+    known_files.cache_clear()
+    assert verify_file("mq2007", "Fold1/train", tmp_path) is True
     with pytest.raises(DataError, match=r"vali.txt is not the file that .*SHA-256 [0-9a-f]{64}"):
-        verify("mq2007", "Fold1/vali", tmp_path)
+        verify_file("mq2007", "Fold1/vali", tmp_path)
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert verify("mq2007", "Fold1/train", tmp_path) is True
+    assert verify_file("mq2007", "Fold1/train", tmp_path) is True
     path.write_bytes(path.read_bytes().replace(b"D1", b"D11", 1))
     with pytest.raises(DataError, match=f"bytes instead of {size:,}"):
         next(folds("mq2007", tmp_path))
@@ -247,7 +258,7 @@ def test_examples_of_other_formats_are_refused_clearly(tmp_path):
     with pytest.raises(DataError, match="called response"):
         reading.read_ordinal(wrong)
     with pytest.raises(DataError, match="train, vali, test, not"):
-        datasets.load("mq2008", "valid", tmp_path)
+        datasets.read_part("mq2008", "valid", tmp_path)
 
 
 def test_the_command(small, tmp_path, monkeypatch, capsys):
@@ -286,7 +297,7 @@ def test_the_command(small, tmp_path, monkeypatch, capsys):
 def test_real_folds_are_as_known(data_dir, name):
     read = list(folds(name, data_dir))
     assert [fold.name for fold in read] == [f"Fold{i}" for i in range(1, 6)]
-    assert all(verify(name, place, data_dir) for place in dataset(name).places)
+    assert all(verify_file(name, place, data_dir) for place in dataset(name).places)
     tested = [qid for fold in read for qid in fold.test.qids.tolist()]
     assert len(tested) == len(set(tested)) == dataset(name).queries
 
@@ -306,8 +317,8 @@ def test_real_examples_are_as_known(data_dir, name):
 
 @pytest.mark.data
 def test_pieces_of_real_sets_are_read_as_the_whole_would_be(data_dir):
-    piece = reading._read(dataset("mslr-web10k"), data_dir / "mslr-sample" / "valid.txt.gz")
+    piece = reading._read_part(dataset("mslr-web10k"), data_dir / "mslr-sample" / "valid.txt.gz")
     assert (len(piece), len(piece.labels)) == (18, 1734)
-    piece = reading._read(dataset("yandex"), data_dir / "yandex-imat2009-sample" / "learn.txt.gz")
+    piece = reading._read_part(dataset("yandex"), data_dir / "yandex-imat2009-sample" / "learn.txt.gz")
     assert (len(piece), len(piece.labels), piece.n_features) == (104, 1000, 245)
     assert (piece.labels % 1 > 0).any()

@@ -26,7 +26,7 @@ def found(losses):
 
 
 def test_longer_lists_lose_more_and_the_first_representation_most():
-    again = {predtron.told(setting) for setting in predtron.FOUND}
+    again = {predtron.describe_setting(setting) for setting in predtron.FOUND}
     rising = {predtron.F1: [0.1, 0.2, 0.3, 0.4, 0.5], predtron.F2: [0.05, 0.1, 0.15, 0.2, 0.25]}
     rising[predtron.F3] = rising[predtron.F2]
     assert found(rising) == again

@@ -124,7 +124,7 @@ def test_what_is_only_shown_never_stops_what_is_learnt(serving, state, monkeypat
 
 def change_snapshot(state, **content):
     newest = max((state / "snapshots" / "1").iterdir())
-    newest.write_bytes(serialization.pack({**serialization.unpack(newest.read_bytes()), **content}))
+    newest.write_bytes(serialization.serialize({**serialization.deserialize(newest.read_bytes()), **content}))
 
 
 def test_counts_that_cannot_be_read_are_counted_anew(serving, state, left, caplog):
@@ -190,9 +190,9 @@ def damage_row(state):
 
 def change_model(state):
     model = Model("hinge", {}, ALGORITHMS["hinge"].learner(3, {}).state(), 3)
-    data = serialization.unpack(model.to_bytes())
+    data = serialization.deserialize(model.to_bytes())
     data["state"] = {}
-    change_snapshot(state, model=np.frombuffer(serialization.pack(data), np.uint8))
+    change_snapshot(state, model=np.frombuffer(serialization.serialize(data), np.uint8))
     return 0, ""
 
 

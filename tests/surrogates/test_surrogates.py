@@ -19,7 +19,7 @@ from ranktron.surrogates import (
     Squared,
     WorstPair,
 )
-from ranktron.surrogates.pairwise_hinge import _compared, _walked
+from ranktron.surrogates.pairwise_hinge import _hinge_by_comparison, _hinge_by_sorting
 
 
 def slow_pairwise_hinge(scores, labels, margin):
@@ -50,7 +50,7 @@ def test_the_fast_pairwise_hinge_equals_the_slow_one(seed, m, margin):
     assert mean == pytest.approx(loss / max(pairs, 1), abs=1e-9)
     assert mean_gradient == pytest.approx(gradient / max(pairs, 1))
     documents, starts, _ = by_grade(labels)
-    for count in (_compared, _compared.py_func, _walked, _walked.py_func):
+    for count in (_hinge_by_comparison, _hinge_by_comparison.py_func, _hinge_by_sorting, _hinge_by_sorting.py_func):
         twin = np.empty(m)
         assert count(scores, documents, starts, margin, twin) == paying
         assert twin.tolist() == gradient.tolist()

@@ -10,7 +10,7 @@ from ranktron.learners import feedback, hinge_perceptron
 from ranktron.learners.checks import same
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Fit, Schedule
-from ranktron.training.fit import run, train
+from ranktron.training.fit import play_schedule, train
 
 LISTS = WebSearch(features=8, documents=10).rounds(40)
 HELD_OUT = WebSearch(features=8, documents=10).rounds(80)[40:]
@@ -72,7 +72,7 @@ def test_a_metric_to_be_minimised_keeps_the_lowest():
 def test_the_history_counts_and_averages():
     lists = Separable(features=4).rounds(30)
     fit, twin = Fit(lists, Schedule(2)), hinge_perceptron(4)
-    run(hinge_perceptron(4), fit, [NDCG])
+    play_schedule(hinge_perceptron(4), fit, [NDCG])
     epochs = [fit.schedule.epoch(lists, epoch) for epoch in range(2)]
     turns = [turn for rounds in epochs for turn in play(twin, rounds, feedback.full, [NDCG])]
     history = fit.history

@@ -92,19 +92,19 @@ def use(data):
 
 
 def main():
-    from ranktron.data.serialization import pack, unpack
+    from ranktron.data.serialization import deserialize, serialize
     from ranktron.errors import DataError
 
     count = 0
     for name, model in models():
-        content = unpack(model.to_bytes())
+        content = deserialize(model.to_bytes())
         for path in places(content):
             for value in (*WHOLE, *REAL):
                 print(name, path, value, flush=True)
                 changed = forged(content, path, value)
                 try:
                     if changed is not None:
-                        use(pack(changed))
+                        use(serialize(changed))
                         count += 1
                 except DataError:
                     count += 1

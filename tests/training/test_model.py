@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from ranktron import DataError, HingePerceptron, Model, Rounds, load, play
 from ranktron.data.scaling import fit_scaler, scale
-from ranktron.data.serialization import pack, unpack
+from ranktron.data.serialization import deserialize, serialize
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners import feedback, hinge_perceptron
@@ -75,8 +75,8 @@ NESTED = st.recursive(
 
 @given(st.dictionaries(st.text("abc", min_size=1), NESTED))
 def test_archives_round_trip_and_are_deterministic(content):
-    data = pack(content)
-    assert pack(unpack(data)) == data == pack(dict(reversed(content.items())))
+    data = serialize(content)
+    assert serialize(deserialize(data)) == data == serialize(dict(reversed(content.items())))
 
 
 @given(st.binary(max_size=80))
@@ -135,7 +135,7 @@ def test_a_header_deeper_than_any_model_is_refused():
     text = b'{"version": 1, "arrays": [], "content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     body = b"ranktron\n" + struct.pack("<Q", len(text)) + text
     with pytest.raises(DataError, match="not a Ranktron model"):
-        unpack(body + struct.pack("<I", zlib.crc32(body)))
+        deserialize(body + struct.pack("<I", zlib.crc32(body)))
 
 
 @pytest.mark.parametrize("X", [3, None, np.float64(1.0), "text", (row for row in LISTS.X)])
@@ -154,7 +154,7 @@ def test_files_that_cannot_be_read_or_written(tmp_path):
     with pytest.raises(DataError, match=r"4 features.*has 3"):
         trained().predict(LISTS.X[:, :3])
     with pytest.raises(DataError, match="cannot store"):
-        pack({"a": np.array(["text"])})
+        serialize({"a": np.array(["text"])})
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -3,8 +3,9 @@
 Nothing heavy is imported before a function is used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ranktron.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ranktron.data.io.api import read, read_documents, read_roles, stream, write
@@ -40,11 +41,7 @@ _HOMES = {
     "write_run": "trec",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, homes={name: f"{__name__}.{home}" for name, home in _HOMES.items()})
 
 
 def __dir__() -> list[str]:

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ranktron.data.io.columns import Columns, Roles, as_columns, listed
+from ranktron.data.io.columns import Columns, Roles, as_columns, join_names
 from ranktron.data.io.files import COMPRESSED, Paths, from_standard_input, parts
-from ranktron.data.io.formats import TABLES, format_of
-from ranktron.data.io.grouping import fitted, in_file
+from ranktron.data.io.formats import TABLES, detect_format
+from ranktron.data.io.grouping import fit_width, in_file
 from ranktron.data.io.judgments import Judgments, read_judgments
-from ranktron.data.io.letor import frame_of, read_text, text_width
+from ranktron.data.io.letor import check_feature_range, read_text, text_width
 from ranktron.data.io.ltr_logs import read_ltr_log
 from ranktron.data.io.missing import placeholder
 from ranktron.data.io.store import read_store, store_runs, write_store
-from ranktron.data.io.streaming import Run, joined, text_runs
-from ranktron.data.io.table_sources import Frame, TableSource, is_frame, open_table
+from ranktron.data.io.streaming import QueryRun, join_runs, text_runs
+from ranktron.data.io.table_sources import FrameSource, TableSource, is_frame, open_table
 from ranktron.data.io.table_writing import write_arrow, write_csv, write_jsonl, write_parquet, write_tsv
 from ranktron.data.io.tables import read_table, table_roles, table_runs
 from ranktron.data.io.writing import write_text
@@ -133,7 +133,7 @@ def read(
     asked = as_columns(label, query, doc, features, drop)
     frame = _Frame(null, n_features, first_index, feature_names, sparse, asked, format, like, strict)
     judged = None if judgments is None else read_judgments(judgments)
-    return _read(source, frame, judged, labelled=True)
+    return _read_source(source, frame, judged, labelled=True)
 
 
 def read_documents(source: Any, **options: Any) -> Rounds:
@@ -147,7 +147,7 @@ def read_documents(source: Any, **options: Any) -> Rounds:
     """
     asked = as_columns(*(options.pop(name, None) for name in COLUMNS))
     frame = _Frame(columns=asked, **options)
-    return _read(source, frame, None, labelled=False)
+    return _read_source(source, frame, None, labelled=False)
 
 
 def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Roles | None:
@@ -162,10 +162,10 @@ def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Rol
     """
     asked = as_columns(*(columns.pop(name, None) for name in COLUMNS))
     if is_frame(source):
-        return table_roles(Frame(source), asked, labelled=False)
+        return table_roles(FrameSource(source), asked, labelled=False)
     with from_standard_input(source) as paths:
         first = parts(paths)[0]
-        found = format_of(first, format)
+        found = detect_format(first, format)
         return table_roles(open_table(first, found, whole=False), asked, labelled=False) if found in TABLES else None
 
 
@@ -183,8 +183,8 @@ class _Frame(NamedTuple):
     strict: bool = False
 
 
-def _read(source: Any, frame: _Frame, judged: Judgments | None, labelled: bool) -> Rounds:
-    frame_of(frame.n_features, frame.first_index)
+def _read_source(source: Any, frame: _Frame, judged: Judgments | None, labelled: bool) -> Rounds:
+    check_feature_range(frame.n_features, frame.first_index)
     placeholder(frame.null)
     if is_frame(source):
         rounds = _read_one(source, frame, judged, labelled and judged is None)
@@ -202,7 +202,7 @@ def _read(source: Any, frame: _Frame, judged: Judgments | None, labelled: bool) 
 
 
 def _read_files(files: list[Path], frame: _Frame, judged: Judgments | None, labelled: bool) -> Rounds:
-    if all(format_of(file, frame.format) == "letor" for file in files):
+    if all(detect_format(file, frame.format) == "letor" for file in files):
         return _read_text(files, frame)
     each = [_read_one(file, frame, judged, labelled) for file in files]
     return each[0] if len(each) == 1 else Rounds.concat(each)
@@ -243,7 +243,7 @@ def _say(text: str, strict: bool) -> None:
 
 
 def _read_one(source: Any, frame: _Frame, judged: Judgments | None, labelled: bool) -> Rounds:
-    found = None if is_frame(source) else format_of(source, frame.format)
+    found = None if is_frame(source) else detect_format(source, frame.format)
     if found == "letor":
         return _read_text([source], frame)
     if found == "rounds":
@@ -251,7 +251,7 @@ def _read_one(source: Any, frame: _Frame, judged: Judgments | None, labelled: bo
     elif found == "ltrlog":
         rounds, name = read_ltr_log(source, frame.null, judged), str(source)
     else:
-        table = Frame(source) if found is None else open_table(source, found, whole=True)
+        table = FrameSource(source) if found is None else open_table(source, found, whole=True)
         name = table.name
         rounds = read_table(table, _roles_like(table, frame, labelled), frame.null)
     with in_file(name):
@@ -267,7 +267,9 @@ def _roles_like(table: TableSource, frame: _Frame, labelled: bool) -> Roles:
     roles = table_roles(table, frame.columns._replace(features=names, drop=()), labelled)
     new = [name for name in roles.dropped if name not in frame.columns.drop]
     if new:
-        _say(f"{table.name}: not known to the model or the training data, and left out: {listed(new)}", frame.strict)
+        _say(
+            f"{table.name}: not known to the model or the training data, and left out: {join_names(new)}", frame.strict
+        )
     return roles
 
 
@@ -275,10 +277,10 @@ def _as_expected(rounds: Rounds, frame: _Frame, name: str) -> Rounds:
     """Rounds with the features that the caller expects."""
     like = frame.like
     if like is None:
-        return fitted(rounds.ordered_by(frame.feature_names), frame.n_features, frame.first_index)
+        return fit_width(rounds.ordered_by(frame.feature_names), frame.n_features, frame.first_index)
     rounds = rounds.ordered_by(like.feature_names)
-    found = fitted(rounds, None, like.first_index).n_features
-    whole = fitted(rounds, like.n_features, like.first_index)
+    found = fit_width(rounds, None, like.first_index).n_features
+    whole = fit_width(rounds, like.n_features, like.first_index)
     _compare_widths(found, frame, name)
     return whole
 
@@ -312,7 +314,7 @@ def stream(
     """
     asked = as_columns(label, query, doc, features, drop)
     frame = _Frame(null, n_features, first_index, None, sparse, asked, format)
-    frame_of(n_features, first_index)
+    check_feature_range(n_features, first_index)
     placeholder(null)
     return _stream(paths, frame)
 
@@ -320,15 +322,15 @@ def stream(
 def _stream(paths: Paths, frame: _Frame) -> Iterator[Round]:
     with from_standard_input(paths) as paths:
         files = parts(paths)
-        if all(format_of(file, frame.format) == "letor" for file in files):
+        if all(detect_format(file, frame.format) == "letor" for file in files):
             runs = text_runs(files, frame.null, frame.n_features, frame.first_index, frame.sparse)
         else:
             runs = chain.from_iterable(_runs(file, frame) for file in files)
-        yield from joined(runs, frame.null)
+        yield from join_runs(runs, frame.null)
 
 
-def _runs(file: Path, frame: _Frame) -> Iterator[Run]:
-    found = format_of(file, frame.format)
+def _runs(file: Path, frame: _Frame) -> Iterator[QueryRun]:
+    found = detect_format(file, frame.format)
     null, n_features, first_index = frame.null, frame.n_features, frame.first_index
     if found == "letor":
         return text_runs([file], null, n_features, first_index, frame.sparse)
@@ -336,7 +338,7 @@ def _runs(file: Path, frame: _Frame) -> Iterator[Run]:
         runs = store_runs(file, n_features, first_index)
     elif found == "ltrlog":
         rounds = _read_one(file, frame, None, labelled=True)
-        runs = (Run(round.qid, round.X, round.labels, file, str(file).__str__) for round in rounds)
+        runs = (QueryRun(round.qid, round.X, round.labels, file, str(file).__str__) for round in rounds)
     else:
         table = open_table(file, found, whole=False)
         runs = table_runs(table, table_roles(table, frame.columns), null, n_features, first_index)

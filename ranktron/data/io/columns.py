@@ -99,14 +99,14 @@ def assign_roles(names: Sequence[str], index: Sequence[str], asked: Columns, lab
     given = {role: getattr(asked, role) for role in USUAL}
     for name in (*filter(None, given.values()), *(asked.features or ()), *asked.drop):
         if name not in names:
-            raise DataError(f"there is no column {name!r}; the columns are {listed(names)}")
+            raise DataError(f"there is no column {name!r}; the columns are {join_names(names)}")
     free = [name for name in names if name not in asked.drop and name not in given.values()]
     open_names = [name for name in free if name not in (asked.features or ())]
     found = {role: given[role] or _guess(role, open_names, names) for role in USUAL}
     for role in ("label",) * labelled + ("query",):
         if found[role] is None:
             raise DataError(
-                f"found no {USUAL[role][0][0]!r} or the like among the columns {listed(names)}: "
+                f"found no {USUAL[role][0][0]!r} or the like among the columns {join_names(names)}: "
                 f"say which one is {WHAT[role]} with {role}='NAME' (--{role} NAME)"
             )
     query = str(found["query"])
@@ -125,7 +125,7 @@ def _guess(role: str, free: Sequence[str], names: Sequence[str]) -> str | None:
         found = [name for name in free if plain(name) in line]
         if len(found) > 1:
             raise DataError(
-                f"{' and '.join(map(repr, found))} may each be {WHAT[role]} (the columns are {listed(names)}): "
+                f"{' and '.join(map(repr, found))} may each be {WHAT[role]} (the columns are {join_names(names)}): "
                 f"say which one is, with {role}={found[0]!r} (--{role} {found[0]}), and drop the other"
             )
         if found:
@@ -154,7 +154,7 @@ def plain(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_").replace(".", "_")
 
 
-def listed(names: Sequence[str], most: int = 20) -> str:
+def join_names(names: Sequence[str], most: int = 20) -> str:
     """Names for an error message, not too many of them."""
     shown = ", ".join(map(str, names[:most]))
     return f"{shown}, ... ({len(names)} in all)" if len(names) > most else shown

@@ -36,7 +36,7 @@ def exponent_at(data: Bytes, p: int) -> tuple[int, int]:
 
 
 @jit
-def scaled(mantissa: int, exponent: int, whole: bool) -> tuple[float, int]:
+def scale_decimal(mantissa: int, exponent: int, whole: bool) -> tuple[float, int]:
     """Computes mantissa · 10^exponent and says how sure it is; `whole` where the mantissa has all the digits."""
     if mantissa == 0:
         return 0.0, EXACT
@@ -50,7 +50,7 @@ def scaled(mantissa: int, exponent: int, whole: bool) -> tuple[float, int]:
 
 
 @jit
-def number(data: Bytes, p: int) -> tuple[float, int, int]:
+def parse_decimal(data: Bytes, p: int) -> tuple[float, int, int]:
     """Reads a decimal number: (value, how sure it is, next position)."""
     negative = data[p] == MINUS
     if negative or data[p] == PLUS:
@@ -88,12 +88,12 @@ def number(data: Bytes, p: int) -> tuple[float, int, int]:
         if p < 0:
             return 0.0, NONE, p
         exponent += power
-    value, sure = scaled(mantissa, exponent, whole)
+    value, sure = scale_decimal(mantissa, exponent, whole)
     return (-value if negative else value), sure, p
 
 
 @jit
-def single(value: float, sure: int) -> tuple[np.float32, bool]:
+def round_to_single(value: float, sure: int) -> tuple[np.float32, bool]:
     """Rounds a number to 32 bits and says whether that is certainly right."""
     if sure == EXACT:
         return np.float32(value), True

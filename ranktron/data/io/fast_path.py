@@ -48,7 +48,7 @@ def leading_digits(eight_bytes: np.uint64) -> np.uint64:
 
 
 @jit
-def value_of(eight_bytes: np.uint64, n: np.uint64) -> np.uint64:
+def parse_digits(eight_bytes: np.uint64, n: np.uint64) -> np.uint64:
     """The number that the first n < 8 bytes, all digits, stand for."""
     digits = ((eight_bytes ^ ZEROS) << (EIGHT * (SEVEN - n))) << EIGHT
     pairs = digits * Word(10) + (digits >> EIGHT)
@@ -72,7 +72,7 @@ def usual(
             q = p + np.int64(tags[Word(column), Word(2)])
         else:
             n = leading_digits(index)
-            column = int(value_of(index, n)) - first
+            column = int(parse_digits(index, n)) - first
             q = p + np.int64(n) + 1
             if n == 0 or data[Word(q - 1)] != COLON or column <= last or column >= row.shape[0]:
                 break
@@ -89,7 +89,7 @@ def usual(
             break
         for j in range(last + 1, column):
             row[j] = 0.0
-        mantissa = value_of(high, n) * WHOLE_POWERS[m] + value_of(low, m)
+        mantissa = parse_digits(high, n) * WHOLE_POWERS[m] + parse_digits(low, m)
         value = float(np.int64(mantissa)) / POWERS[m]
         row[Word(column)] = np.float32(-value if negative else value)
         stamps[Word(column)] = stamp
@@ -98,7 +98,7 @@ def usual(
     return last, p
 
 
-def tags_of(first: int, width: int) -> Words:
+def make_tags(first: int, width: int) -> Words:
     """How each feature starts: the bytes of `index:` as one word, the mask of those bytes, and their number."""
     tags = np.empty((min(width, MOST_TAGS), 3), np.uint64)
     for column in range(len(tags)):

@@ -51,13 +51,13 @@ def parts(paths: Paths) -> list[Path]:
     A directory means its files in the order of their names, without those that start with a dot or an underscore.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    found = [part for path in given for part in _parts_of(Path(path))]
+    found = [part for path in given for part in _list_parts(Path(path))]
     if not found:
         raise DataError("there is no file to read: the list of paths is empty")
     return found
 
 
-def _parts_of(path: Path) -> list[Path]:
+def _list_parts(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     fold = fold_parts(path)
@@ -114,7 +114,7 @@ def from_standard_input(paths: Any) -> Iterator[Any]:
             raise DataError(str(error).replace(str(spooled), "standard input")) from None
 
 
-def kind_of(path: Path) -> str:
+def detect_kind(path: Path) -> str:
     """Tells what a file holds by its first bytes: text, plain or compressed, parquet, arrow, store or model."""
     with readable(path), open(path, "rb") as file:
         first = file.read(max(map(len, MAGICS)))
@@ -143,7 +143,7 @@ def readable(path: Path) -> Iterator[None]:
 
 def blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
     """Yields the (decompressed) bytes of a file, some megabytes at a time."""
-    kind = kind_of(path)
+    kind = detect_kind(path)
     with readable(path), open(path, "rb") as file:
         if kind == "zstd":
             yield from _zstd_blocks(path, file, size)
@@ -203,9 +203,9 @@ def import_zstandard() -> Any:
     return zstandard
 
 
-def mapped(path: Path) -> mmap.mmap:
+def map_file(path: Path) -> mmap.mmap:
     """Maps the bytes of a file into memory; a compressed one through a temporary file, so that it costs no memory."""
-    if kind_of(path) not in COMPRESSED.values():
+    if detect_kind(path) not in COMPRESSED.values():
         with readable(path), open(path, "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     with readable(path), tempfile.TemporaryFile() as file:
@@ -218,7 +218,7 @@ def mapped(path: Path) -> mmap.mmap:
 
 
 @contextmanager
-def compressing(path: Path) -> Iterator[IO[bytes]]:
+def open_compressed(path: Path) -> Iterator[IO[bytes]]:
     """Opens a file for writing atomically, compressed as its name ends."""
     with atomically(path) as file:
         if path.suffix == ".gz":

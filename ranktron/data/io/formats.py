@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ranktron.data.choices import FORMATS
-from ranktron.data.io.files import COMPRESSED, blocks, kind_of
+from ranktron.data.io.files import COMPRESSED, blocks, detect_kind
 from ranktron.errors import DataError
 
 TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow")
@@ -17,19 +17,19 @@ _LETOR = re.compile(rb"[+-]?[\d.]+(?:[eE][+-]?\d+)?[ \t]+(?:qid:\S|\d+:)")
 _LETOR_FILE = (".letor", ".svm", ".libsvm", ".svmlight")
 
 
-def format_of(path: Path, asked: str | None = None) -> str:
+def detect_format(path: Path, asked: str | None = None) -> str:
     """Tells the format of a file, one of `FORMATS`; `asked` decides where it is given.
 
     >>> path = getfixture("tmp_path") / "some.data"
     >>> _ = path.write_text("label,qid,price\\n1,7,0.5\\n")
-    >>> format_of(path)
+    >>> detect_format(path)
     'csv'
     """
-    kind = kind_of(path)
+    kind = detect_kind(path)
     if kind == "model":
         raise DataError(f"{path}: expected lists of documents, found a model")
     if asked is not None:
-        return _checked(path, asked, kind)
+        return _check_format(path, asked, kind)
     if kind == "store":
         return "rounds"
     if kind in ("parquet", "arrow"):
@@ -37,7 +37,7 @@ def format_of(path: Path, asked: str | None = None) -> str:
     return _text_format(path, next(blocks(path, START), b""))
 
 
-def _checked(path: Path, asked: str, kind: str) -> str:
+def _check_format(path: Path, asked: str, kind: str) -> str:
     if asked not in FORMATS:
         raise DataError(f"there is no format {asked!r}; there are {', '.join(FORMATS)}")
     found = {"store": "rounds", "parquet": "parquet", "arrow": "arrow"}.get(kind, "text")
@@ -75,7 +75,7 @@ def is_header(line: bytes) -> bool:
     return len(cells) > 1 and b":" not in line and not all(map(_is_number, cells))
 
 
-def separator_of(line: str) -> str:
+def detect_separator(line: str) -> str:
     """The separator of a line of names: the one that occurs most; the comma where none does."""
     return max(SEPARATORS, key=line.count)
 
@@ -88,7 +88,7 @@ def header(path: Path) -> str:
 
 def has_names(line: str) -> bool:
     """Whether the first line of a table has names in it, not numbers alone."""
-    return not all(_is_number(cell.strip('" ').encode()) for cell in line.split(separator_of(line)))
+    return not all(_is_number(cell.strip('" ').encode()) for cell in line.split(detect_separator(line)))
 
 
 def _is_number(cell: bytes) -> bool:

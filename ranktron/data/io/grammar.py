@@ -7,7 +7,7 @@ position and relies on the last byte being a line feed, so that no loop has to l
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.io.decimals import number, single
+from ranktron.data.io.decimals import parse_decimal, round_to_single
 from ranktron.data.io.fast_path import Words, usual
 from ranktron.data.io.lexer import (
     BELOW,
@@ -33,7 +33,7 @@ from ranktron.data.io.lexer import (
     VALUE,
     ZERO,
     Bytes,
-    ends,
+    line_ends,
     skip_blanks,
     skip_line,
     stops,
@@ -70,7 +70,7 @@ def comment_word(data: Bytes, p: int) -> tuple[int, int]:
     end = start
     while data[end] > SPACE:
         end += 1
-    return start, end if ends(data, skip_blanks(data, end)) else start
+    return start, end if line_ends(data, skip_blanks(data, end)) else start
 
 
 @jit
@@ -150,7 +150,7 @@ def features(
     while True:
         last, p = usual(data, skip_blanks(data, p), last, first, row, stamps, stamp, tags)
         p = skip_blanks(data, p)
-        if data[p] == HASH or ends(data, p):
+        if data[p] == HASH or line_ends(data, p):
             break
         index, q = index_at(data, p)
         if index < 0 or index > LARGEST_INDEX or data[q] != COLON:
@@ -164,9 +164,9 @@ def features(
             return TWICE, p, n
         last = max(last, column)
         p = q + 1
-        value, sure, q = number(data, p)
+        value, sure, q = parse_decimal(data, p)
         if sure != NONE and stops(data, q):
-            row[column], certain = single(value, sure)
+            row[column], certain = round_to_single(value, sure)
             if not certain:
                 slow[n, 0], slow[n, 1], slow[n, 2], slow[n, 3] = stamp, column, p, q
                 n += 1
@@ -184,11 +184,11 @@ def features(
 
 
 @jit
-def document(
+def parse_document(
     data: Bytes, p: int, after_hash: bool, labels: Floats, spans: Integers, i: int, slow: Integers, n: int
 ) -> tuple[int, int, int]:
     """Reads `label qid:ID`, up to the features: (what was wrong, where or the end, numbers left to Python so far)."""
-    value, sure, q = number(data, p)
+    value, sure, q = parse_decimal(data, p)
     if sure == NONE or not stops(data, q):
         return LABEL, p, n
     if value < 0.0 or (data[p] == MINUS and sure != EXACT):
@@ -211,7 +211,7 @@ def document(
 
 
 @jit
-def lines(
+def parse_lines(
     data: Bytes, p: int, end: int, i: int, first: int, after_hash: bool, null: float,
     X: Matrix, labels: Floats, spans: Integers, stamps: Integers, tags: Words, slow: Integers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
@@ -224,8 +224,8 @@ def lines(
     room = slow.shape[0] - X.shape[1] - 1
     while p < end and n <= room:
         p = skip_blanks(data, p)
-        if data[p] != HASH and not ends(data, p):
-            wrong, p, n = document(data, p, after_hash, labels, spans, i, slow, n)
+        if data[p] != HASH and not line_ends(data, p):
+            wrong, p, n = parse_document(data, p, after_hash, labels, spans, i, slow, n)
             if wrong != FINE:
                 return wrong, p, i, n
             wrong, p, n = features(data, p, first, null, X[i], stamps, i, tags, slow, n)

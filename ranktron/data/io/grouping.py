@@ -106,7 +106,7 @@ def in_file(path: Path | str) -> Iterator[None]:
         raise DataError(f"{path}: {error}") from None
 
 
-def fitted(rounds: Rounds, n_features: int | None, first_index: int | None) -> Rounds:
+def fit_width(rounds: Rounds, n_features: int | None, first_index: int | None) -> Rounds:
     """Makes rounds whose features are already in columns look as the caller says: zeros for features they lack."""
     X = fitted_features(rounds.X, rounds.feature_names, rounds.first_index, n_features, first_index)
     if X is rounds.X:
@@ -117,19 +117,19 @@ def fitted(rounds: Rounds, n_features: int | None, first_index: int | None) -> R
 def fitted_features(
     X: Features, names: tuple[str, ...] | None, first: int, n_features: int | None, first_index: int | None
 ) -> Features:
-    """Adds the columns of zeros that `fitted` needs; features that have names are neither shifted nor added to."""
+    """Adds the columns of zeros that `fit_width` needs; features that have names are neither shifted nor added to."""
     front = 0 if first_index is None or names else first - first_index
     if front < 0:
         raise DataError("expected features that are numbered from 1, found a feature 0")
     found = X.shape[1] + front
     back = 0 if n_features is None else n_features - found
     if back < 0 or (back > 0 and names):
-        raise DataError(f"expected {n_features} features, found {found}{_listed(names)}")
+        raise DataError(f"expected {n_features} features, found {found}{_join_names(names)}")
     if front == back == 0:
         return X
     return X.padded(front, back) if isinstance(X, Sparse) else np.pad(X, ((0, 0), (front, back)))
 
 
-def _listed(names: tuple[str, ...] | None, most: int = 10) -> str:
+def _join_names(names: tuple[str, ...] | None, most: int = 10) -> str:
     shown = "" if names is None else f": {', '.join(names[:most])}"
     return f"{shown}, ..." if names is not None and len(names) > most else shown

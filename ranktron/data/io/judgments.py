@@ -14,7 +14,7 @@ import numpy as np
 
 from ranktron.data.io.columns import Columns, assign_roles
 from ranktron.data.io.files import blocks
-from ranktron.data.io.formats import TABLES, format_of
+from ranktron.data.io.formats import TABLES, detect_format
 from ranktron.data.io.table_sources import index_columns, open_table
 from ranktron.data.io.trec import read_qrels
 from ranktron.data.rounds import Rounds
@@ -85,7 +85,7 @@ def read_judgments(path: str | os.PathLike[str]) -> Judgments:
     {'1': {'7555': 4.0, '1370': 0.0}}
     """
     path = Path(path)
-    if format_of(path) in TABLES:
+    if detect_format(path) in TABLES:
         return Judgments(_from_table(path))
     lines = b"".join(blocks(path)).decode("utf-8", "replace").splitlines()
     said = [(number, line) for number, line in enumerate(lines, start=1) if line.strip() and line.lstrip()[0] != "#"]
@@ -111,7 +111,7 @@ def read_judgments(path: str | os.PathLike[str]) -> Judgments:
 
 
 def _from_table(path: Path) -> dict[str, dict[str, float]]:
-    source = open_table(path, format_of(path), whole=True)
+    source = open_table(path, detect_format(path), whole=True)
     names = source.schema.names
     roles = assign_roles(names, index_columns(source.schema), Columns(), labelled=True)
     if roles.doc is None:

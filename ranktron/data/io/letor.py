@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.data.io import grammar, lexer
-from ranktron.data.io.files import mapped
+from ranktron.data.io.files import map_file
 from ranktron.data.io.grouping import assemble
 from ranktron.data.io.missing import placeholder
-from ranktron.data.io.parse_errors import Look, Problem, explain
+from ranktron.data.io.parse_errors import Look, ParseProblem, explain_problem
 from ranktron.data.io.sparse_text import SparseTable, is_rare, parse_sparse
-from ranktron.data.io.text import Piece, Table, Text, parse
+from ranktron.data.io.text import ParsedTable, Piece, Text, parse
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
@@ -37,23 +37,23 @@ def read_text(
     sparse: bool | None = None,
 ) -> Rounds:
     """Reads LETOR text files as one set of rounds; a query must stand in one file."""
-    texts = [Text(str(path), mapped(path)) for path in paths]
-    declared = frame_of(n_features, first_index)
+    texts = [Text(str(path), map_file(path)) for path in paths]
+    declared = check_feature_range(n_features, first_index)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        parse_all = _parsed_sparse if reads_sparse(texts[0], declared, null, sparse) else _parsed
+        parse_all = _parsed_sparse if reads_sparse(texts[0], declared, null, sparse) else _parse_texts
         filled = parse_all(texts, pool, placeholder(null), declared)
-    return _grouped(texts, filled, null)
+    return _group_queries(texts, filled, null)
 
 
 def text_width(paths: Sequence[Path], first: int) -> int:
     """How many features the lines of text files name, counted from the number of the first one."""
-    texts = [Text(str(path), mapped(path)) for path in paths]
+    texts = [Text(str(path), map_file(path)) for path in paths]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         _, high = _extent([piece for text in texts for piece in text.pieces(CHUNK)], pool)
     return max(0, high - first + 1)
 
 
-def reads_sparse(first: Text, declared: Frame, null: str, sparse: bool | None) -> bool:
+def reads_sparse(first: Text, declared: FeatureRange, null: str, sparse: bool | None) -> bool:
     """Whether texts become sparse rows: as the caller says, or as the start of the first one looks."""
     if sparse is None:
         sample = next(first.pieces(SAMPLE))
@@ -64,31 +64,31 @@ def reads_sparse(first: Text, declared: Frame, null: str, sparse: bool | None) -
     return sparse
 
 
-class Frame(NamedTuple):
+class FeatureRange(NamedTuple):
     """The first index and the number of features, None where the file has to tell."""
 
     first: int | None
     width: int | None
 
-    def completed(self, low: int, high: int) -> Frame:
+    def completed(self, low: int, high: int) -> FeatureRange:
         """Fills in what is not known from the smallest and the largest index seen (-1 where none was)."""
         first = self.first if self.first is not None else int(low != 0)
-        return Frame(first, self.width if self.width is not None else max(high - first + 1, 0))
+        return FeatureRange(first, self.width if self.width is not None else max(high - first + 1, 0))
 
 
-def frame_of(n_features: int | None, first_index: int | None) -> Frame:
+def check_feature_range(n_features: int | None, first_index: int | None) -> FeatureRange:
     """Checks what the caller says about the features."""
     if n_features is not None and n_features < 1:
         raise DataError(f"n_features must be at least 1, not {n_features}")
     if first_index not in (None, 0, 1):
         raise DataError(f"first_index must be 0 or 1, not {first_index}")
-    return Frame(first_index, n_features)
+    return FeatureRange(first_index, n_features)
 
 
 class Filled(NamedTuple):
     """All lines parsed: the table, where the rows of each text end in it, and the first index."""
 
-    table: Table | SparseTable
+    table: ParsedTable | SparseTable
     bounds: list[int]
     first: int
 
@@ -97,11 +97,11 @@ class Refused(NamedTuple):
     """The first line that cannot be read."""
 
     text: Text
-    problem: Problem
+    problem: ParseProblem
     look: Look
 
 
-def _parsed(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared: Frame) -> Filled:
+def _parse_texts(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared: FeatureRange) -> Filled:
     """Parses all texts.
 
     The start of the first one tells how many features there are; where a later line shows that it told too little,
@@ -114,15 +114,15 @@ def _parsed(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared
         known = declared.completed(*_extent([piece for _, piece in pieces], pool))
         filled = _fill(texts, pieces, pool, filler, known)
     if isinstance(filled, Refused):
-        raise explain(filled.text.name, filled.text.data, filled.problem, filled.look)
+        raise explain_problem(filled.text.name, filled.text.data, filled.problem, filled.look)
     return filled
 
 
-def _parsed_sparse(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared: Frame) -> Filled:
+def _parsed_sparse(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared: FeatureRange) -> Filled:
     """Parses all texts into sparse rows. The whole is looked through first, for how wide it is."""
     pieces = [(part, piece) for part, text in enumerate(texts) for piece in text.pieces(CHUNK)]
     frame = declared.completed(*_extent([piece for _, piece in pieces], pool)) if None in declared else declared
-    looks = [look_of(text, frame, filler) for text in texts]
+    looks = [parse_settings(text, frame, filler) for text in texts]
     tables = list(pool.map(lambda job: parse_sparse(texts[job[0]], job[1], looks[job[0]]), pieces))
     bounds, n = [0] * len(texts), 0
     for (part, _), table in zip(pieces, tables, strict=True):
@@ -141,7 +141,7 @@ def _extent(pieces: list[Piece], pool: ThreadPoolExecutor) -> tuple[int, int]:
     return min((low for low, _ in extents if low >= 0), default=-1), max(high for _, high in extents)
 
 
-def look_of(text: Text, frame: Frame, filler: float) -> Look:
+def parse_settings(text: Text, frame: FeatureRange, filler: float) -> Look:
     """How to read one text of a set whose features are known."""
     assert frame.first is not None
     assert frame.width is not None
@@ -149,13 +149,13 @@ def look_of(text: Text, frame: Frame, filler: float) -> Look:
 
 
 def _fill(
-    texts: list[Text], pieces: list[tuple[int, Piece]], pool: ThreadPoolExecutor, filler: float, frame: Frame
+    texts: list[Text], pieces: list[tuple[int, Piece]], pool: ThreadPoolExecutor, filler: float, frame: FeatureRange
 ) -> Filled | Refused:
     """Parses all pieces at once into one table, each from the row on that the lines before it leave free."""
     counts = list(pool.map(lambda job: grammar.count_lines(job[1].data, job[1].start, job[1].end), pieces))
     starts = np.cumsum([0, *counts]).tolist()
-    looks = [look_of(text, frame, filler) for text in texts]
-    table = Table.empty(starts[-1], looks[0].width, looks[0].first)
+    looks = [parse_settings(text, frame, filler) for text in texts]
+    table = ParsedTable.empty(starts[-1], looks[0].width, looks[0].first)
     jobs = pool.map(lambda job, row: parse(job[1], row, table, looks[job[0]]), pieces, starts)
     bounds, n = [0] * len(texts), 0
     for (part, _), start, (end, problem) in zip(pieces, starts, jobs, strict=False):
@@ -168,7 +168,7 @@ def _fill(
     return Filled(table.first(n), bounds, looks[0].first)
 
 
-def _grouped(texts: list[Text], filled: Filled, null: str) -> Rounds:
+def _group_queries(texts: list[Text], filled: Filled, null: str) -> Rounds:
     """Names the queries and documents and puts each query's rows together."""
     table, bounds, first = filled
     if 0 in table.X.shape:
@@ -202,8 +202,8 @@ def query_name(text: Text, at: int, word: bytes, lines_before: int = 0) -> str:
     try:
         return word.decode("utf-8")
     except UnicodeDecodeError:
-        problem = Problem(lexer.NOT_TEXT, at)
-        raise explain(text.name, text.data, problem, Look(1, 0, False, 0.0), lines_before) from None
+        problem = ParseProblem(lexer.NOT_TEXT, at)
+        raise explain_problem(text.name, text.data, problem, Look(1, 0, False, 0.0), lines_before) from None
 
 
 def _docids(texts: list[Text], spans: list[Integers], codes: Integers) -> npt.NDArray[Any] | None:

@@ -23,7 +23,7 @@ FINE, LABEL, NEGATIVE, QID, ID_COMMENT, INDEX, VALUE, TOO_LARGE, TWICE, BEYOND, 
 
 
 @jit
-def ends(data: Bytes, p: int) -> bool:
+def line_ends(data: Bytes, p: int) -> bool:
     """Says whether the line is over at p."""
     return bool(data[p] == LINE_FEED or (data[p] == RETURN and data[p + 1] == LINE_FEED))
 
@@ -31,7 +31,7 @@ def ends(data: Bytes, p: int) -> bool:
 @jit
 def stops(data: Bytes, p: int) -> bool:
     """Says whether a word is over at p."""
-    return data[p] in (SPACE, LINE_FEED, TAB, HASH) or ends(data, p)
+    return data[p] in (SPACE, LINE_FEED, TAB, HASH) or line_ends(data, p)
 
 
 @jit

@@ -9,7 +9,7 @@ from ranktron.data.io.lexer import Bytes
 from ranktron.errors import DataError
 
 
-class Problem(NamedTuple):
+class ParseProblem(NamedTuple):
     """What was wrong (a code of `grammar`) and at which byte."""
 
     wrong: int
@@ -25,7 +25,7 @@ class Look(NamedTuple):
     null: float
 
 
-def explain(name: str, data: Bytes, problem: Problem, look: Look, lines_before: int = 0) -> DataError:
+def explain_problem(name: str, data: Bytes, problem: ParseProblem, look: Look, lines_before: int = 0) -> DataError:
     """Makes the error for a problem in `data`, which stands `lines_before` lines after the start of the file."""
     start = _line_start(data, problem.at)
     rest = data[problem.at : problem.at + 400].tobytes().split(b"\n")[0].rstrip(b"\r")
@@ -41,18 +41,18 @@ def _line_start(data: Bytes, at: int) -> int:
 
 
 def _words(wrong: int, before: bytes, rest: bytes, look: Look) -> str:
-    word = _shown((rest.split() or [b""])[0])
-    index = _shown(rest.split(b":")[0])
+    word = _quote((rest.split() or [b""])[0])
+    index = _quote(rest.split(b":")[0])
     if wrong == lexer.QID and look.after_hash:
         return "found 'qid:', but the first document has its query id after '#' at the end of the line"
     if wrong == lexer.VALUE:
         kind = "a finite number" if rest.lower().lstrip(b"+-").startswith((b"nan", b"inf")) else "a number"
-        return f"expected {kind} after {_shown(before.split()[-1])}, found {word}"
+        return f"expected {kind} after {_quote(before.split()[-1])}, found {word}"
     return {
         lexer.LABEL: f"expected a label (a finite number >= 0), found {word}",
         lexer.NEGATIVE: f"expected a label >= 0, found {word}",
         lexer.QID: f"expected 'qid:' and a query id after the label, found {word}",
-        lexer.ID_COMMENT: f"expected '#' and a query id (one word) at the end of the line, found {_shown(rest)}",
+        lexer.ID_COMMENT: f"expected '#' and a query id (one word) at the end of the line, found {_quote(rest)}",
         lexer.NOT_TEXT: f"expected a query id in UTF-8, found {word}",
         lexer.INDEX: f"expected index:value with an index from {look.first} to {lexer.LARGEST_INDEX}, found {word}",
         lexer.TOO_LARGE: f"expected a number that fits into 32 bits, found {word}",
@@ -63,7 +63,7 @@ def _words(wrong: int, before: bytes, rest: bytes, look: Look) -> str:
     }[wrong]
 
 
-def _shown(found: bytes) -> str:
+def _quote(found: bytes) -> str:
     if not found:
         return "the end of the line"
     text = found.decode("utf-8", "replace")

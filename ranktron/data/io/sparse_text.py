@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.data.io import grammar, lexer
-from ranktron.data.io.decimals import number, single
+from ranktron.data.io.decimals import parse_decimal, round_to_single
 from ranktron.data.io.lexer import (
     BELOW,
     BEYOND,
@@ -22,12 +22,12 @@ from ranktron.data.io.lexer import (
     TWICE,
     VALUE,
     Bytes,
-    ends,
+    line_ends,
     skip_blanks,
     skip_line,
     stops,
 )
-from ranktron.data.io.parse_errors import Look, Problem, explain
+from ranktron.data.io.parse_errors import Look, ParseProblem, explain_problem
 from ranktron.data.io.text import Piece, Text
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
@@ -55,7 +55,7 @@ def _entries(
     """Reads `index:value ...` of one line: (what was wrong, where or the end, the next entry, slow numbers so far)."""
     while True:
         p = skip_blanks(data, p)
-        if data[p] == HASH or ends(data, p):
+        if data[p] == HASH or line_ends(data, p):
             return FINE, p, at, n
         index, q = grammar.index_at(data, p)
         if index < 0 or index > LARGEST_INDEX or data[q] != COLON:
@@ -65,10 +65,10 @@ def _entries(
             return (BELOW if column < 0 else BEYOND if column >= width else TWICE), p, at, n
         stamps[column] = stamp
         p = q + 1
-        value, sure, q = number(data, p)
+        value, sure, q = parse_decimal(data, p)
         columns[at] = column
         if sure != NONE and stops(data, q):
-            values[at], certain = single(value, sure)
+            values[at], certain = round_to_single(value, sure)
             if not certain:
                 slow[n, 0], slow[n, 1], slow[n, 2], slow[n, 3] = stamp, at, p, q
                 n += 1
@@ -93,8 +93,8 @@ def _lines(
     i, at, n = 0, 0, 0
     while p < end:
         p = skip_blanks(data, p)
-        if data[p] != HASH and not ends(data, p):
-            wrong, p, n = grammar.document(data, p, after_hash, labels, spans, i, slow, n)
+        if data[p] != HASH and not line_ends(data, p):
+            wrong, p, n = grammar.parse_document(data, p, after_hash, labels, spans, i, slow, n)
             if wrong == FINE:
                 wrong, p, at, n = _entries(data, p, first, width, null, columns, values, at, stamps, i, slow, n)
             if wrong != FINE:
@@ -142,15 +142,17 @@ def parse_sparse(text: Text, piece: Piece, look: Look, lines_before: int = 0) ->
     )  # fmt: skip
     problem = _settle(piece.data, values, labels, slow[:n])
     if problem is None and wrong != FINE:
-        problem = Problem(wrong, p)
+        problem = ParseProblem(wrong, p)
     if problem is not None:
-        raise explain(text.name, text.data, Problem(problem.wrong, problem.at + piece.base), look, lines_before)
+        raise explain_problem(
+            text.name, text.data, ParseProblem(problem.wrong, problem.at + piece.base), look, lines_before
+        )
     end = starts[rows]
     X = Sparse(starts[: rows + 1], columns[:end].copy(), values[:end].copy(), look.width)
     return SparseTable(X, labels[:rows], spans[:rows] + piece.base)
 
 
-def _settle(data: Bytes, values: Values, labels: Floats, slow: npt.NDArray[Any]) -> Problem | None:
+def _settle(data: Bytes, values: Values, labels: Floats, slow: npt.NDArray[Any]) -> ParseProblem | None:
     """Reads the numbers that the kernel was not sure of. Those of labels have no place among the entries."""
     for row, at, start, end in slow.tolist():
         value = float(data[start:end].tobytes())
@@ -161,5 +163,5 @@ def _settle(data: Bytes, values: Values, labels: Floats, slow: npt.NDArray[Any])
                 value = float(np.float32(value))
             values[at] = value
         if not np.isfinite(value):
-            return Problem(lexer.LABEL if at < 0 else lexer.TOO_LARGE, start)
+            return ParseProblem(lexer.LABEL if at < 0 else lexer.TOO_LARGE, start)
     return None

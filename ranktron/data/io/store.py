@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.data.files import atomically
-from ranktron.data.io.files import STORE_MAGIC, kind_of, readable
+from ranktron.data.io.files import STORE_MAGIC, detect_kind, readable
 from ranktron.data.io.grouping import fitted_features
-from ranktron.data.io.streaming import Run
+from ranktron.data.io.streaming import QueryRun
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES
@@ -54,12 +54,12 @@ def write_store(rounds: Rounds, path: Path) -> None:
         # 15 digits of place hold the header's length while the places are still to be found.
         head["arrays"][name] = {"dtype": array.dtype.str, "shape": array.shape, "at": 10**15, "crc32": crc}
     head["size"] = 10**15
-    at = _aligned(16 + len(_packed(head)))
+    at = _align(16 + len(_pack_header(head)))
     for name, array in arrays.items():
         head["arrays"][name]["at"] = at
-        at = _aligned(at + array.nbytes)
+        at = _align(at + array.nbytes)
     head["size"] = at
-    header = _packed(head)
+    header = _pack_header(head)
     with atomically(path) as file:
         file.write(STORE_MAGIC + struct.pack("<II", len(header), zlib.crc32(header)) + header)
         for name, array in arrays.items():
@@ -91,15 +91,15 @@ def _crc(array: Array) -> int:
     return zlib.crc32(array.reshape(-1).view(np.uint8).data)
 
 
-def _aligned(at: int) -> int:
+def _align(at: int) -> int:
     return -(-at // ALIGNMENT) * ALIGNMENT
 
 
-def _packed(head: dict[str, Any]) -> bytes:
+def _pack_header(head: dict[str, Any]) -> bytes:
     return json.dumps(head, separators=(",", ":")).encode()
 
 
-class Store:
+class RoundsStore:
     """An open store: its checked header and its mapped bytes."""
 
     def __init__(self, path: Path) -> None:
@@ -195,9 +195,9 @@ class Store:
                 raise self.damaged(str(error)) from None
 
 
-def open_store(path: Path) -> Store:
+def open_store(path: Path) -> RoundsStore:
     """Opens a store, checked whole where it is small."""
-    store = Store(path)
+    store = RoundsStore(path)
     store.check(None if len(store.raw) < WHOLE else PER_QUERY)
     return store
 
@@ -219,12 +219,12 @@ def verify(path: str | Path) -> None:
     >>> write(Rounds.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", "a"]), folder / "small.rounds")
     >>> verify(folder / "small.rounds")
     """
-    if kind_of(Path(path)) != "store":
+    if detect_kind(Path(path)) != "store":
         raise DataError(f"{path}: this is not a store")
-    Store(Path(path)).check()
+    RoundsStore(Path(path)).check()
 
 
-def store_runs(path: Path, n_features: int | None, first_index: int | None) -> Iterator[Run]:
+def store_runs(path: Path, n_features: int | None, first_index: int | None) -> Iterator[QueryRun]:
     """Reads a store some megabytes at a time, without mapping its features."""
     store = open_store(path)
     rounds = store.rounds()
@@ -239,5 +239,5 @@ def store_runs(path: Path, n_features: int | None, first_index: int | None) -> I
         labels = store.rows("labels", a, b)
         for q in range(start, stop):
             i, j = int(rounds.offsets[q]) - a, int(rounds.offsets[q + 1]) - a
-            yield Run(rounds.qids[q], X[i:j], labels[i:j], path, lambda: str(path))
+            yield QueryRun(rounds.qids[q], X[i:j], labels[i:j], path, lambda: str(path))
         start = stop

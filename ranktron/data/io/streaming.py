@@ -1,4 +1,4 @@
-"""Rounds one after the other in bounded memory: a source yields runs of rows, `joined` makes rounds of them."""
+"""Rounds one after the other in bounded memory: a source yields runs of rows, `join_runs` makes rounds of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from ranktron.data.io import grammar
 from ranktron.data.io.files import blocks
-from ranktron.data.io.letor import Frame, frame_of, look_of, query_name, reads_sparse
+from ranktron.data.io.letor import FeatureRange, check_feature_range, parse_settings, query_name, reads_sparse
 from ranktron.data.io.missing import fill_nulls, placeholder
-from ranktron.data.io.parse_errors import Look, explain
+from ranktron.data.io.parse_errors import Look, explain_problem
 from ranktron.data.io.sparse_text import SparseTable, parse_sparse
-from ranktron.data.io.text import Piece, Table, Text, parse
-from ranktron.data.rounds import stacked
+from ranktron.data.io.text import ParsedTable, Piece, Text, parse
+from ranktron.data.rounds import stack_rows
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.types import Features, Floats, Round
@@ -24,10 +24,10 @@ BLOCK = 1 << 22
 LONGEST_LINE = 1 << 26
 
 
-Parser = Callable[[Text, Look, int], Table | SparseTable]
+Parser = Callable[[Text, Look, int], ParsedTable | SparseTable]
 
 
-class Run(NamedTuple):
+class QueryRun(NamedTuple):
     """Consecutive rows of one query, perhaps not all of them; `where` says in words where they start."""
 
     qid: Any
@@ -37,10 +37,10 @@ class Run(NamedTuple):
     where: Callable[[], str]
 
 
-def joined(runs: Iterable[Run], null: str) -> Iterator[Round]:
+def join_runs(runs: Iterable[QueryRun], null: str) -> Iterator[Round]:
     """Joins consecutive runs of the same query into rounds; a query that comes back is an error."""
     owners: dict[Any, Path] = {}
-    parts: list[Run] = []
+    parts: list[QueryRun] = []
     known = 0
     for run in runs:
         new = not parts or parts[0].qid != run.qid
@@ -61,12 +61,12 @@ def joined(runs: Iterable[Run], null: str) -> Iterator[Round]:
         yield _round(parts, null)
 
 
-def _round(parts: list[Run], null: str) -> Round:
+def _round(parts: list[QueryRun], null: str) -> Round:
     if len(parts) == 1:
         qid, X, labels, *_ = parts[0]
     else:
         qid = parts[0].qid
-        X = stacked([part.X for part in parts])
+        X = stack_rows([part.X for part in parts])
         labels = np.concatenate([part.labels for part in parts])
     if null in ("min", "mean") and not isinstance(X, Sparse) and np.isnan(X).any():
         fill_nulls(X, np.array([0, len(X)]), null == "mean")
@@ -75,17 +75,17 @@ def _round(parts: list[Run], null: str) -> Round:
 
 def text_runs(
     paths: Sequence[Path], null: str, n_features: int | None, first_index: int | None, sparse: bool | None
-) -> Iterator[Run]:
+) -> Iterator[QueryRun]:
     """Yields the runs of LETOR text files, a few megabytes at a time."""
     filler = placeholder(null)
-    frame = frame_of(n_features, first_index)
+    frame = check_feature_range(n_features, first_index)
     start = next(_line_blocks(paths[0]), b"\n")
     parsed = _sparse_block if reads_sparse(Text(str(paths[0]), start), frame, null, sparse) else _block
     if None in frame:
         frame = frame.completed(*_extent(paths))
     lacking = "document"
     for path in paths:
-        for run in _runs_of(path, frame, filler, parsed):
+        for run in _read_runs(path, frame, filler, parsed):
             lacking = "" if frame.width else "feature"
             if not lacking:
                 yield run
@@ -120,22 +120,22 @@ def _extent(paths: Sequence[Path]) -> tuple[int, int]:
     return low, high
 
 
-def _runs_of(path: Path, frame: Frame, filler: float, parsed: Parser) -> Iterator[Run]:
+def _read_runs(path: Path, frame: FeatureRange, filler: float, parsed: Parser) -> Iterator[QueryRun]:
     lines, look = 0, None
     for block in _line_blocks(path):
         text = Text(str(path), block)
         if look is None and text.ids_after_hash() is not None:
-            look = look_of(text, frame, filler)
+            look = parse_settings(text, frame, filler)
         if look is not None:
             yield from _block_runs(text, lines, parsed(text, look, lines))
         lines += block.count(b"\n")
 
 
-def _block(text: Text, look: Look, lines: int) -> Table:
-    table = Table.empty(grammar.count_lines(text.data, 0, text.end), look.width, look.first)
+def _block(text: Text, look: Look, lines: int) -> ParsedTable:
+    table = ParsedTable.empty(grammar.count_lines(text.data, 0, text.end), look.width, look.first)
     n, problem = parse(Piece(text.data, 0, text.end, 0), 0, table, look)
     if problem is not None:
-        raise explain(text.name, text.data, problem, look, lines)
+        raise explain_problem(text.name, text.data, problem, look, lines)
     return table.first(n)
 
 
@@ -143,7 +143,7 @@ def _sparse_block(text: Text, look: Look, lines: int) -> SparseTable:
     return parse_sparse(text, Piece(text.data, 0, text.end, 0), look, lines)
 
 
-def _block_runs(text: Text, lines: int, table: Table | SparseTable) -> Iterator[Run]:
+def _block_runs(text: Text, lines: int, table: ParsedTable | SparseTable) -> Iterator[QueryRun]:
     spans = table.spans
     starts = grammar.heads(text.data, spans)
     ends = np.append(starts, len(spans))[1:].tolist()
@@ -153,4 +153,4 @@ def _block_runs(text: Text, lines: int, table: Table | SparseTable) -> Iterator[
         def where(at: int = at) -> str:
             return f"{text.name}, line {lines + grammar.count_lines(text.data, 0, at) + 1}"
 
-        yield Run(query_name(text, at, word, lines), table.X[a:b], table.labels[a:b], Path(text.name), where)
+        yield QueryRun(query_name(text, at, word, lines), table.X[a:b], table.labels[a:b], Path(text.name), where)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from ranktron.data.io.columns import Roles, listed
+from ranktron.data.io.columns import Roles, join_names
 from ranktron.data.io.files import Decompressed, blocks
-from ranktron.data.io.formats import has_names, header, separator_of
+from ranktron.data.io.formats import detect_separator, has_names, header
 from ranktron.errors import DataError, MissingExtra
 
 ROWS = 1 << 14
@@ -88,7 +88,7 @@ class ParquetFile:
     def batches(self, roles: Roles) -> Iterator[Any]:
         row = 0
         with legible(self.path, "Parquet"):
-            for batch in self.file.iter_batches(ROWS, columns=_chosen(roles)):
+            for batch in self.file.iter_batches(ROWS, columns=_chosen_columns(roles)):
                 row += len(batch)
                 if row <= self.rows:
                     yield batch
@@ -107,10 +107,10 @@ class ArrowFile:
 
     def batches(self, roles: Roles) -> Iterator[Any]:
         with legible(self.path, "an Arrow file"):
-            yield from self.table.select(_chosen(roles)).to_batches(ROWS)
+            yield from self.table.select(_chosen_columns(roles)).to_batches(ROWS)
 
 
-class Frame:
+class FrameSource:
     """A data frame of pandas, polars or pyarrow."""
 
     def __init__(self, frame: Any) -> None:
@@ -125,7 +125,7 @@ class Frame:
         self.schema, self.n = self.table.schema, self.table.num_rows
 
     def batches(self, roles: Roles) -> Iterator[Any]:
-        yield from self.table.select(_chosen(roles)).to_batches(ROWS)
+        yield from self.table.select(_chosen_columns(roles)).to_batches(ROWS)
 
 
 class CsvFile:
@@ -142,7 +142,9 @@ class CsvFile:
         line = header(path)
         if not has_names(line):
             raise DataError(f"{path}: expected the names of the columns in the first line, found {line[:60]!r}")
-        self.parsing = self.arrow.csv.ParseOptions(delimiter=separator or separator_of(line), newlines_in_values=True)
+        self.parsing = self.arrow.csv.ParseOptions(
+            delimiter=separator or detect_separator(line), newlines_in_values=True
+        )
         with legible(path, "CSV"):
             self.schema = self._open(self.arrow.csv.ConvertOptions()).schema
 
@@ -151,7 +153,7 @@ class CsvFile:
         return self.arrow.csv.open_csv(Decompressed(self.path), reading, self.parsing, converting)
 
     def batches(self, roles: Roles) -> Iterator[Any]:
-        types = {name: self._type(name, roles) for name in _chosen(roles)}
+        types = {name: self._type(name, roles) for name in _chosen_columns(roles)}
         options = self.arrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
         with legible(self.path, "CSV"):
             try:
@@ -192,20 +194,20 @@ class JsonFile:
 
     def batches(self, roles: Roles) -> Iterator[Any]:
         with legible(self.path, "JSON lines"):
-            yield from self.first.select(_chosen(roles)).to_batches(ROWS)
+            yield from self.first.select(_chosen_columns(roles)).to_batches(ROWS)
             known, row = set(self.schema.names), len(self.first)
             for table in self.tables:
                 new = [name for name in table.schema.names if name not in known]
                 if new:
                     raise DataError(
-                        f"{self.path}: {new[0]!r} is not among the keys of the first {row} lines, {listed([*known])}; "
-                        "a stream has to know them: `ranktron convert` the file first"
+                        f"{self.path}: {new[0]!r} is not among the keys of the first {row} lines, "
+                        f"{join_names([*known])}; a stream has to know them: `ranktron convert` the file first"
                     )
-                lacking = [name for name in _chosen(roles) if name not in table.schema.names]
+                lacking = [name for name in _chosen_columns(roles) if name not in table.schema.names]
                 for name in lacking:
                     table = table.append_column(name, self.arrow.nulls(len(table)))
                 row += len(table)
-                yield from table.select(_chosen(roles)).to_batches(ROWS)
+                yield from table.select(_chosen_columns(roles)).to_batches(ROWS)
 
     def _tables(self) -> Iterator[Any]:
         rest = b""
@@ -245,7 +247,7 @@ class JsonFile:
         return table
 
 
-def _chosen(roles: Roles) -> list[str]:
+def _chosen_columns(roles: Roles) -> list[str]:
     return [name for name in (roles.label, roles.query, roles.doc, *roles.features) if name is not None]
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ranktron.data.files import atomically
-from ranktron.data.io.files import compressing
+from ranktron.data.io.files import open_compressed
 from ranktron.data.io.table_sources import import_pyarrow
-from ranktron.data.io.writing import NUMBERS, Digits, packed, spell_label, spell_rows
+from ranktron.data.io.writing import NUMBERS, Digits, pack_words, spell_label, spell_rows
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 
@@ -96,15 +96,17 @@ def _write_rows(
 ) -> None:
     """Writes lines: the start of each, then a name and the shortest digits of every feature, and an end."""
     qids = np.repeat(rounds.qids, np.diff(rounds.offsets))
-    at_once, digits, cells = max(1, NUMBERS // rounds.n_features), Digits(), packed([n.encode() for n in names])
-    with compressing(path) as file:
+    at_once, digits, cells = max(1, NUMBERS // rounds.n_features), Digits(), pack_words([n.encode() for n in names])
+    with open_compressed(path) as file:
         file.write(head.encode())
         for a in range(0, len(rounds.X), at_once):
             rows = slice(a, a + at_once)
             labels = [spell_label(label) for label in rounds.labels[rows].tolist()]
             docids = [None] * len(labels) if rounds.docids is None else rounds.docids[rows].tolist()
             starts = [start(*row).encode() for row in zip(labels, qids[rows].tolist(), docids, strict=True)]
-            file.write(spell_rows(packed(starts), cells, rounds.X[rows], digits, packed([end.encode()] * len(starts))))
+            file.write(
+                spell_rows(pack_words(starts), cells, rounds.X[rows], digits, pack_words([end.encode()] * len(starts)))
+            )
 
 
 def _cell(text: str, separator: str) -> str:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ranktron.data.io.columns import Columns, Roles, assign_roles
 from ranktron.data.io.grouping import assemble, fitted_features, in_file, room_for
 from ranktron.data.io.missing import placeholder
-from ranktron.data.io.streaming import Run
+from ranktron.data.io.streaming import QueryRun
 from ranktron.data.io.table_sources import TableSource, import_pyarrow, index_columns
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
@@ -65,17 +65,17 @@ def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
     X = np.concatenate([part.X for part in rows]) if X is None else X
     labels, qids = (np.concatenate([getattr(part, name) for part in rows]) for name in ("labels", "qids"))
     docids = None if roles.doc is None else np.concatenate([part.docids for part in rows])
-    names, first = _numbering(roles.features)
+    names, first = _feature_numbers(roles.features)
     rounds = assemble(X, labels, qids, docids, null)
     return replace(rounds, feature_names=names, first_index=first)
 
 
 def table_runs(
     source: TableSource, roles: Roles, null: str, n_features: int | None, first_index: int | None
-) -> Iterator[Run]:
+) -> Iterator[QueryRun]:
     """Reads a table some thousand rows at a time."""
     cells, row = _Cells(source, roles, null), 0
-    names, first = _numbering(roles.features)
+    names, first = _feature_numbers(roles.features)
     path = Path(source.name)
     for batch in source.batches(roles):
         X, labels, ids, _ = cells.rows(batch, row, None)
@@ -84,13 +84,13 @@ def table_runs(
         starts = np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1, [len(ids)])).tolist()
         for a, b in pairwise(starts):
             if a < b:
-                yield Run(ids[a].item(), X[a:b], labels[a:b], path, partial("{}, row {}".format, path, row + a))
+                yield QueryRun(ids[a].item(), X[a:b], labels[a:b], path, partial("{}, row {}".format, path, row + a))
         row += len(batch)
     if row == 0:
         raise DataError(f"{source.name}: there is no document in it")
 
 
-def _numbering(features: tuple[str, ...]) -> tuple[tuple[str, ...] | None, int]:
+def _feature_numbers(features: tuple[str, ...]) -> tuple[tuple[str, ...] | None, int]:
     """The features' names, None where they are only numbers (f1, f2, ...), and the first number."""
     for first in (0, 1):
         if list(features) == [f"f{j + first}" for j in range(len(features))]:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktron.data.io import grammar, lexer
-from ranktron.data.io.fast_path import Words, tags_of
+from ranktron.data.io.fast_path import Words, make_tags
 from ranktron.data.io.grouping import room_for
 from ranktron.data.io.lexer import Bytes
-from ranktron.data.io.parse_errors import Look, Problem
+from ranktron.data.io.parse_errors import Look, ParseProblem
 from ranktron.types import Floats, Integers, Matrix
 
 
@@ -68,7 +68,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class ParsedTable:
     """The arrays that the lines are parsed into. `spans` says where a row's query and document id start and end."""
 
     X: Matrix
@@ -77,39 +77,39 @@ class Table:
     tags: Words
 
     @classmethod
-    def empty(cls, n: int, width: int, first: int) -> Table:
-        return cls(room_for(n, width), np.empty(n), np.empty((n, 4), np.int64), tags_of(first, width))
+    def empty(cls, n: int, width: int, first: int) -> ParsedTable:
+        return cls(room_for(n, width), np.empty(n), np.empty((n, 4), np.int64), make_tags(first, width))
 
     def move(self, source: int, target: int, n: int) -> None:
         """Closes a gap that blank lines left."""
         for array in (self.X, self.labels, self.spans):
             array[target : target + n] = array[source : source + n]
 
-    def first(self, n: int) -> Table:
-        return Table(self.X[:n], self.labels[:n], self.spans[:n], self.tags)
+    def first(self, n: int) -> ParsedTable:
+        return ParsedTable(self.X[:n], self.labels[:n], self.spans[:n], self.tags)
 
 
-def parse(piece: Piece, row: int, table: Table, look: Look) -> tuple[int, Problem | None]:
+def parse(piece: Piece, row: int, table: ParsedTable, look: Look) -> tuple[int, ParseProblem | None]:
     """Parses a piece into the rows from `row` on: (the row after the last, what was wrong if anything)."""
     stamps = np.full(look.width, -1, np.int64)
     slow = np.empty((max(256, 2 * look.width + 2), 4), np.int64)
     p, start = piece.start, row
     while p < piece.end:
-        wrong, p, row, n = grammar.lines(
+        wrong, p, row, n = grammar.parse_lines(
             piece.data, p, piece.end, row, look.first, look.after_hash, look.null,
             table.X, table.labels, table.spans, stamps, table.tags, slow,
         )  # fmt: skip
         problem = _settle(piece.data, table, slow[:n])
         if problem is None and wrong != lexer.FINE:
-            problem = Problem(wrong, p)
+            problem = ParseProblem(wrong, p)
         if problem is not None:
-            return row, Problem(problem.wrong, problem.at + piece.base)
+            return row, ParseProblem(problem.wrong, problem.at + piece.base)
     if piece.base:
         table.spans[start:row] += piece.base
     return row, None
 
 
-def _settle(data: Bytes, table: Table, slow: Integers) -> Problem | None:
+def _settle(data: Bytes, table: ParsedTable, slow: Integers) -> ParseProblem | None:
     """Reads the numbers that the kernel was not sure of."""
     for row, column, start, end in slow.tolist():
         value = float(data[start:end].tobytes())
@@ -120,5 +120,5 @@ def _settle(data: Bytes, table: Table, slow: Integers) -> Problem | None:
                 value = float(np.float32(value))
             table.X[row, column] = value
         if not np.isfinite(value):
-            return Problem(lexer.LABEL if column < 0 else lexer.TOO_LARGE, start)
+            return ParseProblem(lexer.LABEL if column < 0 else lexer.TOO_LARGE, start)
     return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from pathlib import Path
 
-from ranktron.data.io.files import blocks, compressing
+from ranktron.data.io.files import blocks, open_compressed
 from ranktron.errors import DataError
 
 Values = dict[str, dict[str, float]]
@@ -45,7 +45,7 @@ def write_qrels(qrels: Mapping[str, Mapping[str, int]], path: str | Path) -> Non
     >>> path.read_text()
     'q1 0 d1 2\\n'
     """
-    with compressing(Path(path)) as file:
+    with open_compressed(Path(path)) as file:
         for query, documents in qrels.items():
             for document, grade in documents.items():
                 file.write(f"{_word(query)} 0 {_word(document)} {int(grade)}\n".encode())
@@ -84,7 +84,7 @@ def write_run(run: Mapping[str, Mapping[str, float]], path: str | Path, tag: str
     >>> path.read_text()
     'q1 Q0 d1 1 0.5 mine\\n'
     """
-    with compressing(Path(path)) as file:
+    with open_compressed(Path(path)) as file:
         for query, documents in run.items():
             ordered = sorted(documents.items(), key=lambda item: (item[1], item[0]), reverse=True)
             for rank, (document, score) in enumerate(ordered, start=1):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.data.io.files import compressing
+from ranktron.data.io.files import open_compressed
 from ranktron.data.io.lexer import Bytes
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
@@ -38,18 +38,18 @@ def write_text(rounds: Rounds, path: Path) -> None:
     if isinstance(rounds.X, Sparse):
         _write_sparse(rounds, rounds.X, path)
         return
-    names = packed([f" {j + rounds.first_index}:".encode() for j in range(rounds.n_features)])
+    names = pack_words([f" {j + rounds.first_index}:".encode() for j in range(rounds.n_features)])
     qids = [_word(qid, path) for qid in rounds.qids.tolist()]
     owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
     ends = _endings(rounds, path)
     digits = Digits()
     at_once = max(1, NUMBERS // rounds.n_features)
-    with compressing(path) as file:
+    with open_compressed(path) as file:
         for a in range(0, len(rounds.X), at_once):
             labels = rounds.labels[a : a + at_once].tolist()
             heads = [f"{spell_label(label)} qid:{qids[owners[i]]}".encode() for i, label in enumerate(labels, start=a)]
             tails = [f"{end}\n".encode() for end in ends[a : a + at_once]]
-            file.write(spell_rows(packed(heads), names, rounds.X[a : a + at_once], digits, packed(tails)))
+            file.write(spell_rows(pack_words(heads), names, rounds.X[a : a + at_once], digits, pack_words(tails)))
 
 
 def spell_rows(heads: Packed, names: Packed, X: Matrix, digits: Digits, tails: Packed) -> bytes:
@@ -80,16 +80,16 @@ def lay(
     """Writes lines: a head, then a name and a number for each feature, then a tail; returns how many bytes."""
     p, width = 0, name_starts.shape[0] - 1
     for i in range(head_starts.shape[0] - 1):
-        p = copied(heads, head_starts[i], head_starts[i + 1], out, p)
+        p = copy_bytes(heads, head_starts[i], head_starts[i + 1], out, p)
         for j in range(width):
-            p = copied(names, name_starts[j], name_starts[j + 1], out, p)
-            p = copied(text[i * width + j], 0, lengths[i * width + j], out, p)
-        p = copied(tails, tail_starts[i], tail_starts[i + 1], out, p)
+            p = copy_bytes(names, name_starts[j], name_starts[j + 1], out, p)
+            p = copy_bytes(text[i * width + j], 0, lengths[i * width + j], out, p)
+        p = copy_bytes(tails, tail_starts[i], tail_starts[i + 1], out, p)
     return p
 
 
 @jit
-def copied(source: Bytes, a: int, b: int, out: Bytes, p: int) -> int:
+def copy_bytes(source: Bytes, a: int, b: int, out: Bytes, p: int) -> int:
     """Copies the bytes from a to b to place p; returns the place after them."""
     for k in range(a, b):
         out[p] = source[k]
@@ -97,7 +97,7 @@ def copied(source: Bytes, a: int, b: int, out: Bytes, p: int) -> int:
     return p
 
 
-def packed(words: Sequence[bytes]) -> Packed:
+def pack_words(words: Sequence[bytes]) -> Packed:
     """Words end to end, and where each begins."""
     starts = np.concatenate(([0], np.cumsum([len(word) for word in words])))
     return np.frombuffer(bytearray(b"".join(words)), np.uint8), starts
@@ -108,7 +108,7 @@ def _write_sparse(rounds: Rounds, X: Sparse, path: Path) -> None:
     qids = [_word(qid, path) for qid in rounds.qids.tolist()]
     owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
     ends, digits, starts = _endings(rounds, path), Digits(), X.starts.tolist()
-    with compressing(path) as file:
+    with open_compressed(path) as file:
         for i, label in enumerate(rounds.labels.tolist()):
             entries = slice(starts[i], starts[i + 1])
             columns = X.columns[entries].tolist()

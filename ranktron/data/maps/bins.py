@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.maps.protocols import Shape, check_input, sample_of
+from ranktron.data.maps.protocols import Shape, check_input, sample_documents
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES, Columns
@@ -60,14 +60,14 @@ def column_list(size: int, width: int) -> Columns:
     return np.empty(size, np.uint16) if width <= 1 << 16 else np.empty(size, np.int32)
 
 
-def cuts_of(values: Matrix, count: int) -> Matrix:
+def find_cuts(values: Matrix, count: int) -> Matrix:
     """Where to cut a feature into at most `count` parts: equally full ones, and frequent values alone in theirs.
 
     Each cut is the smallest value of the part above it.
 
-    >>> cuts_of(np.array([0, 0, 0, 0, 0, 0, 1, 2, 3, 4], np.float32), 4).tolist()
+    >>> find_cuts(np.array([0, 0, 0, 0, 0, 0, 1, 2, 3, 4], np.float32), 4).tolist()
     [1.0, 2.0]
-    >>> cuts_of(np.array([5, 7, 5, 6], np.float32), 4).tolist()
+    >>> find_cuts(np.array([5, 7, 5, 6], np.float32), 4).tolist()
     [6.0, 7.0]
     """
     ordered = np.sort(values)
@@ -91,7 +91,7 @@ def heights(w: Floats, firsts: Integers) -> Floats:
     return found
 
 
-def padded(cuts: list[Matrix]) -> Matrix:
+def pad_cuts(cuts: list[Matrix]) -> Matrix:
     """The cuts of all features as one table, filled up with infinity."""
     longest = max(len(c) for c in cuts)
     edges = np.full((len(cuts), (1 << max(longest.bit_length(), 1)) - 1), np.inf, np.float32)
@@ -131,8 +131,8 @@ class Bins:
             raise DataError(f"at most {MOST} bins a feature, not {self.count}")
 
     def fit(self, rounds: Rounds) -> FittedBins:
-        sample = sample_of(rounds, SAMPLE)
-        return FittedBins(self.count, padded([cuts_of(sample[:, j], self.count) for j in range(sample.shape[1])]))
+        sample = sample_documents(rounds, SAMPLE)
+        return FittedBins(self.count, pad_cuts([find_cuts(sample[:, j], self.count) for j in range(sample.shape[1])]))
 
 
 @dataclass(frozen=True, eq=False)

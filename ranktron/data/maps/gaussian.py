@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.data.maps.protocols import check_input, sample_of
-from ranktron.data.maps.strengths import curve_weight, shares
+from ranktron.data.maps.protocols import check_input, sample_documents
+from ranktron.data.maps.strengths import curve_weight, strength_shares
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.types import Floats, Matrix
@@ -83,10 +83,10 @@ class RandomFourier:
         check_count(self.sees, "the number of features that a wave sees", 1)
 
     def fit(self, rounds: Rounds) -> FittedFourier:
-        X = sample_of(rounds, SAMPLE)
+        X = sample_documents(rounds, SAMPLE)
         rng = np.random.default_rng(self.seed)
         sees = min(self.sees, X.shape[1])
-        waits = rng.exponential(size=(self.features, X.shape[1])) / np.maximum(shares(rounds), FLOOR)
+        waits = rng.exponential(size=(self.features, X.shape[1])) / np.maximum(strength_shares(rounds), FLOOR)
         seen = np.argpartition(waits, sees - 1, axis=1)[:, :sees]  # the first to come: drawn by their shares
         deviations = np.sqrt(2.0 * precisions(self.gamma, X) / (1.0 if self.gamma else sees))
         directions = np.zeros((X.shape[1], self.features), np.float32)
@@ -179,8 +179,8 @@ class Nystroem:
         check_count(self.landmarks, "the number of landmarks", 1)
 
     def fit(self, rounds: Rounds) -> FittedNystroem:
-        X = sample_of(rounds, SAMPLE)
-        stretch = np.sqrt(precisions(self.gamma, X) * shares(rounds) * (X.shape[1] if self.gamma else 1.0))
+        X = sample_documents(rounds, SAMPLE)
+        stretch = np.sqrt(precisions(self.gamma, X) * strength_shares(rounds) * (X.shape[1] if self.gamma else 1.0))
         distinct = np.unique(X, axis=0)
         drawn = np.random.default_rng(self.seed).permutation(len(distinct))[: self.landmarks]
         landmarks, factors = distinct[drawn] * stretch.astype(np.float32), stretch.astype(np.float32)

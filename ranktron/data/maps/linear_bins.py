@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.data.maps.bins import MOST, SAMPLE, check_edges, column_list, cuts_of, find_places, heights, padded
-from ranktron.data.maps.protocols import Shape, check_input, sample_of
+from ranktron.data.maps.bins import MOST, SAMPLE, check_edges, column_list, find_cuts, find_places, heights, pad_cuts
+from ranktron.data.maps.protocols import Shape, check_input, sample_documents
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr import Columns, Values
@@ -66,11 +66,11 @@ class LinearBins:
             raise DataError(f"at most {MOST} pieces a feature, not {self.count}")
 
     def fit(self, rounds: Rounds) -> FittedLinearBins:
-        sample = sample_of(rounds, SAMPLE)
+        sample = sample_documents(rounds, SAMPLE)
         low, high = sample.min(axis=0), sample.max(axis=0)
-        cuts = [cuts_of(sample[:, j], self.count) for j in range(sample.shape[1])]
+        cuts = [find_cuts(sample[:, j], self.count) for j in range(sample.shape[1])]
         inner = [c[c < top] for c, top in zip(cuts, high, strict=True)]
-        return FittedLinearBins(self.count, padded(inner), low, high)
+        return FittedLinearBins(self.count, pad_cuts(inner), low, high)
 
 
 @dataclass(frozen=True, eq=False)

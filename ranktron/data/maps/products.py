@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.data.maps.protocols import check_input, sample_of
+from ranktron.data.maps.protocols import check_input, sample_documents
 from ranktron.data.maps.strengths import curve_weight, strengths
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
@@ -69,7 +69,7 @@ class Products:
         check_count(self.features, "the number of features to multiply", 1)
 
     def fit(self, rounds: Rounds) -> FittedProducts:
-        sample = sample_of(rounds, SAMPLE)
+        sample = sample_documents(rounds, SAMPLE)
         order = np.argsort(-strengths(rounds), kind="stable")
         chosen = np.sort(order[: self.features]).astype(np.int64)
         some = sample[:, chosen].astype(np.float64)

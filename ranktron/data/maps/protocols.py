@@ -87,7 +87,7 @@ def check_input(X: Features, n_inputs: int) -> Matrix:
     return matrix
 
 
-def sample_of(rounds: Rounds, most: int) -> Matrix:
+def sample_documents(rounds: Rounds, most: int) -> Matrix:
     """At most so many documents, evenly from all lists."""
     if not isinstance(rounds, Rounds):
         raise DataError("a map is fitted on lists: make them with Rounds.from_arrays(X, y, qid)")

@@ -39,11 +39,11 @@ def strengths(rounds: Rounds) -> Floats:
     return found / total if total > 0.0 else np.zeros(rounds.n_features)
 
 
-def shares(rounds: Rounds) -> Floats:
+def strength_shares(rounds: Rounds) -> Floats:
     """The strengths divided by their sum; alike for all where no feature tells anything.
 
     >>> rounds = Rounds.from_arrays([[0, 5], [1, 5], [2, 5], [3, 5]], [1, 0, 0, 1])
-    >>> shares(rounds).tolist(), shares(Rounds.from_arrays([[1, 5], [2, 6]], [1, 1])).tolist()
+    >>> strength_shares(rounds).tolist(), strength_shares(Rounds.from_arrays([[1, 5], [2, 6]], [1, 1])).tolist()
     ([1.0, 0.0], [0.5, 0.5])
     """
     found = strengths(rounds)

@@ -21,7 +21,7 @@ from ranktron.kernels.grades import grades
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
-from ranktron.learners.batch.thresholds import add_step, step_scores, thresholds_of
+from ranktron.learners.batch.thresholds import add_step, find_thresholds, step_scores
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit
 from ranktron.types import Features, Feedback, Floats, Integers, Ranking, State
@@ -153,7 +153,7 @@ class Boosting:
         if self.list_weights is not None:
             weights = weights * self.list_weights
         self._weights = weights / max(float(weights @ counts), 1e-300)
-        self._thresholds = thresholds_of(self.rounds.X)
+        self._thresholds = find_thresholds(self.rounds.X)
         self._pi = np.empty(len(self.rounds.labels))
         self.scores = np.zeros(len(self.rounds.labels))
 

@@ -19,7 +19,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners.batch.rank_mm_exact import ExactDual
-from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem, bytes_held
 from ranktron.learners.batch.rank_mm_steps import paper_dual
 from ranktron.learners.fixed import Fixed
 from ranktron.learners.schedule import Fit, History, Schedule
@@ -35,7 +35,7 @@ HELD = "megabytes held for dual variables"
 class Dual(Protocol):
     """Dual variables of all lists, with their images w and margin and the mean of these over the steps."""
 
-    problem: Problem
+    problem: RankMMProblem
     steps: int
     w: Floats
     margin: float
@@ -114,18 +114,20 @@ def solve_rank_mm(
     >>> found.primal - found.history[-1].dual <= 1e-3 * found.primal
     True
     """
-    problem = Problem(rounds, loss, C)
+    problem = RankMMProblem(rounds, loss, C)
     dual = make_dual(problem, step, eta, corners, memory)
     if start is not None:
         _check_start(start, dual)
         dual.restore(start.dual.state(), start.dual.steps, C / start.dual.problem.C)
-    run = Run(dual, tol, max_seconds, average)
+    run = SolverRun(dual, tol, max_seconds, average)
     for _ in run.passes(schedule or Schedule(), max_iter):
         pass
     return run.solution()
 
 
-def make_dual(problem: Problem, step: str = "exact", eta: float = 0.01, corners: int = 20, memory: float = 4.0) -> Dual:
+def make_dual(
+    problem: RankMMProblem, step: str = "exact", eta: float = 0.01, corners: int = 20, memory: float = 4.0
+) -> Dual:
     """Dual variables at their start; an error where they would take more than `memory` gigabytes."""
     if step not in STEPS:
         raise DataError(f"step must be {' or '.join(STEPS)}, not {step!r}")
@@ -148,7 +150,7 @@ def _check_start(start: RankMMSolution, dual: Dual) -> None:
 
 
 @dataclass(eq=False)
-class Run:
+class SolverRun:
     """Passes over all lists, with primal value, dual value and gap after each of them."""
 
     dual: Dual
@@ -234,13 +236,13 @@ def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     again.
     """
     rounds, schedule, done = fit.rounds, fit.schedule, fit.history
-    problem = Problem(rounds, parameters["loss"], parameters["C"], fit.weights)
+    problem = RankMMProblem(rounds, parameters["loss"], parameters["C"], fit.weights)
     lists, exact = problem.fingerprint(), parameters["step"] == "exact"
     with fit.running():
         dual = _stated_dual(problem, parameters, done)
         if fit.start and fit.start.get("lists") == lists:
             dual.restore(fit.start["dual"], int(fit.start["steps"]))
-        run = Run(dual, parameters["tol"] if exact else 0.0, parameters["max_seconds"], parameters["average"])
+        run = SolverRun(dual, parameters["tol"] if exact else 0.0, parameters["max_seconds"], parameters["average"])
         for each in run.passes(schedule, parameters["max_iter"] if exact else schedule.epochs, done.epoch):
             done.epoch, done.rounds = each.number, done.rounds + len(rounds)
             fit.judge(lambda valid: linear_scores(valid.X, run.w), run.w.copy)
@@ -261,7 +263,7 @@ def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     return {"coef": w.copy(), "constant": 0.0, "history": history, **kept}
 
 
-def _stated_dual(problem: Problem, parameters: Mapping[str, Any], history: History) -> Dual:
+def _stated_dual(problem: RankMMProblem, parameters: Mapping[str, Any], history: History) -> Dual:
     """The dual variables; how much memory they take is stated before they take it."""
     chosen = {name: parameters[name] for name in ("step", "eta", "corners", "memory")}
     megabytes = bytes_held(problem.rounds, problem.loss, chosen["step"], chosen["corners"]) / 1e6

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron.data.rounds import radius
+from ranktron.data.rounds import largest_row_norm
 from ranktron.errors import DataError
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows, slice_rows
 from ranktron.kernels.jit import jit
 from ranktron.learners.batch.rank_mm_losses import vertex
-from ranktron.learners.batch.rank_mm_problem import Problem, carry
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
 from ranktron.types import Floats, Integers, State
 
 EXCHANGES = 10
@@ -133,7 +133,7 @@ class ExactDual:
     (1.0, array([0.5]), 0.125)
     """
 
-    problem: Problem
+    problem: RankMMProblem
     kept: int = 20
     steps: int = 0
     w: Floats = field(init=False, repr=False)
@@ -146,7 +146,9 @@ class ExactDual:
     def __post_init__(self) -> None:
         if self.kept < 1:
             raise DataError(f"a list has to remember at least 1 corner, not {self.kept}")
-        if not self.problem.bounds.max() * radius(self.problem.rounds) < 1e150:  # squares of corners would overflow
+        if (
+            not self.problem.bounds.max() * largest_row_norm(self.problem.rounds) < 1e150
+        ):  # squares of corners would overflow
             raise DataError(
                 f"the dual variables overflow with C = {self.problem.C:g}: choose a smaller C, or scale the features"
             )

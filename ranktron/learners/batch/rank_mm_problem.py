@@ -60,13 +60,13 @@ def carry(X: FeatureArrays, labels: Floats, g: Floats, factor: float, direction:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class RankMMProblem:
     """The lists, a loss and C, with what every solver asks for: grades, bounds, pairs and the primal value.
 
     Examples
     --------
     >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
-    >>> Problem(lists, "average", C=2.0).primal(np.array([0.25]))
+    >>> RankMMProblem(lists, "average", C=2.0).primal(np.array([0.25]))
     1.03125
     """
 

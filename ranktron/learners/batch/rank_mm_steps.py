@@ -16,7 +16,7 @@ from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, slice_
 from ranktron.kernels.jit import jit
 from ranktron.learners.batch.projections import cap_groups
 from ranktron.learners.batch.rank_mm_exact import average_in
-from ranktron.learners.batch.rank_mm_problem import Problem, carry
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
 from ranktron.types import Floats, Integers, State
 
 Singles = npt.NDArray[np.float32]
@@ -213,7 +213,7 @@ class PairDual:
     (array([0.25], dtype=float32), array([0.5]), 0.125)
     """
 
-    problem: Problem
+    problem: RankMMProblem
     eta: float = 0.01
     steps: int = 0
     w: Floats = field(init=False, repr=False)
@@ -273,7 +273,7 @@ class DocumentDual:
     (array([1.]), 0.0)
     """
 
-    problem: Problem
+    problem: RankMMProblem
     eta: float = 0.01
     steps: int = 0
     w: Floats = field(init=False, repr=False)
@@ -312,6 +312,6 @@ class DocumentDual:
         self.steps = steps
 
 
-def paper_dual(problem: Problem, eta: float) -> PairDual | DocumentDual:
+def paper_dual(problem: RankMMProblem, eta: float) -> PairDual | DocumentDual:
     """The dual variables that the paper's steps move for the problem's loss."""
     return DocumentDual(problem, eta) if problem.loss == "max" else PairDual(problem, eta)

@@ -220,14 +220,14 @@ def minimise(
 def _descend(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> RankSVMSolution:
     try:
         with np.errstate(over="raise", invalid="raise"):
-            return _minimised(objective, w, tol, max_iter, stop)
+            return _minimise(objective, w, tol, max_iter, stop)
     except FloatingPointError:
         raise DataError(
             f"the objective overflows with C = {objective.C:g}: choose a smaller C, or scale the features"
         ) from None
 
 
-def _minimised(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> RankSVMSolution:
+def _minimise(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> RankSVMSolution:
     from scipy.optimize import minimize
 
     def callback(intermediate_result: object) -> None:

@@ -130,7 +130,7 @@ class SparseThresholds:
         return Threshold(*_best_of_entries(self.bounds, self.rows, self.values, weights))
 
 
-def thresholds_of(X: Features) -> Thresholds:
+def find_thresholds(X: Features) -> Thresholds:
     """The thresholds of either kind of features."""
     return SparseThresholds(X) if isinstance(X, Sparse) else MatrixThresholds(X)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.random_numbers import PLACKETT_LUCE, origin_of, uniform
+from ranktron.kernels.random_numbers import PLACKETT_LUCE, stream_origin, uniform
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Floats, Integers
 
@@ -24,7 +24,7 @@ def draw_ranking(X: FeatureArrays, w: Floats, seed: int, number: int) -> tuple[I
     of them first: they are compared as float32, where noise would be lost beside large numbers.
     """
     scores = dot_rows(X, w)
-    origin = origin_of(seed, number, PLACKETT_LUCE)
+    origin = stream_origin(seed, number, PLACKETT_LUCE)
     highest = scores.max() if scores.shape[0] else 0.0
     keys = np.empty(scores.shape[0])
     for i in range(scores.shape[0]):

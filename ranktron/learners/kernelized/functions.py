@@ -117,10 +117,10 @@ class Gaussian:
 KERNELS = ("linear", "poly", "rbf")
 
 
-def kernel_of(name: str, n_features: int, gamma: float, degree: int, constant: float) -> KernelFunction:
+def make_kernel(name: str, n_features: int, gamma: float, degree: int, constant: float) -> KernelFunction:
     """The kernel of that name; γ = 0 stands for 1 / features.
 
-    >>> kernel_of("rbf", 4, 0.0, 2, 1.0).gamma
+    >>> make_kernel("rbf", 4, 0.0, 2, 1.0).gamma
     0.25
     """
     gamma = gamma or 1.0 / max(n_features, 1)

@@ -15,17 +15,17 @@ from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.kernelized.budget import BYTES_PER_DOCUMENT, UNLIMITED, Budget
 from ranktron.learners.kernelized.dual_history import DualHistory, blank_pool
-from ranktron.learners.kernelized.functions import Gaussian, KernelFunction, kernel_of
+from ranktron.learners.kernelized.functions import Gaussian, KernelFunction, make_kernel
 from ranktron.learners.kernelized.pairs import PairSteps
 from ranktron.learners.kernelized.removal import RULES, Projection, Removal, Smallest
 from ranktron.learners.kernelized.rows import GROWTH
 from ranktron.learners.kernelized.support import LAG, Support
 from ranktron.learners.kernelized.updates import Descent, Move, PredtronLoss, Update
 from ranktron.learners.linear import observed_scores, overflow, stored_count
-from ranktron.learners.mistakes import Misordered, mistake_of
+from ranktron.learners.mistakes import Misordered, mistake_rule
 from ranktron.learners.pairwise.learner import OUTPUTS
 from ranktron.learners.pairwise.outputs import EVERYONE, Average, Committee, Ensemble, Last, Output
-from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of
+from ranktron.learners.predtron import Permutations, PlaceLoss, Places, make_variant
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.metrics import Metric, evaluate
 from ranktron.metrics import metric as as_metric
@@ -190,11 +190,11 @@ class KernelLearner(BaseLearner):
         self.rounds, self.mistakes, self.support, self.pool, self._ensemble = rounds, mistakes, support, pool, None
 
 
-def update_of(name: str, metric: str, eta: float, margin: float, fraction: float, pairs_per_query: int = 0) -> Update:
+def make_update(name: str, metric: str, eta: float, margin: float, fraction: float, pairs_per_query: int = 0) -> Update:
     """The update of that name: the step of one of the library's learners."""
     if name == "slam":
         measure = as_metric(metric)
-        return Descent(SLAM(measure, margin, fraction), Constant(eta), mistake_of(measure))
+        return Descent(SLAM(measure, margin, fraction), Constant(eta), mistake_rule(measure))
     if name == "minimax":
         return Descent(WorstPair(), Constant(eta), Misordered())
     if name == "hinge":
@@ -205,7 +205,7 @@ def update_of(name: str, metric: str, eta: float, margin: float, fraction: float
         return PairSteps(pairs_per_query)
     if name == "predtron":
         return Descent(
-            PredtronLoss(Permutations(PlaceLoss(metric), Places("-i^1.1")), variant_of("standard")), Constant(eta)
+            PredtronLoss(Permutations(PlaceLoss(metric), Places("-i^1.1")), make_variant("standard")), Constant(eta)
         )
     raise DataError(f"there is no update {name!r}; there are: slam, minimax, hinge, listnet, pairwise, predtron")
 
@@ -227,12 +227,12 @@ def output_named(output: str, average: bool, size: int, combine: str, weights: s
     return OUTPUTS[output]
 
 
-def removal_of(name: str, output: Output) -> Removal:
+def make_removal(name: str, output: Output) -> Removal:
     """The rule of that name; `auto` forgets where the last hypothesis is served, and projects for all other outputs.
 
     A mean or a committee is made of hypotheses of the past, which lose what they know when their documents go.
 
-    >>> removal_of("auto", Last()), removal_of("auto", Average())
+    >>> make_removal("auto", Last()), make_removal("auto", Average())
     (Smallest(fade=1.0), Projection(ridge=0.0001))
     """
     if name == "auto":
@@ -304,10 +304,10 @@ def kernel_perceptron(
     served = output_named(output, average, size, combine, weights, subcommittee)
     return KernelLearner(
         n_features,
-        update_of(update, metric, eta, margin, fraction, pairs_per_query),
-        kernel_of(kernel, n_features, gamma, degree, constant),
+        make_update(update, metric, eta, margin, fraction, pairs_per_query),
+        make_kernel(kernel, n_features, gamma, degree, constant),
         budget or UNLIMITED,
-        removal_of(removal, served),
+        make_removal(removal, served),
         served,
         selective,
         megabytes * 1e6 or np.inf,

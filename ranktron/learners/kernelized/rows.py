@@ -181,7 +181,9 @@ class DenseRows:
 
 
 @jit
-def _packed(first: Integers, length: Integers, columns: Columns, values: Values, to: Columns, into: Values) -> int:
+def _pack_entries(
+    first: Integers, length: Integers, columns: Columns, values: Values, to: Columns, into: Values
+) -> int:
     """Copies all entries to the beginning of other arrays; gives the place after the last."""
     end = 0
     for slot in range(first.shape[0]):
@@ -255,7 +257,7 @@ class SparseRows:
         needed, room = int(self._length.sum()) + more, len(self._columns)
         room = room if needed < 0.8 * room else int(GROWTH * needed)
         columns, values = np.zeros(room, np.int32), np.zeros(room, np.float32)
-        self._end = _packed(self._first, self._length, self._columns, self._values, columns, values)
+        self._end = _pack_entries(self._first, self._length, self._columns, self._values, columns, values)
         self._columns, self._values = columns, values
 
     def move(self, slots: Integers, into: Integers) -> None:
@@ -268,7 +270,7 @@ class SparseRows:
         length = self._length[:count]
         starts = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
         columns, values = np.zeros(int(starts[-1]), np.int32), np.zeros(int(starts[-1]), np.float32)
-        _packed(self._first[:count].copy(), length, self._columns, self._values, columns, values)
+        _pack_entries(self._first[:count].copy(), length, self._columns, self._values, columns, values)
         return {"starts": starts, "columns": columns, "values": values}
 
 

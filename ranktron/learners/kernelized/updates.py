@@ -13,7 +13,7 @@ import numpy as np
 
 from ranktron.learners.kernelized.dual_history import DualHistory
 from ranktron.learners.kernelized.support import Support
-from ranktron.learners.predtron.problem import Problem
+from ranktron.learners.predtron.problem import PredictionProblem
 from ranktron.learners.predtron.variants import Variant
 from ranktron.types import Features, Floats, Mistake, Step, Surrogate
 
@@ -88,13 +88,13 @@ class PredtronLoss:
 
     Examples
     --------
-    >>> from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of
-    >>> loss = PredtronLoss(Permutations(PlaceLoss("ndcg"), Places("-i")), variant_of("standard"))
+    >>> from ranktron.learners.predtron import Permutations, PlaceLoss, Places, make_variant
+    >>> loss = PredtronLoss(Permutations(PlaceLoss("ndcg"), Places("-i")), make_variant("standard"))
     >>> round(loss(np.array([1.0, 0.0]), np.array([0.0, 1.0]))[0], 4)
     0.3691
     """
 
-    problem: Problem
+    problem: PredictionProblem
     variant: Variant
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:

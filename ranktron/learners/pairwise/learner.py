@@ -9,7 +9,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features, linear_scores
-from ranktron.kernels.dense import first_non_finite, observed
+from ranktron.kernels.dense import first_non_finite, gather_observed
 from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
@@ -127,7 +127,7 @@ class Pairwise(BaseLearner):
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Visits the pairs of what was observed and returns the share of them that were misranked."""
         check_features(X, self.n_features)
-        _, bad = observed(ranking.scores, feedback.items, feedback.labels)
+        _, bad = gather_observed(ranking.scores, feedback.items, feedback.labels)
         if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:
             raise DataError(why_refused(ranking, feedback, bad))
         if first_non_finite(ranking.scores) >= 0:

@@ -50,7 +50,7 @@ def borda(X: Matrix, members: Floats, weights: Floats) -> Floats:
 
 
 @jit
-def _counted(scores: Floats, weights: Floats) -> Floats:
+def _borda_counts(scores: Floats, weights: Floats) -> Floats:
     """The same from the scores that each ranker gives, a row for each."""
     points = np.zeros(scores.shape[1])
     for k in range(scores.shape[0]):
@@ -80,7 +80,7 @@ class Ensemble:
 
     def counted(self, scores: Floats) -> Floats:
         """What comes of the scores that each hypothesis gives to one list, a row for each hypothesis."""
-        return _counted(scores, self.weights) if self.votes else scores[0]
+        return _borda_counts(scores, self.weights) if self.votes else scores[0]
 
     def of_rounds(self, rounds: Rounds) -> Floats:
         """The scores of many lists, in the order of `rounds.X`."""
@@ -222,14 +222,14 @@ class Committee:
         """The members' places in the pool, oldest first."""
         by_counter = np.lexsort((hypotheses.born, -hypotheses.counters))[: self.size]
         if self.subcommittee:
-            if _known(hypotheses, by_counter):
+            if _is_known(hypotheses, by_counter):
                 by_counter = by_counter[np.argsort(-hypotheses.values[by_counter], kind="stable")]
             by_counter = by_counter[: self.subcommittee]
         return by_counter[np.argsort(hypotheses.born[by_counter])]
 
     def weights_of(self, hypotheses: HypothesisHistory, chosen: Integers) -> Floats:
         """What these members weigh; never negative, and equal where a metric finds no good in any of them."""
-        if self.weights == "metric" and _known(hypotheses, chosen):
+        if self.weights == "metric" and _is_known(hypotheses, chosen):
             weights = np.maximum(hypotheses.values[chosen], 0.0)
             return weights if weights.any() else np.ones(len(chosen))
         if self.weights == "uniform":
@@ -237,7 +237,7 @@ class Committee:
         return hypotheses.counters[chosen].astype(np.float64)
 
 
-def _known(hypotheses: HypothesisHistory, chosen: Integers) -> bool:
+def _is_known(hypotheses: HypothesisHistory, chosen: Integers) -> bool:
     return bool(np.isfinite(hypotheses.values[chosen]).all())
 
 

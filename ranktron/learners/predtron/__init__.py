@@ -4,55 +4,61 @@ A problem is a loss, a representation of predictions by unit vectors, a decoding
 argmax; `Predtron` learns any of them. Write your own and try `check_problem` on it.
 """
 
-from ranktron.learners.predtron import links
+from ranktron.lazy import lazy_names
 from ranktron.learners.predtron.checking import check_problem
 from ranktron.learners.predtron.classes import binary, multiclass, ordinal, with_costs, with_reject
-from ranktron.learners.predtron.links import Euclidean, Group, L1Link, Trace, link_of
-from ranktron.learners.predtron.loop import Mistake, Predtron, theoretical_step, walk
+from ranktron.learners.predtron.links import Euclidean, GroupLink, L1Link, Trace, make_link
+from ranktron.learners.predtron.loop import MistakeRound, Predtron, theoretical_step, walk
 from ranktron.learners.predtron.permutations import Permutations
 from ranktron.learners.predtron.positions import PlaceLoss, Places
-from ranktron.learners.predtron.problem import Enumerated, Problem, surrogate, unit_surrogate
+from ranktron.learners.predtron.problem import Enumerated, PredictionProblem, surrogate, unit_surrogate
 from ranktron.learners.predtron.ranker import PredtronLearner, predtron_ranker
 from ranktron.learners.predtron.subsets import Counted, ErrorSetSize, Hamming, Subsets, SubsetZeroOne
-from ranktron.learners.predtron.variants import LossDriven, Standard, variant_of
+from ranktron.learners.predtron.variants import LossDriven, Standard, make_variant
 
 __all__ = [
     "Counted",
     "Enumerated",
     "ErrorSetSize",
     "Euclidean",
-    "Group",
+    "GroupLink",
     "Hamming",
     "L1Link",
     "LossDriven",
-    "Mistake",
+    "MistakeRound",
     "Permutations",
     "PlaceLoss",
     "Places",
+    "PredictionProblem",
     "Predtron",
     "PredtronLearner",
-    "Problem",
     "Standard",
     "SubsetZeroOne",
     "Subsets",
     "Trace",
     "binary",
     "check_problem",
-    "link_of",
+    "make_link",
+    "make_variant",
     "multiclass",
     "ordinal",
     "predtron_ranker",
     "surrogate",
     "theoretical_step",
     "unit_surrogate",
-    "variant_of",
     "walk",
     "with_costs",
     "with_reject",
 ]
 
-
-def __getattr__(name: str) -> type[L1Link]:
-    if name != "Sparse":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return links.Sparse  # which warns
+__getattr__ = lazy_names(
+    __name__,
+    renamed={
+        "Group": "GroupLink",
+        "Mistake": "MistakeRound",
+        "Problem": "PredictionProblem",
+        "Sparse": "L1Link",
+        "link_of": "make_link",
+        "variant_of": "make_variant",
+    },
+)

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.learners.predtron.problem import Problem, similarity, surrogate, unit_surrogate
+from ranktron.learners.predtron.problem import PredictionProblem, similarity, surrogate, unit_surrogate
 from ranktron.types import Floats
 
 _CLOSE = 1e-9
 
 
-def check_problem(problem: Problem, predictions: Sequence[Any], labels: Sequence[Any], *, seed: int = 0) -> None:
+def check_problem(
+    problem: PredictionProblem, predictions: Sequence[Any], labels: Sequence[Any], *, seed: int = 0
+) -> None:
     """Checks the parts of a problem against each other and against a search over all its predictions.
 
     Representations have length 1 and are inverted by pred; pred is the most similar prediction and breaks ties
@@ -64,7 +66,7 @@ def _random_scores(reps: Floats, rng: np.random.Generator) -> list[Floats]:
     return [np.zeros(d), *some, *halves]
 
 
-def _check_losses(problem: Problem, losses: Floats, label: Any) -> None:
+def _check_losses(problem: PredictionProblem, losses: Floats, label: Any) -> None:
     assert (losses >= 0.0).all(), "a loss is negative"
     assert (losses == 0.0).any(), f"label {label!r} has no prediction without loss"
     positive = losses[losses > 0.0]
@@ -73,7 +75,7 @@ def _check_losses(problem: Problem, losses: Floats, label: Any) -> None:
         assert problem.largest >= positive.max() * (1.0 - _CLOSE), "largest is not the largest loss"
 
 
-def _check_pred(problem: Problem, reps: Floats, losses: Floats, scores: Floats, label: Any) -> None:
+def _check_pred(problem: PredictionProblem, reps: Floats, losses: Floats, scores: Floats, label: Any) -> None:
     values = reps @ scores
     slack = _CLOSE * (1.0 + np.abs(values).max())
     assert similarity(problem, problem.pred(scores), scores) >= values.max() - slack, "pred is not the most similar"
@@ -85,7 +87,7 @@ def _check_pred(problem: Problem, reps: Floats, losses: Floats, scores: Floats, 
     assert np.allclose(problem.rep(again), problem.rep(problem.pred(scores))), "pred changes with the scale of scores"
 
 
-def _check_argmaxes(problem: Problem, reps: Floats, losses: Floats, scores: Floats, label: Any) -> None:
+def _check_argmaxes(problem: PredictionProblem, reps: Floats, losses: Floats, scores: Floats, label: Any) -> None:
     values = reps @ scores
     slack = _CLOSE * (1.0 + np.abs(values).max() + losses.max())
     found = problem.augmented(scores, label)
@@ -101,7 +103,7 @@ def _check_argmaxes(problem: Problem, reps: Floats, losses: Floats, scores: Floa
         assert abs(similarity(problem, rival, scores) - best) <= slack, "the rival is not the best wrong prediction"
 
 
-def _check_surrogate(problem: Problem, scores: Floats, label: Any, rng: np.random.Generator) -> None:
+def _check_surrogate(problem: PredictionProblem, scores: Floats, label: Any, rng: np.random.Generator) -> None:
     correct = problem.correct(scores, label)
     value, gradient = surrogate(problem, scores, label, correct)
     loss = problem.loss(problem.pred(scores, label), label)
@@ -115,7 +117,7 @@ def _check_surrogate(problem: Problem, scores: Floats, label: Any, rng: np.rando
         assert above >= -slack * scale, "the surrogate is not convex: it falls below its tangent"
 
 
-def _check_unit_surrogate(problem: Problem, scores: Floats, label: Any, rng: np.random.Generator) -> None:
+def _check_unit_surrogate(problem: PredictionProblem, scores: Floats, label: Any, rng: np.random.Generator) -> None:
     correct = problem.correct(scores, label)
     value, gradient = unit_surrogate(problem, scores, label, correct)
     slack = _CLOSE * (1.0 + abs(value))
@@ -126,7 +128,7 @@ def _check_unit_surrogate(problem: Problem, scores: Floats, label: Any, rng: np.
     assert above >= -slack, "the loss-driven surrogate is not convex"
 
 
-def _check_margin(problem: Problem, reps: Floats, losses: Floats, label: Any) -> None:
+def _check_margin(problem: PredictionProblem, reps: Floats, losses: Floats, label: Any) -> None:
     """The representation of a correct prediction leads all others; scaled up, its lead is the margin."""
     correct = problem.correct(np.zeros(reps.shape[1]), label)
     scores = problem.rep(correct).copy()

@@ -10,7 +10,6 @@ r = log p/(log p − 1) over p coordinates (natural logarithm) and the dual expo
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from math import log
 from typing import Protocol
@@ -19,6 +18,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.jit import jit
+from ranktron.lazy import lazy_names
 from ranktron.types import Floats
 
 NORMS = ("l2", "l1", "group", "trace")
@@ -146,7 +146,7 @@ class L1Link:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupLink:
     """Margins in the group norm ‖W‖_{2,1} = Σ_j ‖W_j‖_2 over the columns: few features matter, to all scores alike.
 
     Parameters
@@ -156,7 +156,7 @@ class Group:
 
     Examples
     --------
-    >>> Group(8).sparse(np.array([[3.0] + [0.0] * 7, [4.0] + [0.0] * 7]))
+    >>> GroupLink(8).sparse(np.array([[3.0] + [0.0] * 7, [4.0] + [0.0] * 7]))
     5.0
     """
 
@@ -232,7 +232,7 @@ class Trace:
         return float(np.linalg.norm(np.asarray(X, float)))
 
 
-def link_of(norm: str, shape: tuple[int, ...]) -> Link:
+def make_link(norm: str, shape: tuple[int, ...]) -> Link:
     """The link of that name for weights of that shape: `l2`, `l1`, `group` or `trace`.
 
     Parameters
@@ -244,7 +244,7 @@ def link_of(norm: str, shape: tuple[int, ...]) -> Link:
 
     Examples
     --------
-    >>> link_of("l1", (3, 20))
+    >>> make_link("l1", (3, 20))
     L1Link(size=60)
     """
     if norm not in NORMS:
@@ -255,7 +255,7 @@ def link_of(norm: str, shape: tuple[int, ...]) -> Link:
         return L1Link(int(np.prod(shape)))
     if len(shape) == 1:
         raise DataError(f"the {norm} norm is one of matrices; a weight vector has l2 and l1")
-    return Group(shape[1]) if norm == "group" else Trace(min(shape))
+    return GroupLink(shape[1]) if norm == "group" else Trace(min(shape))
 
 
 def dual_exponent(size: int) -> float:
@@ -277,8 +277,4 @@ def _singular(W: Floats) -> Floats:
     return np.asarray(np.linalg.svd(W, compute_uv=False), float)
 
 
-def __getattr__(name: str) -> type[L1Link]:
-    if name != "Sparse":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn("ranktron.learners.predtron.links.Sparse is now L1Link", DeprecationWarning, stacklevel=2)
-    return L1Link
+__getattr__ = lazy_names(__name__, renamed={"Group": "GroupLink", "Sparse": "L1Link", "link_of": "make_link"})

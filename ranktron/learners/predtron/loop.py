@@ -16,13 +16,13 @@ from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.jit import jit, jit_dot
 from ranktron.learners.linear import stored_count
 from ranktron.learners.predtron.links import Euclidean, Link
-from ranktron.learners.predtron.problem import UNIT, Problem
+from ranktron.learners.predtron.problem import UNIT, PredictionProblem
 from ranktron.learners.predtron.variants import Standard, Variant
 from ranktron.learners.steps import Constant
 from ranktron.types import Floats, State, Step
 
 
-class Mistake(NamedTuple):
+class MistakeRound(NamedTuple):
     """One round with a loss: all that the bounds speak of. `correct` is the round's own σ_y, frozen.
 
     Parameters
@@ -142,7 +142,7 @@ class Predtron:
     Jain, Natarajan, Tewari: Predtron. NIPS 2015, Algorithms 1 to 3.
     """
 
-    problem: Problem
+    problem: PredictionProblem
     shape: tuple[int, ...]
     step: Step = Constant(1.0)  # noqa: RUF009 (it is frozen)
     variant: Variant = Standard()  # noqa: RUF009 (it is frozen)
@@ -172,13 +172,13 @@ class Predtron:
 
     def scores(self, X: Any) -> Floats:
         """The scores t = W x of an example, or t = X w of a list, by the current weights."""
-        return _scored(self.W, X)
+        return _score(self.W, X)
 
     def predict(self, X: Any) -> Floats:
         """The same by the weights to serve."""
-        return _scored(self.coef, X)
+        return _score(self.coef, X)
 
-    def learn(self, X: Any, scores: Floats, label: Any, number: int | None = None) -> Mistake | None:
+    def learn(self, X: Any, scores: Floats, label: Any, number: int | None = None) -> MistakeRound | None:
         """Learns the label of an input that was predicted with these scores; answers the mistake, if it was one."""
         problem, number = self.problem, self.rounds if number is None else number
         label = problem.check(label)
@@ -192,7 +192,7 @@ class Predtron:
             away, towards = problem.rep(rival), problem.rep(correct)
             self._check_parts(away, towards, problem.loss(correct, label), label)
             self._move(X, self.variant.weight(loss) * (away - towards), self.step(number), number)
-            return Mistake(number, X, label, scores, shown, rival, correct, loss)
+            return MistakeRound(number, X, label, scores, shown, rival, correct, loss)
         self.rounds += 1
         return None
 
@@ -231,14 +231,14 @@ class Predtron:
         self.W = self.link(theta)
 
 
-def _scored(W: Floats, X: Any) -> Floats:
+def _score(W: Floats, X: Any) -> Floats:
     if X.ndim != 3 - W.ndim or X.shape[-1] != W.shape[-1]:
         what = "an example" if W.ndim == 2 else "a list of documents"
         raise DataError(f"{what} with {W.shape[-1]} features was expected, not an array of shape {X.shape}")
     return _matrix_scores(W, X) if W.ndim == 2 else linear_scores(X, W)
 
 
-def theoretical_step(problem: Problem, variant: Variant, link: Link, radius: float) -> Constant:
+def theoretical_step(problem: PredictionProblem, variant: Variant, link: Link, radius: float) -> Constant:
     """The step of Theorems 1, 14 and 15 for inputs whose |||X||| is at most `radius`.
 
     Parameters
@@ -263,7 +263,7 @@ def theoretical_step(problem: Problem, variant: Variant, link: Link, radius: flo
     return Constant(variant.eta(problem, link.alpha, radius))
 
 
-def walk(learner: Predtron, examples: Iterable[tuple[Any, Any]]) -> Iterator[Mistake | None]:
+def walk(learner: Predtron, examples: Iterable[tuple[Any, Any]]) -> Iterator[MistakeRound | None]:
     """Takes a learner through a stream of (input, label): one answer per round, None where there was no mistake.
 
     Parameters

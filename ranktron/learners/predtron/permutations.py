@@ -101,11 +101,11 @@ def _one_step_off(scores: Floats, gains: Floats, discounts: Floats, f: Floats) -
                 cost = _moving_cost(scores, order, f, i, j, k)
                 if cost < cheapest:
                     cheapest, best_i, best_j, best_k = cost, i, j, k
-    return _moved(order, best_i, best_j, best_k)
+    return _move_documents(order, best_i, best_j, best_k)
 
 
 @jit
-def _moved(order: Integers, i: int, j: int, k: int) -> Integers:
+def _move_documents(order: Integers, i: int, j: int, k: int) -> Integers:
     """Takes the document at place i to j + 1 and the one at k to j; empty where there is nothing to move."""
     if i < 0:
         return order[:0]
@@ -127,13 +127,13 @@ def _moving_cost(scores: Floats, order: Integers, f: Floats, i: int, j: int, k: 
     return float(cost)
 
 
-def assigned(scores: Floats, charges: Floats, f: Floats, discounts: Floats) -> Integers:
+def solve_assignment(scores: Floats, charges: Floats, f: Floats, discounts: Floats) -> Integers:
     """Solves Lemma 3's assignment, max_σ Σ_i t_i f(σ(i)) − q_i D(σ(i)), for any f and D: the places of the documents.
 
     A constant added to a place changes nothing in the choice of σ, but the right constants (the prices of the
     places) leave little to search for. They are taken from the same assignment of every fourth document.
 
-    >>> assigned(np.array([2.0, 1.0]), np.array([0.5, 0.0]), np.array([-1.0, -2.0]), np.array([1.0, 0.6]))
+    >>> solve_assignment(np.array([2.0, 1.0]), np.array([0.5, 0.0]), np.array([-1.0, -2.0]), np.array([1.0, 0.6]))
     array([0, 1])
     """
     from scipy.optimize import linear_sum_assignment  # costs 0.4 s to import
@@ -152,7 +152,7 @@ def _prices(scores: Floats, charges: Floats, f: Floats, discounts: Floats) -> Fl
     """Prices by integrating what a step down costs the document that stands at each place."""
     sample = np.lexsort((scores, charges))[_STRIDE // 2 :: _STRIDE]
     at = np.arange(len(sample)) * _STRIDE + _STRIDE // 2
-    standing = sample[np.argsort(assigned(scores[sample], charges[sample], f[at], discounts[at]))]
+    standing = sample[np.argsort(solve_assignment(scores[sample], charges[sample], f[at], discounts[at]))]
     between = np.arange(len(scores) - 1) + 0.5
     t, q = (np.interp(between, at, values[standing]) for values in (scores, charges))
     return np.concatenate(([0.0], np.cumsum(t * np.diff(f) - q * np.diff(discounts))))
@@ -233,7 +233,7 @@ class Permutations:
         f = self.representation(len(scores))
         if self.measure.name == "ndcg" and self.representation.name == "discount":
             return _sorted_by_gap(scores, gains, best, discounts[0] / f[0])
-        return assigned(scores, gains / best, f, discounts)
+        return solve_assignment(scores, gains / best, f, discounts)
 
     def correct(self, scores: Floats, label: Floats) -> Integers:
         if not self.follow_scores:

@@ -22,7 +22,7 @@ from ranktron.types import Floats
 UNIT = 1e-6  # how far from 1 the length of a representation may be
 
 
-class Problem(Protocol):
+class PredictionProblem(Protocol):
     """The parts of a prediction problem; predictions and labels are whatever the parts agree on.
 
     `smallest` and `largest` are c_L and C_L, the smallest loss above 0 and the largest one. `check` refuses a label
@@ -58,12 +58,12 @@ class Problem(Protocol):
     def rival(self, scores: Floats, label: Any, /) -> Any: ...
 
 
-def similarity(problem: Problem, prediction: Any, scores: Floats) -> float:
+def similarity(problem: PredictionProblem, prediction: Any, scores: Floats) -> float:
     """How similar a prediction is to the scores: <rep(σ), t>."""
     return float(problem.rep(prediction) @ scores)
 
 
-def surrogate(problem: Problem, scores: Floats, label: Any, correct: Any) -> tuple[float, Floats]:
+def surrogate(problem: PredictionProblem, scores: Floats, label: Any, correct: Any) -> tuple[float, Floats]:
     """The loss-augmented surrogate, with its gradient.
 
         φ(t, y) = max_σ L(σ, y) − <rep(σ_y) − rep(σ), t>
@@ -92,7 +92,7 @@ def surrogate(problem: Problem, scores: Floats, label: Any, correct: Any) -> tup
     return float(problem.loss(rival, label) + gradient @ scores), gradient  # Eq. (2)
 
 
-def unit_surrogate(problem: Problem, scores: Floats, label: Any, correct: Any) -> tuple[float, Floats]:
+def unit_surrogate(problem: PredictionProblem, scores: Floats, label: Any, correct: Any) -> tuple[float, Floats]:
     """The surrogate that does not look at the size of the loss, with its gradient.
 
         φ_1(t, y) = max(0, 1 + max_{σ ∉ Σ_y} <rep(σ), t> − <rep(σ_y), t>)
@@ -139,7 +139,7 @@ def _tie(values: Floats) -> float:
 
 
 @jit
-def _decoded(reps: Floats, scores: Floats) -> int:
+def _decode(reps: Floats, scores: Floats) -> int:
     values = _similarities(reps, scores)
     top = np.max(values) - _tie(values)
     for prediction in range(values.shape[0]):
@@ -161,7 +161,7 @@ def _decoded_against(reps: Floats, scores: Floats, losses: Floats, label: int) -
 
 
 @jit
-def _augmented(reps: Floats, scores: Floats, losses: Floats, label: int) -> int:
+def _decode_augmented(reps: Floats, scores: Floats, losses: Floats, label: int) -> int:
     values = _similarities(reps, scores)
     for prediction in range(values.shape[0]):
         values[prediction] += losses[prediction, label]
@@ -252,11 +252,11 @@ class Enumerated:
 
     def pred(self, scores: Floats, label: int | None = None) -> int:
         if label is None:
-            return int(_decoded(self.reps, scores))
+            return int(_decode(self.reps, scores))
         return int(_decoded_against(self.reps, scores, self.losses, label))
 
     def augmented(self, scores: Floats, label: int) -> int:
-        return int(_augmented(self.reps, scores, self.losses, label))
+        return int(_decode_augmented(self.reps, scores, self.losses, label))
 
     def correct(self, scores: Floats, label: int) -> int:
         if not self.follow_scores:

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
-from ranktron.kernels.dense import observed
+from ranktron.kernels.dense import gather_observed
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.linear import why_refused
-from ranktron.learners.predtron.links import link_of
+from ranktron.learners.predtron.links import make_link
 from ranktron.learners.predtron.loop import Predtron, theoretical_step
 from ranktron.learners.predtron.permutations import Permutations
 from ranktron.learners.predtron.positions import PlaceLoss, Places
-from ranktron.learners.predtron.variants import variant_of
+from ranktron.learners.predtron.variants import make_variant
 from ranktron.learners.steps import Constant
 from ranktron.types import Features, Feedback, Floats, Ranking, State
 
@@ -73,7 +73,7 @@ class PredtronLearner(BaseLearner):
         """Learns from what was observed and returns the loss of the list, ties broken against the ranker."""
         check_features(X, self.core.W.shape[0])
         items, labels = feedback
-        scores, bad = observed(ranking.scores, items, labels)
+        scores, bad = gather_observed(ranking.scores, items, labels)
         if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:
             raise DataError(why_refused(ranking, feedback, bad))
         seen = X if len(items) == len(X) and (items[1:] > items[:-1]).all() else X[items]
@@ -129,6 +129,6 @@ def predtron_ranker(
     Constant(eta=0.1)
     """
     problem = Permutations(PlaceLoss(loss), Places(representation), documents, highest)
-    how, link = variant_of(variant), link_of(norm, (n_features,))
+    how, link = make_variant(variant), make_link(norm, (n_features,))
     taken = theoretical_step(problem, how, link, radius) if step == "theory" else Constant(eta)
     return PredtronLearner(Predtron(problem, (n_features,), taken, how, link, average))

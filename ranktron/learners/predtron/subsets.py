@@ -71,7 +71,7 @@ def _most_pairs_wrong(flips: Floats, label: Floats) -> Flags:
         value = float(b * c) - cost_b - cost_c
         if value > best:
             best, best_b, best_c = value, b, c
-    return _marked(flips.shape[0], vain[:best_b], missed[:best_c])
+    return _mark(flips.shape[0], vain[:best_b], missed[:best_c])
 
 
 @jit
@@ -89,11 +89,11 @@ def _best_counts(flips: Floats, label: Floats, table: Floats) -> Flags:
                 cost += flips[missed[c - 1]]
             if table[b, c] - cost > best:
                 best, best_b, best_c = table[b, c] - cost, b, c
-    return _marked(flips.shape[0], vain[:best_b], missed[:best_c])
+    return _mark(flips.shape[0], vain[:best_b], missed[:best_c])
 
 
 @jit
-def _marked(m: int, some: Integers, others: Integers) -> Flags:
+def _mark(m: int, some: Integers, others: Integers) -> Flags:
     marked = np.zeros(m, np.bool_)
     for j in some:
         marked[j] = True
@@ -233,10 +233,10 @@ class Subsets:
     def pred(self, scores: Floats, label: Floats | None = None) -> Floats:
         if label is None:
             return (scores > 0.0).astype(float)
-        return _flipped(label, _flips(scores, label) <= 0.0)
+        return _flip(label, _flips(scores, label) <= 0.0)
 
     def augmented(self, scores: Floats, label: Floats) -> Floats:
-        return _flipped(label, self.counts.wrong(_flips(scores, label), label))
+        return _flip(label, self.counts.wrong(_flips(scores, label), label))
 
     def correct(self, scores: Floats, label: Floats) -> Floats:
         return label
@@ -245,12 +245,12 @@ class Subsets:
         forbidden = np.where(_table(self.counts, label) > 0.0, 0.0, -np.inf)
         if np.isneginf(forbidden).all():
             return None
-        return _flipped(label, _best_counts(_flips(scores, label), label, forbidden))
+        return _flip(label, _best_counts(_flips(scores, label), label, forbidden))
 
     def _cost(self, wrong: Flags, label: Floats) -> float:
         missed = int(np.count_nonzero(wrong & (label == 1.0)))
         return self.counts(int(np.count_nonzero(wrong)) - missed, missed)
 
 
-def _flipped(label: Floats, wrong: Flags) -> Floats:
+def _flip(label: Floats, wrong: Flags) -> Floats:
     return np.where(wrong, 1.0 - label, label)

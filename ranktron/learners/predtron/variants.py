@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ranktron.errors import DataError
-from ranktron.learners.predtron.problem import Problem, surrogate, unit_surrogate
+from ranktron.learners.predtron.problem import PredictionProblem, surrogate, unit_surrogate
 from ranktron.types import Floats
 
 VARIANTS = ("standard", "loss-driven")
@@ -18,14 +18,14 @@ VARIANTS = ("standard", "loss-driven")
 class Variant(Protocol):
     """How a mistake becomes a step."""
 
-    def rival(self, problem: Problem, scores: Floats, label: Any, shown: Any, /) -> Any: ...
+    def rival(self, problem: PredictionProblem, scores: Floats, label: Any, shown: Any, /) -> Any: ...
 
     def weight(self, loss: float, /) -> float: ...
 
-    def charge(self, problem: Problem, scores: Floats, label: Any, correct: Any, loss: float, /) -> float:
+    def charge(self, problem: PredictionProblem, scores: Floats, label: Any, correct: Any, loss: float, /) -> float:
         """f_τ at these scores: the convex function whose gradient the step follows on a round with that loss."""
 
-    def eta(self, problem: Problem, alpha: float, radius: float, /) -> float:
+    def eta(self, problem: PredictionProblem, alpha: float, radius: float, /) -> float:
         """The theorem's own step for inputs of at most that radius."""
 
 
@@ -38,16 +38,16 @@ class Standard:
     0.0625
     """
 
-    def rival(self, problem: Problem, scores: Floats, label: Any, shown: Any) -> Any:
+    def rival(self, problem: PredictionProblem, scores: Floats, label: Any, shown: Any) -> Any:
         return problem.augmented(scores, label)
 
     def weight(self, loss: float) -> float:
         return 1.0
 
-    def charge(self, problem: Problem, scores: Floats, label: Any, correct: Any, loss: float) -> float:
+    def charge(self, problem: PredictionProblem, scores: Floats, label: Any, correct: Any, loss: float) -> float:
         return surrogate(problem, scores, label, correct)[0]
 
-    def eta(self, problem: Problem, alpha: float, radius: float) -> float:
+    def eta(self, problem: PredictionProblem, alpha: float, radius: float) -> float:
         return alpha * problem.smallest / (4.0 * radius**2)  # Theorems 1 and 15
 
 
@@ -62,20 +62,20 @@ class LossDriven:
     0.0625
     """
 
-    def rival(self, problem: Problem, scores: Floats, label: Any, shown: Any) -> Any:
+    def rival(self, problem: PredictionProblem, scores: Floats, label: Any, shown: Any) -> Any:
         return shown
 
     def weight(self, loss: float) -> float:
         return loss
 
-    def charge(self, problem: Problem, scores: Floats, label: Any, correct: Any, loss: float) -> float:
+    def charge(self, problem: PredictionProblem, scores: Floats, label: Any, correct: Any, loss: float) -> float:
         return loss * unit_surrogate(problem, scores, label, correct)[0]
 
-    def eta(self, problem: Problem, alpha: float, radius: float) -> float:
+    def eta(self, problem: PredictionProblem, alpha: float, radius: float) -> float:
         return alpha / (4.0 * problem.largest * radius**2)  # Theorem 14
 
 
-def variant_of(name: str) -> Variant:
+def make_variant(name: str) -> Variant:
     """The variant of that name: `standard` or `loss-driven`.
 
     Parameters
@@ -85,7 +85,7 @@ def variant_of(name: str) -> Variant:
 
     Examples
     --------
-    >>> variant_of("loss-driven")
+    >>> make_variant("loss-driven")
     LossDriven()
     """
     if name not in VARIANTS:

@@ -26,7 +26,7 @@ def first_scores(scores: Floats, order: Integers, n: int) -> Floats:
 
 
 @jit
-def _gathered(X: Matrix, order: Integers, r: int, base: Floats) -> tuple[Matrix, Floats]:
+def _gather_dense(X: Matrix, order: Integers, r: int, base: Floats) -> tuple[Matrix, Floats]:
     drift = np.zeros(X.shape[1] if base.shape[0] else 0)
     for place in range(base.shape[0]):
         add_one_row(X, order[place], base[place], drift)
@@ -52,13 +52,13 @@ def _gathered_rows(
     return take_rows((starts, columns, values), order[:r]), kept[:n].copy(), own[:n].copy()
 
 
-def gathered(X: Features, order: Integers, r: int, base: Floats) -> tuple[Features, Floats, Columns]:
+def gather_top(X: Features, order: Integers, r: int, base: Floats) -> tuple[Features, Floats, Columns]:
     """The rows of the first r documents, and the direction of a gradient that no label changes, with its columns.
 
     Of sparse rows that direction is kept where it is not 0: a pending round does not grow with the number of features.
     """
     if not isinstance(X, Sparse):
-        rows, drift = _gathered(X, order, r, base)
+        rows, drift = _gather_dense(X, order, r, base)
         return rows, drift, EVERY
     still = np.zeros(X.width if len(base) else 0)
     rows, drift, columns = _gathered_rows(X.starts, X.columns, X.values, order, r, base, still)
@@ -66,7 +66,7 @@ def gathered(X: Features, order: Integers, r: int, base: Floats) -> tuple[Featur
 
 
 @jit
-def _descended(
+def _descend_dense(
     rows: Matrix, gradient: Floats, drift: Floats, factor: float, eta: float, radius: float,
     adaptive: bool, weight: float, w: Floats, total: Floats, squares: Floats,
 ) -> bool:  # fmt: skip
@@ -133,7 +133,7 @@ def _descended_rows(
     return True
 
 
-def descended(
+def descend_in_ball(
     pending: PendingRound, gradient: Floats, factor: float, eta: float, radius: float, adaptive: bool, weight: float,
     w: Floats, total: Floats, squares: Floats, z: Floats,
 ) -> bool:  # fmt: skip
@@ -144,4 +144,4 @@ def descended(
             rows.starts, rows.columns, rows.values, gradient, drift, pending.columns, factor, eta, radius, adaptive,
             weight, w, total, squares, z,
         )  # fmt: skip
-    return _descended(rows, gradient, drift, factor, eta, radius, adaptive, weight, w, total, squares)
+    return _descend_dense(rows, gradient, drift, factor, eta, radius, adaptive, weight, w, total, squares)

@@ -54,7 +54,7 @@ def is_outlined(surrogate: object) -> TypeGuard[Outlined]:
 
 
 @jit
-def weights_of(propensities: Floats, share: float, floor: float) -> Floats:
+def inverse_propensities(propensities: Floats, share: float, floor: float) -> Floats:
     """One over the propensities, each times the share that is answered and at least the floor."""
     weights = np.empty_like(propensities)
     for i in range(propensities.size):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.random_numbers import EXPLORATION, origin_of, uniform
+from ranktron.kernels.random_numbers import EXPLORATION, stream_origin, uniform
 from ranktron.kernels.sorting import argsort_descending, argsort_radix
 from ranktron.types import Floats, Integers
 
@@ -23,7 +23,7 @@ def explores(seed: int, number: int, gamma: float) -> bool:
     >>> sum(explores(0, number, 0.25) for number in range(1000))
     233
     """
-    return uniform(origin_of(seed, number, EXPLORATION), 0) < gamma
+    return uniform(stream_origin(seed, number, EXPLORATION), 0) < gamma
 
 
 @jit
@@ -33,7 +33,7 @@ def uniform_scores(seed: int, number: int, m: int) -> Floats:
     >>> uniform_scores(0, 1, 3).round(3)
     array([0.135, 0.32 , 0.299])
     """
-    origin = origin_of(seed, number, EXPLORATION)
+    origin = stream_origin(seed, number, EXPLORATION)
     scores = np.empty(m)
     for i in range(m):
         scores[i] = uniform(origin, 1 + i)
@@ -41,7 +41,7 @@ def uniform_scores(seed: int, number: int, m: int) -> Floats:
 
 
 @jit
-def _falling(drawn: Floats) -> Integers:
+def _argsort_drawn(drawn: Floats) -> Integers:
     """Orders drawn scores, highest first, by all of their 53 bits: the lower 32 first, then stably the others."""
     keys = np.empty(drawn.shape[0], np.uint64)
     low, high = np.empty(drawn.shape[0], np.uint32), np.empty(drawn.shape[0], np.uint32)
@@ -61,7 +61,7 @@ def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tupl
         return best, False
     drawn = uniform_scores(seed, number, best.shape[0])
     order = best.copy()
-    by_chance = _falling(drawn[best[:n]])
+    by_chance = _argsort_drawn(drawn[best[:n]])
     for place in range(n):
         order[place] = best[by_chance[place]]
     return order, True

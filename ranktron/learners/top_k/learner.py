@@ -15,8 +15,8 @@ from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
 from ranktron.learners.pending import PendingRound
-from ranktron.learners.top_k.descent import descended, first_scores, gathered
-from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, is_outlined, weights_of
+from ranktron.learners.top_k.descent import descend_in_ball, first_scores, gather_top
+from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, inverse_propensities, is_outlined
 from ranktron.learners.top_k.exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
 from ranktron.learners.top_k.refusals import (
     NO_LABEL,
@@ -33,7 +33,7 @@ _NOTHING = np.zeros(0)
 
 
 @jit
-def _located(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
+def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
     """The places of the observed documents, and what is wrong with which of them."""
     places = np.empty(items.shape[0], np.int64)
     seen = np.zeros(k, np.bool_)
@@ -200,7 +200,7 @@ class TopK(WeightVectorLearner):
             base, shown, constant = self.surrogate.outline(scores, k)
         else:
             base, shown, constant = _NOTHING, scores, 0.0
-        rows, drift, columns = gathered(X, ranking.order, shown.shape[0], base)
+        rows, drift, columns = gather_top(X, ranking.order, shown.shape[0], base)
         return PendingRound(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
 
     def learn_pending(self, pending: PendingRound, places: Feedback) -> float:
@@ -227,7 +227,7 @@ class TopK(WeightVectorLearner):
             loss, gradient = estimate(self.surrogate, pending.shown, places, labels, weights)
         eta, weight = self.step(pending.number), self.rounds + 1.0 if self.late else 1.0
         state = self.w, self.total, self.squares, self._z
-        if not descended(pending, gradient, factor, eta, self.radius, self.adaptive, weight, *state):
+        if not descend_in_ball(pending, gradient, factor, eta, self.radius, self.adaptive, weight, *state):
             raise DataError(overflow(pending.number))
         self.rounds += 1
         if self.floor > 0.0:
@@ -249,14 +249,14 @@ class TopK(WeightVectorLearner):
         k, _ = self._sizes(m)
         if len(feedback.items) != len(feedback.labels):
             raise DataError(f"feedback on {len(feedback.items)} documents with {len(feedback.labels)} labels")
-        places, wrong, where = _located(order, k, feedback.items, feedback.labels, self.highest)
+        places, wrong, where = _locate(order, k, feedback.items, feedback.labels, self.highest)
         if wrong:
             raise DataError(why_feedback_refused(order, feedback, wrong, where, k, self.highest))
         return places
 
     def _weights(self, propensities: Floats | None) -> Floats:
         assert propensities is not None
-        return weights_of(propensities, self.answered**self.surrogate.coordinates, self.floor)
+        return inverse_propensities(propensities, self.answered**self.surrogate.coordinates, self.floor)
 
     def played(self, ranking: Ranking) -> Floats:
         """The scores that a round was played with: the learner's own, or those drawn where it explored.

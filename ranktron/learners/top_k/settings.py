@@ -91,7 +91,7 @@ def top_k_ranker(
     >>> learner.explore, learner.step
     (InversePower(eta=0.1, power=0.333...), InversePower(eta=0.5, power=0.666...))
     """
-    loss = surrogate_of(surrogate, epsilon, printed=setting == "paper")
+    loss = make_surrogate(surrogate, epsilon, printed=setting == "paper")
     own = (PAPER if setting == "paper" else RECOMMENDED)[surrogate]
     eta = eta or own.eta
     gamma = explore or own.explore
@@ -116,10 +116,10 @@ def top_k_ranker(
     )
 
 
-def surrogate_of(name: str, epsilon: float = 0.01, *, printed: bool = False) -> Decomposed:
+def make_surrogate(name: str, epsilon: float = 0.01, *, printed: bool = False) -> Decomposed:
     """The surrogate of that name; `printed` estimates KL as the paper prints it.
 
-    >>> surrogate_of("kl")
+    >>> make_surrogate("kl")
     KL(printed=False)
     """
     known: dict[str, Decomposed] = {

@@ -3,12 +3,29 @@
 Nothing heavy is imported before a set is read.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ranktron.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from ranktron.papers.datasets.locations import absent, checksum, data_folder, file_at, find, known, verify
-    from ranktron.papers.datasets.reading import Examples, examples, folds, load, read_multilabel, read_ordinal, stream
+    from ranktron.papers.datasets.locations import (
+        absent,
+        checksum_file,
+        data_folder,
+        file_at,
+        find_dataset,
+        known_files,
+        verify_file,
+    )
+    from ranktron.papers.datasets.reading import (
+        Examples,
+        examples,
+        folds,
+        read_multilabel,
+        read_ordinal,
+        read_part,
+        read_stream,
+    )
     from ranktron.papers.datasets.table import DATASETS, Dataset, dataset
 
 __all__ = [
@@ -16,33 +33,39 @@ __all__ = [
     "Dataset",
     "Examples",
     "absent",
-    "checksum",
+    "checksum_file",
     "data_folder",
     "dataset",
     "examples",
     "file_at",
-    "find",
+    "find_dataset",
     "folds",
-    "known",
-    "load",
+    "known_files",
     "read_multilabel",
     "read_ordinal",
-    "stream",
-    "verify",
+    "read_part",
+    "read_stream",
+    "verify_file",
 ]
 
 _HOMES = {
-    "locations": ("absent", "checksum", "data_folder", "file_at", "find", "known", "verify"),
-    "reading": ("Examples", "examples", "folds", "load", "read_multilabel", "read_ordinal", "stream"),
+    "locations": ("absent", "checksum_file", "data_folder", "file_at", "find_dataset", "known_files", "verify_file"),
+    "reading": ("Examples", "examples", "folds", "read_part", "read_multilabel", "read_ordinal", "read_stream"),
     "table": ("DATASETS", "Dataset", "dataset"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__,
+    homes={name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names},
+    renamed={
+        "checksum": "checksum_file",
+        "find": "find_dataset",
+        "known": "known_files",
+        "load": "read_part",
+        "stream": "read_stream",
+        "verify": "verify_file",
+    },
+)
 
 
 def __dir__() -> list[str]:

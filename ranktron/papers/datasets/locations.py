@@ -15,7 +15,7 @@ from ranktron.papers.datasets.table import Dataset, dataset
 Folder = str | os.PathLike[str]
 
 
-class Known(NamedTuple):
+class KnownFile(NamedTuple):
     """What is known of a file as unpacked: its size (None where nobody published it) and its SHA-256."""
 
     bytes: int | None
@@ -34,10 +34,10 @@ def data_folder(given: Folder | None = None) -> Path:
     return Path(folder)
 
 
-def find(name: str, folder: Folder | None = None) -> Path:
+def find_dataset(name: str, folder: Folder | None = None) -> Path:
     """The folder of a data set; an error that says what is missing and where to get it, unless all its files are there.
 
-    >>> find("td2003", getfixture("tmp_path"))
+    >>> find_dataset("td2003", getfixture("tmp_path"))
     Traceback (most recent call last):
     ranktron.errors.DataError: .../td2003: TREC 2003 topic distillation, LETOR 2.0 is not there; get it from Microsoft
     Research, LETOR (https://...) and put it there as td2003/Fold1/train.txt, td2003/Fold1/vali.txt,
@@ -62,13 +62,13 @@ def absent(name: str, folder: Folder | None = None) -> list[str]:
     """
     what = dataset(name)
     home = _home(what, data_folder(folder))
-    return [place for place in what.places if not _named(home, place)]
+    return [place for place in what.places if not _find_files(home, place)]
 
 
 def file_at(name: str, place: str, folder: Folder | None = None) -> Path:
     """The one file whose name begins so."""
-    home = find(name, folder)
-    found = _named(home, place)
+    home = find_dataset(name, folder)
+    found = _find_files(home, place)
     if len(found) > 1:
         raise DataError(f"{home}: {found[0].name} and {found[1].name} both look like {place}: keep one of them")
     return found[0]
@@ -80,7 +80,7 @@ def _home(what: Dataset, root: Path) -> Path:
     return next((e for e in entries if e.is_dir() and e.name.lower() == what.folder), root / what.folder)
 
 
-def _named(home: Path, place: str) -> list[Path]:
+def _find_files(home: Path, place: str) -> list[Path]:
     """The files that begin so, whatever their endings: text, compressed, Parquet or a store."""
     start = home / place
     others = (".json", ".md", ".xml")
@@ -89,41 +89,41 @@ def _named(home: Path, place: str) -> list[Path]:
 
 
 @cache
-def known(name: str) -> dict[str, Known]:
+def known_files(name: str) -> dict[str, KnownFile]:
     """The sizes and checksums of a data set's files that are known.
 
-    >>> known("mq2008")["Fold1/test"].bytes, known("td2003")
+    >>> known_files("mq2008")["Fold1/test"].bytes, known_files("td2003")
     (1765771, {})
     """
     rows = (line.split() for line in KNOWN.strip().splitlines())
-    return {place: Known(None if size == "-" else int(size), sha) for one, place, size, sha in rows if one == name}
+    return {place: KnownFile(None if size == "-" else int(size), sha) for one, place, size, sha in rows if one == name}
 
 
-def verify(name: str, place: str, folder: Folder | None = None) -> bool | None:
+def verify_file(name: str, place: str, folder: Folder | None = None) -> bool | None:
     """Compares a file's size and checksum with what is known: True if they agree, None if nothing can be compared.
 
     Compressed files are compared as unpacked, text with any line ends. Converted files (Parquet, stores) and files of
     which nothing is known cannot be compared. A file that differs is an error.
     """
-    from ranktron.data.io.files import TEXT, kind_of
+    from ranktron.data.io.files import TEXT, detect_kind
 
-    path, expected = file_at(name, place, folder), known(name).get(place)
-    if expected is None or kind_of(path) not in TEXT:
+    path, expected = file_at(name, place, folder), known_files(name).get(place)
+    if expected is None or detect_kind(path) not in TEXT:
         return None
-    size, sha = checksum(path)
+    size, sha = checksum_file(path)
     if sha == expected.sha256 or _with_plain_lines(path) == expected.sha256:
         return True
     told = f"{size:,} bytes instead of {expected.bytes:,}" if expected.bytes not in (None, size) else f"SHA-256 {sha}"
     raise DataError(f"{path} is not the file that {dataset(name).title} has there ({told}): fetch it again")
 
 
-def checksum(path: Folder) -> tuple[int, str]:
+def checksum_file(path: Folder) -> tuple[int, str]:
     """Size and SHA-256 of a file's content, unpacked.
 
     >>> import gzip
     >>> path = getfixture("tmp_path") / "a.gz"
     >>> _ = path.write_bytes(gzip.compress(b"abc"))
-    >>> checksum(path)
+    >>> checksum_file(path)
     (3, 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
     """
     from ranktron.data.io.files import blocks

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktron.data.io import read
-from ranktron.data.io.files import TEXT, blocks, kind_of
+from ranktron.data.io.files import TEXT, blocks, detect_kind
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.papers.datasets.locations import Folder, file_at, find, verify
+from ranktron.papers.datasets.locations import Folder, file_at, find_dataset, verify_file
 from ranktron.papers.datasets.table import SPARSE, YANDEX, Dataset, dataset
 from ranktron.training.cross_validation import PARTS, Fold
 from ranktron.types import Floats
@@ -51,38 +51,38 @@ def folds(name: str, folder: Folder | None = None) -> Iterator[Fold]:
     what = dataset(name)
     if what.kind != "ranking":
         raise DataError(f"{what.title} is no ranking: read it with ranktron.papers.datasets.examples")
-    home = find(name, folder)
+    home = find_dataset(name, folder)
     for places in what.folds:
         for place in places:
-            verify(name, place, folder)
+            verify_file(name, place, folder)
         paths = [file_at(name, place, folder) for place in places]
-        parts = [_read(what, path) for path in paths]
+        parts = [_read_part(what, path) for path in paths]
         _compare(what, home, parts)
         yield Fold(places[0].rpartition("/")[0] or name, *_three(parts))
 
 
-def stream(name: str, folder: Folder | None = None) -> list[Rounds]:
+def read_stream(name: str, folder: Folder | None = None) -> list[Rounds]:
     """Reads the lists that an online experiment passes over, file by file: every query once.
 
     >>> root = getfixture("tmp_path") / "yandex-imat2009"
     >>> root.mkdir()
     >>> _ = (root / "imat2009_learning.txt").write_text("".join(f"1 245:1 # {q}\\n" for q in range(9124)))
-    >>> sum(len(part) for part in stream("yandex", root.parent))
+    >>> sum(len(part) for part in read_stream("yandex", root.parent))
     9124
     """
     what = dataset(name)
-    parts = [_read(what, file_at(name, place, folder)) for place in what.stream]
+    parts = [_read_part(what, file_at(name, place, folder)) for place in what.stream]
     found = len({qid for part in parts for qid in part.qids.tolist()})
     expected = what.streamed_queries or what.queries
     if found != expected or found != sum(len(part) for part in parts):
         raise DataError(
-            f"{find(name, folder)}: {found:,} queries in {', '.join(what.stream)}, but {what.title} has {expected:,} "
-            "there, each of them once; fetch it again"
+            f"{find_dataset(name, folder)}: {found:,} queries in {', '.join(what.stream)}, but {what.title} has "
+            f"{expected:,} there, each of them once; fetch it again"
         )
     return parts
 
 
-def load(name: str, part: str = "train", folder: Folder | None = None) -> Rounds:
+def read_part(name: str, part: str = "train", folder: Folder | None = None) -> Rounds:
     """Reads one part, "train", "vali" or "test", of the first fold of a ranking set: data for an online run."""
     if part not in PARTS:
         raise DataError(f"the parts of a fold are {', '.join(PARTS)}, not {part!r}")
@@ -101,8 +101,8 @@ def _three(parts: list[Rounds]) -> tuple[Rounds, Rounds, Rounds]:
     return parts[0][:a], parts[0][a:b], parts[0][b:]
 
 
-def _read(what: Dataset, path: Path) -> Rounds:
-    if what.source == "Istella" and kind_of(path) in TEXT:
+def _read_part(what: Dataset, path: Path) -> Rounds:
+    if what.source == "Istella" and detect_kind(path) in TEXT:
         return _read_capped(path, what.features)
     width = what.features if what.format in (SPARSE, YANDEX) else None
     rounds = read(path, n_features=width)
@@ -120,13 +120,13 @@ def _read_capped(path: Path, features: int) -> Rounds:
             for block in blocks(path):
                 lines = rest + block
                 end = lines.rfind(b"\n") + 1
-                file.write(_LARGE.sub(_capped, lines[:end]))
+                file.write(_LARGE.sub(_cap_value, lines[:end]))
                 rest = lines[end:]
-            file.write(_LARGE.sub(_capped, rest))
+            file.write(_LARGE.sub(_cap_value, rest))
         return read(copy, n_features=features)
 
 
-def _capped(found: re.Match[bytes]) -> bytes:
+def _cap_value(found: re.Match[bytes]) -> bytes:
     value = float(found[0])
     return found[0] if abs(value) <= _LARGEST else f"{np.copysign(_LARGEST, value):.9g}".encode()
 
@@ -160,9 +160,9 @@ def examples(name: str, folder: Folder | None = None) -> tuple[Examples, Example
     what = dataset(name)
     if what.kind == "ranking":
         raise DataError(f"{what.title} is a ranking: read it with ranktron.papers.datasets.folds")
-    home = find(name, folder)
+    home = find_dataset(name, folder)
     for place in what.folds[0]:
-        verify(name, place, folder)
+        verify_file(name, place, folder)
     paths = [file_at(name, place, folder) for place in what.folds[0]]
     if what.kind == "ordinal":
         X, y = read_ordinal(paths[0])

@@ -33,7 +33,7 @@ class Kept(NamedTuple):
     seconds: float
 
 
-class Store:
+class CellCache:
     """A folder of finished cells."""
 
     def __init__(self, folder: Path) -> None:
@@ -57,7 +57,7 @@ class Store:
         return kept
 
 
-def key_of(cell: Cell, folder: Path | None) -> str:
+def cell_key(cell: Cell, folder: Path | None) -> str:
     """The name under which a cell is kept."""
     known = {
         "function": cell.function,
@@ -65,7 +65,7 @@ def key_of(cell: Cell, folder: Path | None) -> str:
         "seed": cell.seed,
         "code": code_version(cell.function.partition(":")[0]),
         "libraries": libraries(),
-        "data": None if folder is None else checksum(folder),
+        "data": None if folder is None else checksum_folder(folder),
     }
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -96,7 +96,7 @@ def libraries() -> dict[str, str]:
 
 
 @lru_cache
-def checksum(folder: Path) -> str:
+def checksum_folder(folder: Path) -> str:
     """A hash of all files of a data set."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):

@@ -15,7 +15,7 @@ import numpy as np
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
 from ranktron.metrics import Evaluation, evaluate
-from ranktron.papers.harness.data import folds
+from ranktron.papers.harness.data import cached_folds
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.cross_validation import Fold, cross_validate
 
@@ -73,18 +73,18 @@ def names() -> list[str]:
 
 
 @lru_cache(maxsize=5)
-def scaled(folder: str, fold: int) -> Fold:
+def scale_raw_fold(folder: str, fold: int) -> Fold:
     """A fold; raw features are scaled to [0, 1] within each list, the same for everyone."""
-    data = folds(folder)[fold]
+    data = cached_folds(folder)[fold]
     if not folder.endswith(RAW):
         return data
     scaler = fit_scaler("minmax-query", data.train)
     return Fold(data.name, *(scale(part, scaler) for part in data[1:]))
 
 
-def measured(system: str, fold: int, folder: str, seed: int) -> Any:
+def measure_system(system: str, fold: int, folder: str, seed: int) -> Any:
     """One system on one fold: test values of every query, what validation chose, processor seconds of one training."""
-    data = scaled(folder, fold)
+    data = scale_raw_fold(folder, fold)
     one = SYSTEMS[system]
     began = process_time()
     report = cross_validate(
@@ -98,11 +98,11 @@ def measured(system: str, fold: int, folder: str, seed: int) -> Any:
     return {"queries": queries, "chosen": chosen, "seconds": seconds}
 
 
-def boosted(fold: int, trees: int, folder: str, seed: int) -> Any:
+def measure_boosting(fold: int, trees: int, folder: str, seed: int) -> Any:
     """Gradient-boosted trees in the same way: their leaves and their number are chosen on the validation part."""
     import lightgbm
 
-    data = scaled(folder, fold)
+    data = scale_raw_fold(folder, fold)
     best: dict[str, Any] = {}
     began = process_time()
     for leaves in LEAVES:
@@ -112,11 +112,11 @@ def boosted(fold: int, trees: int, folder: str, seed: int) -> Any:
         )  # fmt: skip
         ranker.fit(data.train.X, data.train.labels.astype(int), group=np.diff(data.train.offsets))
         for kept in range(10, trees + 1, 10):
-            value = _evaluated(ranker, data.valid, kept).means[SELECT]
+            value = _evaluate_part(ranker, data.valid, kept).means[SELECT]
             if not best or value > best["value"]:
                 best = {"value": value, "ranker": ranker, "leaves": leaves, "trees": kept}
     seconds = (process_time() - began) / len(LEAVES)
-    queries = _evaluated(best["ranker"], data.test, best["trees"]).per_query
+    queries = _evaluate_part(best["ranker"], data.test, best["trees"]).per_query
     return {
         "queries": {name: values.tolist() for name, values in queries.items()},
         "chosen": {"leaves": best["leaves"], "trees": best["trees"]},
@@ -124,5 +124,5 @@ def boosted(fold: int, trees: int, folder: str, seed: int) -> Any:
     }
 
 
-def _evaluated(ranker: Any, part: Rounds, trees: int) -> Evaluation:
+def _evaluate_part(ranker: Any, part: Rounds, trees: int) -> Evaluation:
     return evaluate(ranker.predict(part.X, num_iteration=trees), part, METRICS)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.papers.harness.verdicts import Values
-from ranktron.papers.report.charts import Line, Panel
+from ranktron.papers.report.charts import ChartLine, Panel
 from ranktron.types import Floats
 
 Seeds = Sequence[Sequence[Any]]
@@ -41,10 +41,12 @@ def last(series: Seeds, metric: str) -> dict[str, Floats]:
     return {learner: curves[:, -1] for learner, curves in at_best_rate(series, metric).items()}
 
 
-def lines(curves: Mapping[str, Floats], x: Sequence[float], names: Sequence[str] | None = None) -> list[Line]:
+def curve_lines(
+    curves: Mapping[str, Floats], x: Sequence[float], names: Sequence[str] | None = None
+) -> list[ChartLine]:
     """Means over seeds, with bands of one standard deviation."""
     return [
-        Line(name, x, curves[name].mean(axis=0).tolist(), _deviations(curves[name]))
+        ChartLine(name, x, curves[name].mean(axis=0).tolist(), _deviations(curves[name]))
         for name in (names if names is not None else curves)
     ]
 
@@ -58,13 +60,13 @@ def time_panel(series: Seeds, metric: str, title: str, y: str, names: Sequence[s
     at = series[0][0]["at"]
     first = next((i for i, t in enumerate(at) if t >= 10), 0)
     curves = {name: table[:, first:] for name, table in at_best_rate(series, metric).items()}
-    return Panel(title, "rounds", y, lines(curves, at[first:], names), log_x=True)
+    return Panel(title, "rounds", y, curve_lines(curves, at[first:], names), log_x=True)
 
 
-def better_of(values: Values, families: Sequence[str]) -> dict[str, Floats]:
+def best_of_families(values: Values, families: Sequence[str]) -> dict[str, Floats]:
     """Of all variants whose names begin alike the one with the best mean.
 
-    >>> better_of({"a": np.array([1.0]), "a, too": np.array([2.0]), "b": np.array([0.0])}, ["a", "b"])
+    >>> best_of_families({"a": np.array([1.0]), "a, too": np.array([2.0]), "b": np.array([0.0])}, ["a", "b"])
     {'a': array([2.]), 'b': array([0.])}
     """
     return {

@@ -18,18 +18,18 @@ SOURCES: Mapping[str, Dataset] = {one.folder: one for one in reversed(list(DATAS
 """Where two sets share a folder, the first of them."""
 
 
-def find(root: Path | None, name: str) -> Path | None:
+def folder_if_complete(root: Path | None, name: str) -> Path | None:
     """The folder of a data set; None where one of its files is missing.
 
-    >>> find(getfixture("tmp_path"), "td2003") is None
+    >>> folder_if_complete(getfixture("tmp_path"), "td2003") is None
     True
     """
     known = SOURCES[name].name
-    return None if root is None or datasets.absent(known, root) else datasets.find(known, root)
+    return None if root is None or datasets.absent(known, root) else datasets.find_dataset(known, root)
 
 
 @lru_cache(maxsize=2)
-def folds(folder: str) -> list[Fold]:
+def cached_folds(folder: str) -> list[Fold]:
     """All folds of a data set; a process that computes several cells reads them once."""
     path = Path(folder)
     known = SOURCES[path.name.lower()]
@@ -45,7 +45,7 @@ def all_lists(folder: str) -> Rounds:
     path = Path(folder)
     known = SOURCES[path.name.lower()]
     whole = len(known.folds) > 1  # their test parts are all queries; one split has its own files for a stream
-    parts = [fold.test for fold in folds(folder)] if whole else datasets.stream(known.name, path.parent)
+    parts = [fold.test for fold in cached_folds(folder)] if whole else datasets.read_stream(known.name, path.parent)
     lists = [round for part in parts for round in scale(part, fit_scaler("minmax-query", part))]
     taught = [round for round in lists if len(np.unique(round.labels)) > 1]
     sizes = np.array([len(round.labels) for round in taught])

@@ -77,9 +77,9 @@ class Series:
         """
         given = {**self.arguments, **(self.quick if plan.quick else {})}
         shown = [
-            f"{name} = {_shown(value)}" + (f" (full run: {_shown(full)})" if value != full else "")
+            f"{name} = {_format_value(value)}" + (f" (full run: {_format_value(full)})" if value != full else "")
             for name, value in given.items()
-            if _shown(value) and (full := self.arguments.get(name, value)) is not None
+            if _format_value(value) and (full := self.arguments.get(name, value)) is not None
         ]
         seeds = self.count(plan)
         full_run = f" (full run: {self.seeds})" if seeds != self.seeds else ""
@@ -95,10 +95,10 @@ class Series:
         ]
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, (int, float)):
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
-    shown = [_shown(part) for part in value] if isinstance(value, (tuple, list)) else []
+    shown = [_format_value(part) for part in value] if isinstance(value, (tuple, list)) else []
     return " ".join(shown) if all(shown) else ""
 
 
@@ -119,7 +119,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table of the report; numbers are printed as they are given."""
 
     title: str
@@ -141,7 +141,7 @@ class Experiment:
     series: Sequence[Series]
     claims: Sequence[Claim] = ()
     figures: Sequence[Callable[[Results], Figure]] = ()
-    tables: Sequence[Callable[[Results], Table]] = ()
+    tables: Sequence[Callable[[Results], ReportTable]] = ()
     data: str | None = None
     stand_in: str = ""
 

@@ -72,7 +72,7 @@ def shares_of_bounds(T: int, margin: float, seed: int) -> Any:
     runs: dict[str, tuple[Linear, Floats]] = {
         "Corollary 11": (
             minimax_perceptron(data.features),
-            np.array([bounds.bound(0.0, norm, 4.0 * r * r) for r in longest]),
+            np.array([bounds.shared_bound(0.0, norm, 4.0 * r * r) for r in longest]),
         ),
         "Theorem 8": (
             slam_perceptron(data.features, "ndcg@10", 1.0 / K),
@@ -108,7 +108,7 @@ def against_the_adversary(margin: float, documents: int, seed: int) -> Any:
     return found
 
 
-def passes(T: int, rates: Mapping[str, Sequence[float]], folder: str, seed: int) -> Any:
+def play_passes(T: int, rates: Mapping[str, Sequence[float]], folder: str, seed: int) -> Any:
     """T rounds over all lists of a data set, each pass in an order of its own."""
     lists = all_lists(folder)
     schedule = Schedule(-(-T // len(lists)), seed)

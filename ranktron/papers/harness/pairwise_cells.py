@@ -17,7 +17,7 @@ from ranktron.learners.pairwise.pairs import Documents, Pairs
 from ranktron.learners.pairwise.passes import MemberWeights, Passes, TrainedOutput, train_outputs, train_together
 from ranktron.learners.schedule import Fit, Schedule, Validation
 from ranktron.metrics import Evaluation, evaluate, metric
-from ranktron.papers.harness.data import folds
+from ranktron.papers.harness.data import cached_folds
 from ranktron.training.cross_validation import Fold, cross_validate
 from ranktron.types import Integers
 
@@ -47,16 +47,16 @@ VARIANTS = ("Last", "Pocket", "Average", "Com 30 A")
 ORDERS = ("a new order in every pass", "one order for all passes")
 
 
-def scaled(folder: str, fold: int) -> Fold:
+def scale_fold(folder: str, fold: int) -> Fold:
     """A fold with its features scaled to [0, 1] within each list, as the data's makers suggest."""
-    data = folds(folder)[fold]
+    data = cached_folds(folder)[fold]
     scaler = fit_scaler("minmax-query", data.train)
     return Fold(data.name, *(scale(part, scaler) for part in data[1:]))
 
 
 def perceptrons(fold: int, epochs: int, folder: str, seed: int) -> Any:
     """Table 4: {output: {metric: values of the test lists}}, the number of passes chosen on the validation part."""
-    data = scaled(folder, fold)
+    data = scale_fold(folder, fold)
     outputs = train_outputs(
         data.train, READOUTS, Schedule(epochs, seed),
         alpha_bound=ALPHA_BOUND, valid=data.valid, select=SELECT, weigh=SELECT,
@@ -67,7 +67,7 @@ def perceptrons(fold: int, epochs: int, folder: str, seed: int) -> Any:
 
 def baselines(fold: int, folder: str, seed: int) -> Any:
     """Table 4's RankSVM and RankBoost, chosen on the validation part in the same way."""
-    one = [scaled(folder, fold)]
+    one = [scale_fold(folder, fold)]
     grid = {"C": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}
     svm = cross_validate("ranksvm", one, grid=grid, scaling=None, select=SELECT, metrics=METRICS)
     boost = cross_validate("rankboost", one, {"n_rounds": 500}, scaling=None, select=SELECT, metrics=METRICS)
@@ -80,12 +80,12 @@ def _per_list(evaluation: Evaluation) -> dict[str, list[float]]:
 
 def learning_curves(fold: int, metric: str, epochs: int, folder: str, seed: int) -> Any:
     """Figure 1: {output: the metric on the validation part after each pass}."""
-    return _curves(scaled(folder, fold), DRAWN, metric, Schedule(epochs, seed))
+    return _curves(scale_fold(folder, fold), DRAWN, metric, Schedule(epochs, seed))
 
 
 def subcommittee_curves(fold: int, epochs: int, folder: str, seed: int) -> Any:
     """Figure 1 with subcommittees of several sizes."""
-    return _curves(scaled(folder, fold), SUBCOMMITTEES_DRAWN, SELECT, Schedule(epochs, seed))
+    return _curves(scale_fold(folder, fold), SUBCOMMITTEES_DRAWN, SELECT, Schedule(epochs, seed))
 
 
 def _curves(data: Fold, outputs: Mapping[str, Output], metric: str, schedule: Schedule) -> Any:
@@ -102,13 +102,13 @@ class OneOrder(Passes):
         return super()._order(0)
 
 
-def bounded(fold: int, bound: float, order: str, epochs: int, folder: str, seed: int) -> Any:
+def measure_alpha_bound(fold: int, bound: float, order: str, epochs: int, folder: str, seed: int) -> Any:
     """Section 6.2's α-bound: the share of pairs that it removes, and of each variant what it serves and how it wavers.
 
     {"removed": share, variant: {"chosen", "last": test NDCG@10 at the chosen and after the last pass, "wavers": the
     deviation of its validation NDCG@10 over the last half of the passes}}.
     """
-    data, schedule = scaled(folder, fold), Schedule(epochs, seed)
+    data, schedule = scale_fold(folder, fold), Schedule(epochs, seed)
     passes = (Passes, OneOrder)[ORDERS.index(order)](data.train, schedule, bound)
     by = metric(SELECT)
     learners = [[Pairwise(data.train.n_features, READOUTS[name]) for name in VARIANTS] for _ in range(2)]
@@ -124,9 +124,9 @@ def bounded(fold: int, bound: float, order: str, epochs: int, folder: str, seed:
     return found
 
 
-def seconds(fold: int, epochs: int, folder: str, seed: int) -> Any:
+def training_seconds(fold: int, epochs: int, folder: str, seed: int) -> Any:
     """Table 5: processor seconds of a committee of 20 and of three ways to train a RankSVM, in one process."""
-    lists = scaled(folder, fold).train
+    lists = scale_fold(folder, fold).train
     committee = {"committee": Committee(20, weights="count")}
     train_outputs(lists, committee, Schedule(1), alpha_bound=ALPHA_BOUND)  # compiles
     minimise(lists, 1.0, max_iter=1)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.kernels.dense import score
-from ranktron.learners.batch.rank_mm import Run, make_dual
-from ranktron.learners.batch.rank_mm_problem import Problem
+from ranktron.learners.batch.rank_mm import SolverRun, make_dual
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
-from ranktron.papers.harness.data import folds
+from ranktron.papers.harness.data import cached_folds
 from ranktron.training.cross_validation import Fold
 from ranktron.types import Floats
 
@@ -33,18 +33,18 @@ def steps(
     loss: str, fold: int, Cs: Sequence[float], etas: Sequence[float], Ts: Sequence[int], folder: str, seed: int
 ) -> Any:
     """The paper's T single-list steps, and the exact step to a gap of 1e-3 with and without early stopping."""
-    data = folds(folder)[fold]
+    data = cached_folds(folder)[fold]
     found = _exact(data, loss, Cs, seed)
-    found["T steps"] = _published(data, loss, (Cs, etas, Ts), seed, 1)
-    return {reading: _tested(data, choice) for reading, choice in found.items()}
+    found["T steps"] = _search_paper_steps(data, loss, (Cs, etas, Ts), seed, 1)
+    return {reading: _test_values(data, choice) for reading, choice in found.items()}
 
 
-def passes(
+def measure_passes(
     loss: str, fold: int, Cs: Sequence[float], etas: Sequence[float], Ts: Sequence[int], folder: str, seed: int
 ) -> Any:
     """The other reading of T: passes over all lists."""
-    data = folds(folder)[fold]
-    return {"T passes": _tested(data, _published(data, loss, (Cs, etas, Ts), seed, len(data.train)))}
+    data = cached_folds(folder)[fold]
+    return {"T passes": _test_values(data, _search_paper_steps(data, loss, (Cs, etas, Ts), seed, len(data.train)))}
 
 
 def _exact(fold: Fold, loss: str, Cs: Sequence[float], seed: int) -> dict[str, Choice]:
@@ -52,20 +52,20 @@ def _exact(fold: Fold, loss: str, Cs: Sequence[float], seed: int) -> dict[str, C
     solved: list[Choice] = []
     early: list[Choice] = []
     for C in Cs:
-        run = Run(make_dual(Problem(fold.train, loss, C)), tol=1e-3)
+        run = SolverRun(make_dual(RankMMProblem(fold.train, loss, C)), tol=1e-3)
         early.extend(_choice(fold, (C, done.number), run.w) for done in run.passes(Schedule(1, seed), 1000))
         solved.append(_choice(fold, (C, len(run.history)), run.solution().w))
     return {"exact": _best(solved), "exact, early stopping": _best(early)}
 
 
-def _published(
+def _search_paper_steps(
     fold: Fold, loss: str, grid: tuple[Sequence[float], Sequence[float], Sequence[int]], seed: int, per_t: int
 ) -> Choice:
     """The paper's steps for the best (C, η_0, T); T counts `per_t` steps, each on a list drawn at random."""
     Cs, etas, Ts = grid
     choices = []
     for C in Cs:
-        problem = Problem(fold.train, loss, C)
+        problem = RankMMProblem(fold.train, loss, C)
         for eta in etas:
             dual, done = make_dual(problem, "paper", eta), 0
             rng = np.random.default_rng((seed, 7))
@@ -85,6 +85,6 @@ def _best(choices: Sequence[Choice]) -> Choice:
     return max(choices, key=lambda choice: choice.value)
 
 
-def _tested(fold: Fold, choice: Choice) -> dict[str, Any]:
+def _test_values(fold: Fold, choice: Choice) -> dict[str, Any]:
     means = evaluate(score(fold.test.X, choice.w), fold.test, METRICS).means
     return {"means": {name: round(value, 6) for name, value in means.items()}, "chosen": list(choice.parameters)}

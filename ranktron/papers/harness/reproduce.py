@@ -19,10 +19,10 @@ from ranktron import __version__
 from ranktron.data.files import atomically
 from ranktron.errors import DataError
 from ranktron.papers import PAPERS
-from ranktron.papers.harness.cache import Kept, Store, key_of, libraries
-from ranktron.papers.harness.data import find, where
+from ranktron.papers.harness.cache import CellCache, Kept, cell_key, libraries
+from ranktron.papers.harness.data import folder_if_complete, where
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Plan, Results
-from ranktron.papers.harness.runner import Failed, Job, Watch, run
+from ranktron.papers.harness.runner import CellJob, Failed, Watch, run_cells
 from ranktron.papers.harness.verdicts import FAILED, MISSING, RULES, Rule
 from ranktron.papers.report.charts import Figure, svg_file
 from ranktron.papers.report.page import Page, Part, Row, Section, html
@@ -38,13 +38,13 @@ class Work:
     paper: Paper
     experiment: Experiment
     folder: Path | None
-    jobs: Mapping[str, Sequence[Sequence[Job]]]
+    jobs: Mapping[str, Sequence[Sequence[CellJob]]]
 
     @property
     def runs(self) -> bool:
         return self.experiment.data is None or self.folder is not None
 
-    def all_jobs(self) -> Iterator[Job]:
+    def all_jobs(self) -> Iterator[CellJob]:
         for rows in self.jobs.values():
             for row in rows:
                 yield from row
@@ -58,10 +58,10 @@ class Reproduction:
     report: Path
 
 
-def papers_of(name: str) -> list[Paper]:
+def select_papers(name: str) -> list[Paper]:
     """The paper of that name, or all.
 
-    >>> [paper.name for paper in papers_of("slam")]
+    >>> [paper.name for paper in select_papers("slam")]
     ['slam']
     """
     names = list(PAPERS) if name == "all" else [name]
@@ -77,11 +77,11 @@ def lay_out(papers: Sequence[Paper], plan: Plan, data: str | os.PathLike[str] | 
     works = []
     for paper in papers:
         for experiment in paper.experiments:
-            folder = None if experiment.data is None else find(root, experiment.data)
+            folder = None if experiment.data is None else folder_if_complete(root, experiment.data)
             runs = experiment.data is None or folder is not None
             jobs = {
                 series.name: [
-                    [Job(key_of(cell, folder), cell, folder) for cell in row]
+                    [CellJob(cell_key(cell, folder), cell, folder) for cell in row]
                     for row in series.cells(plan, experiment.data)
                 ]
                 for series in experiment.series
@@ -108,7 +108,7 @@ def reproduce(
     plan = plan or Plan()
     folder = prepare(out)
     works = works if works is not None else lay_out(papers, plan, data)
-    found = run((job for work in works for job in work.all_jobs()), Store(folder / "cells"), workers, watch)
+    found = run_cells((job for work in works for job in work.all_jobs()), CellCache(folder / "cells"), workers, watch)
     parts = [_part(work, found, plan, data) for work in works]
     rows = [row for part in parts for row in part.rows]
     sections = [
@@ -160,7 +160,7 @@ def _part(work: Work, found: Mapping[str, Kept | Failed], plan: Plan, data: obje
         name,
         **known,
         trouble="",
-        rows=[_judged(work, claim, results) for claim in experiment.claims],
+        rows=[_judge(work, claim, results) for claim in experiment.claims],
         figures=[figure(results) for figure in experiment.figures],
         tables=[(t.title, t.columns, t.rows) for t in (table(results) for table in experiment.tables)],
     )
@@ -190,7 +190,7 @@ def _not_run(work: Work, claim: Claim, verdict: str, why: str) -> Row:
     return {**_row(work, claim), "verdict": verdict, "detail": why}
 
 
-def _judged(work: Work, claim: Claim, results: Results) -> Row:
+def _judge(work: Work, claim: Claim, results: Results) -> Row:
     found = claim.values(results)
     names = [name for name in found if not claim.rule.reads or name in claim.rule.reads]
     values = {name: [float(f"{value:.9g}") for value in found[name]] for name in names}

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import process_time
 from typing import NamedTuple
 
-from ranktron.papers.harness.cache import Kept, Store
+from ranktron.papers.harness.cache import CellCache, Kept
 from ranktron.papers.harness.experiment import Cell
 
 Watch = Callable[[float], None]
@@ -30,7 +30,7 @@ class Failed(NamedTuple):
     why: str
 
 
-class Job(NamedTuple):
+class CellJob(NamedTuple):
     """A cell, the key under which it is kept, and the folder of its data."""
 
     key: str
@@ -50,8 +50,8 @@ def compute(cell: Cell, folder: Path | None) -> tuple[str, float] | Failed:
         return Failed(f"{name}, seed {cell.seed}: {type(error).__name__}: {' '.join(str(error).split())}")
 
 
-def run(
-    jobs: Iterable[Job], store: Store, workers: int | None = None, watch: Watch | None = None
+def run_cells(
+    jobs: Iterable[CellJob], store: CellCache, workers: int | None = None, watch: Watch | None = None
 ) -> dict[str, Kept | Failed]:
     """Computes what is not kept already, the longest first; what is done stays done when it is interrupted.
 
@@ -59,7 +59,7 @@ def run(
     computed right here.
     """
     found: dict[str, Kept | Failed] = {}
-    missing: dict[str, Job] = {}
+    missing: dict[str, CellJob] = {}
     for job in jobs:
         if job.key in found or job.key in missing:
             continue
@@ -82,15 +82,15 @@ def _tell(watch: Watch | None, cell: Cell) -> None:
         watch(cell.cost)
 
 
-Outcomes = Iterator[tuple[Job, tuple[str, float] | Failed]]
+Outcomes = Iterator[tuple[CellJob, tuple[str, float] | Failed]]
 
 
-def _here(jobs: Sequence[Job]) -> Outcomes:
+def _here(jobs: Sequence[CellJob]) -> Outcomes:
     for job in jobs:
         yield job, compute(job.cell, job.folder)
 
 
-def _in_processes(jobs: Sequence[Job], workers: int | None) -> Outcomes:
+def _in_processes(jobs: Sequence[CellJob], workers: int | None) -> Outcomes:
     if not jobs:
         return
     before = set(multiprocessing.active_children())

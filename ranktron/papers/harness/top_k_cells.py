@@ -40,7 +40,7 @@ def _paper(surrogate: str, k: int) -> Callable[[int, int], Learner]:
     return lambda d, seed: top_k_ranker(d, surrogate, k, "paper", seed=seed)
 
 
-def _squared(eta: float) -> Callable[[int, int], Learner]:
+def _squared_learner(eta: float) -> Callable[[int, int], Learner]:
     return lambda d, seed: top_k_ranker(d, "squared", 1, "paper", eta=eta, seed=seed)
 
 
@@ -56,13 +56,13 @@ LEARNERS: Mapping[str, Callable[[int, int], Learner]] = {
     "Squared": _paper("squared", 1),
     "SmoothDCG": _paper("smooth-dcg", 1),
     "SmoothDCG, printed sign": _printed_sign,
-    "Squared, η × 100": _squared(1.0),
-    "Squared, η ÷ 100": _squared(1e-4),
+    "Squared, η × 100": _squared_learner(1.0),
+    "Squared, η ÷ 100": _squared_learner(1e-4),
     "RankSVM, our setting": lambda d, seed: top_k_ranker(d, "ranksvm", 2, seed=seed),
 }
 
 
-def shown(learner: str, T: int, folder: str, seed: int) -> Any:
+def mean_shown(learner: str, T: int, folder: str, seed: int) -> Any:
     """The mean NDCG@10 of all rankings shown up to some rounds; chance alone has the same value at all of them."""
     lists = all_lists(folder)
     if learner == "Random":

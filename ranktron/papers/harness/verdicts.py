@@ -104,10 +104,10 @@ def worst(verdicts: Iterable[str]) -> str:
     return max(verdicts, key=severity)
 
 
-def spread(values: Floats) -> float:
+def standard_deviation(values: Floats) -> float:
     """The standard deviation over seeds; 0 for a single one.
 
-    >>> spread(np.array([1.0, 3.0])) == 2**0.5
+    >>> standard_deviation(np.array([1.0, 3.0])) == 2**0.5
     True
     """
     found = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
@@ -143,7 +143,7 @@ class Near:
 
     def __call__(self, values: Values) -> Judgement:
         mine = values[self.which]
-        mean, deviation = float(np.mean(mine)), spread(mine)
+        mean, deviation = float(np.mean(mine)), standard_deviation(mine)
         allowed = max(2.0 * deviation, self.tolerance)
         beside = [number for name, number in self.column.items() if name != self.which]
         refused = sum(abs(mean - number) > allowed for number in beside)
@@ -191,7 +191,7 @@ class Ordered:
 
     def __call__(self, values: Values) -> Judgement:
         gaps = [values[a] - values[b] for a, b in zip(self.names, self.names[1:], strict=False)]
-        errors = [2.0 * spread(gap) / np.sqrt(len(gap)) for gap in gaps]
+        errors = [2.0 * standard_deviation(gap) / np.sqrt(len(gap)) for gap in gaps]
         means = [float(np.mean(gap)) for gap in gaps]
         if all(mean > error for mean, error in zip(means, errors, strict=True)):
             verdict = REPRODUCED
@@ -202,7 +202,7 @@ class Ordered:
         smallest = gaps[int(np.argmin(means))]
         shown = ", ".join(f"{name}: {np.mean(values[name]):.4g}" for name in self.names)
         detail = f"{shown}; ours is the {'smallest ' if len(gaps) > 1 else ''}gap"
-        return Judgement(float(np.mean(smallest)), spread(smallest), len(smallest), verdict, detail)
+        return Judgement(float(np.mean(smallest)), standard_deviation(smallest), len(smallest), verdict, detail)
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class AtLeast:
     def __call__(self, values: Values) -> Judgement:
         found = np.concatenate(list(values.values()))
         verdict = HOLDS if np.all(found >= self.published * (1.0 - _ROUNDING)) else DIFFERS
-        return Judgement(float(found.min()), spread(found), len(found), verdict, "the smallest of all")
+        return Judgement(float(found.min()), standard_deviation(found), len(found), verdict, "the smallest of all")
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class AtMost:
     def __call__(self, values: Values) -> Judgement:
         found = np.concatenate(list(values.values()))
         verdict = HOLDS if np.all(found <= self.published * (1.0 + _ROUNDING)) else DIFFERS
-        return Judgement(float(found.max()), spread(found), len(found), verdict, "the largest of all")
+        return Judgement(float(found.max()), standard_deviation(found), len(found), verdict, "the largest of all")
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ STYLE = """
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """A curve: its points, and the half-widths of the band around it. `marks` draws rings instead of a line."""
 
     name: str
@@ -56,7 +56,7 @@ class Panel:
     title: str
     x: str
     y: str
-    lines: Sequence[Line] = ()
+    lines: Sequence[ChartLine] = ()
     dots: Sequence[Dot] = ()
     log_x: bool = False
     log_y: bool = False
@@ -111,10 +111,10 @@ class _Axis:
         return [i * step for i in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
 
 
-def number(value: float) -> str:
+def format_tick(value: float) -> str:
     """A tick's label.
 
-    >>> number(100000.0), number(0.25), number(1e-6)
+    >>> format_tick(100000.0), format_tick(0.25), format_tick(1e-6)
     ('100,000', '0.25', '1e-06')
     """
     return f"{value:,.0f}" if abs(value) >= 1.0 and value == round(value) else f"{value:.4g}"
@@ -216,11 +216,11 @@ def _frame(panel: Panel, across: _Axis, up: _Axis) -> str:
         y = up(value)
         if TOP - 1 <= y <= foot + 1:
             parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{number(value)}</text>')
+            parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{format_tick(value)}</text>')
     for value in across.ticks():
         x = across(value)
         parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{foot}" y2="{foot + 4}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{foot + 16}" text-anchor="middle">{number(value)}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{foot + 16}" text-anchor="middle">{format_tick(value)}</text>')
     parts.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{foot}" y2="{foot}"/>')
     middle = (LEFT + right) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(panel.x)}</text>')
@@ -239,7 +239,7 @@ def _dots(panel: Panel) -> str:
     for value in across.ticks():
         x = across(value)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{foot}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{foot + 14}" text-anchor="middle">{number(value)}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{foot + 14}" text-anchor="middle">{format_tick(value)}</text>')
     pitch = (foot - top) / len(panel.dots)
     for i, dot in enumerate(panel.dots):
         y, colour = top + (i + 0.5) * pitch, dot.colour % 8

@@ -160,10 +160,10 @@ def _brief(rows: Sequence[Row]) -> str:
         f"{_numeric('paper', _number(row['published']))}{_numeric('ours', _ours(row))}</tr>"
         for row in rows
     )
-    return _framed(("claim", "verdict", "paper", "ours"), lines)
+    return _frame_table(("claim", "verdict", "paper", "ours"), lines)
 
 
-def _framed(heads: Sequence[str], lines: str) -> str:
+def _frame_table(heads: Sequence[str], lines: str) -> str:
     """A table of claims: on a narrow screen each of its rows becomes a small block."""
     numeric = ("paper", "ours", "difference", "values")
     cells = "".join(f"<th{' class=n' if head in numeric else ''}>{head}</th>" for head in heads)
@@ -217,13 +217,13 @@ def _rows(rows: Sequence[Row]) -> str:
         f"<tr><td class='words'>{escape(row['item'])}<span class='note'>{escape(row['statement'])}</span></td>"
         f"<td class='verdict'>{badge(row['verdict'])}</td>{_numeric('paper', _number(row['published']))}"
         f"{_numeric('ours', _ours(row))}{_numeric('difference', _number(row['difference'], sign=True))}"
-        f"{_numeric('values', str(row['seeds'] or '–'))}<td class='words'>{_explained(row)}</td></tr>"
+        f"{_numeric('values', str(row['seeds'] or '–'))}<td class='words'>{_explain_row(row)}</td></tr>"
         for row in rows
     )
-    return _framed(("claim", "verdict", "paper", "ours", "difference", "values", "remarks"), lines)
+    return _frame_table(("claim", "verdict", "paper", "ours", "difference", "values", "remarks"), lines)
 
 
-def _explained(row: Row) -> str:
+def _explain_row(row: Row) -> str:
     words = [row["detail"] or ""] if row["ours"] is not None else []
     words += [f"{noun}: {row[key]}" for key, noun in (("setting", "setting"), ("stand_in", "stand-in")) if row[key]]
     detail = escape("; ".join(words))

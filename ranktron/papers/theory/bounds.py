@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktron.data.rounds import Rounds, radius
+from ranktron.data.rounds import Rounds, largest_row_norm
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse, linear_scores
 from ranktron.kernels.grades import by_grade
 from ranktron.kernels.jit import jit
+from ranktron.lazy import lazy_names
 from ranktron.metrics import Metric, metric
 from ranktron.surrogates import SLAM
 from ranktron.surrogates.slam import AP, NDCG, slam_weights
@@ -51,7 +52,7 @@ def _leads(w: Floats, rounds: Rounds) -> tuple[list[float], list[Integers]]:
     return leads, pairs
 
 
-def _written(X: Features) -> Floats:
+def _as_array(X: Features) -> Floats:
     written: Floats = (X.dense() if isinstance(X, Sparse) else X).astype(np.float64)
     return written
 
@@ -85,7 +86,7 @@ def best_margin(rounds: Rounds, tolerance: float = 1e-3, rows: int = 400) -> Sep
     if not 0.0 < tolerance < 1.0:
         raise DataError(f"the tolerance must lie between 0 and 1, not {tolerance}")
     check_count(rows, "the number of pairs that join at a time", 1)
-    R, d = radius(rounds) or 1.0, rounds.n_features
+    R, d = largest_row_norm(rounds) or 1.0, rounds.n_features
     differences, known = np.zeros((0, d)), -1
     w = np.zeros(d)
     while True:
@@ -98,7 +99,7 @@ def best_margin(rounds: Rounds, tolerance: float = 1e-3, rows: int = 400) -> Sep
                 return Separation(0.0, np.zeros(d))
             return Separation(R * worst / length, w / length) if length else Separation(inf, w)
         chosen, known = np.array([pairs[q] for _, q in short[:rows]]), len(differences)
-        new = (_written(rounds.X[chosen[:, 0]]) - _written(rounds.X[chosen[:, 1]])) / R
+        new = (_as_array(rounds.X[chosen[:, 0]]) - _as_array(rounds.X[chosen[:, 1]])) / R
         differences = np.unique(np.vstack([differences, new]), axis=0)
         shortest = _shortest(differences)
         if shortest is None:
@@ -123,10 +124,10 @@ def _shortest(differences: Floats) -> Floats | None:
     return None
 
 
-def measure_of(surrogate: object) -> Metric:
+def bounded_measure(surrogate: object) -> Metric:
     """The measure whose loss the bounds of a surrogate speak of: its own, or NDCG.
 
-    >>> str(measure_of(SLAM("ndcg@3")))
+    >>> str(bounded_measure(SLAM("ndcg@3")))
     'ndcg@3'
     """
     measure: Metric | None = getattr(surrogate, "measure", None)
@@ -188,13 +189,13 @@ def square_root_trick(b: float, c: float) -> float:
     return b * b + c + b * sqrt(c)
 
 
-def bound(L: float, norm: float, K: float) -> float:
+def shared_bound(L: float, norm: float, K: float) -> float:
     """The form that all three theorems share: L + |u| √(K L) + K |u|².
 
     With K = R² the classification perceptron's (Eq. 5), with `slam_constant` Algorithm 2's (Eq. 19 and 22, with the
     factor v_max under the root that Eq. 19 as printed has lost), with K = 4 R² Algorithm 3's (Eq. 30).
 
-    >>> bound(0.0, 2.0, 9.0)
+    >>> shared_bound(0.0, 2.0, 9.0)
     36.0
     """
     _check_numbers(L=L, norm=norm, K=K)
@@ -206,7 +207,7 @@ def bound_at(eta: float, L: float, norm: float, K: float) -> float:
 
     The theorem's own form optimises eta afterwards; at eta = 1/K this one has its separable constant K |u|².
 
-    >>> bound_at(0.25, 0.0, 3.0, 4.0) == bound(0.0, 3.0, 4.0)
+    >>> bound_at(0.25, 0.0, 3.0, 4.0) == shared_bound(0.0, 3.0, 4.0)
     True
     """
     _check_numbers(L=L, norm=norm, K=K)
@@ -245,7 +246,7 @@ def active_weight_bound(eta: float, L: float, norm: float, R: float) -> float:
     5.0
     """
     _check_eta(eta)
-    return bound(L, norm, 4.0 * R * R + 2.0 / eta)
+    return shared_bound(L, norm, 4.0 * R * R + 2.0 / eta)
 
 
 def _check_eta(eta: float) -> None:
@@ -271,3 +272,6 @@ def lower_bound(R: float, gamma: float, measure: str = "ndcg") -> float:
     if not (R >= 0.0 and gamma > 0.0 and R / gamma < 1e150):
         raise DataError(f"a margin above 0 and a radius that is not beyond all bounds are needed, not {gamma} and {R}")
     return max(0, int((R / gamma) ** 2 + 1e-9) - 1) * least
+
+
+__getattr__ = lazy_names(__name__, renamed={"bound": "shared_bound", "measure_of": "bounded_measure"})

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.data.rounds import Rounds, radius
+from ranktron.data.rounds import Rounds, largest_row_norm
 from ranktron.data.serialization import same
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
+from ranktron.lazy import lazy_names
 from ranktron.learners import Linear
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
@@ -34,10 +35,10 @@ Frozen = Callable[[Floats], tuple[float, Floats]]
 
 
 @dataclass(frozen=True)
-class Line:
+class CertificateLine:
     """One statement about a run: what was observed, what it may not exceed, or why nothing is claimed.
 
-    >>> Line("mistakes", observed=3.0, bound=8.0).holds
+    >>> CertificateLine("mistakes", observed=3.0, bound=8.0).holds
     True
     """
 
@@ -75,7 +76,7 @@ class Certificate:
     v_max: float
     margin: float
     comparator: Floats
-    lines: tuple[Line, ...]
+    lines: tuple[CertificateLine, ...]
 
 
 @dataclass
@@ -91,7 +92,7 @@ class _Run:
         self.metric_loss += 1.0 - value
         if loss > 0.0:
             eta = self.learner.step(self.learner.rounds - 1)
-            self.steps.append((query, eta, _frozen(self.learner.surrogate, scores, round.labels)))
+            self.steps.append((query, eta, _freeze(self.learner.surrogate, scores, round.labels)))
 
     def against(self, u: Floats, rounds: Rounds, weighted: bool) -> tuple[float, Floats]:
         """Σ f_t(u), or Σ η_t f_t(u), and its gradient."""
@@ -107,7 +108,7 @@ class _Run:
         return total, linear_direction(rounds.X, pulled)
 
 
-def _frozen(surrogate: Any, scores: Floats, labels: Floats) -> Frozen:
+def _freeze(surrogate: Any, scores: Floats, labels: Floats) -> Frozen:
     if isinstance(surrogate, SLAM):
         return partial(surrogate.at, labels=labels, v=surrogate.weights(scores, labels))
     return partial(_with_labels, surrogate, labels)
@@ -128,8 +129,8 @@ def certify(model: Model, rounds: Rounds, comparator: Floats | None = None) -> C
     >>> all(line.holds is not False for line in certificate.lines)
     True
     """
-    run, scaled = _replayed(model, rounds)
-    R = radius(scaled)
+    run, scaled = _replay(model, rounds)
+    R = largest_row_norm(scaled)
     surrogate = run.learner.surrogate
     v_max = bounds.largest_weight_ratio(scaled, surrogate) if isinstance(surrogate, SLAM) else 1.0
     separation = bounds.best_margin(scaled)
@@ -148,14 +149,14 @@ def certify(model: Model, rounds: Rounds, comparator: Floats | None = None) -> C
     )  # fmt: skip
 
 
-def _replayed(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
+def _replay(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
     learner = model.blank_learner()
     if not isinstance(learner, Linear):
         raise DataError(f"there are certificates for slam, minimax, listnet and hinge models, not for {model.kind}")
     if "epoch" not in model.record:
         raise DataError("no run recorded: certificates are for models that `ranktron train` trained")
     scaled = model.prepare(rounds)
-    measure = bounds.measure_of(learner.surrogate)
+    measure = bounds.bounded_measure(learner.surrogate)
     run = _Run(learner, measure)
     schedule = Schedule(1, model.record["seed"], model.record["shuffle"])
     for epoch in range(model.record["epoch"] + 1):
@@ -195,7 +196,7 @@ class _Claims:
     v_max: float
     margin: float
 
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[CertificateLine, ...]:
         surrogate = self.run.learner.surrogate
         lines = [self._regret()]
         if isinstance(surrogate, SLAM):
@@ -209,49 +210,54 @@ class _Claims:
         values = [form(self.run.against(u, self.rounds, False)[0], float(np.linalg.norm(u))) for u in self.candidates]
         return min(values)
 
-    def _regret(self) -> Line:
+    def _regret(self) -> CertificateLine:
         _, weighted, squares = self.run.learner.sums
         right = min(self.run.against(u, self.rounds, True)[0] + u @ u / 2.0 for u in self.candidates) + squares / 2.0
         step = self.run.learner.step
         if isinstance(step, Constant):
             observed, bound = weighted / step.eta, right / step.eta
-            return Line("regret inequality (Eq. 17): surrogate loss", float(observed), float(bound))
-        return Line("regret inequality (Eq. 17), losses weighted by the steps", float(weighted), float(right))
+            return CertificateLine("regret inequality (Eq. 17): surrogate loss", float(observed), float(bound))
+        return CertificateLine(
+            "regret inequality (Eq. 17), losses weighted by the steps", float(weighted), float(right)
+        )
 
-    def _slam(self, surrogate: SLAM) -> list[Line]:
+    def _slam(self, surrogate: SLAM) -> list[CertificateLine]:
         lost, sums = self.run.metric_loss, self.run.learner.sums
         step = self.run.learner.step
         names = ("metric loss ≤ surrogate loss (Eq. 15)", "Theorem 8" if surrogate.k else "Theorem 6", "Corollary 7",
                  "our own bound for any eta")  # fmt: skip
         if surrogate.fraction > 0.0 or surrogate.margin != 1.0:
             why = "a fraction above 0 does not bound the measure" if surrogate.fraction else "the margin is not 1"
-            return [Line(name, why_not=why) for name in names]
-        lines = [Line(names[0], lost, float(sums[0]))]
+            return [CertificateLine(name, why_not=why) for name in names]
+        lines = [CertificateLine(names[0], lost, float(sums[0]))]
         if not isinstance(step, Constant):
-            return lines + [Line(name, why_not="the step is not constant") for name in names[1:]]
+            return lines + [CertificateLine(name, why_not="the step is not constant") for name in names[1:]]
         eta = step.eta
         K = bounds.slam_constant(surrogate.k or int(np.diff(self.rounds.offsets).max()), self.R, self.v_max)
         if eta < 2.0 / K:
             bound = self._least(lambda L, n: bounds.bound_at(eta, L, n, K))
-            lines.append(Line(f"{names[1]} at eta = {eta:g}", lost, bound))
+            lines.append(CertificateLine(f"{names[1]} at eta = {eta:g}", lost, bound))
         else:
-            lines.append(Line(names[1], why_not=f"it needs eta < 2/K = {2.0 / K:.3g}; the run had {eta:g}"))
+            lines.append(CertificateLine(names[1], why_not=f"it needs eta < 2/K = {2.0 / K:.3g}; the run had {eta:g}"))
         if not 0.0 < self.margin < inf:
-            lines.append(Line(names[2], why_not="the data are not separable"))
+            lines.append(CertificateLine(names[2], why_not="the data are not separable"))
         elif abs(eta * K - 1.0) > 1e-6:
-            lines.append(Line(names[2], why_not=f"it needs eta = 1/K = {1.0 / K:.3g}; the run had {eta:g}"))
+            lines.append(CertificateLine(names[2], why_not=f"it needs eta = 1/K = {1.0 / K:.3g}; the run had {eta:g}"))
         else:
-            lines.append(Line(names[2], lost, bounds.bound(0.0, 1.0 / self.margin, K)))
+            lines.append(CertificateLine(names[2], lost, bounds.shared_bound(0.0, 1.0 / self.margin, K)))
         bound = self._least(lambda L, n: bounds.bound_for_any_eta(eta, L, n, self.R))
-        return [*lines, Line(names[3], lost, bound)]
+        return [*lines, CertificateLine(names[3], lost, bound)]
 
-    def _minimax(self) -> list[Line]:
+    def _minimax(self) -> list[CertificateLine]:
         K = 4.0 * self.R * self.R
         lost = self.run.metric_loss
         lines = [
-            Line("metric loss ≤ surrogate loss (Eq. 28)", lost, float(self.run.learner.sums[0])),
-            Line("Theorem 10", lost, self._least(lambda L, n: bounds.bound(L, n, K))),
+            CertificateLine("metric loss ≤ surrogate loss (Eq. 28)", lost, float(self.run.learner.sums[0])),
+            CertificateLine("Theorem 10", lost, self._least(lambda L, n: bounds.shared_bound(L, n, K))),
         ]
         if 0.0 < self.margin < inf:
-            return [*lines, Line("Corollary 11", lost, bounds.bound(0.0, 1.0 / self.margin, K))]
-        return [*lines, Line("Corollary 11", why_not="the data are not separable")]
+            return [*lines, CertificateLine("Corollary 11", lost, bounds.shared_bound(0.0, 1.0 / self.margin, K))]
+        return [*lines, CertificateLine("Corollary 11", why_not="the data are not separable")]
+
+
+__getattr__ = lazy_names(__name__, renamed={"Line": "CertificateLine"})

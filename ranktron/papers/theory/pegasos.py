@@ -15,7 +15,7 @@ from ranktron.kernels.dispatch import FeatureArrays, dot_rows, slice_rows
 from ranktron.kernels.jit import jit
 from ranktron.learners.batch.rank_mm_exact import average_in
 from ranktron.learners.batch.rank_mm_losses import vertex
-from ranktron.learners.batch.rank_mm_problem import Problem, carry
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
 from ranktron.types import Floats, Integers
 
 
@@ -52,7 +52,7 @@ class Pegasos:
     (array([0.5]), 0.125)
     """
 
-    problem: Problem
+    problem: RankMMProblem
     steps: int = 0
     w: Floats = field(init=False, repr=False)
     averaged: Floats = field(init=False, repr=False)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.learners.predtron.loop import Mistake, Predtron
+from ranktron.learners.predtron.loop import MistakeRound, Predtron
 from ranktron.learners.predtron.positions import Places
-from ranktron.learners.predtron.problem import Enumerated, Problem, similarity
+from ranktron.learners.predtron.problem import Enumerated, PredictionProblem, similarity
 from ranktron.learners.steps import Constant
 from ranktron.types import Floats
 
@@ -145,7 +145,7 @@ def any_step(R: float, gamma: float, eta: float, largest: float = 1.0) -> float:
     return (4.0 * R**2 + 2.0 * largest / eta) / gamma**2
 
 
-def weak_margin(problem: Problem, scores: Floats, label: Any, correct: Any) -> float:
+def weak_margin(problem: PredictionProblem, scores: Floats, label: Any, correct: Any) -> float:
     """By how much a round's own σ_y leads all predictions with a loss, −∞ if anything at all leads it.
 
         <rep(σ_y), t> >= <rep(σ), t> for all σ,    <rep(σ_y), t> >= <rep(σ), t> + γ for σ ∉ Σ_y
@@ -197,13 +197,13 @@ def lemma_4(scores: Floats, labels: Floats, representation: Places) -> float:
     return float(np.min((steps * (f[:-1] - f[1:]))[drops], initial=np.inf))  # Lemma 4
 
 
-def radius(learner: Predtron, inputs: Iterable[Any]) -> float:
+def stream_radius(learner: Predtron, inputs: Iterable[Any]) -> float:
     """The R of a stream in the norm of the learner's link."""
     return max(learner.link.radius(X) for X in inputs)
 
 
 @dataclass(frozen=True)
-class Certificate:
+class RegretCertificate:
     """Both sides of the regret inequality, from an actual run and for one comparator.
 
     Σ L(W_τ) <= Σ f_τ(W_τ) <= Σ f_τ(W) + η/(2α) Σ ‖∇_τ‖_*² + ‖W‖²/(2η)
@@ -227,7 +227,7 @@ class Certificate:
         return self.losses <= self.learner + slack and self.learner <= self.bound + slack
 
 
-def certify(learner: Predtron, mistakes: Sequence[Mistake], W: Floats) -> Certificate:
+def certify_regret(learner: Predtron, mistakes: Sequence[MistakeRound], W: Floats) -> RegretCertificate:
     """Certifies a run, given its mistakes from the first round on, against the weights W.
 
     f_τ is the surrogate of round τ with that round's own σ_y, 0 where there was no mistake. The step must be constant.
@@ -236,7 +236,7 @@ def certify(learner: Predtron, mistakes: Sequence[Mistake], W: Floats) -> Certif
     >>> learner = Predtron(binary(), (1, 2), Constant(0.25))
     >>> stream = [(np.array([1.0, 0.0]), 1), (np.array([0.0, 1.0]), 0)]
     >>> mistakes = [mistake for mistake in walk(learner, stream) if mistake]
-    >>> certificate = certify(learner, mistakes, np.array([[0.5, -0.5]]))
+    >>> certificate = certify_regret(learner, mistakes, np.array([[0.5, -0.5]]))
     >>> certificate.losses, certificate.bound, certificate.holds
     (2.0, 2.0, True)
     """
@@ -250,7 +250,7 @@ def certify(learner: Predtron, mistakes: Sequence[Mistake], W: Floats) -> Certif
         there = W @ mistake.X if W.ndim == 2 else mistake.X.astype(float) @ W
         other += variant.charge(problem, there, label, correct, loss)
         squares += link.dual(gradient(learner, mistake)) ** 2
-    return Certificate(
+    return RegretCertificate(
         losses=sum(mistake.loss for mistake in mistakes),
         learner=own,
         comparator=other,
@@ -259,7 +259,7 @@ def certify(learner: Predtron, mistakes: Sequence[Mistake], W: Floats) -> Certif
     )
 
 
-def gradient(learner: Predtron, mistake: Mistake) -> Floats:
+def gradient(learner: Predtron, mistake: MistakeRound) -> Floats:
     """∇_τ of a mistake, in the shape of the weights.
 
     >>> from ranktron.learners.predtron import binary
@@ -276,12 +276,12 @@ def gradient(learner: Predtron, mistake: Mistake) -> Floats:
     return pulled
 
 
-def graceful_bound(certificate: Certificate, R: float, eta: float, smallest: float, alpha: float = 1.0) -> float:
+def graceful_bound(certificate: RegretCertificate, R: float, eta: float, smallest: float, alpha: float = 1.0) -> float:
     """Bounds the loss of Algorithms 1 and 3 without separability, for a step below α c_L/(2R²).
 
         (1 − 2 η R²/(α c_L)) Σ L <= Σ f_τ(W) + ‖W‖²/(2η)
 
-    >>> graceful_bound(Certificate(2.0, 2.0, 1.0, 0.5, 1.0), R=1.0, eta=0.25, smallest=1.0)
+    >>> graceful_bound(RegretCertificate(2.0, 2.0, 1.0, 0.5, 1.0), R=1.0, eta=0.25, smallest=1.0)
     4.0
     """
     left = 1.0 - 2.0 * eta * R**2 / (alpha * smallest)

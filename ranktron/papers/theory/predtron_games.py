@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.learners.predtron.links import link_of
+from ranktron.learners.predtron.links import make_link
 from ranktron.learners.predtron.loop import Predtron
 from ranktron.learners.predtron.permutations import Permutations
 from ranktron.learners.predtron.positions import Places
@@ -88,13 +88,13 @@ class GaussianLists:
         means += np.outer(1.0 / np.arange(1.5, self.documents + 1.0) - means @ w, w)
         while True:
             X = means + self.noise * rng.normal(size=means.shape)
-            yield X, graded(X @ w)
+            yield X, grade_by_thresholds(X @ w)
 
 
-def graded(scores: Floats) -> Floats:
+def grade_by_thresholds(scores: Floats) -> Floats:
     """Grades by the thresholds 1/2, 1/3, …, 1/m: m − 1 at the top, 0 at the bottom.
 
-    >>> graded(np.array([0.7, 0.4, 0.1]))
+    >>> grade_by_thresholds(np.array([0.7, 0.4, 0.1]))
     array([2., 1., 0.])
     """
     m = len(scores)
@@ -160,13 +160,13 @@ class Curves:
         return error
 
 
-def ranker(features: int, representation: str, norm: str = "l2", eta: float = 1.0) -> Predtron:
+def section_6_learner(features: int, representation: str, norm: str = "l2", eta: float = 1.0) -> Predtron:
     """The learner of section 6: NDCG loss, η = 1."""
     problem = Permutations(representation=Places(representation))
-    return Predtron(problem, (features,), Constant(eta), Standard(), link_of(norm, (features,)))
+    return Predtron(problem, (features,), Constant(eta), Standard(), make_link(norm, (features,)))
 
 
-def trained(learner: Predtron, lists: Iterable[Example]) -> Predtron:
+def train_once(learner: Predtron, lists: Iterable[Example]) -> Predtron:
     """The learner after one pass over the lists."""
     for X, labels in lists:
         learner.learn(X, learner.scores(X), labels)
@@ -180,7 +180,7 @@ def held_out_loss(learner: Predtron, lists: Sequence[Example]) -> float:
     return float(np.mean(losses))
 
 
-def numbers_of(seeds: int | Sequence[int]) -> Sequence[int]:
+def as_seeds(seeds: int | Sequence[int]) -> Sequence[int]:
     """The seeds 0, 1, … if only their number is given, else the seeds themselves."""
     return range(seeds) if isinstance(seeds, int) else seeds
 
@@ -195,15 +195,15 @@ def varying_lists(
 ) -> Curves:
     """Plot (a): the loss after n training lists, for each representation of places."""
     data = data or GaussianLists()
-    numbers = numbers_of(seeds)
+    numbers = as_seeds(seeds)
     losses = {name: np.zeros((len(counts), len(numbers))) for name in representations}
     for column, seed in enumerate(numbers):
         source = replace(data, seed=seed)
         lists, held = source.draw(max(counts), 0), source.draw(held_out, 1)
         for name in representations:
-            learner, seen = ranker(source.features, name), 0
+            learner, seen = section_6_learner(source.features, name), 0
             for i, count in enumerate(counts):
-                trained(learner, lists[seen:count])
+                train_once(learner, lists[seen:count])
                 seen = count
                 losses[name][i, column] = held_out_loss(learner, held)
     return Curves(counts, losses)
@@ -220,14 +220,16 @@ def varying_documents(
 ) -> Curves:
     """Plot (b): the loss after n = 30 training lists of growing length."""
     data = data or GaussianLists()
-    numbers = numbers_of(seeds)
+    numbers = as_seeds(seeds)
     losses = {name: np.zeros((len(documents), len(numbers))) for name in representations}
     for column, seed in enumerate(numbers):
         for i, m in enumerate(documents):
             source = replace(data, documents=m, seed=seed)
             train, held = source.draw(lists, 0), source.draw(held_out, 1)
             for name in representations:
-                losses[name][i, column] = held_out_loss(trained(ranker(source.features, name), train), held)
+                losses[name][i, column] = held_out_loss(
+                    train_once(section_6_learner(source.features, name), train), held
+                )
     return Curves(documents, losses)
 
 
@@ -242,15 +244,15 @@ def varying_norm(
     held_out: int = 100,
 ) -> Curves:
     """Plot (c): the loss of the l1 and the l2 margin on lists whose w* is sparse, for each source."""
-    numbers = numbers_of(seeds)
+    numbers = as_seeds(seeds)
     losses = {norm: np.zeros((len(x), len(numbers))) for norm in ("l1", "l2")}
     for column, seed in enumerate(numbers):
         for i, given in enumerate(sources):
             source = replace(given, seed=seed)
             train, held = source.draw(lists, 0), source.draw(held_out, 1)
             for norm, table in losses.items():
-                learner = ranker(source.features, representation, norm, eta)
-                table[i, column] = held_out_loss(trained(learner, train), held)
+                learner = section_6_learner(source.features, representation, norm, eta)
+                table[i, column] = held_out_loss(train_once(learner, train), held)
     return Curves(x, losses)
 
 

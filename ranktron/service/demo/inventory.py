@@ -75,18 +75,18 @@ def public(name: str, module: Any) -> dict[str, Any]:
     return offered
 
 
-def kind_of(thing: Any) -> str:
+def classify(thing: Any) -> str:
     if inspect.isclass(thing):
         return "exception" if issubclass(thing, BaseException) else "class"
     return "function"
 
 
-def text_of(thing: Any) -> str:
+def docstring_text(thing: Any) -> str:
     text = getattr(thing, "__doc__", None)
     return inspect.cleandoc(text)[:LONGEST] if isinstance(text, str) else ""
 
 
-def signature_of(thing: Any, name: str, text: str) -> str:
+def show_signature(thing: Any, name: str, text: str) -> str:
     """`(a, b=1)`, or what the docstring says first where the interpreter does not know."""
     try:
         known = re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(thing)))
@@ -96,9 +96,9 @@ def signature_of(thing: Any, name: str, text: str) -> str:
         return said[1][:200] if said else ""
 
 
-def document(module: str, path: str, thing: Any, kind: str) -> dict[str, str]:
-    text = text_of(thing)
-    signature = "" if kind in ("module", "property") else signature_of(thing, path.rpartition(".")[2], text)
+def describe_thing(module: str, path: str, thing: Any, kind: str) -> dict[str, str]:
+    text = docstring_text(thing)
+    signature = "" if kind in ("module", "property") else show_signature(thing, path.rpartition(".")[2], text)
     name = path if module == "builtins" else f"{module}.{path}" if path else module
     return {"id": name, "module": module, "kind": kind, "signature": signature, "text": text}
 
@@ -114,7 +114,7 @@ def methods(module: str, path: str, thing: type) -> list[dict[str, str]]:
             value = getattr(value, "__func__", value)  # of class methods and static ones
             if not inspect.isroutine(value):
                 continue
-        found.append(document(module, f"{path}.{name}", value, kind))
+        found.append(describe_thing(module, f"{path}.{name}", value, kind))
     return found
 
 
@@ -125,12 +125,12 @@ def main() -> None:
     print(len(found), file=out, flush=True)
     taken: set[int] = set()
     for name, module in found.items():
-        documents = [document(name, "", module, "module")]
+        documents = [describe_thing(name, "", module, "module")]
         for path, thing in public(name, module).items():
             if id(thing) in taken:
                 continue  # the same thing under a second name
             taken.add(id(thing))
-            documents.append(document(name, path, thing, kind_of(thing)))
+            documents.append(describe_thing(name, path, thing, classify(thing)))
             if inspect.isclass(thing):
                 documents += methods(name, path, thing)
         print(json.dumps([each for each in documents if each["text"]]), file=out, flush=True)

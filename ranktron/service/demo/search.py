@@ -11,7 +11,7 @@ from math import log
 import numpy as np
 
 from ranktron.errors import MissingExtra
-from ranktron.service.demo.standard_library import Document
+from ranktron.service.demo.standard_library import LibraryEntry
 from ranktron.types import Floats, Matrix
 
 FEATURES = {
@@ -56,7 +56,7 @@ def words(text: str) -> list[str]:
 class Candidates:
     """What was found for a query, the best match first, and a row of `FEATURES` for each."""
 
-    documents: list[Document]
+    documents: list[LibraryEntry]
     X: Matrix
 
 
@@ -74,7 +74,7 @@ class Index:
     (['json.load', 'json.loads'], (2, 16))
     """
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[LibraryEntry]) -> None:
         try:
             from bm25s import BM25
             from bm25s.stopwords import STOPWORDS_EN
@@ -133,7 +133,7 @@ def _plain(name: str) -> str:
     return re.sub(r"\W|_", "", name).lower()
 
 
-def _fixed(document: Document) -> list[float]:
+def _fixed(document: LibraryEntry) -> list[float]:
     """The features that do not depend on the query."""
     kinds = [0.0] * 5
     kinds[_KINDS[document.kind]] = 1.0

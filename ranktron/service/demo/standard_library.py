@@ -18,10 +18,10 @@ PATIENCE = 60.0  # seconds; half of one is usual
 
 
 @dataclass(frozen=True)
-class Document:
+class LibraryEntry:
     """One documented name of the standard library.
 
-    >>> document = Document("os.path.join", "os.path", "function", "(a, *p)", "Join two\\ncomponents.\\n\\nMore.")
+    >>> document = LibraryEntry("os.path.join", "os.path", "function", "(a, *p)", "Join two\\ncomponents.\\n\\nMore.")
     >>> document.name, document.summary
     ('join', 'Join two components.')
     """
@@ -45,7 +45,7 @@ class Document:
         return " ".join((others[0] if repeated else first).split())
 
 
-def standard_library(advance: Callable[[int, int], None] = lambda done, total: None) -> list[Document]:
+def standard_library(advance: Callable[[int, int], None] = lambda done, total: None) -> list[LibraryEntry]:
     """Reads what the standard library says about itself, in an interpreter of its own (see `inventory`).
 
     `advance` hears, after each module, how many are done and how many there are.
@@ -55,7 +55,7 @@ def standard_library(advance: Callable[[int, int], None] = lambda done, total: N
     '(fp,'
     """
     command = [sys.executable, "-I", "-S", "-W", "ignore", str(SCRIPT)]
-    found: dict[str, Document] = {}
+    found: dict[str, LibraryEntry] = {}
     total = done = 0
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
@@ -67,7 +67,7 @@ def standard_library(advance: Callable[[int, int], None] = lambda done, total: N
             total = int(reader.stdout.readline() or 0)
             for done, line in enumerate(reader.stdout, 1):
                 for each in json.loads(line):
-                    found.setdefault(each["id"], Document(**each))
+                    found.setdefault(each["id"], LibraryEntry(**each))
                 advance(done, total)
         except ValueError:
             total = -1  # a line that was cut off

@@ -36,7 +36,7 @@ class ExplainedList:
         return None if isnan(label) else label
 
 
-def page(
+def explanation_page(
     model: Model, weights: Weights | None, explained: ExplainedList | None, top: int, more: Sequence[Piece] = ()
 ) -> str:
     """The page: the list and the weights where there are any, the first `top` documents, then what `more` adds."""
@@ -109,7 +109,9 @@ def list_piece(explained: ExplainedList, top: int) -> str:
     names = explanation.feature_names
     legend = "".join(f'<li><i class="c{k}"></i>{escape(names[j])}</li>' for j, k in coloured.items())
     legend += '<li><i class="c"></i>all others</li>' if len(names) > len(coloured) else ""
-    cards = "".join(_document(explained, p, coloured, reach) + _between(explanation, p, coloured) for p in range(count))
+    cards = "".join(
+        _document(explained, p, coloured, reach) + _compare_with_next(explanation, p, coloured) for p in range(count)
+    )
     hidden = len(explanation.order) - count
     note = "A score is the sum of its parts, weight × feature: right of the line they add, left of it they take."
     rest = float(np.mean(explanation.scores - explanation.contributions.sum(axis=1)))
@@ -154,7 +156,7 @@ def _stack(parts: Floats, coloured: dict[int, int], reach: tuple[float, float]) 
     )
 
 
-def _between(explanation: Explanation, position: int, coloured: dict[int, int]) -> str:
+def _compare_with_next(explanation: Explanation, position: int, coloured: dict[int, int]) -> str:
     """Why a document stands above the next."""
     if position + 1 >= len(explanation.order):
         return ""

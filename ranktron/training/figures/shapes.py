@@ -17,7 +17,7 @@ SHOWN = 24
 WIDTH, HEIGHT, MARGIN = 220.0, 120.0, 8.0
 
 
-def shapes_of(model: Model) -> list[tuple[str, Shape]]:
+def feature_shapes(model: Model) -> list[tuple[str, Shape]]:
     """The curve of every feature with its name, the one that moves scores most first; in the features' own units.
 
     Each curve is shifted to a mean of 0 over its parts, which hold about as many documents each: it says what a value
@@ -38,7 +38,7 @@ def _own_units(model: Model, j: int, shape: Shape) -> Shape:
 
 def shape_pieces(model: Model) -> list[tuple[str, str]]:
     """One section of a page, (title, HTML with its pictures): no scripts, nothing loaded from elsewhere."""
-    shapes = shapes_of(model)
+    shapes = feature_shapes(model)
     shown = [each for each in shapes[:SHOWN] if np.ptp(each[1].values) > 0.0]
     reach = max((float(np.abs(shape.values).max()) for _, shape in shown), default=0.0) or 1.0
     pictures = "".join(_figure(name, shape, reach) for name, shape in shown)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ranktron.data.io.formats import format_of
+from ranktron.data.io.formats import detect_format
 from ranktron.errors import DataError
 
 
@@ -33,22 +33,22 @@ from ranktron.errors import DataError
 def test_first_bytes_decide_and_the_name_where_they_leave_it_open(tmp_path, content, name, format):
     path = tmp_path / name
     path.write_bytes(content)
-    assert format_of(path) == format
+    assert detect_format(path) == format
     if format not in ("parquet", "arrow", "rounds"):
         for ending, compress in ((".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)):
             squeezed = Path(f"{path}{ending}")
             squeezed.write_bytes(compress(content))
-            assert format_of(squeezed) == format
+            assert detect_format(squeezed) == format
 
 
 def test_the_caller_decides(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"label,qid,a\n")
-    assert format_of(path, "letor") == "letor"
+    assert detect_format(path, "letor") == "letor"
     with pytest.raises(DataError, match="expected parquet, found text"):
-        format_of(path, "parquet")
+        detect_format(path, "parquet")
     with pytest.raises(DataError, match="there is no format 'excel'; there are letor, csv"):
-        format_of(path, "excel")
+        detect_format(path, "excel")
     path.write_bytes(b"FEA1")
     with pytest.raises(DataError, match="Feather of version 1"):
-        format_of(path)
+        detect_format(path)

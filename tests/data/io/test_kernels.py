@@ -23,12 +23,12 @@ def same(kernel, *arguments):
 @pytest.mark.parametrize(
     "kernel",
     [
-        lexer.ends,
+        lexer.line_ends,
         lexer.stops,
         lexer.skip_blanks,
         lexer.skip_line,
         decimals.exponent_at,
-        decimals.number,
+        decimals.parse_decimal,
         grammar.is_null,
         grammar.starts_qid,
         grammar.word,
@@ -56,17 +56,17 @@ def test_eight_digits_at_a_time(content):
     digits = len(content[:8]) - len(content[:8].lstrip(b"0123456789"))
     assert fast_path.leading_digits(word) == min(digits, 7)
     n = min(digits, 7)
-    same(fast_path.value_of, word, np.uint64(n))
-    assert fast_path.value_of(word, np.uint64(n)) == int(content[:n] or b"0")
+    same(fast_path.parse_digits, word, np.uint64(n))
+    assert fast_path.parse_digits(word, np.uint64(n)) == int(content[:n] or b"0")
 
 
 @given(st.integers(0, 10**18), st.integers(-400, 400), st.booleans())
 def test_scaling(mantissa, exponent, whole):
-    same(decimals.scaled, mantissa, exponent, whole)
-    value, sure = decimals.scaled(mantissa, exponent, whole)
+    same(decimals.scale_decimal, mantissa, exponent, whole)
+    value, sure = decimals.scale_decimal(mantissa, exponent, whole)
     if sure == 1 and mantissa:
         assert value == float(f"{mantissa}e{exponent}")
-    same(decimals.single, value, sure)
+    same(decimals.round_to_single, value, sure)
 
 
 def parsed(kernel):
@@ -75,7 +75,7 @@ def parsed(kernel):
         "labels": np.full(4, 9.0),
         "spans": np.zeros((4, 4), np.int64),
         "stamps": np.full(5, -1),
-        "tags": fast_path.tags_of(1, 5),
+        "tags": fast_path.make_tags(1, 5),
         "slow": np.zeros((30, 4), np.int64),
     }
     result = kernel(DATA, 0, len(TEXT), 0, 1, False, np.nan, *table.values())
@@ -83,7 +83,7 @@ def parsed(kernel):
 
 
 def test_lines():
-    (result, table), (expected, plain) = parsed(grammar.lines), parsed(grammar.lines.py_func)
+    (result, table), (expected, plain) = parsed(grammar.parse_lines), parsed(grammar.parse_lines.py_func)
     assert result == expected == (0, len(TEXT), 3, 0)
     for name, array in table.items():
         np.testing.assert_array_equal(array, plain[name])
@@ -97,7 +97,7 @@ def test_lines():
 
 def test_parts_of_a_line():
     for p in EVERYWHERE:
-        for kernel in (grammar.document, grammar.document.py_func):
+        for kernel in (grammar.parse_document, grammar.parse_document.py_func):
             same_tables(kernel, p)
 
 
@@ -105,7 +105,7 @@ def same_tables(kernel, p):
     labels, spans, slow = np.zeros(1), np.zeros((1, 4), np.int64), np.zeros((9, 4), np.int64)
     result = kernel(DATA, p, False, labels, spans, 0, slow, 0)
     again = np.zeros(1), np.zeros((1, 4), np.int64), np.zeros((9, 4), np.int64)
-    assert result == grammar.document(DATA, p, False, again[0], again[1], 0, again[2], 0)
+    assert result == grammar.parse_document(DATA, p, False, again[0], again[1], 0, again[2], 0)
     np.testing.assert_equal((labels, spans, slow), again)
 
 
@@ -115,7 +115,7 @@ def test_kernels_that_fill_a_row(name):
     for kernel in (ROW_KERNELS[name], ROW_KERNELS[name].py_func):
         for p in EVERYWHERE:
             row, stamps, slow = np.full(5, 9, np.float32), np.array([7, -1, -1, 7, -1]), np.zeros((9, 4), np.int64)
-            tags = fast_path.tags_of(1, 5)
+            tags = fast_path.make_tags(1, 5)
             arguments = {
                 "features": (DATA, p, 1, np.nan, row, stamps, 0, tags, slow, 0),
                 "usual": (DATA, p, -1, 1, row, stamps, 0, tags),
@@ -149,8 +149,8 @@ def test_rearranging_in_place(rows):
 
 
 def test_lines_are_laid_out():
-    rounds = writing.packed([b"0 qid:a", b"1 qid:bb"]), writing.packed([b" 1:", b" 2:"])
-    tails = writing.packed([b" # x\n", b"\n"])
+    rounds = writing.pack_words([b"0 qid:a", b"1 qid:bb"]), writing.pack_words([b" 1:", b" 2:"])
+    tails = writing.pack_words([b" # x\n", b"\n"])
     text = np.array([b"0.5", b"1", b"", b"-2.25"], "S8").view(np.uint8).reshape(4, 8)
     lengths = np.array([3, 1, 0, 5])
     for lay in (writing.lay, writing.lay.py_func):

@@ -136,7 +136,7 @@ def test_every_damaged_byte_is_found(tmp_path):
     path = tmp_path / "a.rounds"
     io.write(random_rounds(np.random.default_rng(3), 20)[1], path)
     good = path.read_bytes()
-    opened = store.Store(path)
+    opened = store.RoundsStore(path)
     for name in store.ROWS:
         at, size = opened.head["arrays"][name]["at"], len(opened.bytes_of(name))
         for byte in range(at, at + size):

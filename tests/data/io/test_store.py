@@ -67,7 +67,7 @@ def test_a_large_store_opens_without_being_read_and_verify_reads_it(rounds, tmp_
     io.write(rounds, path)
     io.verify(path)
     good = bytearray(path.read_bytes())
-    places = {name: array["at"] for name, array in store.Store(path).head["arrays"].items()}
+    places = {name: array["at"] for name, array in store.RoundsStore(path).head["arrays"].items()}
     for name, found_at_once in [("X", False), ("labels", False), ("offsets", True), ("qids", True)]:
         damaged = good.copy()
         damaged[places[name] + 3] ^= 1

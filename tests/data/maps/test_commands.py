@@ -12,8 +12,8 @@ from ranktron.data.maps import Bins
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.schedule import Schedule
-from ranktron.training.figures.explanation import page
-from ranktron.training.figures.shapes import SHOWN, shape_pieces, shapes_of
+from ranktron.training.figures.explanation import explanation_page
+from ranktron.training.figures.shapes import SHOWN, feature_shapes, shape_pieces
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=30, documents=12).rounds(40)
@@ -66,12 +66,12 @@ def trained(map, scaling="standard", lists=LISTS):
 
 
 def shapes_page(model):
-    return page(model, None, None, 10, shape_pieces(model))
+    return explanation_page(model, None, None, 10, shape_pieces(model))
 
 
 def test_curves_are_what_the_model_adds():
     model = trained("bins:4")
-    shapes = dict(shapes_of(model))
+    shapes = dict(feature_shapes(model))
     X = LISTS[0].X
     contributions = model.explain(X).contributions
     for j, name in enumerate(model.names):
@@ -81,7 +81,7 @@ def test_curves_are_what_the_model_adds():
         drop = contributions[:, j] - found  # the curve is shifted to mean 0
         assert np.median(np.abs(drop - np.median(drop))) < 1e-9
         assert values.mean() == pytest.approx(0.0, abs=1e-12)
-    sizes = [float(np.abs(shape.values).mean()) for _, shape in shapes_of(model)]
+    sizes = [float(np.abs(shape.values).mean()) for _, shape in feature_shapes(model)]
     assert sizes == sorted(sizes, reverse=True)
 
 

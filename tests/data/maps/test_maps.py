@@ -11,11 +11,11 @@ from scipy.sparse import csr_matrix
 
 from ranktron import DataError, OnlineListNet, Rounds, load
 from ranktron.data.maps import Bins, LinearBins, Nystroem, Products, RandomFourier, as_map
-from ranktron.data.maps.bins import cuts_of
+from ranktron.data.maps.bins import find_cuts
 from ranktron.data.maps.naming import MAPS, map_from_dict, map_to_dict
 from ranktron.data.maps.protocols import Additive, map_rounds
-from ranktron.data.maps.strengths import shares, strengths
-from ranktron.data.serialization import pack, unpack
+from ranktron.data.maps.strengths import strength_shares, strengths
+from ranktron.data.serialization import deserialize, serialize
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners import Gaussian
@@ -34,7 +34,7 @@ TEXTS = ["bins:8", "bins-linear:4", "rff:30", "nystroem:10", "products:3"]
 )
 def test_cuts_divide_evenly_and_frequent_values_stand_alone(values, count, zeros):
     X = np.array(values + [0] * zeros, np.float32)
-    cuts = cuts_of(X, count)
+    cuts = find_cuts(X, count)
     assert len(cuts) <= count - 1
     assert (np.diff(cuts) > 0).all()
     assert set(cuts) <= set(X)
@@ -119,8 +119,8 @@ def test_waves_see_few_features_and_those_that_tell_most():
     assert ((sees_two != 0.0).sum(axis=0) == 2).all()
     sees_one = RandomFourier(3000, sees=1).fit(LISTS)
     drawn = (sees_one.directions != 0.0).mean(axis=1)
-    assert drawn == pytest.approx(shares(LISTS), abs=0.04)
-    assert np.ptp(shares(LISTS)) > 0.1
+    assert drawn == pytest.approx(strength_shares(LISTS), abs=0.04)
+    assert np.ptp(strength_shares(LISTS)) > 0.1
     for j in range(5):  # N(0, 2 / variance): 0 leaves the width to the data
         own = sees_one.directions[j][sees_one.directions[j] != 0.0] * LISTS.X[:, j].std()
         assert own.std() == pytest.approx(np.sqrt(2.0), rel=4.0 / np.sqrt(len(own)))
@@ -131,7 +131,7 @@ def test_landmarks_are_near_where_the_features_that_tell_most_agree():
     X = rng.normal(size=(300, 3)).astype(np.float32)
     rounds = Rounds.from_arrays(X, (X[:, 1] > 0.5).astype(float), group=[10] * 30)
     fitted = Nystroem(20).fit(rounds)
-    assert fitted.factors == pytest.approx(np.sqrt(shares(rounds)) / X.std(axis=0), rel=1e-5)
+    assert fitted.factors == pytest.approx(np.sqrt(strength_shares(rounds)) / X.std(axis=0), rel=1e-5)
     assert fitted.factors[1] > 3.0 * fitted.factors[[0, 2]].max()
 
 
@@ -163,11 +163,11 @@ def test_texts_stand_for_recipes_and_maps_survive_a_file(recipe, text):
     assert as_map(text) == recipe
     fitted = recipe.fit(LISTS)
     assert fitted.name == text
-    kept = map_from_dict(unpack(pack(map_to_dict(fitted))), 5)
+    kept = map_from_dict(deserialize(serialize(map_to_dict(fitted))), 5)
     assert type(kept) is MAPS[text.partition(":")[0]][1]
     one, two = fitted(LISTS.X), kept(LISTS.X)
     assert (one.columns == two.columns).all() if hasattr(one, "columns") else (one == two).all()
-    assert pack(map_to_dict(kept)) == pack(map_to_dict(fitted))
+    assert serialize(map_to_dict(kept)) == serialize(map_to_dict(fitted))
     with pytest.raises(DataError, match="fitted on 5 features"):
         kept(LISTS.X[:, :4].copy())
     with pytest.raises(DataError, match="its map is for 5"):

@@ -249,15 +249,15 @@ def test_a_model_of_dense_features_gives_sparse_ones_the_same_order():
 
 
 def test_the_constants_of_a_run_are_those_of_the_written_rows():
-    from ranktron.data.rounds import radius
+    from ranktron.data.rounds import largest_row_norm
     from ranktron.papers.theory.bounds import best_margin, margin
 
     w = np.random.default_rng(6).normal(size=30)
-    assert radius(SPARSE) == pytest.approx(radius(DENSE), rel=1e-12)
+    assert largest_row_norm(SPARSE) == pytest.approx(largest_row_norm(DENSE), rel=1e-12)
     assert margin(w, SPARSE) == pytest.approx(margin(w, DENSE), rel=1e-12)
     few = slice(0, 4)
     found = [best_margin(lists[few]) for lists in (DENSE, SPARSE)]
     assert found[0].separable
     assert found[1].margin == pytest.approx(found[0].margin, rel=1e-9)
     _, ones = random_rows(np.random.default_rng(7), 20, 9, 0.5, ones=True)
-    assert radius(Rounds.from_arrays(ones, np.zeros(20))) == pytest.approx(np.diff(ones.starts).max() ** 0.5)
+    assert largest_row_norm(Rounds.from_arrays(ones, np.zeros(20))) == pytest.approx(np.diff(ones.starts).max() ** 0.5)

@@ -12,7 +12,7 @@ from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.batch import rank_boost
 from ranktron.learners.batch.rank_boost import Boosting, Stumps, potentials
-from ranktron.learners.batch.thresholds import _best, _best_of_entries, add_step, step_scores, thresholds_of
+from ranktron.learners.batch.thresholds import _best, _best_of_entries, add_step, find_thresholds, step_scores
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.training.fit import train
@@ -186,12 +186,12 @@ def test_sparse_thresholds_are_those_of_the_written_rows(seed, m, density, kind,
         rows = Sparse(np.arange(m + 1) * 4, every, X.reshape(-1), 4)
     pi = rng.normal(size=m)
     pi -= pi.mean()
-    dense, sparse = thresholds_of(X).best(pi), thresholds_of(rows).best(pi)
+    dense, sparse = find_thresholds(X).best(pi), find_thresholds(rows).best(pi)
     assert abs(sparse.gathered) == pytest.approx(abs(dense.gathered), rel=1e-9, abs=1e-12)
     if np.isfinite(sparse.value):
         assert pi[X[:, sparse.feature] > sparse.value].sum() == pytest.approx(sparse.gathered, abs=1e-12)
         assert sparse.value not in X[:, sparse.feature]
-    one, two = thresholds_of(X), thresholds_of(rows)
+    one, two = find_thresholds(X), find_thresholds(rows)
     for call, arrays in ((_best, (one.X, one.orders)), (_best_of_entries, (two.bounds, two.rows, two.values))):
         assert call.py_func(*arrays, pi) == pytest.approx(call(*arrays, pi))
     steps = rng.integers(4, size=6), rng.normal(size=6), rng.normal(size=6)

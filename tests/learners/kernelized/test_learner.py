@@ -31,8 +31,8 @@ from ranktron.learners.checks import check_learner, same
 from ranktron.learners.kernelized.budget import Budget
 from ranktron.learners.kernelized.dual_history import blank_pool
 from ranktron.learners.kernelized.support import Support
-from ranktron.learners.mistakes import Misordered, mistake_of
-from ranktron.learners.predtron import Permutations, PlaceLoss, Places, variant_of
+from ranktron.learners.mistakes import Misordered, mistake_rule
+from ranktron.learners.predtron import Permutations, PlaceLoss, Places, make_variant
 from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.metrics import metric
@@ -49,8 +49,8 @@ def played(learner, rounds):
 
 
 DESCENTS = {
-    "slam": Descent(SLAM(NDCG), Constant(0.1), mistake_of(NDCG)),
-    "slam, soft": Descent(SLAM(metric("ap"), 1.0, 0.7), Constant(0.1), mistake_of(metric("ap"))),
+    "slam": Descent(SLAM(NDCG), Constant(0.1), mistake_rule(NDCG)),
+    "slam, soft": Descent(SLAM(metric("ap"), 1.0, 0.7), Constant(0.1), mistake_rule(metric("ap"))),
     "minimax": Descent(WorstPair(), Constant(1.0), Misordered()),
     "hinge": Descent(MeanPairwiseHinge(), Constant(0.5), Misordered()),
     "listnet": Descent(ListNet(), InversePower(0.1, 0.5)),
@@ -77,7 +77,7 @@ def test_the_linear_kernel_without_a_budget_is_the_linear_learner(name, rounds, 
 @pytest.mark.claim("PREDTRON", "7 s2.3")
 @pytest.mark.parametrize("variant", ["standard", "loss-driven"])
 def test_predtron_in_dual_form_is_predtron(variant):
-    loss = PredtronLoss(Permutations(PlaceLoss("ndcg"), Places("-i^1.1")), variant_of(variant))
+    loss = PredtronLoss(Permutations(PlaceLoss("ndcg"), Places("-i^1.1")), make_variant(variant))
     dual = KernelLearner(5, Descent(loss, Constant(0.1)), LinearKernel())
     primal = predtron_ranker(5, variant=variant)
     assert played(dual, NOISY) == pytest.approx(played(primal, NOISY), rel=1e-9, abs=1e-9)

@@ -10,7 +10,7 @@ import scipy.sparse
 from ranktron import DataError, KernelPerceptron, Rounds, Sparse, load, play
 from ranktron.data.maps import Bins
 from ranktron.data.maps.protocols import map_rounds
-from ranktron.data.serialization import pack, same, unpack
+from ranktron.data.serialization import deserialize, same, serialize
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners import (
     Average,
@@ -116,7 +116,7 @@ def test_a_saved_learner_goes_on_to_the_bit(removal):
     through, first, then = make(), make(), make()
     played(through, SPARSE)
     played(first, SPARSE[:25])
-    then.restore(unpack(pack(first.state())))
+    then.restore(deserialize(serialize(first.state())))
     played(then, SPARSE[25:])
     assert same(through.state(), then.state())
     assert through.support.stored > len(through.support) or isinstance(removal, Projection)

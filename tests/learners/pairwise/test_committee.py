@@ -212,7 +212,7 @@ def test_the_same_rounds_leave_the_same_state_wherever_a_run_was_interrupted(siz
         for learner in (whole, broken):
             ranking = learner.rank(round.X, number)
             learner.learn(round.X, ranking, ranktron.feedback.top(2)(round, ranking))
-        assert serialization.pack(whole.state()) == serialization.pack(broken.state())
+        assert serialization.serialize(whole.state()) == serialization.serialize(broken.state())
 
 
 def test_it_goes_on_learning_behind_a_stream():

@@ -15,7 +15,7 @@ from ranktron.learners.predtron import (
     Subsets,
     SubsetZeroOne,
     binary,
-    link_of,
+    make_link,
     multiclass,
     ordinal,
     with_costs,
@@ -96,7 +96,7 @@ def separable():
         W = rng.normal(size=shape)
         if norm != "l2":
             W[..., 3:] = 0.0
-        W /= link_of(norm, shape).sparse(W)
+        W /= make_link(norm, shape).sparse(W)
         stream, gamma, scale = [], np.inf, lead * np.linalg.norm(W)
         while len(stream) < n:
             X = rng.uniform(-1.0, 1.0, size=shape[1] if len(shape) == 2 else (documents, shape[0]))

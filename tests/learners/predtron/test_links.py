@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from ranktron.learners.predtron import Euclidean, Group, L1Link, Trace
+from ranktron.learners.predtron import Euclidean, GroupLink, L1Link, Trace
 from ranktron.learners.predtron import links as module
 
 LINKS = {
     "vector": (L1Link(30), (30,)),
     "entrywise": (L1Link(60), (5, 12)),
-    "group": (Group(12), (5, 12)),
+    "group": (GroupLink(12), (5, 12)),
     "trace": (Trace(9), (9, 12)),
     "euclidean": (Euclidean(), (5, 12)),
     "smallest": (L1Link(8), (8,)),

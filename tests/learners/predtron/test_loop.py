@@ -10,7 +10,7 @@ from ranktron.learners import feedback
 from ranktron.learners.checks import same
 from ranktron.learners.predtron import (
     Euclidean,
-    Group,
+    GroupLink,
     L1Link,
     LossDriven,
     Permutations,
@@ -21,11 +21,11 @@ from ranktron.learners.predtron import (
     Subsets,
     Trace,
     binary,
-    link_of,
+    make_link,
+    make_variant,
     multiclass,
     ordinal,
     theoretical_step,
-    variant_of,
     walk,
     with_costs,
 )
@@ -145,7 +145,7 @@ def test_the_loss_driven_argmax_is_the_prediction_itself(instance):
 @pytest.mark.parametrize("norm", ["l2", "l1", "group", "trace"])
 def test_the_average_is_that_of_the_weights_that_predicted(norm):
     X, y = noisy(n=120, p=9, classes=8)
-    link = link_of(norm, (8, 9))
+    link = make_link(norm, (8, 9))
     learner = Predtron(multiclass(8), (8, 9), Constant(0.2), Standard(), link, average=True)
     total = np.zeros((8, 9))
     for x, label in zip(X, y, strict=True):
@@ -161,7 +161,7 @@ def test_a_restored_learner_goes_on(norm):
     X, y = noisy(n=120, p=9, classes=8)
 
     def make():
-        return Predtron(multiclass(8), (8, 9), InversePower(1.0), LossDriven(), link_of(norm, (8, 9)))
+        return Predtron(multiclass(8), (8, 9), InversePower(1.0), LossDriven(), make_link(norm, (8, 9)))
 
     through, first, second = make(), make(), make()
     list(walk(through, zip(X, y, strict=True)))
@@ -198,8 +198,8 @@ def test_the_ranker_plays_the_same_loop():
             Permutations(PlaceLoss(parameters.get("loss", "ndcg")), Places("-i")),
             (9,),
             Constant(0.5),
-            variant_of(parameters.get("variant", "standard")),
-            link_of(parameters.get("norm", "l2"), (9,)),
+            make_variant(parameters.get("variant", "standard")),
+            make_link(parameters.get("norm", "l2"), (9,)),
         )
         mistakes = list(walk(core, ((round.X, round.labels) for round in lists)))
         assert losses == [0.0 if mistake is None else mistake.loss for mistake in mistakes]
@@ -240,22 +240,22 @@ def test_inputs_of_another_width_are_refused():
 
 @pytest.mark.parametrize("size", [1, 7])
 def test_sparse_links_need_eight_coordinates(size):
-    for make in (L1Link, Group, Trace):
+    for make in (L1Link, GroupLink, Trace):
         with pytest.raises(DataError, match="at least 8"):
             make(size)
     with pytest.raises(DataError, match="at least 8"):
         predtron_ranker(size, norm="l1")
-    for make in (L1Link, Group, Trace):
+    for make in (L1Link, GroupLink, Trace):
         assert make(8).alpha == pytest.approx(1.0 / (np.log(8) - 1.0))
 
 
 def test_names_are_known():
     with pytest.raises(DataError, match="no norm"):
-        link_of("linf", (3, 9))
+        make_link("linf", (3, 9))
     with pytest.raises(DataError, match="one of matrices"):
-        link_of("group", (9,))
+        make_link("group", (9,))
     with pytest.raises(DataError, match="no variant"):
-        variant_of("link")
+        make_variant("link")
 
 
 def test_kernels_equal_their_python():

@@ -14,7 +14,7 @@ from ranktron.learners.predtron import (
     Standard,
     Subsets,
     binary,
-    link_of,
+    make_link,
     multiclass,
     ordinal,
     theoretical_step,
@@ -24,7 +24,7 @@ from ranktron.learners.predtron import (
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.papers.theory.predtron_bounds import (
     any_step,
-    certify,
+    certify_regret,
     corollary_2,
     corollary_5,
     corollary_6,
@@ -34,9 +34,9 @@ from ranktron.papers.theory.predtron_bounds import (
     lemma_4,
     ordinal_bound,
     perceptron,
-    radius,
     reject_bound,
     smallest_ndcg_loss,
+    stream_radius,
     theorem_1,
     theorem_14,
     theorem_15,
@@ -59,8 +59,8 @@ def frozen(problem):
 
 def run(problem, shape, stream, variant, norm="l2", eta=None):
     """The mistakes of a run with the theorem's step (or another), the total loss at every prefix, and R."""
-    link = link_of(norm, shape)
-    R = radius(Predtron(problem, shape, link=link), [X for X, _ in stream])
+    link = make_link(norm, shape)
+    R = stream_radius(Predtron(problem, shape, link=link), [X for X, _ in stream])
     step = theoretical_step(problem, variant, link, R) if eta is None else Constant(eta)
     learner = Predtron(problem, shape, step, variant, link)
     mistakes = list(walk(learner, stream))
@@ -93,11 +93,11 @@ def test_matrix_instances(instance, separable):
             scale = 1.0 / gamma
         assert 0.0 < losses[-1] <= bound
         assert (losses <= bound).all()
-        separating = certify(learner, mistakes, scale * W)
+        separating = certify_regret(learner, mistakes, scale * W)
         assert separating.comparator == pytest.approx(0.0, abs=1e-6 * problem.largest)  # zero at the margin
         assert separating.holds
         for other in (np.zeros(shape), learner.W, 5.0 * W):
-            assert certify(learner, mistakes, other).holds
+            assert certify_regret(learner, mistakes, other).holds
 
 
 @claim("31 Cor5")
@@ -121,11 +121,11 @@ def test_subset_ranking(separable, norm, variant, places):
     else:
         bound = theorem_14(R, gamma) / alpha
     assert 0.0 < losses[-1] <= bound
-    separating = certify(learner, mistakes, w / gamma)
+    separating = certify_regret(learner, mistakes, w / gamma)
     assert separating.comparator == pytest.approx(0.0, abs=1e-6)
     assert separating.holds
     for other in (np.zeros(12), learner.W, 3.0 * w):
-        assert certify(learner, mistakes, other).holds
+        assert certify_regret(learner, mistakes, other).holds
 
 
 @claim("34 Cor7")
@@ -154,9 +154,9 @@ def test_links_of_matrices(separable, norm, variant, kind):
         bound = theorem_14(R, gamma, C) / alpha
     assert 0.0 < losses[-1] <= bound
     scale = (C if isinstance(variant, Standard) else 1.0) / gamma
-    assert certify(learner, mistakes, scale * W).comparator == pytest.approx(0.0, abs=1e-6 * C)
+    assert certify_regret(learner, mistakes, scale * W).comparator == pytest.approx(0.0, abs=1e-6 * C)
     for other in (scale * W, np.zeros(shape), learner.W):
-        assert certify(learner, mistakes, other).holds
+        assert certify_regret(learner, mistakes, other).holds
 
 
 @claim("31 Cor5")
@@ -265,10 +265,10 @@ def test_bounds_degrade_gracefully(noise, instance):
     eta, c = learner.step.eta, problem.smallest
     for W in (np.zeros((d, 5)), truth, 0.1 * truth, learner.W):
         for count in (1, len(mistakes) // 2, len(mistakes)):
-            certificate = certify(learner, mistakes[:count], W)
+            certificate = certify_regret(learner, mistakes[:count], W)
             assert certificate.holds
             assert certificate.losses <= graceful_bound(certificate, R, eta, c)
-    assert losses[-1] == pytest.approx(certify(learner, mistakes, truth).losses)
+    assert losses[-1] == pytest.approx(certify_regret(learner, mistakes, truth).losses)
 
 
 def test_a_certificate_can_fail():
@@ -283,7 +283,7 @@ def test_a_certificate_can_fail():
         if mistake is not None:
             mistakes.append(mistake)
             learner.theta = learner.W = -learner.W
-    assert not certify(learner, mistakes, 3.0 * np.eye(3, 5)).holds
+    assert not certify_regret(learner, mistakes, 3.0 * np.eye(3, 5)).holds
 
 
 def test_any_step_keeps_its_bound(separable):
@@ -313,7 +313,7 @@ def test_corollary_5_follows_from_theorem_1():
 
 def test_what_cannot_be_certified():
     with pytest.raises(DataError, match="constant"):
-        certify(Predtron(binary(), (1, 2), InversePower(1.0)), [], np.zeros((1, 2)))
+        certify_regret(Predtron(binary(), (1, 2), InversePower(1.0)), [], np.zeros((1, 2)))
     learner = Predtron(binary(), (1, 2), Constant(1.0))
     with pytest.raises(DataError, match="step below"):
-        graceful_bound(certify(learner, [], np.zeros((1, 2))), R=1.0, eta=1.0, smallest=1.0)
+        graceful_bound(certify_regret(learner, [], np.zeros((1, 2))), R=1.0, eta=1.0, smallest=1.0)

@@ -324,7 +324,7 @@ def test_with_the_metrics_own_discount_the_assignment_is_a_sort():
     for m in (2, 10, 80):
         t, y = rng.normal(size=m), rng.integers(5, size=m).astype(float)
         gains, discounts, best = problem.measure.weights(y)
-        general = ranking.assigned(t, gains / best, problem.representation(m), discounts)
+        general = ranking.solve_assignment(t, gains / best, problem.representation(m), discounts)
         quick = problem.augmented(t, y)
         values = [problem.loss(s, y) + similarity(problem, s, t) for s in (general, quick)]
         assert values[0] == pytest.approx(values[1], abs=1e-12)
@@ -466,16 +466,16 @@ def test_kernels_equal_their_python():
     calls = [
         (parts._similarities, (good.reps, t)),
         (parts._tie, (t,)),
-        (parts._decoded, (good.reps, t)),
+        (parts._decode, (good.reps, t)),
         (parts._decoded_against, (good.reps, np.zeros(3), good.losses, 1)),
-        (parts._augmented, (good.reps, t, good.losses, 1)),
+        (parts._decode_augmented, (good.reps, t, good.losses, 1)),
         (parts._among, (good.reps, t, good.losses, 1, False)),
         (subsets._flips, (t, y)),
         (subsets._cheapest_first, (flips, y, 1.0)),
         (subsets._any_wrong, (np.abs(flips),)),
         (subsets._most_pairs_wrong, (flips, y)),
         (subsets._best_counts, (flips, y, np.arange(6.0).reshape(2, 3))),
-        (subsets._marked, (3, order[:1], order[1:2])),
+        (subsets._mark, (3, order[:1], order[1:2])),
         (ranking._places, (order,)),
         (ranking._worst_order, (np.round(t), y)),
         (ranking._best_order, (t, y, D)),
@@ -483,7 +483,7 @@ def test_kernels_equal_their_python():
         (ranking._sorted_by_gap, (t, y, 1.5, 2.0)),
         (ranking._one_step_off, (-np.arange(3.0), np.array([2.0, 2.0, 1.0]), D, f)),
         (ranking._one_step_off, (-np.arange(3.0), np.ones(3), D, f)),
-        (ranking._moved, (order, 0, 1, 2)),
+        (ranking._move_documents, (order, 0, 1, 2)),
         (ranking._moving_cost, (t, order, f, 0, 1, 2)),
     ]
     for kernel, arguments in calls:

@@ -49,7 +49,7 @@ def test_multilabel(data_dir):
 
 @pytest.mark.parametrize("representation", ["-i^1.1", "discount"])
 def test_ranking(data_dir, representation):
-    train, test = (datasets.load("mq2008", part, data_dir) for part in ("train", "test"))
+    train, test = (datasets.read_part("mq2008", part, data_dir) for part in ("train", "test"))
     ranker = PredtronRanker(representation=representation, n_epochs=2, average=True, random_state=0)
     ranker.fit(train.X, train.labels, group=np.diff(train.offsets))
     sizes = np.diff(test.offsets)

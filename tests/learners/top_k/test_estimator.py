@@ -11,7 +11,7 @@ import pytest
 from ranktron import DataError, Feedback
 from ranktron.learners.steps import Constant
 from ranktron.learners.top_k import exploration as exploration
-from ranktron.learners.top_k.estimator import check_decomposed, estimate, weights_of
+from ranktron.learners.top_k.estimator import check_decomposed, estimate, inverse_propensities
 from ranktron.learners.top_k.learner import TopK
 from ranktron.papers.theory.top_k_bounds import Limits, largest_loss, second_moment
 from ranktron.surrogates import KL, CalibratedSquared, ListNet, MeanPairwiseHinge, PairwiseHinge, SmoothDCG, Squared
@@ -299,8 +299,8 @@ def test_the_shortfall_counts_labels_that_do_not_come(surrogate, k):
 
 def test_weights_are_one_over_propensities_and_know_the_floor():
     table = np.array([[0.5, 0.01], [0.01, 0.2]])
-    assert weights_of(table, 0.5, 0.02) == pytest.approx(1.0 / np.maximum(table * 0.5, 0.02))
-    assert weights_of.py_func(table, 0.5, 0.02) == pytest.approx(weights_of(table, 0.5, 0.02))
+    assert inverse_propensities(table, 0.5, 0.02) == pytest.approx(1.0 / np.maximum(table * 0.5, 0.02))
+    assert inverse_propensities.py_func(table, 0.5, 0.02) == pytest.approx(inverse_propensities(table, 0.5, 0.02))
 
 
 @claim("TOPK", "23 Lem5")

@@ -37,9 +37,9 @@ def test_drawn_scores_are_uniform_and_independent():
 def test_drawn_scores_are_ordered_to_the_last_bit(m):
     drawn = exploration.uniform_scores(1, 2, m)
     drawn[m // 2] = drawn[0] + 2.0**-53
-    assert (exploration._falling(drawn) == np.argsort(-drawn, kind="stable")).all()
+    assert (exploration._argsort_drawn(drawn) == np.argsort(-drawn, kind="stable")).all()
     with np.errstate(over="ignore"):
-        assert (exploration._falling.py_func(drawn) == exploration._falling(drawn)).all()
+        assert (exploration._argsort_drawn.py_func(drawn) == exploration._argsort_drawn(drawn)).all()
 
 
 def test_seeds_and_rounds_share_nothing():
@@ -55,9 +55,9 @@ def test_rounds_explore_in_their_share():
 def test_the_kernels_equal_their_python_twins():
     with np.errstate(over="ignore"):
         for number in range(20):
-            origin = np.uint64(random_numbers.origin_of(7, number, random_numbers.EXPLORATION))
-            mixed = random_numbers._mixed.py_func(
-                random_numbers._mixed.py_func(np.uint64(7) + random_numbers._GOLDEN)
+            origin = np.uint64(random_numbers.stream_origin(7, number, random_numbers.EXPLORATION))
+            mixed = random_numbers._mix.py_func(
+                random_numbers._mix.py_func(np.uint64(7) + random_numbers._GOLDEN)
                 ^ (np.uint64(number) * random_numbers._FIRST + random_numbers._GOLDEN)
             )
             assert origin == mixed

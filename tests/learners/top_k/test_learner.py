@@ -13,9 +13,9 @@ from ranktron.kernels.dispatch import as_arrays
 from ranktron.learners import TopK, feedback, top_k_ranker
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.learners.top_k.descent import _descended, _descended_rows, _gathered, _gathered_rows
+from ranktron.learners.top_k.descent import _descend_dense, _descended_rows, _gather_dense, _gathered_rows
 from ranktron.learners.top_k.exploration import explores, uniform_scores
-from ranktron.learners.top_k.learner import _located
+from ranktron.learners.top_k.learner import _locate
 from ranktron.surrogates import KL, ListNet, PairwiseHinge, SmoothDCG, Squared
 from ranktron.types import Ranking, Round
 
@@ -115,12 +115,12 @@ def test_the_python_twins_agree():
     order = rng.permutation(6)
     for items, labels in ([2, 0], [1.0, 2.0]), ([0, 0], [1.0, 1.0]), ([5], [9.0]), ([1], [np.nan]):
         asked = (order, 3, order[np.array(items)], np.array(labels), 4.0)
-        fast, slow = _located(*asked), _located.py_func(*asked)
+        fast, slow = _locate(*asked), _locate.py_func(*asked)
         assert fast[1:] == slow[1:]
         assert fast[1] or (fast[0] == slow[0]).all()
     X, gradient, drift = rng.normal(size=(5, 4)).astype(np.float32), rng.normal(size=3), rng.normal(size=4)
     for fast, slow in zip(
-        _gathered(X, np.arange(5), 3, gradient), _gathered.py_func(X, np.arange(5), 3, gradient), strict=True
+        _gather_dense(X, np.arange(5), 3, gradient), _gather_dense.py_func(X, np.arange(5), 3, gradient), strict=True
     ):
         assert fast == pytest.approx(slow)
     rows = as_arrays(Sparse.from_matrix(X * (X > 0)))
@@ -130,7 +130,7 @@ def test_the_python_twins_agree():
         assert np.bincount(columns, kept, 4) == pytest.approx(gradient @ (X * (X > 0))[:3].astype(float))
     for adaptive in (False, True):
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5)] for _ in range(2)]
-        for call, state in zip((_descended, _descended.py_func), states, strict=True):
+        for call, state in zip((_descend_dense, _descend_dense.py_func), states, strict=True):
             assert call(X[:3], gradient, drift, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
         assert np.array(states[0]) == pytest.approx(np.array(states[1]))
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4)] for _ in range(2)]

@@ -104,23 +104,25 @@ def test_the_calibrated_loss_shares_out_the_ideal_dcg():
 def test_the_kernels_equal_their_python_twins():
     for s, R in LISTS:
         one, two = np.empty(len(s)), np.empty(len(s))
-        for call in (squared._squared, kl._kl, calibrated._calibrated):
+        for call in (squared._squared_loss, kl._kl, calibrated._calibrated_loss):
             assert call(s, R, one) == pytest.approx(call.py_func(s, R, two))
             assert one == pytest.approx(two)
         k = min(3, len(s))
         places, weights = np.arange(k), RNG.uniform(1, 9, size=k)
-        for call in (squared._estimated, kl._estimated, kl._estimated_as_printed):
+        for call in (squared._estimate_squared, kl._estimate_kl, kl._estimated_as_printed):
             size = k if call is kl._estimated_as_printed else len(s)
             one, two = np.empty(size), np.empty(size)
             assert call(s, places, R[:k], weights, one) == pytest.approx(call.py_func(s, places, R[:k], weights, two))
             assert one == pytest.approx(two)
         one, two = np.empty(len(s)), np.empty(len(s))
         smooth = (s, places, R[:k], weights, 0.5, -1.0)
-        assert smooth_dcg._estimated(*smooth, one) == pytest.approx(smooth_dcg._estimated.py_func(*smooth, two))
+        assert smooth_dcg._estimate_smooth_dcg(*smooth, one) == pytest.approx(
+            smooth_dcg._estimate_smooth_dcg.py_func(*smooth, two)
+        )
         assert one == pytest.approx(two)
         pairs = (s, places, R[:k], np.add.outer(weights, weights), 1.0)
         one, two = np.empty(k), np.empty(k)
-        assert pairwise_hinge._estimated(*pairs, one) == pairwise_hinge._estimated.py_func(*pairs, two)
+        assert pairwise_hinge._estimate_hinge(*pairs, one) == pairwise_hinge._estimate_hinge.py_func(*pairs, two)
         assert one == pytest.approx(two)
 
 

@@ -33,7 +33,7 @@ def test_slam(verdicts_of, monkeypatch):
 
 
 def test_top_k(verdicts_of, monkeypatch):
-    experiment = top_k.figure_1("mq2008", 400)
+    experiment = top_k.figure_1_experiment("mq2008", 400)
     chance = next(claim.item for claim in experiment.claims if claim.item.endswith("chance"))
     assert verdicts_of(top_k.PAPER, experiment)[chance] == REPRODUCED
     learners = {name: backwards(make) for name, make in top_k_cells.LEARNERS.items()}
@@ -53,7 +53,7 @@ def test_impossible_without_loss_is_noticed(verdicts_of, monkeypatch):
 def test_predtron(verdicts_of, monkeypatch):
     rows = ("Figure 1 (a), f = -i^1.1", "Figure 1 (a), f = -i^2")
     assert {verdicts_of(predtron.PAPER, predtron.PLOT_A)[row] for row in rows} == {REPRODUCED}
-    monkeypatch.setattr(predtron_games, "ranker", backwards(predtron_games.ranker))
+    monkeypatch.setattr(predtron_games, "section_6_learner", backwards(predtron_games.section_6_learner))
     assert {verdicts_of(predtron.PAPER, predtron.PLOT_A)[row] for row in rows} == {DIFFERS}
 
 
@@ -70,7 +70,7 @@ def test_rank_mm(verdicts_of, monkeypatch):
 
 @pytest.mark.data
 def test_committee(verdicts_of, monkeypatch, data_dir):
-    experiment = committee.on_lists("ohsumed-letor2")
+    experiment = committee.table_4("ohsumed-letor2")
     rows = [f"Table 4, OHSUMED, LETOR 2.0, Com 30 {how}, MAP" for how in "AB"]
     before = verdicts_of(committee.PAPER, experiment, 2, data_dir, epochs=3)
     assert {before[row] for row in rows} <= {REPRODUCED, CANNOT_TELL}  # MAP's column is narrow

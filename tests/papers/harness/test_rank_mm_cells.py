@@ -6,9 +6,9 @@ import pytest
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.dense import score
 from ranktron.learners.batch.rank_mm import make_dual
-from ranktron.learners.batch.rank_mm_problem import Problem
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem
 from ranktron.metrics import evaluate
-from ranktron.papers.harness.rank_mm_cells import SELECT, _exact, _published
+from ranktron.papers.harness.rank_mm_cells import SELECT, _exact, _search_paper_steps
 from ranktron.training.cross_validation import Fold
 
 LISTS = WebSearch(features=5, documents=8).rounds(24)
@@ -29,12 +29,12 @@ def test_the_papers_steps_are_those_of_every_grid_point_on_its_own(loss, per_t):
     for C in Cs:
         for eta in etas:
             for T in Ts:
-                dual = make_dual(Problem(FOLD.train, loss, C), "paper", eta)
+                dual = make_dual(RankMMProblem(FOLD.train, loss, C), "paper", eta)
                 dual.visit(drawn[: T * per_t])
                 found.append((valued(dual.w), (C, eta, T), dual.w))
     best = max(found, key=lambda row: row[0])
     assert best[0] > min(row[0] for row in found)
-    chosen = _published(FOLD, loss, GRID, 4, per_t)
+    chosen = _search_paper_steps(FOLD, loss, GRID, 4, per_t)
     assert (chosen.value, chosen.parameters) == (best[0], best[1])
     assert chosen.w == pytest.approx(best[2], rel=1e-9)
 

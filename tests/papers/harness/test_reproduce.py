@@ -13,10 +13,10 @@ import pytest
 from ranktron import DataError
 from ranktron.cli import main
 from ranktron.papers import PAPERS
-from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Plan, Series, Table
-from ranktron.papers.harness.reproduce import COLUMNS, lay_out, papers_of, reproduce
+from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Plan, ReportTable, Series
+from ranktron.papers.harness.reproduce import COLUMNS, lay_out, reproduce, select_papers
 from ranktron.papers.harness.verdicts import DIFFERS, FAILED, MISSING, REPRODUCED, VERDICTS, Near
-from ranktron.papers.report.charts import Dot, Figure, Line, Panel
+from ranktron.papers.report.charts import ChartLine, Dot, Figure, Panel
 
 KEYS = {"paper", "item", "published", "ours", "spread", "verdict"}
 
@@ -34,7 +34,10 @@ def values(results):
 
 
 def drawn(results):
-    lines = [Line("ours & theirs", [1, 10, 100], [0.1, 0.2, 0.3], [0.01] * 3), Line("paper", [100], [0.25], marks=True)]
+    lines = [
+        ChartLine("ours & theirs", [1, 10, 100], [0.1, 0.2, 0.3], [0.01] * 3),
+        ChartLine("paper", [100], [0.25], marks=True),
+    ]
     dots = [Dot("one", 0.5, 0.1, 0.45), Dot("two <", 0.4)]
     return Figure(
         "small", "A <small> figure", [Panel("l", "x", "y", lines, log_x=True), Panel("d", "", "z", dots=dots)]
@@ -51,7 +54,7 @@ GOOD = Experiment(
         Claim("Table 2", "it is 9", Near("a", {"a": 9.0}, 0.01), values),
     ],
     [drawn],
-    [lambda results: Table("All", ("seed", "value"), [(0, "0.0")])],
+    [lambda results: ReportTable("All", ("seed", "value"), [(0, "0.0")])],
 )
 SMALL = Paper("small", "A <paper>", "Nobody", [GOOD])
 
@@ -122,7 +125,7 @@ def test_missing_data_are_named_with_the_place_to_get_them(tmp_path):
 
 def test_an_unknown_paper_is_an_error():
     with pytest.raises(DataError, match="no experiment called x; choose from slam"):
-        papers_of("x")
+        select_papers("x")
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -143,7 +146,7 @@ def test_papers_are_whole(name):
 
 
 def test_simulations_need_no_data():
-    works = lay_out(papers_of("all"), Plan(quick=True), None)
+    works = lay_out(select_papers("all"), Plan(quick=True), None)
     ran = {f"{work.paper.name}: {work.experiment.name}" for work in works if work.runs}
     assert {"slam: figure-1", "slam: theorem-9", "topk: regret", "topk: impossibility"} < ran
     assert {"predtron: figure-1a", "predtron: figure-1b", "predtron: figure-1c"} < ran
@@ -184,7 +187,7 @@ def test_a_folder_that_cannot_be_is_one_line(capsys, tmp_path):
 
 def test_json_has_the_rows(capsys, tmp_path, monkeypatch):
     monkeypatch.delenv("RANKTRON_DATA", raising=False)
-    monkeypatch.setattr("ranktron.papers.harness.reproduce.papers_of", lambda name: [replace(SMALL, name=name)])
+    monkeypatch.setattr("ranktron.papers.harness.reproduce.select_papers", lambda name: [replace(SMALL, name=name)])
     monkeypatch.setattr("ranktron.papers.harness.runner._cores", lambda: 1)
     monkeypatch.setattr("ranktron.papers.harness.runner._in_processes", lambda jobs, workers: _here(jobs))
     assert command("slam", "--out", tmp_path, "--seeds", 2, "--json") == 0

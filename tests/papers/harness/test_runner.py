@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from ranktron.papers.harness import cache
-from ranktron.papers.harness.cache import Kept, Store, key_of
+from ranktron.papers.harness.cache import CellCache, Kept, cell_key
 from ranktron.papers.harness.experiment import Cell, Plan, Series
-from ranktron.papers.harness.runner import Failed, Job, run
+from ranktron.papers.harness.runner import CellJob, Failed, run_cells
 
 HERE = Path(__file__).parent
 
@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 @pytest.fixture
 def store(tmp_path):
     (tmp_path / "cells").mkdir()
-    return Store(tmp_path / "cells")
+    return CellCache(tmp_path / "cells")
 
 
 @pytest.fixture
@@ -38,42 +38,42 @@ def cells(monkeypatch):
 
 def jobs_of(name, count, **arguments):
     cells = [Cell(f"cells:{name}", {"x": x, **arguments}, seed=1) for x in range(count)]
-    return [Job(key_of(cell, None), cell, None) for cell in cells]
+    return [CellJob(cell_key(cell, None), cell, None) for cell in cells]
 
 
 def test_a_second_run_computes_nothing(store, cells, monkeypatch):
     jobs = jobs_of("square", 3)
-    first = run(jobs, store, workers=0)
+    first = run_cells(jobs, store, workers=0)
     assert [first[job.key].result["value"] for job in jobs] == [1, 2, 5]
     monkeypatch.setattr(cells, "square", cells.broken)
     told = []
-    again = run(jobs, store, workers=0, watch=told.append)
+    again = run_cells(jobs, store, workers=0, watch=told.append)
     assert [again[job.key] for job in jobs] == [first[job.key] for job in jobs]
     assert told == [1.0, 1.0, 1.0]
 
 
 def test_a_failed_cell_fails_alone_and_is_tried_again(store, cells):
     jobs = [*jobs_of("square", 1), *jobs_of("broken", 1)]
-    found = run(jobs, store, workers=0)
+    found = run_cells(jobs, store, workers=0)
     assert isinstance(found[jobs[0].key], Kept)
     assert found[jobs[1].key] == Failed("broken, seed 1: ValueError: x is 0 and that is wrong")
     assert store.get(jobs[1].key) is None
-    nan = Job("k", Cell("cells:not_json", {}, 0), None)
-    assert "not JSON compliant" in run([nan], store, workers=0)["k"].why
+    nan = CellJob("k", Cell("cells:not_json", {}, 0), None)
+    assert "not JSON compliant" in run_cells([nan], store, workers=0)["k"].why
 
 
 def test_a_damaged_file_is_computed_again(store, cells):
     (job,) = jobs_of("square", 1)
-    before = run([job], store, workers=0)[job.key]
+    before = run_cells([job], store, workers=0)[job.key]
     (store.folder / f"{job.key}.json").write_text('{"result": ')
-    assert run([job], store, workers=0)[job.key].result == before.result
+    assert run_cells([job], store, workers=0)[job.key].result == before.result
 
 
 @pytest.mark.slow
 def test_processes_have_one_thread_each(store, cells):
     jobs = jobs_of("square", 4)
     before = os.environ.get("NUMBA_NUM_THREADS")
-    found = [kept.result for kept in run(jobs, store, workers=2).values()]
+    found = [kept.result for kept in run_cells(jobs, store, workers=2).values()]
     assert {row["threads"] for row in found} == {"1"}
     assert os.getpid() not in {row["process"] for row in found}
     assert os.environ.get("NUMBA_NUM_THREADS") == before
@@ -86,21 +86,21 @@ def test_keys_depend_on_everything(cells, tmp_path, monkeypatch):
     data.mkdir()
     (data / "train.txt").write_text("1")
     keys = {
-        key_of(cell, None),
-        key_of(replace(cell, seed=1), None),
-        key_of(replace(cell, arguments={"x": 2}), None),
-        key_of(replace(cell, function="cells:slow"), None),
-        key_of(cell, data),
+        cell_key(cell, None),
+        cell_key(replace(cell, seed=1), None),
+        cell_key(replace(cell, arguments={"x": 2}), None),
+        cell_key(replace(cell, function="cells:slow"), None),
+        cell_key(cell, data),
     }
     (data / "train.txt").write_text("2")
-    cache.checksum.cache_clear()
-    keys.add(key_of(cell, data))
+    cache.checksum_folder.cache_clear()
+    keys.add(cell_key(cell, data))
     monkeypatch.setattr(cache, "libraries", lambda: {"numpy": "0"})
-    keys.add(key_of(cell, None))
+    keys.add(cell_key(cell, None))
     monkeypatch.setattr(cache, "code_version", lambda module: "another")
-    keys.add(key_of(cell, None))
+    keys.add(cell_key(cell, None))
     assert len(keys) == 8
-    assert key_of(replace(cell, cost=9.0), None) == key_of(cell, None)  # a guess changes no result
+    assert cell_key(replace(cell, cost=9.0), None) == cell_key(cell, None)  # a guess changes no result
 
 
 def test_the_code_of_a_cell_is_the_library_and_its_own_file():
@@ -132,8 +132,8 @@ def test_code_that_moves_makes_cells_new(tmp_path, monkeypatch):
 
 def test_results_pass_through_json(store, cells, tmp_path):
     (tmp_path / "train.txt").write_text("a\nb\n")
-    job = Job("key", Cell("cells:lines", {}, 0, "data"), tmp_path)
-    assert run([job], store, workers=0)["key"].result == 2
+    job = CellJob("key", Cell("cells:lines", {}, 0, "data"), tmp_path)
+    assert run_cells([job], store, workers=0)["key"].result == 2
     assert json.loads((store.folder / "key.json").read_text())["cell"]["data"] == "data"
 
 

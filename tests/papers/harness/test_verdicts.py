@@ -15,7 +15,7 @@ from ranktron.papers.harness.verdicts import (
     Near,
     Ordered,
     in_settings,
-    spread,
+    standard_deviation,
     worst,
 )
 
@@ -27,9 +27,9 @@ def seeds(mean, deviation, n=5):
 
 
 def test_spread_is_the_deviation_over_seeds():
-    assert spread(seeds(3.0, 0.25)) == pytest.approx(0.25)
-    assert spread(np.array([7.0])) == 0.0
-    assert spread(np.full(5, 0.1) + 1e-17) == 0.0
+    assert standard_deviation(seeds(3.0, 0.25)) == pytest.approx(0.25)
+    assert standard_deviation(np.array([7.0])) == 0.0
+    assert standard_deviation(np.full(5, 0.1) + 1e-17) == 0.0
 
 
 @pytest.mark.parametrize(

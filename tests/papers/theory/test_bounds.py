@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranktron import DataError, Rounds, metric, play
-from ranktron.data.rounds import radius
+from ranktron.data.rounds import largest_row_norm
 from ranktron.data.streams import repeat
 from ranktron.data.synthetic import Adversary, Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners import classification_perceptron, feedback, minimax_perceptron, online_listnet, slam_perceptron
 from ranktron.papers.theory.bounds import (
     best_margin,
-    bound,
     bound_at,
     bound_for_any_eta,
     largest_weight_ratio,
     lower_bound,
     margin,
+    shared_bound,
     slam_constant,
     square_root_trick,
     weight_ratio_limit,
@@ -74,7 +74,7 @@ def unit(seed, d):
 @claim("SLAM", "30 Thm8 a,b")
 def test_algorithm_2_keeps_its_bounds_at_every_prefix(name, lists):
     measure = metric(name)
-    R, v_max = radius(lists), largest_weight_ratio(lists, SLAM(measure))
+    R, v_max = largest_row_norm(lists), largest_weight_ratio(lists, SLAM(measure))
     m = measure.k or int(np.diff(lists.offsets).max())
     K = slam_constant(m, R, v_max)
     comparators = [np.zeros(6), unit(0, 6), 5.0 * unit(1, 6), SEPARABLE.ranker / SEPARABLE.margin]
@@ -101,7 +101,7 @@ def test_at_the_eta_that_the_theorem_optimises_its_own_form_holds(name):
     measure = metric(name)
     lists = NOISY[:100]
     m = measure.k or int(np.diff(lists.offsets).max())
-    K = slam_constant(m, radius(lists), largest_weight_ratio(lists, SLAM(measure)))
+    K = slam_constant(m, largest_row_norm(lists), largest_weight_ratio(lists, SLAM(measure)))
     u = 0.5 * unit(1, 6)
     n, eta = 0.5, 1.0 / K
     for _ in range(8):
@@ -112,9 +112,9 @@ def test_at_the_eta_that_the_theorem_optimises_its_own_form_holds(name):
     assert off == pytest.approx(1.0, abs=0.1)
     slack = (off + 1.0 / off) / 2.0  # the middle term at an eta that is off by this factor
     assert lost <= suffered <= square_root_trick(n * np.sqrt(K) * slack, L) + 1e-6
-    assert square_root_trick(n * np.sqrt(K), L) == pytest.approx(bound(L, n, K))
-    assert bound(2.0 * L, n, K) <= 2.0 * bound(L, n, K)  # it grows no faster than the comparator's loss
-    assert bound(1e12, n, K) / 1e12 == pytest.approx(1.0, abs=1e-3)  # and in the end exactly as fast
+    assert square_root_trick(n * np.sqrt(K), L) == pytest.approx(shared_bound(L, n, K))
+    assert shared_bound(2.0 * L, n, K) <= 2.0 * shared_bound(L, n, K)  # it grows no faster than the comparator's loss
+    assert shared_bound(1e12, n, K) / 1e12 == pytest.approx(1.0, abs=1e-3)  # and in the end exactly as fast
 
 
 @claim("SLAM", "23 Eq.20")
@@ -125,12 +125,12 @@ def test_on_a_separable_stream_algorithm_2_loses_a_constant(name):
     measure = metric(name)
     gamma = best_margin(EASY).margin
     m = measure.k or 8
-    K = slam_constant(m, radius(EASY), largest_weight_ratio(EASY, SLAM(measure)))
+    K = slam_constant(m, largest_row_norm(EASY), largest_weight_ratio(EASY, SLAM(measure)))
     learner = slam_perceptron(6, metric=measure, eta=1.0 / K)
     lost = 0.0
     for turn in play(learner, repeat(EASY, 3), feedback.full, [measure]):
         lost += 1.0 - turn.values[0]
-        assert lost <= bound(0.0, 1.0 / gamma, K)
+        assert lost <= shared_bound(0.0, 1.0 / gamma, K)
     assert learner.rounds == 1200
     assert lost > 0.0
 
@@ -138,7 +138,7 @@ def test_on_a_separable_stream_algorithm_2_loses_a_constant(name):
 @claim("SLAM", "19 Lem5a")
 @claim("SLAM", "18 Def")
 def test_a_step_is_no_longer_than_twice_the_radius():
-    R = radius(NOISY)
+    R = largest_row_norm(NOISY)
     norms = np.linalg.norm(NOISY.X.astype(float), axis=1)
     assert pytest.approx(norms.max()) == R
     for round in islice(NOISY, 20):
@@ -206,7 +206,7 @@ def test_who_depends_on_the_learning_rate():
 @pytest.mark.parametrize("lists", [EASY, NOISY], ids=["separable", "noisy"])
 @pytest.mark.parametrize("eta", [0.01, 1.0])
 def test_algorithm_3_keeps_its_bound_at_every_eta(lists, eta):
-    R = radius(lists)
+    R = largest_row_norm(lists)
     comparators = [np.zeros(6), unit(0, 6), SEPARABLE.ranker / SEPARABLE.margin]
     learner = minimax_perceptron(6, eta=eta)
     before = (0.0, 0.0)
@@ -214,13 +214,13 @@ def test_algorithm_3_keeps_its_bound_at_every_eta(lists, eta):
         assert squares - before[1] <= 4 * R * R * (suffered - before[0]) + 1e-6
         before = (suffered, squares)
         for u, L in zip(comparators, against, strict=True):
-            assert lost <= bound(L, np.linalg.norm(u), 4 * R * R) + 1e-6
+            assert lost <= shared_bound(L, np.linalg.norm(u), 4 * R * R) + 1e-6
 
 
 @claim("SLAM", "41 Eq.31")
 @claim("SLAM", "42 Cor11")
 def test_algorithm_3_loses_a_constant_on_a_separable_stream():
-    limit = bound(0.0, 1.0 / best_margin(EASY).margin, 4 * radius(EASY) ** 2)
+    limit = shared_bound(0.0, 1.0 / best_margin(EASY).margin, 4 * largest_row_norm(EASY) ** 2)
     learner = minimax_perceptron(6)
     lost = sum(1.0 - t.values[0] for _ in range(3) for t in play(learner, EASY, feedback.full, [metric("ap")]))
     assert 0.0 < lost <= limit
@@ -257,7 +257,7 @@ def test_algorithm_1_is_the_perceptron():
 @pytest.mark.parametrize("gamma", [0.3, -0.3])
 def test_algorithm_1_keeps_its_mistake_bound(gamma):
     lists = cases(gamma)
-    R = radius(lists)
+    R = largest_row_norm(lists)
     u = unit(100, 4)
     comparators = [np.zeros(4), u, 4.0 * u, unit(9, 4)]
     if gamma > 0:
@@ -271,7 +271,7 @@ def test_algorithm_1_keeps_its_mistake_bound(gamma):
             mistakes += 1
             against += [max(0.0, 1.0 - y * (x @ u)) for u in comparators]
         for u, L in zip(comparators, against, strict=True):
-            assert mistakes <= bound(L, np.linalg.norm(u), R * R) + 1e-9
+            assert mistakes <= shared_bound(L, np.linalg.norm(u), R * R) + 1e-9
     assert mistakes > 3
     assert gamma < 0 or mistakes <= R * R / gamma**2
 
@@ -283,7 +283,7 @@ def test_algorithm_1_keeps_its_mistake_bound(gamma):
 @pytest.mark.parametrize("make", [slam_perceptron, minimax_perceptron, online_listnet])
 @pytest.mark.parametrize("documents", [2, 5])
 def test_the_adversary_beats_every_deterministic_learner(make, documents):
-    adversary = Adversary(radius=2.0, margin=0.4, documents=documents)
+    adversary = Adversary(largest_row_norm=2.0, margin=0.4, documents=documents)
     learner = make(adversary.features, eta=0.7)
     seen = []
 
@@ -302,14 +302,14 @@ def test_the_adversary_beats_every_deterministic_learner(make, documents):
     data = Rounds.from_arrays(
         np.concatenate([r.X for r in seen]), np.concatenate([r.labels for r in seen]), group=[documents] * len(seen)
     )
-    assert radius(data) == 2.0
+    assert largest_row_norm(data) == 2.0
     assert margin(w, data) * np.linalg.norm(w) == pytest.approx(adversary.margin, rel=1e-6)
     assert margin(w, data) >= adversary.margin
     lost = sum(1.0 - turn.values[0] for turn in turns)
     assert lost >= lower_bound(2.0, 0.4) - 1e-9
     # the upper bound of Algorithm 3 is this lower bound up to a constant
     for gamma in (0.5, 0.4, 0.1, 0.01, 0.001):
-        assert bound(0.0, 1.0 / gamma, 4 * 2.0**2) <= 13 * lower_bound(2.0, gamma)
+        assert shared_bound(0.0, 1.0 / gamma, 4 * 2.0**2) <= 13 * lower_bound(2.0, gamma)
 
 
 def test_the_best_margin_is_that_of_the_hard_margin_problem():
@@ -396,7 +396,7 @@ def test_the_best_margin_of_multiples_is_a_multiple(factor):
     assert np.linalg.norm(found.ranker) == pytest.approx(1.0)
     assert margin(found.ranker, EASY) == pytest.approx(best_margin(EASY).margin, rel=1e-3)
     for X in (EASY.X * np.float32(factor), Sparse.from_matrix(EASY.X * np.float32(factor))):
-        assert radius(replace(EASY, X=X)) / factor == pytest.approx(radius(EASY))
+        assert largest_row_norm(replace(EASY, X=X)) / factor == pytest.approx(largest_row_norm(EASY))
     noisy = best_margin(replace(NOISY, X=(NOISY.X * np.float32(factor))))
     assert (noisy.separable, noisy.margin) == (False, 0.0)
 
@@ -418,7 +418,7 @@ def test_a_tolerance_that_tolerates_everything_is_refused(tolerance):
         (lambda: bound_at(0.0, 0.0, 1.0, 1.0), "eta must be"),
         (lambda: bound_at(-1.0, 0.0, 1.0, 1.0), "eta must be"),
         (lambda: bound_for_any_eta(0.0, 0.0, 1.0, 1.0), "eta must be"),
-        (lambda: bound(-1.0, 1.0, 1.0), "L must be"),
+        (lambda: shared_bound(-1.0, 1.0, 1.0), "L must be"),
         (lambda: square_root_trick(1.0, -1.0), "c must be"),
         (lambda: weight_ratio_limit(1, -5), "positions must be"),
         (lambda: bound_at(1.0, np.nan, 1.0, 1.0), "L must be"),

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Rounds, evaluate, metric
-from ranktron.data.rounds import radius
+from ranktron.data.rounds import largest_row_norm
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners import feedback, slam_perceptron
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
-from ranktron.papers.theory.bounds import bound, largest_weight_ratio, slam_constant
-from ranktron.papers.theory.certificates import Line, certify
+from ranktron.papers.theory.bounds import largest_weight_ratio, shared_bound, slam_constant
+from ranktron.papers.theory.certificates import CertificateLine, certify
 from ranktron.surrogates import SLAM
 from ranktron.training.fit import train
 
@@ -51,11 +51,11 @@ def test_the_sums_are_those_of_the_run():
     found = certify(model, NOISY)
     assert found.surrogate_loss == pytest.approx(sum(turn.loss for turn in watched))
     assert found.mistakes == sum(turn.loss > 0 for turn in watched)
-    assert found.radius == radius(NOISY)
+    assert found.radius == largest_row_norm(NOISY)
 
 
 def test_theorem_and_corollary_are_claimed_at_their_own_eta_alone():
-    K = slam_constant(10, radius(EASY), largest_weight_ratio(EASY, SLAM("ndcg@10")))
+    K = slam_constant(10, largest_row_norm(EASY), largest_weight_ratio(EASY, SLAM("ndcg@10")))
     at = by_statement(certificate("slam", {"eta": 1.0 / K}, EASY))
     assert at["Theorem 8"].holds
     assert at["Corollary 7"].holds
@@ -80,7 +80,9 @@ def test_a_bound_whose_condition_fails_is_not_claimed(parameters, words):
 def test_corollaries_need_separable_data():
     assert by_statement(certificate("minimax", {}, NOISY))["Corollary 11"].why_not == "the data are not separable"
     line = by_statement(certificate("minimax", {}, EASY))["Corollary 11"]
-    assert line.bound == pytest.approx(bound(0.0, 1.0 / certificate("minimax", {}, EASY).margin, 4 * radius(EASY) ** 2))
+    assert line.bound == pytest.approx(
+        shared_bound(0.0, 1.0 / certificate("minimax", {}, EASY).margin, 4 * largest_row_norm(EASY) ** 2)
+    )
 
 
 def test_a_given_comparator_is_the_one_that_is_used():
@@ -104,7 +106,7 @@ def test_what_has_no_run_or_other_data_has_no_certificate():
 
 
 def test_a_violation_would_be_seen():
-    assert Line("x", 1.1, 1.0).holds is False
+    assert CertificateLine("x", 1.1, 1.0).holds is False
     model = train("slam", {}, EASY, Schedule(2, 1)).model
     forged = {**model.state, "sums": model.state["sums"] * 0.5}
     with pytest.raises(DataError, match="other weights"):

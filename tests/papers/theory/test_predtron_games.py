@@ -7,10 +7,10 @@ from ranktron import DataError
 from ranktron.papers.theory.predtron_games import (
     GaussianLists,
     SparseLists,
-    graded,
+    grade_by_thresholds,
     held_out_loss,
-    ranker,
-    trained,
+    section_6_learner,
+    train_once,
     varying_documents,
     varying_features,
     varying_lists,
@@ -27,7 +27,7 @@ def test_grades_follow_the_thresholds():
     scores = np.array([0.51, 0.49, 0.3, 0.21, 0.18, 0.1])
     zeta = [np.inf, *[1.0 / j for j in range(2, m + 1)], -np.inf]
     expected = [m - next(j for j in range(1, m + 1) if zeta[j] <= s <= zeta[j - 1]) for s in scores]
-    assert graded(scores).tolist() == expected == [5, 4, 3, 2, 1, 0]
+    assert grade_by_thresholds(scores).tolist() == expected == [5, 4, 3, 2, 1, 0]
 
 
 def test_the_smallest_lists_that_are_allowed():
@@ -67,9 +67,9 @@ def test_impossible_data_is_refused(make):
 def test_untrained_is_worst_and_w_star_is_perfect():
     data = GaussianLists(documents=8)
     held = data.draw(30, 1)
-    learner = ranker(data.features, "-i")
+    learner = section_6_learner(data.features, "-i")
     assert held_out_loss(learner, held) > 0.2
-    before = held_out_loss(trained(learner, data.draw(50, 0)), held)
+    before = held_out_loss(train_once(learner, data.draw(50, 0)), held)
     assert before < 0.05
     learner.W = data.ranker
     assert held_out_loss(learner, held) == 0.0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Rounds, metric, play
-from ranktron.data.rounds import radius
+from ranktron.data.rounds import largest_row_norm
 from ranktron.data.synthetic import Adversary, Separable
 from ranktron.learners import (
     classification_perceptron,
@@ -28,12 +28,12 @@ from ranktron.papers.theory import predtron_bounds
 from ranktron.papers.theory.bounds import (
     active_weight_bound,
     best_margin,
-    bound,
     bound_at,
     bound_for_any_eta,
     largest_weight_ratio,
     lower_bound,
     margin,
+    shared_bound,
     slam_constant,
 )
 from ranktron.papers.theory.certificates import certify
@@ -74,7 +74,7 @@ def spiral_run(measure, documents, gamma=0.1, eta=None):
     lost = total_loss(learner, watched(), measure)
     X, labels = np.concatenate([r.X for r in seen]), np.concatenate([r.labels for r in seen])
     data = Rounds.from_arrays(X, labels, group=[documents] * len(seen))
-    assert radius(data) <= 1.0
+    assert largest_row_norm(data) <= 1.0
     assert best_margin(data).margin == pytest.approx(gamma, rel=1e-5)
     assert learner.mistakes == learner.rounds
     return lost, K
@@ -87,14 +87,14 @@ def perceptron_stream(count):
 def algorithm_1():
     learner = classification_perceptron(400)
     mistakes = sum(turn.loss > 0.0 for turn in play(learner, perceptron_stream(400), feedback.full))
-    return mistakes / bound(0.0, sqrt(400.0), 1.0)
+    return mistakes / shared_bound(0.0, sqrt(400.0), 1.0)
 
 
 def algorithm_1_not_separated():
     """A comparator of half the length: its hinge is 1/2 on each of the mistakes."""
     learner, u = classification_perceptron(400), np.full(400, 0.5)
     mistakes = sum(turn.loss > 0.0 for turn in play(learner, perceptron_stream(400), feedback.full))
-    return mistakes / bound(400 * 0.5, np.linalg.norm(u), 1.0)
+    return mistakes / shared_bound(400 * 0.5, np.linalg.norm(u), 1.0)
 
 
 def corollary_11(L=0.0, length=1.0):
@@ -102,19 +102,19 @@ def corollary_11(L=0.0, length=1.0):
     lost = total_loss(minimax_perceptron(100), lists, "ndcg@1")
     gamma = margin(np.ones(100), lists)
     assert gamma == pytest.approx(2.0 / sqrt(100.0))
-    return lost / bound(100 * L, length / gamma, 4.0)
+    return lost / shared_bound(100 * L, length / gamma, 4.0)
 
 
 def adversary():
-    against = Adversary(radius=1.0, margin=0.1, documents=2)
+    against = Adversary(largest_row_norm=1.0, margin=0.1, documents=2)
     learner = minimax_perceptron(against.features)
     return lower_bound(1.0, 0.1) / total_loss(learner, against.against(learner), "ndcg")
 
 
 def theorem(measure, documents, gamma=0.1):
     lost, K = spiral_run(measure, documents, gamma)
-    assert bound_at(1.0 / K, 0.0, 1.0 / gamma, K) == pytest.approx(bound(0.0, 1.0 / gamma, K))
-    return lost / bound(0.0, 1.0 / gamma, K)
+    assert bound_at(1.0 / K, 0.0, 1.0 / gamma, K) == pytest.approx(shared_bound(0.0, 1.0 / gamma, K))
+    return lost / shared_bound(0.0, 1.0 / gamma, K)
 
 
 def ours(eta, measure="ndcg@2", documents=4, gamma=0.1):
@@ -166,7 +166,7 @@ def top_k_regret():
     lost = [
         loss
         for seed in range(2000)
-        for learner in [TopK(1, PairwiseHinge(), 2, Constant(gamma), Constant(eta), radius=0.5, seed=seed)]
+        for learner in [TopK(1, PairwiseHinge(), 2, Constant(gamma), Constant(eta), largest_row_norm=0.5, seed=seed)]
         for loss in losses(learner, [one], PairwiseHinge())
     ]
     assert np.mean(lost) == pytest.approx(1.0, abs=0.03)
@@ -247,7 +247,7 @@ def test_our_bound_is_the_root_of_its_two_inequalities():
     for _ in range(200):
         eta, L, n, R = np.exp(rng.normal(size=4) * 1.5) * [1.0, rng.integers(2), 1.0, 1.0]
         K = 4.0 * R * R + 2.0 / eta
-        S = np.linspace(L, 1.001 * bound(L, n, K) + 1e-9, 200_001)
+        S = np.linspace(L, 1.001 * shared_bound(L, n, K) + 1e-9, 200_001)
         M = np.minimum(S, S - (eta / 2.0) * (((S - L) / n) ** 2 - 4.0 * R * R * S))
         assert bound_for_any_eta(eta, L, n, R) == pytest.approx(M.max(), rel=1e-4, abs=1e-9)
         assert bound_for_any_eta(eta, L, n, R) <= active_weight_bound(eta, L, n, R) * (1.0 + 1e-12)
@@ -259,7 +259,7 @@ def test_for_long_steps_our_bound_is_that_of_algorithm_3_and_never_above_it():
         for eta in (0.5, 1.0, 100.0):
             assert bound_for_any_eta(eta, 0.0, 1.0 / gamma, 1.0) == pytest.approx(4.0 / gamma**2)
         assert bound_for_any_eta(0.4, 0.0, 1.0 / gamma, 1.0) > 4.0 / gamma**2
-    assert bound_for_any_eta(10.0, 3.0, 2.0, 1.5) <= bound(3.0, 2.0, 4 * 1.5**2)
+    assert bound_for_any_eta(10.0, 3.0, 2.0, 1.5) <= shared_bound(3.0, 2.0, 4 * 1.5**2)
     with pytest.raises(DataError, match="R must be"):
         bound_for_any_eta(1.0, 0.0, 1.0, -1.0)
 
@@ -303,8 +303,8 @@ def test_the_mean_of_the_weights_has_no_such_bound(eta):
         assert learner.mistakes == 2
         assert wrong > 0.65 * rounds
         assert gamma > 0.1
-        assert radius(lists) < 1.0
-    assert wrong > bound_for_any_eta(eta, 0.0, 1.0 / gamma, radius(lists))
+        assert largest_row_norm(lists) < 1.0
+    assert wrong > bound_for_any_eta(eta, 0.0, 1.0 / gamma, largest_row_norm(lists))
 
 
 @claim("SLAM", "28 s5.1.1")
@@ -326,7 +326,7 @@ def test_where_the_comparators_loss_grows_like_a_power_so_does_the_learners(make
                 else surrogate(there, round.labels)
             )
             comparator += at[0]
-            assert lost <= bound_for_any_eta(1.0, comparator, 2.0, radius(lists)) + 1e-9
+            assert lost <= bound_for_any_eta(1.0, comparator, 2.0, largest_row_norm(lists)) + 1e-9
         if t in horizons:
             sums[t] = lost, comparator
     for which in (0, 1):

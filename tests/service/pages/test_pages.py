@@ -10,7 +10,7 @@ from ranktron import Client
 from ranktron.data.maps import Bins
 from ranktron.data.rounds import Rounds
 from ranktron.service.demo.search import Index
-from ranktron.service.demo.standard_library import Document
+from ranktron.service.demo.standard_library import LibraryEntry
 from ranktron.service.models import warm
 from ranktron.service.tokens import new_token
 from ranktron.training.algorithms import ALGORITHMS
@@ -456,7 +456,7 @@ def test_reasons_are_shown_on_request(service, visit):
 
 
 def test_documents_are_text_and_never_markup(start, visit):
-    nasty = [Document(f"{EVIL}.join{i}", EVIL, "function", f"({SCRIPT})", f"Join {SCRIPT}.") for i in range(7)]
+    nasty = [LibraryEntry(f"{EVIL}.join{i}", EVIL, "function", f"({SCRIPT})", f"Join {SCRIPT}.") for i in range(7)]
     service = start(index=Index(nasty))
     page = visit(f"{service.address}/search?q=join")
     page.wait_for_selector("#results > li")

@@ -17,7 +17,7 @@ from ranktron.service.demo import standard_library as library
 from ranktron.service.demo.inventory import SKIPPED
 from ranktron.service.demo.routes import DEFINITION, EXAMPLES, HEARD, QUERIES, RANKER
 from ranktron.service.demo.search import CANDIDATES, FEATURES, Index
-from ranktron.service.demo.standard_library import Document, standard_library
+from ranktron.service.demo.standard_library import LibraryEntry, standard_library
 
 COLUMN = {name: j for j, name in enumerate(FEATURES)}
 
@@ -171,7 +171,7 @@ def test_the_ranker_hears_of_as_many_as_the_page_says(service):
 
 
 def test_names_that_are_markup_stay_what_they_are():
-    evil = Document("<img src=x onerror=alert(1)>", "<b>", "function", "(<i>)", "Join <script>alert(2)</script>.")
+    evil = LibraryEntry("<img src=x onerror=alert(1)>", "<b>", "function", "(<i>)", "Join <script>alert(2)</script>.")
     assert Index([evil]).search("join").documents == [evil]
     assert replace(evil, id="a.b").name == "b"
 

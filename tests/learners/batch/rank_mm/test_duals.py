@@ -12,7 +12,7 @@ from ranktron.kernels.grades import grades
 from ranktron.learners.batch.rank_mm import make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_exact import ExactDual, _free_place, _shift, average_in
 from ranktron.learners.batch.rank_mm_losses import LOSSES
-from ranktron.learners.batch.rank_mm_problem import Problem, carry
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
 from ranktron.learners.batch.rank_mm_steps import (
     DocumentDual,
     PairDual,
@@ -160,7 +160,7 @@ STRONG = {"average": "8 s3.1", "max": "9 s3.2", "max-average": "10 s3.3"}
 @pytest.mark.parametrize("loss", [pytest.param(loss, marks=claim("RANKMM", SLACK[loss])) for loss in LOSSES])
 @pytest.mark.parametrize("C", [0.3, 30.0])
 def test_the_slack_form_has_the_same_minimum(loss, C):
-    problem = Problem(lists_of(0), loss, C)
+    problem = RankMMProblem(lists_of(0), loss, C)
     found, pairs = converged(problem), Pairs(problem)
     assert problem.primal(found.w) == pytest.approx(pairs.primal(found.w))
     assert found.primal == pytest.approx(pairs.solve_slack_form(), rel=1e-6)
@@ -169,7 +169,7 @@ def test_the_slack_form_has_the_same_minimum(loss, C):
 @pytest.mark.parametrize("loss", [pytest.param(loss, marks=claim("RANKMM", STRONG[loss])) for loss in LOSSES])
 @pytest.mark.parametrize("C", [0.3, 30.0])
 def test_strong_duality_and_the_optimum_of_a_general_solver(loss, C):
-    problem = Problem(lists_of(1), loss, C)
+    problem = RankMMProblem(lists_of(1), loss, C)
     value, w, _ = Pairs(problem).solve_dual()
     found = converged(problem)
     assert found.converged
@@ -180,7 +180,7 @@ def test_strong_duality_and_the_optimum_of_a_general_solver(loss, C):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_larger_problems_have_the_optimum_of_a_general_solver(loss):
-    problem = Problem(lists_of(1, (12, 1, 13, 9)), loss, 5.0)
+    problem = RankMMProblem(lists_of(1, (12, 1, 13, 9)), loss, 5.0)
     pairs = Pairs(problem)
     assert 120 <= len(pairs.y) <= 200
     assert converged(problem).primal == pytest.approx(pairs.solve_slack_form(), rel=1e-6)
@@ -189,7 +189,7 @@ def test_larger_problems_have_the_optimum_of_a_general_solver(loss):
 @pytest.mark.parametrize(("loss", "step"), KINDS)
 @pytest.mark.parametrize("C", [0.5, 50.0])
 def test_weak_duality_at_every_step_and_w_is_that_of_the_dual(loss, step, C):
-    problem = Problem(lists_of(2), loss, C)
+    problem = RankMMProblem(lists_of(2), loss, C)
     dual = dual_of(problem, step)
     rng = np.random.default_rng(0)
     lower = converged(problem).primal
@@ -211,7 +211,7 @@ def test_weak_duality_at_every_step_and_w_is_that_of_the_dual(loss, step, C):
 @claim("RANKMM", "11 s3")
 @pytest.mark.parametrize("loss", LOSSES)
 def test_w_from_the_printed_variables(loss):
-    problem = Problem(lists_of(3), loss, 4.0)
+    problem = RankMMProblem(lists_of(3), loss, 4.0)
     pairs, dual = Pairs(problem), dual_of(problem, "paper", eta=1.0)
     dual.visit(np.random.default_rng(0).integers(3, size=30))
     if loss == "max":
@@ -228,7 +228,7 @@ def test_w_from_the_printed_variables(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_exact_step_tells_the_gap_of_a_list_for_nothing(loss):
-    problem = Problem(lists_of(4, groups=(9,)), loss, 3.0)
+    problem = RankMMProblem(lists_of(4, groups=(9,)), loss, 3.0)
     dual = ExactDual(problem)
     for _ in range(20):
         gap = problem.primal(dual.w) - dual.value
@@ -236,7 +236,7 @@ def test_the_exact_step_tells_the_gap_of_a_list_for_nothing(loss):
 
 
 def test_one_corner_is_plain_frank_wolfe():
-    problem = Problem(lists_of(5), "max", 10.0)
+    problem = RankMMProblem(lists_of(5), "max", 10.0)
     dual = ExactDual(problem, kept=1)
     W, margins = np.zeros((3, 4)), np.zeros(3)
     pairs = Pairs(problem)
@@ -260,7 +260,7 @@ def test_one_corner_is_plain_frank_wolfe():
 
 @claim("RANKMM", "12 s3.1")
 def test_the_box_step_is_gradient_and_clipping():
-    problem = Problem(lists_of(6), "average", 2.0)
+    problem = RankMMProblem(lists_of(6), "average", 2.0)
     pairs, dual = Pairs(problem), PairDual(problem, eta=0.05)
     alpha, cap = np.zeros(len(pairs.y)), np.array([problem.bound / (pairs.list == q).sum() for q in pairs.list])
     for t, q in enumerate(np.random.default_rng(1).integers(3, size=60), start=1):
@@ -288,7 +288,7 @@ def test_the_clipped_step_is_the_projection_on_the_box():
 
 
 def test_the_projected_step_stays_feasible():
-    problem = Problem(lists_of(7), "max-average", 5.0)
+    problem = RankMMProblem(lists_of(7), "max-average", 5.0)
     dual = PairDual(problem, eta=2.0)
     columns = problem.columns()
     for q in np.random.default_rng(3).integers(3, size=80):
@@ -305,7 +305,7 @@ def test_the_projected_step_stays_feasible():
 @claim("RANKMM", "18 s3.3")
 def test_the_projected_step_is_gradient_clipping_and_projection():
     """α − η_0/√t · (a_j − a_k)/|P_k|, then 0 where negative, then the nearest point of the ball; w from α/|P_k|."""
-    problem = Problem(lists_of(7), "max-average", 5.0)
+    problem = RankMMProblem(lists_of(7), "max-average", 5.0)
     pairs, dual = Pairs(problem), PairDual(problem, eta=0.5)
     alpha, size, moved_most = np.zeros(len(pairs.y)), pairs.preferred, 0.0
     for t, q in enumerate(np.random.default_rng(3).integers(3, size=40), start=1):
@@ -371,7 +371,7 @@ def kl(alpha, pairs):
 @claim("RANKMM", "17 s3.2")
 @claim("RANKMM", "30 s5")
 def test_exponentiated_gradient_keeps_its_rate():
-    problem = Problem(lists_of(8), "max", 6.0)
+    problem = RankMMProblem(lists_of(8), "max", 6.0)
     pairs = Pairs(problem)
     value, _, alpha = pairs.solve_dual()
     m, bound = len(pairs.lists), problem.bound
@@ -399,7 +399,7 @@ def test_exponentiated_gradient_keeps_its_rate():
 @claim("RANKMM", "30 s5")
 def test_gradient_projection_keeps_its_rate(loss):
     """With η_t = η_0/√t the mean of Q − Q* over T random steps is at most (m D²/(2 η_0) + η_0 G²)/√T: O(m²/ε²)."""
-    problem = Problem(lists_of(9), loss, 4.0)
+    problem = RankMMProblem(lists_of(9), loss, 4.0)
     pairs = Pairs(problem)
     value, _, _ = pairs.solve_dual()
     m, bound, factors = len(pairs.lists), problem.bound, pairs.images()
@@ -425,7 +425,7 @@ def test_gradient_projection_keeps_its_rate(loss):
 @pytest.mark.parametrize("kept", [1, 20])
 def test_the_exact_step_has_the_rate_that_the_paper_expects(loss, kept):
     """E[D* − D] ≤ 2 m (Σ_i diameter_i² + D*)/(t + 2 m): O(1/ε) without a projection."""
-    problem = Problem(lists_of(10), loss, 20.0)
+    problem = RankMMProblem(lists_of(10), loss, 20.0)
     optimum = converged(problem).primal
     pairs = Pairs(problem)
     m = len(pairs.lists)
@@ -452,14 +452,14 @@ def test_real_valued_labels_and_lists_of_one_grade():
     X, labels = rng.normal(size=(14, 3)), np.append(rng.random(10) * 3.0, [1.0, 1.0, 1.0, 2.0])
     lists = Rounds.from_arrays(X, labels, group=[6, 4, 3, 1])
     for loss in LOSSES:
-        problem = Problem(lists, loss, 8.0)
+        problem = RankMMProblem(lists, loss, 8.0)
         assert problem.m == 2
         value, _, _ = Pairs(problem).solve_dual()
         assert converged(problem).primal == pytest.approx(value, rel=1e-4)
         dual = paper_dual(problem, 0.5)
         dual.visit(np.arange(4))
         assert np.isfinite(dual.w).all()
-    nothing = Problem(Rounds.from_arrays(X[:3], [1, 1, 1]))
+    nothing = RankMMProblem(Rounds.from_arrays(X[:3], [1, 1, 1]))
     found = solve_rank_mm(nothing.rounds)
     assert found.w.tolist() == [0.0, 0.0, 0.0]
     assert found.converged
@@ -467,7 +467,7 @@ def test_real_valued_labels_and_lists_of_one_grade():
 
 def test_pegasos_reaches_the_same_minimum():
     for loss in LOSSES:
-        problem = Problem(lists_of(13), loss, 2.0)
+        problem = RankMMProblem(lists_of(13), loss, 2.0)
         pegasos = Pegasos(problem)
         pegasos.visit(np.random.default_rng(0).integers(3, size=20000))
         optimum = converged(problem).primal
@@ -477,7 +477,7 @@ def test_pegasos_reaches_the_same_minimum():
 def test_pegasos_steps_as_it_says():
     """w_{t+1} = (1 − 1/t) w_t + C/t Σ_j g_j x_j, the t-th weights with weight t in the mean."""
     X = np.array([[1.0, 0.0], [0.0, 2.0], [0.5, 0.5], [0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
-    problem = Problem(Rounds.from_arrays(X, [1, 0, 0, 1, 2, 2], group=[2, 2, 2]), "average", C=3.0)
+    problem = RankMMProblem(Rounds.from_arrays(X, [1, 0, 0, 1, 2, 2], group=[2, 2, 2]), "average", C=3.0)
     pegasos = Pegasos(problem)
     w, kept = np.zeros(2), []
     for t, q in enumerate([0, 1, 0, 2, 1], start=1):

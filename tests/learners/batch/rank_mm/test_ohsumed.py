@@ -9,7 +9,7 @@ import pytest
 from ranktron.kernels.dense import score
 from ranktron.learners.batch.rank_mm import make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
-from ranktron.learners.batch.rank_mm_problem import Problem
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
 from ranktron.papers.theory.rank_mm import solve_path
@@ -53,7 +53,7 @@ def solutions(fold, loss, seed):
 def iterates(fold, loss, seed):
     """The paper's grid: C, η_0 and T steps, each on a list drawn at random."""
     for C in CS:
-        problem = Problem(fold.train, loss, C)
+        problem = RankMMProblem(fold.train, loss, C)
         for eta in ETAS:
             dual, rng, done = make_dual(problem, "paper", eta), np.random.default_rng((seed, 7)), 0
             for T in TS:
@@ -118,7 +118,7 @@ def test_the_best_weights_of_the_two_maxima_are_none_at_all(folds, loss):
     """Whatever the direction, in every list some pair of the widest lead stands the wrong way round."""
     for fold in folds:  # what any w can gain, relative to C, only falls with C
         found = solve_rank_mm(fold.train, 1000.0, loss, tol=0.0, max_iter=150)
-        nothing = Problem(fold.train, loss, 1000.0).primal(np.zeros(45))
+        nothing = RankMMProblem(fold.train, loss, 1000.0).primal(np.zeros(45))
         assert nothing - found.dual.value <= 1e-3 * nothing
 
 

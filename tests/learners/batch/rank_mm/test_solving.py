@@ -14,9 +14,9 @@ from ranktron.cli import main
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.dense import score
 from ranktron.learners.batch import rank_mm
-from ranktron.learners.batch.rank_mm import FUTILE, HELD, UNFINISHED, Run, fit_rank_mm, make_dual, solve_rank_mm
+from ranktron.learners.batch.rank_mm import FUTILE, HELD, UNFINISHED, SolverRun, fit_rank_mm, make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
-from ranktron.learners.batch.rank_mm_problem import Problem, bytes_held
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem, bytes_held
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.metrics import evaluate
 from ranktron.papers.theory.rank_mm import solve_path
@@ -34,7 +34,7 @@ def test_a_solution_is_as_close_as_it_says(loss, average):
     best = solve_rank_mm(LISTS, 3.0, loss, tol=1e-6, max_iter=20000).primal
     found = solve_rank_mm(LISTS, 3.0, loss, average=average, tol=1e-3)
     assert found.converged
-    assert found.primal == pytest.approx(Problem(LISTS, loss, 3.0).primal(found.w))
+    assert found.primal == pytest.approx(RankMMProblem(LISTS, loss, 3.0).primal(found.w))
     assert found.primal - found.gap <= best * (1 + 1e-9)
     assert best * (1 - 1e-6) <= found.primal <= best + found.gap
     assert found.gap <= 1e-3 * found.primal
@@ -65,7 +65,7 @@ def test_a_solution_goes_on_from_another(loss, step):
     if step == "exact":
         assert again.history[0].dual >= before - 1e-9
     assert again.dual.steps == 6 * len(LISTS)
-    doubled = make_dual(Problem(LISTS, loss, 20.0), step)
+    doubled = make_dual(RankMMProblem(LISTS, loss, 20.0), step)
     doubled.restore(half.dual.state(), 0, 2.0)
     assert doubled.w == pytest.approx(2.0 * half.dual.recovered()[0], abs=1e-6)
     assert doubled.value <= solve_rank_mm(LISTS, 20.0, loss, tol=1e-4).primal
@@ -97,7 +97,7 @@ def test_memory_is_stated_and_refused_with_advice():
     assert bytes_held(LISTS, "max", "paper", 20) == 8 * len(LISTS.labels)
     assert bytes_held(LISTS, "max", "exact", 20) == 8 * 40 * 21 * (6 + 2)
     for loss, step in [("average", "paper"), ("max", "paper"), ("max", "exact")]:
-        dual = make_dual(Problem(LISTS, loss), step)
+        dual = make_dual(RankMMProblem(LISTS, loss), step)
         held = sum(np.asarray(array).nbytes for name, array in vars(dual).items() if name in HELD_ARRAYS)
         assert held == bytes_held(LISTS, loss, step, 20)
     with pytest.raises(DataError, match="remember fewer corners"):
@@ -128,7 +128,7 @@ HELD_ARRAYS = ("corners", "margins", "weights", "alpha", "theta")
 def test_training_keeps_the_solution():
     parameters = {"C": 100.0, "loss": "max", "tol": 1e-3}
     trained = train("rankmm", parameters, LISTS, Schedule(1), valid=VALID, select=metric("map"))
-    history, problem = trained.model.state["history"], Problem(LISTS, "max", 100.0)
+    history, problem = trained.model.state["history"], RankMMProblem(LISTS, "max", 100.0)
     assert problem.primal(trained.model.coef) == pytest.approx(history[:, 0].min())
     assert trained.history.epoch == 1 + int(np.argmin(history[:, 0]))
     kept = evaluate(score(VALID.X, trained.model.coef), VALID, ["map"]).means["map"]
@@ -166,11 +166,11 @@ def test_going_on_is_as_if_it_had_never_stopped(loss):
     assert more.model.state["history"][0, 1] >= exact.state["history"][-1, 1] * (1 - 1e-9)
     elsewhere = train("rankmm", {}, VALID, Schedule(), start=exact).model  # other lists: solved afresh
     best = solve_rank_mm(VALID, 10.0, loss, tol=1e-4).primal
-    assert Problem(VALID, loss, 10.0).primal(elsewhere.coef) <= best * 1.02
+    assert RankMMProblem(VALID, loss, 10.0).primal(elsewhere.coef) <= best * 1.02
 
 
 def test_ctrl_c_keeps_what_there_is(monkeypatch):
-    original = Run.passes
+    original = SolverRun.passes
 
     def interrupted(self, *arguments):
         for done in original(self, *arguments):
@@ -178,7 +178,7 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch):
                 os.kill(os.getpid(), signal.SIGINT)
             yield done
 
-    monkeypatch.setattr(Run, "passes", interrupted)
+    monkeypatch.setattr(SolverRun, "passes", interrupted)
     trained = train("rankmm", {"C": 100.0, "loss": "max", "tol": 1e-9}, LISTS, Schedule(), valid=VALID)
     assert trained.history.interrupted
     assert len(trained.history.valid) == len(trained.model.state["history"]) == 2
@@ -216,7 +216,7 @@ def test_the_estimator_shows_its_gap():
     assert ranker.gaps_.shape[1] == 3
     assert ranker.coef_ == pytest.approx(found.w, abs=0.1 * np.abs(found.w).max())
     # the objective is what is promised, whatever the order of the lists
-    assert Problem(LISTS, "average", 10.0).primal(ranker.coef_) == pytest.approx(found.primal, rel=2e-4)
+    assert RankMMProblem(LISTS, "average", 10.0).primal(ranker.coef_) == pytest.approx(found.primal, rel=2e-4)
 
 
 def test_bad_choices_are_named():

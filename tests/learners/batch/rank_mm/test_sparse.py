@@ -12,7 +12,7 @@ from ranktron.kernels.csr import ONES
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.batch.rank_mm import make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
-from ranktron.learners.batch.rank_mm_problem import Problem, carry
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
 from ranktron.learners.schedule import Schedule
 from ranktron.papers.theory.pegasos import Pegasos
 from ranktron.papers.theory.rank_mm import solve_path
@@ -37,7 +37,7 @@ def lists_of(seed, d=6, ones=False):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_step_is_that_of_the_written_rows(loss, step, visits, seed, ones):
     """An exact step makes corners equally good, and the last bit of a score chooses one: only the first is held."""
-    duals = [make_dual(Problem(lists, loss, 2.0), step, eta=0.3) for lists in lists_of(seed, ones=ones)]
+    duals = [make_dual(RankMMProblem(lists, loss, 2.0), step, eta=0.3) for lists in lists_of(seed, ones=ones)]
     order = np.random.default_rng(seed).integers(5, size=visits)
     for q in range(visits):
         for dual in duals:
@@ -53,7 +53,7 @@ def test_every_step_is_that_of_the_written_rows(loss, step, visits, seed, ones):
 
 @given(seed=st.integers(0, 10**6), ones=st.booleans())
 def test_carrying_back_is_to_the_bit(seed, ones):
-    dense, sparse = (Problem(lists) for lists in lists_of(seed, ones=ones))
+    dense, sparse = (RankMMProblem(lists) for lists in lists_of(seed, ones=ones))
     g = np.random.default_rng(seed).normal(size=len(dense.rounds.labels))
     directions = np.zeros((2, 6))
     margins = [
@@ -79,11 +79,11 @@ def test_lists_are_known_again_by_what_they_hold():
     dense, sparse = lists_of(5)
     more = replace(lists_of(6)[1], qids=np.arange(5) + 10)
     both = Rounds.concat([more, sparse])
-    assert Problem(both[5:]).fingerprint() == Problem(sparse).fingerprint()
+    assert RankMMProblem(both[5:]).fingerprint() == RankMMProblem(sparse).fingerprint()
     moved = Sparse(sparse.X.starts, (sparse.X.columns + 1) % 6, sparse.X.values, 6)
     other = Rounds(moved, sparse.labels, sparse.offsets, sparse.qids)
-    assert Problem(other).fingerprint() != Problem(sparse).fingerprint()
-    assert Problem(dense).fingerprint() == Problem(lists_of(5)[0]).fingerprint()
+    assert RankMMProblem(other).fingerprint() != RankMMProblem(sparse).fingerprint()
+    assert RankMMProblem(dense).fingerprint() == RankMMProblem(lists_of(5)[0]).fingerprint()
 
 
 def test_training_goes_on_from_its_dual_variables():
@@ -101,7 +101,7 @@ def test_training_goes_on_from_its_dual_variables():
 def test_pegasos_takes_them_too():
     ends = []
     for lists in lists_of(8):
-        pegasos = Pegasos(Problem(lists, "average", 1.0))
+        pegasos = Pegasos(RankMMProblem(lists, "average", 1.0))
         pegasos.visit(np.arange(500) % 5)
         ends.append(pegasos.mean)
     assert ends[1] == pytest.approx(ends[0], rel=1e-9, abs=1e-12)
