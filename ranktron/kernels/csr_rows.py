@@ -14,7 +14,6 @@ import numpy.typing as npt
 from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES, Columns, Values, first_misplaced, score_rows
 from ranktron.kernels.dense import first_non_finite, score
-from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Features, Floats, Integers, Matrix
 
 LARGEST_DENSE = 1 << 30
@@ -183,11 +182,6 @@ class Sparse:
         """X w."""
         return score_rows(self.starts, self.columns, self.values, w)
 
-    def shown(self, w: Floats) -> tuple[Integers, Floats]:
-        """The order in which a list is shown, and its scores."""
-        scores = score_rows(self.starts, self.columns, self.values, w)
-        return argsort_descending(scores), scores
-
     @staticmethod
     def concatenate(parts: list[Sparse]) -> Sparse:
         """Rows below rows, all of the same width."""
@@ -227,6 +221,15 @@ def check_features(X: Features, width: int) -> None:
         )
     if X.shape[1] != width:
         raise DataError(f"this learner knows {width} features, the list has {X.shape[1]}")
+
+
+def as_dense(X: Features) -> Matrix:
+    """The features as a matrix; a matrix is given back as it is.
+
+    >>> as_dense(Sparse.from_matrix(np.array([[0.0, 2.0]], np.float32)))
+    array([[0., 2.]], dtype=float32)
+    """
+    return X.dense() if isinstance(X, Sparse) else X
 
 
 def linear_scores(X: Features, w: Floats) -> Floats:

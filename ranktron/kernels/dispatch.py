@@ -16,7 +16,8 @@ from numba.extending import overload
 
 from ranktron.kernels.csr import add_sparse_row, descend_rows, pull_back_rows, score_rows
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.dense import add_row, descend, pull_back, score
+from ranktron.kernels.dense import add_row, descend, pull_back, rank_list, score
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Features, Floats, Integers, Matrix
 
 Code = Callable[..., Any]
@@ -47,6 +48,18 @@ def held_as(X: Features, sparse: bool | None) -> Features:
     if sparse is None or sparse == isinstance(X, Sparse):
         return X
     return Sparse.from_matrix(X) if sparse else X.dense()
+
+
+def rank_by_weights(X: Features, w: Floats) -> tuple[Integers, Floats]:
+    """The order in which w ranks a list, and its scores.
+
+    >>> rank_by_weights(Sparse.from_matrix(np.array([[0.0, 2.0], [1.0, 0.0]], np.float32)), np.array([3.0, 1.0]))
+    (array([1, 0]), array([2., 3.]))
+    """
+    if not isinstance(X, Sparse):
+        return rank_list(X, w)
+    scores = X.score(w)
+    return argsort_descending(scores), scores
 
 
 def linear_direction(X: Features, gradient: Floats) -> Floats:

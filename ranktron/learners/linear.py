@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import Sparse, check_features
-from ranktron.kernels.dense import gather_observed, is_full, rank_list
-from ranktron.kernels.dispatch import as_arrays, sgd_step
+from ranktron.kernels.csr_rows import check_features
+from ranktron.kernels.dense import gather_observed, is_full
+from ranktron.kernels.dispatch import as_arrays, rank_by_weights, sgd_step
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.fused_step import fused_round, fused_spec
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
@@ -90,7 +90,7 @@ class Linear(WeightVectorLearner):
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
-        order, scores = X.shown(self.w) if isinstance(X, Sparse) else rank_list(X, self.w)
+        order, scores = rank_by_weights(X, self.w)
         return Ranking(order, scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:

@@ -18,11 +18,20 @@ EXPONENTIAL_GAIN = 0
 LOG_DISCOUNT = 0
 ZERO_IF_SHORT = 2
 
+
+def log_discounts(m: int) -> Floats:
+    """1/log2(1 + i) for the ranks i = 1, ..., m.
+
+    >>> log_discounts(3).round(3)
+    array([1.   , 0.631, 0.5  ])
+    """
+    return np.asarray(1.0 / np.log2(np.arange(2.0, m + 2.0)))
+
+
 _GRADES = 32
 _TABLE = 1024
 _GAINS = 2.0 ** np.arange(_GRADES) - 1.0
-_RANKS = np.arange(1, _TABLE + 1)
-_DISCOUNTS = np.stack([1.0 / np.log2(_RANKS + 1), 1.0 / np.log2(np.maximum(_RANKS, 2))])
+_DISCOUNTS = np.stack([log_discounts(_TABLE), np.concatenate([[1.0], log_discounts(_TABLE - 1)])])
 
 
 @jit

@@ -6,8 +6,7 @@ import numpy as np
 
 from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit
-from ranktron.kernels.sorting import argsort_descending
-from ranktron.metrics.gain import exponential_gains
+from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, exponential_gains, ideal_dcg
 from ranktron.types import Floats
 
 
@@ -15,10 +14,7 @@ from ranktron.types import Floats
 def _calibrated_loss(scores: Floats, labels: Floats, gradient: Floats) -> float:
     m = scores.shape[0]
     G = exponential_gains(labels)
-    best = argsort_descending(labels)
-    Z = 0.0
-    for i in range(m):
-        Z += G[best[i]] / np.log2(i + 2.0)
+    Z = ideal_dcg(labels, 0, EXPONENTIAL_GAIN, LOG_DISCOUNT)
     loss = 0.0
     for i in range(m):
         apart = scores[i] - (G[i] / Z if Z > 0.0 else 0.0)

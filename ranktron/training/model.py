@@ -22,7 +22,7 @@ from ranktron.data.maps.protocols import Additive, FittedMap, map_rounds
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.data.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.csr_rows import Sparse, as_dense
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.training.algorithms import FIXED, stored_algorithm
 from ranktron.types import Floats, Integers, State
@@ -240,7 +240,7 @@ class Model:
     def _contributions(self, rounds: Rounds) -> Floats:
         scaled = scale(self.fill(rounds), self.scaler).X
         if self.map is None:
-            contributions: Floats = (scaled.dense() if isinstance(scaled, Sparse) else scaled) * self.coef
+            contributions: Floats = as_dense(scaled) * self.coef
             return contributions
         return self.additive.contributions(scaled, self.weights)
 

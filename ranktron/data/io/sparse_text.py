@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ranktron.data.io import grammar, lexer
 from ranktron.data.io.decimals import parse_decimal, round_to_single
@@ -28,7 +27,7 @@ from ranktron.data.io.lexer import (
     stops,
 )
 from ranktron.data.io.parse_errors import Look, ParseProblem, explain_problem
-from ranktron.data.io.text import Piece, Text
+from ranktron.data.io.text import Piece, Text, settle
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
@@ -140,7 +139,7 @@ def parse_sparse(text: Text, piece: Piece, look: Look, lines_before: int = 0) ->
         piece.data, piece.start, piece.end, look.first, look.width, look.after_hash, look.null,
         starts, columns, values, labels, spans, np.full(look.width, -1, np.int32), slow,
     )  # fmt: skip
-    problem = _settle(piece.data, values, labels, slow[:n])
+    problem = settle(piece.data, values, labels, slow[:n])
     if problem is None and wrong != FINE:
         problem = ParseProblem(wrong, p)
     if problem is not None:
@@ -150,18 +149,3 @@ def parse_sparse(text: Text, piece: Piece, look: Look, lines_before: int = 0) ->
     end = starts[rows]
     X = Sparse(starts[: rows + 1], columns[:end].copy(), values[:end].copy(), look.width)
     return SparseTable(X, labels[:rows], spans[:rows] + piece.base)
-
-
-def _settle(data: Bytes, values: Values, labels: Floats, slow: npt.NDArray[Any]) -> ParseProblem | None:
-    """Reads the numbers that the kernel was not sure of. Those of labels have no place among the entries."""
-    for row, at, start, end in slow.tolist():
-        value = float(data[start:end].tobytes())
-        if at < 0:
-            labels[row] = value
-        else:
-            with np.errstate(over="ignore"):
-                value = float(np.float32(value))
-            values[at] = value
-        if not np.isfinite(value):
-            return ParseProblem(lexer.LABEL if at < 0 else lexer.TOO_LARGE, start)
-    return None

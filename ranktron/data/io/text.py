@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,7 +99,7 @@ def parse(piece: Piece, row: int, table: ParsedTable, look: Look) -> tuple[int, 
             piece.data, p, piece.end, row, look.first, look.after_hash, look.null,
             table.X, table.labels, table.spans, stamps, table.tags, slow,
         )  # fmt: skip
-        problem = _settle(piece.data, table, slow[:n])
+        problem = settle(piece.data, table.X, table.labels, slow[:n])
         if problem is None and wrong != lexer.FINE:
             problem = ParseProblem(wrong, p)
         if problem is not None:
@@ -109,16 +109,19 @@ def parse(piece: Piece, row: int, table: ParsedTable, look: Look) -> tuple[int, 
     return row, None
 
 
-def _settle(data: Bytes, table: ParsedTable, slow: Integers) -> ParseProblem | None:
-    """Reads the numbers that the kernel was not sure of."""
-    for row, column, start, end in slow.tolist():
+def settle(data: Bytes, features: Any, labels: Floats, slow: Integers) -> ParseProblem | None:
+    """Reads the numbers that the kernel was not sure of: a label where `at` is negative.
+
+    `features` are a matrix, with `at` the column, or the entries of sparse rows, with `at` the entry.
+    """
+    for row, at, start, end in slow.tolist():
         value = float(data[start:end].tobytes())
-        if column < 0:
-            table.labels[row] = value
+        if at < 0:
+            labels[row] = value
         else:
             with np.errstate(over="ignore"):
                 value = float(np.float32(value))
-            table.X[row, column] = value
+            features[(row, at) if features.ndim == 2 else at] = value
         if not np.isfinite(value):
-            return ParseProblem(lexer.LABEL if column < 0 else lexer.TOO_LARGE, start)
+            return ParseProblem(lexer.LABEL if at < 0 else lexer.TOO_LARGE, start)
     return None

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr import Columns, Values
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.csr_rows import Sparse, as_dense
 from ranktron.kernels.jit import jit
 from ranktron.types import Features, Floats, Integers, State
 
@@ -140,7 +140,7 @@ class DenseRows:
         self.entry_bytes = float(self._X.itemsize)
 
     def rows(self, X: Features) -> Features:
-        return X.dense() if isinstance(X, Sparse) else X
+        return as_dense(X)
 
     def documents(self, X: Features) -> Documents:
         return self.rows(X).astype(self._X.dtype, copy=False)

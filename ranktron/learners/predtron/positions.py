@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.metrics.gain import exponential_gains
+from ranktron.metrics.gain import exponential_gains, log_discounts
 from ranktron.types import Floats
 
 _HIGHEST = 1000.0  # sums of 2^y have to stay finite
@@ -49,7 +49,7 @@ class Places:
         power = _power(self.name)
         if power is not None:
             return -(i**power)
-        return 1.0 / i if self.name == "1/i" else 1.0 / np.log2(1.0 + i)
+        return 1.0 / i if self.name == "1/i" else log_discounts(m)
 
 
 def _power(name: str) -> float | None:
@@ -149,7 +149,7 @@ class PlaceLoss:
 @lru_cache(maxsize=256)
 def _discounts(name: str, m: int) -> Floats:
     measure, _, cut = name.partition("@")
-    discounts = np.ones(m) if measure == "p" else 1.0 / np.log2(np.arange(2.0, m + 2.0))
+    discounts = np.ones(m) if measure == "p" else log_discounts(m)
     discounts[int(cut or m) :] = 0.0
     discounts.setflags(write=False)
     return discounts

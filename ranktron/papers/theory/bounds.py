@@ -13,7 +13,7 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds, largest_row_norm
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import Sparse, linear_scores
+from ranktron.kernels.csr_rows import as_dense, linear_scores
 from ranktron.kernels.grades import by_grade
 from ranktron.kernels.jit import jit
 from ranktron.lazy import lazy_names
@@ -53,7 +53,7 @@ def _leads(w: Floats, rounds: Rounds) -> tuple[list[float], list[Integers]]:
 
 
 def _as_array(X: Features) -> Floats:
-    written: Floats = (X.dense() if isinstance(X, Sparse) else X).astype(np.float64)
+    written: Floats = as_dense(X).astype(np.float64)
     return written
 
 
