@@ -211,8 +211,15 @@ def read_store(path: Path) -> Rounds:
 
 
 def verify(path: str | Path) -> None:
-    """Checks every byte of a store against its checksums; raises `DataError` where it is damaged.
+    """Checks every byte of a store against its checksums; raises `DataError` if it is damaged.
 
+    Parameters
+    ----------
+    path : path
+        The `.rounds` file.
+
+    Examples
+    --------
     >>> from ranktron.data.rounds import Rounds
     >>> from ranktron.data.io import verify, write
     >>> folder = getfixture("tmp_path")
