@@ -225,7 +225,7 @@ def test_the_command_compares_with_earlier_reports(run, letor):
         (("cv", "nowhere"), 2, "nowhere"),
         (("cv", "empty"), 1, "no file called train"),
         (("cv", "data", "--algo", "alien"), 2, "alien"),
-        (("cv", "data", "--set", "speed=1"), 2, "--set speed=1: committee has the parameters"),
+        (("cv", "data", "--set", "speed=1"), 2, "--set speed=1: the parameters of committee are"),
         (("cv", "data", "--set", "size=0"), 2, "size must be a whole number above 0"),
         (("cv", "data", "--grid", "size=1,x"), 2, "--grid size=x"),
         (("cv", "data", "--grid", "size"), 2, "--grid size"),
