@@ -82,7 +82,7 @@ class Encoder:
             kinds = f"a data frame with the columns {', '.join(self.columns)}"
             wrong = f"lacks {missing[0]!r}" if missing else f"has {new[0]!r}" if new else "has a column twice"
             raise DataError(
-                f"the model has categorical features and takes {kinds}: this {wrong if found else 'is none'}"
+                f"the model has categorical features and takes {kinds}: this {wrong if found else 'is no data frame'}"
             )
 
     def _codes(self, frame: Any, column: str) -> npt.NDArray[Any]:

@@ -173,7 +173,9 @@ class Rounds:
         parts = [part.ordered_by(first.feature_names) for part in parts]
         for part in parts:
             if part.n_features != first.n_features:
-                raise DataError(f"cannot join lists of {first.n_features} and of {part.n_features} features")
+                raise DataError(
+                    f"cannot concatenate queries with {first.n_features} and with {part.n_features} features"
+                )
         alike = len({part.qids.dtype.kind for part in parts}) == 1  # else numpy would make texts of numbers
         qids = np.concatenate([part.qids if alike else part.qids.astype(object) for part in parts])
         twice = [q for q, count in Counter(qids.tolist()).items() if count > 1]
@@ -299,7 +301,7 @@ def _as_labels(y: Any, n: int) -> Floats:
 
 def _group_rows(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers, Integers | None]:
     if qid is not None and group is not None:
-        raise DataError("give either qid (one id per row) or group (sizes of consecutive lists), not both")
+        raise DataError("give either qid (one id per row) or group (sizes of consecutive queries), not both")
     if group is not None:
         return *_from_sizes(n, group), None
     if qid is None or isinstance(qid, str | int | float | np.generic):  # one id for all rows
@@ -323,7 +325,7 @@ def _as_ids(given: Any, n: int, what: str) -> npt.NDArray[Any]:
 def _from_sizes(n: int, group: Any) -> tuple[npt.NDArray[Any], Integers]:
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or len(sizes) == 0 or sizes.min() <= 0:
-        raise DataError("group must hold the sizes of consecutive lists: positive whole numbers")
+        raise DataError("group must be the sizes of consecutive queries: positive whole numbers")
     if sizes.sum() != n:
         raise DataError(f"group sizes add up to {sizes.sum()}, but there are {n} documents")
     return np.arange(len(sizes)), np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)

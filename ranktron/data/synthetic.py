@@ -96,7 +96,7 @@ class Separable:
         """Some lists of the stream, the first ones or those after `skip` others; their margin is verified."""
         lists = _some(self, queries, skip)
         if not min(map(self.margin_of, lists)) >= self.margin:
-            raise DataError("rounding to 32 bits has eaten the margin; choose a larger one")
+            raise DataError("the margin is lost when features are rounded to 32 bits; choose a larger one")
         return _collect(lists)
 
 

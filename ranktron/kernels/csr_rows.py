@@ -142,7 +142,7 @@ class Sparse:
             raise DataError("the arrays of these sparse rows do not fit together; build them with Sparse.from_matrix")
         row = first_misplaced(self.starts, self.columns, self.width)
         if row >= 0:
-            raise DataError(f"sparse row {row} names a column twice, or one beyond the {self.width} that there are")
+            raise DataError(f"sparse row {row} has a column twice, or one beyond the {self.width} columns")
 
     def check(self, missing: bool = False) -> None:
         """Refuses arrays that do not fit together and values that are not finite; `missing` ones may be NaN."""
@@ -223,10 +223,10 @@ def check_features(X: Features, width: int) -> None:
     if not isinstance(X, _KINDS) or X.ndim != 2:
         what = f"an array of the shape {X.shape}" if isinstance(X, np.ndarray) else f"a {type(X).__name__}"
         raise DataError(
-            f"features are np.asarray(X, np.float32) or Sparse.from_matrix(X), a row a document, not {what}"
+            f"features are np.asarray(X, np.float32) or Sparse.from_matrix(X), a row per document, not {what}"
         )
     if X.shape[1] != width:
-        raise DataError(f"this learner knows {width} features, the list has {X.shape[1]}")
+        raise DataError(f"this learner has {width} features, the query has {X.shape[1]}")
 
 
 def linear_scores(X: Features, w: Floats) -> Floats:

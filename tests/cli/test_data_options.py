@@ -53,7 +53,7 @@ def test_from_csv_to_a_model_and_a_report(run, csv):
     assert load("m").feature_names == ("price", "age", "stars")
     code, out, err = run("evaluate", "m", "test.csv")
     assert code == 0
-    assert "warning: test.csv: not known to the model or the training data, and left out: title" in err
+    assert "warning: test.csv: columns that the model or the training data lack are ignored: title" in err
     code, out, err = run("evaluate", "m", "test.csv", "--drop", "title", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["metrics"]["ndcg@10"]["mean"] > 0.95

@@ -129,7 +129,7 @@ class TestExport:
             ((), 2, "--to"),
             (("--to", "solr", "-o", "my.model"), 2, "overwritten"),
             (("--to", "solr", "--features", "my.model"), 1, "cannot read the names"),
-            (("--to", "solr", "--average"), 1, "does not vote"),
+            (("--to", "solr", "--average"), 1, "do not vote"),
             (("--to", "solr", "-o", "no/folder/m"), 1, "cannot be written"),
         ],
     )

@@ -287,7 +287,8 @@ def _roles_like(table: TableSource, frame: _Frame, labelled: bool) -> Roles:
     new = [name for name in roles.dropped if name not in frame.columns.drop]
     if new:
         _say(
-            f"{table.name}: not known to the model or the training data, and left out: {join_names(new)}", frame.strict
+            f"{table.name}: columns that the model or the training data lack are ignored: {join_names(new)}",
+            frame.strict,
         )
     return roles
 

@@ -63,11 +63,11 @@ def _list_parts(path: Path) -> list[Path]:
     fold = fold_parts(path)
     if fold:
         files = ", ".join(str(file) for file in fold.values())
-        raise DataError(f"{path}: this directory holds the parts of a fold, which do not belong together: name {files}")
+        raise DataError(f"{path}: this folder has the train, vali and test files of a fold: name {files}")
     with readable(path):
         found = sorted(part for part in path.iterdir() if part.is_file() and part.name[0] not in "._")
     if not found:
-        raise DataError(f"{path}: this directory holds no file to read")
+        raise DataError(f"{path}: this folder has no file to read")
     return found
 
 

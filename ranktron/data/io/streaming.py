@@ -52,8 +52,8 @@ def join_runs(runs: Iterable[QueryRun], null: str) -> Iterator[Round]:
             parts = []
         if new and len(owners) == known:
             raise DataError(
-                f"{run.where()}: query {run.qid!r} comes back after its block ended; "
-                "put its rows together with `ranktron convert` first, then stream the result"
+                f"{run.where()}: query {run.qid!r} occurs again after other queries; "
+                "group its rows with `ranktron convert` first, then stream the result"
             )
         known = len(owners)
         parts.append(run)

@@ -46,8 +46,8 @@ def _check_numbers(schema: Any, roles: Roles) -> None:
         names = ",".join(others)
         found = ", ".join(f"{kind} in column {name!r}" for name, kind in others.items())
         raise DataError(
-            f"expected numbers in column {next(iter(others))!r}, found {found}; leave out what is no feature with "
-            f"drop={names!r} (--drop {names})"
+            f"expected numbers in column {next(iter(others))!r}, found {found}; leave out what is not a feature "
+            f"with drop={names!r} (--drop {names})"
         )
 
 

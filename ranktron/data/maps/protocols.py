@@ -99,6 +99,6 @@ def check_input(X: Features, n_inputs: int) -> Matrix:
 def sample_documents(rounds: Rounds, most: int) -> Matrix:
     """At most `most` documents, evenly spaced over all queries."""
     if not isinstance(rounds, Rounds):
-        raise DataError("a map is fitted on lists: make them with Rounds.from_arrays(X, y, qid)")
+        raise DataError("a feature map is fitted on Rounds: make them with Rounds.from_arrays(X, y, qid)")
     X = check_input(rounds.X, rounds.n_features)
     return X if len(X) <= most else X[np.linspace(0, len(X) - 1, most).astype(np.int64)]

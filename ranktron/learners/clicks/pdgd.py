@@ -213,11 +213,11 @@ class PDGD(WeightVectorLearner):
         m = X.shape[0]
         if ranking.scores.shape[0] != m or ranking.order.shape[0] != m or ranking.number < 0:
             raise DataError(
-                f"the ranking was not made for this list of {m} documents: keep what `rank` gave and hand it to `learn`"
+                f"the ranking was not made for these {m} documents: pass to `learn` the ranking that `rank` returned"
             )
         shown, log_below, wrong = _outline(ranking.scores, ranking.order, self.k)
         if wrong == _NO_DOCUMENT:
-            raise DataError(f"the ranking names documents that a list of {m} does not have")
+            raise DataError(f"the ranking names documents that a query of {m} documents does not have")
         if wrong == _NO_SCORE:
             raise DataError(overflow(ranking.number))
         return shown, log_below

@@ -290,8 +290,8 @@ class TopK(WeightVectorLearner):
         """How many documents of a list of m are heard of, and among how many exploration draws."""
         if self.strict and m < max(self.k, 2):
             raise DataError(
-                f"a list of {m} document{'s' * (m > 1)} is too short: labels of the first {self.k} are asked for, and "
-                "there must be at least 2 to choose from"
+                f"a query of {m} document{'s' * (m > 1)} is too short: the labels of the first {self.k} are needed, "
+                "and at least 2 documents to choose from"
             )
         k = min(self.k, m)
         return k, max(k, min(self.shortlist or m, m))
