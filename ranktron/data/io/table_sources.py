@@ -200,8 +200,8 @@ class JsonFile:
                 new = [name for name in table.schema.names if name not in known]
                 if new:
                     raise DataError(
-                        f"{self.path}: {new[0]!r} is not among the keys of the first {row} lines, {join_names([*known])}; "
-                        "streaming needs to know all keys: `ranktron convert` the file first"
+                        f"{self.path}: {new[0]!r} is not among the keys of the first {row} lines, "
+                        f"{join_names([*known])}; streaming needs to know all keys: `ranktron convert` the file first"
                     )
                 lacking = [name for name in _chosen_columns(roles) if name not in table.schema.names]
                 for name in lacking:
