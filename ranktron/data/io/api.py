@@ -1,4 +1,4 @@
-"""`read`, `stream` and `write`: which format a path stands for."""
+"""`read`, `stream` and `write`, for all formats."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BINARY = (write_parquet, write_arrow, write_store)
 
 
 class FeatureSpace(Protocol):
-    """Whatever has features: `Rounds`, a `Model`."""
+    """An object that has features: `Rounds` or a `Model`."""
 
     @property
     def n_features(self) -> int: ...
@@ -189,7 +189,7 @@ def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Rol
 
 
 class _Frame(NamedTuple):
-    """What the caller says about all files."""
+    """The options of `read` that apply to all files."""
 
     null: str = "error"
     n_features: int | None = None
@@ -249,7 +249,7 @@ def _both(found: int, expected: int) -> str:
 
 
 def _compare_widths(found: int, frame: _Frame, name: str) -> None:
-    """Says that features are missing, which is an error where the caller is strict."""
+    """Warns that features are missing; an error if the caller is strict."""
     like = frame.like
     if like is not None and found < like.n_features:
         _say(f"{name}: {_both(found, like.n_features)}; those that are missing count as 0", frame.strict)
@@ -279,7 +279,7 @@ def _read_one(source: Any, frame: _Frame, judged: Judgments | None, labelled: bo
 
 
 def _roles_like(table: TableSource, frame: _Frame, labelled: bool) -> Roles:
-    """The roles of a table's columns; where others say which features there are, these by their names."""
+    """The roles of a table's columns; with `like`, the features are found by its names."""
     names = None if frame.like is None else frame.like.feature_names
     if names is None or frame.columns.features is not None or not set(names) <= set(table.schema.names):
         return table_roles(table, frame.columns, labelled)

@@ -1,4 +1,4 @@
-"""Reading text with many features of which a line names few: into rows that hold only what is named."""
+"""Reading text with many features of which lines mention few, into sparse rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WIDE, RARE = 1000, 0.05
 
 @jit
 def count_entries(data: Bytes, start: int, end: int) -> int:
-    """Counts the colons from start to end: at least as many as there are features."""
+    """Counts the colons from start to end, an upper bound on the number of entries."""
     total = 0
     for p in range(start, end):
         total += data[p] == COLON
@@ -52,7 +52,7 @@ def _entries(
     data: Bytes, p: int, first: int, width: int, null: float, columns: Columns, values: Values, at: int,
     stamps: Columns, stamp: int, slow: Integers, n: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Reads `index:value ...` of one line: (what was wrong, where or the end, the next entry, slow numbers so far)."""
+    """Parses `index:value ...` of one line: (error code, its position or the end, the next entry, slow numbers)."""
     while True:
         p = skip_blanks(data, p)
         if data[p] == HASH or line_ends(data, p):
@@ -89,7 +89,7 @@ def _lines(
     starts: Integers, columns: Columns, values: Values, labels: Floats, spans: Integers, stamps: Columns,
     slow: Integers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Reads all lines from p to end: (what was wrong, where it stopped, rows, slow numbers)."""
+    """Parses all lines from p to end: (error code, where it stopped, rows, slow numbers)."""
     i, at, n = 0, 0, 0
     while p < end:
         p = skip_blanks(data, p)
@@ -113,7 +113,7 @@ def _lines(
 
 
 class SparseTable(NamedTuple):
-    """The lines of a text: rows, labels, and where the ids stand in the bytes."""
+    """The parsed lines of a text: rows, labels, and the positions of the ids in the bytes."""
 
     X: Sparse
     labels: Floats
@@ -121,7 +121,7 @@ class SparseTable(NamedTuple):
 
 
 def is_rare(text: Text, sample: int, width: int) -> bool:
-    """Whether the start of a text names few of many features."""
+    """Whether the start of a text mentions few of many features."""
     if width < WIDE:
         return False
     piece = next(text.pieces(sample))
@@ -130,7 +130,7 @@ def is_rare(text: Text, sample: int, width: int) -> bool:
 
 
 def parse_sparse(text: Text, piece: Piece, look: Look, lines_before: int = 0) -> SparseTable:
-    """Parses one piece of a text; what cannot be read is an error that says where."""
+    """Parses one piece of a text; the error for an invalid line says where it is."""
     lines = grammar.count_lines(piece.data, piece.start, piece.end)
     entries = count_entries(piece.data, piece.start, piece.end)
     starts, labels, spans = np.zeros(lines + 1, np.int64), np.empty(lines), np.empty((lines, 4), np.int64)
@@ -153,7 +153,7 @@ def parse_sparse(text: Text, piece: Piece, look: Look, lines_before: int = 0) ->
 
 
 def _settle(data: Bytes, values: Values, labels: Floats, slow: npt.NDArray[Any]) -> ParseProblem | None:
-    """Reads the numbers that the kernel was not sure of. Those of labels have no place among the entries."""
+    """Parses in Python the numbers that the kernel could not round with certainty; labels are not among the entries."""
     for row, at, start, end in slow.tolist():
         value = float(data[start:end].tobytes())
         if at < 0:
