@@ -52,7 +52,7 @@ GROUPS = {
     ],
     "Papers": ["papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"],
     "Reference": ["commands", "api/index"],
-    "Measured": ["benchmarks", "claims", "reproduce", "theory"],
+    "Results": ["benchmarks", "claims", "reproduce", "theory"],
     "Project": ["architecture", "contributing", "mutants", "changelog"],
 }
 

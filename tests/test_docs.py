@@ -96,6 +96,33 @@ def test_every_public_name_has_an_example(name):
         assert ">>>" in told, f"the docstring of {name} has no example"
 
 
+def documented(text):
+    """The names in the numpydoc section Parameters of a docstring."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", inspect.cleandoc(text), re.DOTALL | re.MULTILINE
+    )
+    heads = re.findall(r"^(\S.*?)(?: : .*)?$", section[1], flags=re.MULTILINE) if section else []
+    return {name.strip().lstrip("*") for head in heads for name in head.split(",")}
+
+
+def parameters(thing):
+    """What a public name is called with: a protocol only where its objects are functions."""
+    if getattr(thing, "_is_protocol", False):
+        thing = vars(thing).get("__call__", lambda: None)
+    try:
+        return {name for name in inspect.signature(thing).parameters if name != "self"}
+    except ValueError:  # an error or a warning, whose constructor is not written in Python
+        return set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_of_a_public_name_is_documented(name):
+    thing = made.found(name)
+    if callable(thing):
+        missing = parameters(thing) - documented(thing.__doc__ or "")
+        assert not missing, f"the section Parameters of {name} lacks {', '.join(sorted(missing))}"
+
+
 @every_page
 def test_every_block_is_run_or_says_that_it_is_not(page):
     fences = re.findall(r"^\s*```", page.read_text(encoding="utf-8"), flags=re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -43,39 +44,47 @@ _FEW = 8
 def _algorithms_help() -> str:
     lines = ["\b", "Algorithms and their parameters (--set key=value):"]
     for each in ALGORITHMS.values():
-        lines.append(f"  {each.name}: {each.summary}")
-        lines += [f"    {p.name}={str(p.default).lower()}: {p.help}" for p in each.parameters]
+        lines += _wrapped(f"{each.name}: {each.summary}", 2)
+        for p in each.parameters:
+            lines += _wrapped(f"{p.name}={str(p.default).lower()}: {p.help}", 4)
     return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """Lines for a terminal of 80 columns; click itself adds an indent of 2."""
+    return textwrap.wrap(text, 78, initial_indent=" " * indent, subsequent_indent=" " * (indent + 4))
 
 
 @click.command(epilog=_algorithms_help())
 @click.argument("data", type=DATA)
 @click.option("--algo", type=click.Choice(list(ALGORITHMS)), default=None, help="Algorithm.  [default: hinge]")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the algorithm.")
-@click.option("--epochs", default=_EPOCHS.default, show_default=True, type=click.IntRange(1), help=_EPOCHS.help)
+@click.option(
+    "--epochs", default=_EPOCHS.default, show_default=True, type=click.IntRange(1), help="Passes over the data."
+)
 @click.option("--seed", default=None, type=click.IntRange(0), help="Seed of the shuffling.  [default: 0]")
 @click.option("--shuffle/--no-shuffle", default=None, help=f"{_SHUFFLE.help.capitalize()}.  [default: shuffle]")
 @click.option(
     "--scale",
     type=click.Choice(["auto", *SCALINGS]),
     default=None,
-    help="Scaling, kept in the model; auto: standardise if features fall outside [-1, 1].  [default: auto]",
+    help="Feature scaling, saved with the model; auto: standardise if features fall outside [-1, 1].  [default: auto]",
 )
 @map_option
 @nan_option
-@click.option("--valid", type=DATA, help="Validation set: the best epoch on it is kept.")
+@click.option("--valid", type=DATA, help="Validation set: the epoch that is best on it is kept.")
 @click.option(
-    "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the epoch."
+    "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the best epoch."
 )
 @click.option(
     "--feedback",
     type=click.Choice(USERS),
     default=None,
-    help="A simulated user whose clicks are learnt from, instead of labels; its seed is --seed.",
+    help="Learn from the clicks of a simulated user instead of labels; its seed is --seed.",
 )
-@click.option("--from", "start", type=DATA, help="A model to go on from, exactly where it stopped.")
+@click.option("--from", "start", type=DATA, help="Model to continue training, exactly where it stopped.")
 @click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
-@click.option("--curve", type=click.Path(), help="Write the learning curve as a picture (.png or .svg).")
+@click.option("--curve", type=click.Path(), help="Write the learning curve as an image (.png or .svg).")
 @metrics_option("ndcg@10")
 @null_option
 @table_options
@@ -85,10 +94,10 @@ def train(
     scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric, feedback: str | None,
     start: str | None, out: str, curve: str | None, metrics: list[Metric], null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Learn a ranker from DATA, one query at a time, and save it.
+    """Train a ranker on DATA and save it.
 
-    The ranking of every round is measured before it is learnt from, so that the time averages are honest. Ctrl-C
-    saves what was learnt so far; --from goes on from there.
+    Online learners rank each query before they learn from it: the time averages are those of these rankings. Ctrl-C
+    saves the model as trained so far; --from continues from there.
 
     Example: ranktron train train.txt --algo hinge --set eta=0.1 --valid vali.txt --model my.model
     """
@@ -100,12 +109,12 @@ def train(
     before = load(start) if start else None
     if before is not None and (algo or settings or scale or recipe or nan):
         raise click.UsageError(
-            "--from goes on with the model's own algorithm, parameters, imputation, scaling and map: leave them out"
+            "--from keeps the model's algorithm, parameters, imputation, scaling and map: leave these options out"
         )
     name = before.kind if before is not None else algo or "hinge"
     parameters = parse_settings(name, settings)
     if null not in (None, "error"):
-        click.echo(f"--null {null} is for reading these files and is not kept in the model: --nan is", err=True)
+        click.echo(f"--null {null} applies to these files and is not saved with the model; --nan would be", err=True)
     null = null or null_for(before, nan)
     rounds = read_data(data, null, before, part="train")
     checked = read_data(valid, null, rounds, part="vali") if valid else None
@@ -125,18 +134,19 @@ def train(
     else:
         _print(summary, trained, select, out)
     if trained.history.interrupted:
-        raise DataError(f"interrupted after {trained.history.rounds:,} rounds; saved in {out}: go on with --from {out}")
+        done = f"interrupted after {trained.history.rounds:,} rounds"
+        raise DataError(f"{done}; the model so far is saved in {out}: continue with --from {out}")
 
 
 def _compile(
     name: str, parameters: Mapping[str, Any], rounds: Rounds, checked: Rounds | None, asked: dict[str, Any]
 ) -> None:
-    """Learns from the first few lists and forgets it, so that neither bar nor speed counts what is compiled once."""
+    """Trains on a few queries and discards the result, so that the reported speed does not include compilation."""
     from ranktron.learners.schedule import Schedule
     from ranktron.training.fit import train as train_model
 
     few, valid = rounds[:_FEW], None if checked is None else checked[:_FEW]
-    with show_activity("getting ready (the first time, this compiles)"), suppress(DataError), warnings.catch_warnings():
+    with show_activity("preparing (compiles on first use)"), suppress(DataError), warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
         tried = train_model(name, parameters, few, Schedule(1), valid=valid, **asked)
         if tried.history.interrupted:
@@ -173,15 +183,15 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
     history = trained.history
     rate = history.rounds / history.seconds if history.seconds else 0.0
     rows: list[tuple[str, object]] = [
-        ("rounds", f"{history.rounds:,} ({rate:,.0f} a second)"),
-        ("rounds learnt from", history.mistakes),
+        ("rounds", f"{history.rounds:,} ({rate:,.0f} per second)"),
+        ("rounds with an update", history.mistakes),
         ("scaling", summary["scale"]),
     ]
-    rows += [("map", summary["map"])] if summary["map"] else []
+    rows += [("feature map", summary["map"])] if summary["map"] else []
     rows += [("missing values", summary["nan"])] if trained.model.imputer is not None else []
     rows += [(f"{name}, time average", value) for name, value in (summary["online"] or {}).items()]
     if history.valid:
-        rows.append(("epoch kept", f"{summary['epoch']}, the best by {select}"))
+        rows.append(("best epoch", f"{summary['epoch']}, by {select}"))
         rows += [(f"{name}, validation", value) for name, value in summary["valid"].items()]
     rows += [(remark, count) for remark, count in history.remarks.items() if count]
     print_table(f"{trained.model.kind} → {out}", ["", ""], rows, out)

@@ -1,4 +1,4 @@
-"""Scaling of features: fitted once, stored in the model, applied at prediction."""
+"""Feature scaling: fitted once, stored in the model, applied at prediction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ranktron.types import Features, Floats, Integers, Matrix
 
 
 class Scaler(Protocol):
-    """Maps features to scaled features, list by list."""
+    """Maps features to scaled features, query by query."""
 
     @property
     def name(self) -> str: ...
@@ -65,7 +65,7 @@ def _dense_moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
-    """The same of sparse rows, with all their zeros."""
+    """The same for sparse rows, including their zeros."""
     own = X.trimmed()
     values = own.written_values().astype(np.float64)
     mean = np.bincount(own.columns, values, X.width) / len(X)
@@ -88,11 +88,11 @@ def feature_ranges(X: Features) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Global:
-    """The same shift and divisor for every list: (x − shift) / divisor. It can be folded into linear weights.
+    """The same shift and divisor for every query: (x − shift) / divisor. It can be folded into linear weights.
 
-    `standard` shifts by the mean and divides by the standard deviation; `minmax` maps what was seen to [0, 1].
-    A feature that never varied becomes 0. Sparse features are not shifted, so that zeros stay zeros: for a linear
-    ranker that changes every score of a list by the same number.
+    `standard` shifts by the mean and divides by the standard deviation; `minmax` maps the training data to [0, 1]. A
+    constant feature becomes 0. Sparse features are not shifted, so that zeros stay zeros: for a linear ranker this
+    changes all scores by the same number.
     """
 
     name: str
@@ -108,20 +108,21 @@ class Global:
         return scaled
 
     def fold(self, w: Floats) -> tuple[Floats, float]:
-        """Weights and constant that score unscaled features alike: w / divisor and −Σ w · shift / divisor."""
+        """Weights and constant for unscaled features with the same scores: w / divisor and −Σ w · shift / divisor."""
         return w / self.divisor, float(-np.dot(w / self.divisor, self.shift))
 
 
 @dataclass(frozen=True, eq=False)
 class Running(Global):
-    """Standardises by an estimate of mean and deviation that each query of a stream goes on updating.
+    """Standardises by running estimates of mean and standard deviation, which each query of a stream updates.
 
-    With n rows so far and m of a query, δ being the difference of their means (Chan, Golub and LeVeque 1979):
+    With n rows so far, m rows of a query, and δ the difference of their means (Chan, Golub and LeVeque, Updating
+    Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979):
 
         mean ← mean + δ m / (n + m),    M ← M + M_query + δ² n m / (n + m),    σ² = M / (n + m)
 
-    A linear learner multiplies its weights by σ_new / σ_old, so that its scores stay what they were but for a constant.
-    `low` and `high` tell what never varied: a deviation of rounding errors does not.
+    A linear learner multiplies its weights by σ_new / σ_old, so that its scores change only by a constant. `low` and
+    `high` tell which features are constant: their computed deviation may not be 0 because of rounding.
 
     Examples
     --------
@@ -160,7 +161,7 @@ class Running(Global):
 
 @dataclass(frozen=True)
 class PerQuery:
-    """LETOR's own: each feature of each list to [0, 1]; 0 where it is constant within the list."""
+    """LETOR's scaling: maps each feature to [0, 1] within each query; 0 if it is constant there."""
 
     n_features: int
     name: str = "minmax-query"
@@ -175,7 +176,7 @@ class PerQuery:
 
 
 def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
-    """Fits the scaling of that name; `auto` leaves features within [-1, 1] alone and standardises others.
+    """Fits the scaling of that name; `auto` standardises if some feature is outside [-1, 1].
 
     >>> rounds = Rounds.from_arrays([[10.0], [30.0]], [0, 1])
     >>> fit_scaler("minmax", rounds)(rounds.X, rounds.offsets).ravel()
@@ -196,7 +197,7 @@ def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
         name = "standard"
     shift, divisor = (mean, deviation) if name == "standard" else (low, high - low)
     shift = np.zeros_like(shift) if isinstance(rounds.X, Sparse) else shift
-    # A constant feature may show a deviation of rounding errors: it is the range that tells.
+    # Because of rounding, the computed deviation of a constant feature may not be 0; its range is.
     return Global(name, shift, np.where(high > low, divisor, 1.0))
 
 
@@ -209,7 +210,7 @@ _ESTIMATE = ("shift", "divisor", "mean", "squares", "low", "high")
 
 
 def scaler_to_dict(scaler: Scaler | None) -> dict[str, Any]:
-    """What a model file keeps of a scaler."""
+    """The scaler as a model file stores it."""
     if scaler is None:
         return {"name": "none"}
     if isinstance(scaler, Running):
@@ -220,7 +221,7 @@ def scaler_to_dict(scaler: Scaler | None) -> dict[str, Any]:
 
 
 def scaler_from_dict(kept: Mapping[str, Any], n_features: int) -> Scaler | None:
-    """The scaler that a model file kept."""
+    """The scaler that a model file stores."""
     name = kept["name"]
     if name == "none":
         return None

@@ -137,9 +137,9 @@ def export(
 
 def _export_stumps(model: Model, to: str, name: str, store: str | None, sample: Sample, one: str | None) -> Export:
     if to not in TREES:
-        raise DataError(f"thresholded features have no weights that {to} could take: export to vespa instead")
+        raise DataError(f"{to} takes linear weights, which thresholded features do not have: export to vespa instead")
     if one is not None:
-        raise DataError("trees carry a constant of their own: a feature that is always 1 is not needed")
+        raise DataError("trees have a constant of their own: a feature that is always 1 is not needed")
     engine: Engine[StumpRanker] = _import_engine(TREES[to])
     _check_scaling(to, "none" if model.scaler is None else model.scaler.name, engine.scales_lists)
     _check_missing(to, model, False, model.imputer is None or (engine.lucene and model.imputer.name == "zero"))

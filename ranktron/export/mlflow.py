@@ -67,7 +67,12 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
 
 
 def load_model(uri: str) -> Model:
-    """The `Model` that was logged or saved, by its address: `runs:/...`, `models:/...` or the path of a folder.
+    """Loads a `Model` that was logged or saved.
+
+    Parameters
+    ----------
+    uri : str
+        Its address: `runs:/...`, `models:/...` or the path of a folder.
 
     Examples
     --------

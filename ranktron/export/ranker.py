@@ -101,7 +101,7 @@ class LinearEngine(Engine[LinearRanker], Protocol):
 
 
 def linear_ranker(model: Model) -> LinearRanker:
-    """The linear ranker that a model is; a model that is none is refused with the reason and a way out."""
+    """A linear model's ranker; other models are refused, with the reason and an alternative."""
     if model.kind in VOTES and model.by_list and not isinstance(model.scaler, PerQuery):
         raise DataError(
             f"a {model.kind} model whose members vote is not linear: its score depends on the whole list, which search "
@@ -131,18 +131,18 @@ def linear_ranker(model: Model) -> LinearRanker:
 
 
 def check_plain(model: Model) -> None:
-    """Refuses a model that looks at something else than its features."""
+    """Refuses a model with a feature map."""
     if model.map is not None:
         raise DataError(
-            "this model looks at a map of its features, which search engines cannot compute: train without --map to "
-            "export it, or serve it with ranktron serve"
+            "this model uses a feature map, which search engines cannot compute: train without --map to export it, or "
+            "serve it with ranktron serve"
         )
 
 
 def average_members(model: Model) -> Model:
     """A model whose members vote, with their average in place of the vote."""
     if model.kind not in VOTES or model.parameters.get(VOTES[model.kind][0]) != VOTES[model.kind][1]:
-        raise DataError(f"this {model.kind} model does not vote: it is exported as it is, without its average")
+        raise DataError(f"the members of this {model.kind} model do not vote: export it without --average")
     return replace(model, parameters={**model.parameters, VOTES[model.kind][0]: "average"})
 
 

@@ -124,7 +124,7 @@ class BaseLearner(ABC):
     @property
     def hears(self) -> FeedbackModel:
         """The name of `simulated_feedback` in 0.1; it goes with 0.3."""
-        warnings.warn("hears is called simulated_feedback now", DeprecationWarning, stacklevel=2)
+        warnings.warn("hears is deprecated: use simulated_feedback", DeprecationWarning, stacklevel=2)
         return self.simulated_feedback
 
     def pending(self, X: Features, ranking: Ranking, k: int) -> PendingRound:

@@ -176,9 +176,9 @@ def play_many(
     from threadpoolctl import threadpool_limits
 
     if not learners or not all(map(can_fuse, learners)) or len({learner.n_features for learner in learners}) > 1:
-        raise DataError("play_many plays SLAM, minimax, hinge and ListNet learners of the same number of features")
+        raise DataError("play_many takes SLAM, minimax, hinge and ListNet learners with the same number of features")
     if len(set(map(id, learners))) < len(learners):
-        raise DataError("play_many plays each learner once: the same one stands there twice")
+        raise DataError("play_many was given the same learner twice: each must be another object")
     measures = tuple(metric(each) for each in metrics)
     table = np.array([learner.fused_numbers for learner in learners])
     tables = zip(*((learner.w, learner.lagged_sum, learner.sums) for learner in learners), strict=True)

@@ -130,7 +130,7 @@ def mistake_rule(measure: Metric) -> Mistake:
         return Misordered(measure.k or 0)
     if measure.name == "map":
         return MisorderedBinary()
-    raise DataError(f"there is no rule of mistakes for {measure}; there are rules for ndcg, ndcg@k and ap")
+    raise DataError(f"there is no mistake rule for {measure}; there are rules for ndcg, ndcg@k and ap")
 
 
 __getattr__ = lazy_names(__name__, renamed={"mistake_of": "mistake_rule"})

@@ -206,7 +206,7 @@ class Fit:
             return self.rounds
         times = repetitions(self.weights, 0)
         if not np.array_equal(times, self.weights):
-            raise DataError("passes over pairs take whole sample weights: a query of weight 2 is there twice")
+            raise DataError("passes over pairs take whole sample weights: a query of weight 2 is used twice")
         return self.rounds[np.repeat(np.arange(len(self.rounds)), times)]
 
     def advance(self, queries: int) -> None:

@@ -1,4 +1,4 @@
-"""Whether one system is really better than another: paired tests over queries, and tables of systems."""
+"""Statistical significance: paired tests over queries, and tables that compare systems."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHUNK = 1 << 21
 
 
 def t_test(a: Evaluation, b: Evaluation, which: str | Metric, tails: int = 2) -> float:
-    """The p-value of the paired t-test: of no difference (two tails), or of `a` being no better than `b` (one).
+    """The p-value of Student's paired t-test: of no difference (two tails), or of `a` being no better than `b` (one).
 
         t = mean(d) / (sd(d) / √n),  d = the difference on each of n queries
 
@@ -112,7 +112,7 @@ def _signed_sums(d: Floats, resamples: int, seed: int) -> tuple[Floats, int]:
 
 
 def _differences(a: Evaluation, b: Evaluation, which: str | Metric, tails: int) -> Floats:
-    """How much better a is than b, query by query."""
+    """How much better a is than b on each query."""
     if tails not in (1, 2):
         raise DataError(f"a test has one tail or two, not {tails}")
     if len(a.qids) != len(b.qids) or not np.array_equal(a.qids, b.qids):
@@ -150,15 +150,18 @@ CORRECTIONS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Systems side by side. A mean carries the letters of the systems that it is significantly better than.
+    """A comparison of systems, made by `compare`; letters beside a mean name the systems it significantly outperforms.
 
-    Attributes
+    Parameters
     ----------
     systems, metrics : tuple of str
+        The names of the systems and of the metrics.
     means : {system: {metric: float}}
+        The mean over queries.
     p_values : {metric: array (systems, systems)}
-        Corrected; of the better against the worse of each pair.
+        The corrected p-value for each pair, tested in the direction observed.
     beats : {system: {metric: tuple of systems}}
+        The systems that each is significantly better than.
     note : str
         Test, tails, level and correction, in words.
 
@@ -262,22 +265,22 @@ def compare(
     level: float = 0.05,
     correction: str = "holm",
 ) -> Comparison:
-    """Sets systems side by side, with marks where one is significantly better than another.
+    """Compares systems in a table that marks where one is significantly better than another.
 
     Parameters
     ----------
     evaluations : {name: Evaluation}
-        Over the same queries.
+        The systems, evaluated on the same queries.
     which : metrics, optional
-        Those of the first evaluation where it is None.
-    test : "t" or "permutation"
-        Student's paired test, or Fisher's randomisation test.
-    tails : 1 or 2
-        One asks whether the better system is better, two whether they differ.
+        By value or by name; by default those of the first evaluation.
+    test : {"t", "permutation"}
+        Student's paired t-test, or Fisher's randomisation test.
+    tails : {2, 1}
+        2 tests whether two systems differ, 1 whether the better one is better.
     level : float
-        The p-value under which a difference is marked.
-    correction : "holm", "bonferroni" or "none"
-        For testing all pairs of systems under one metric.
+        The significance level: differences with a smaller p-value are marked.
+    correction : {"holm", "bonferroni", "none"}
+        The correction for testing all pairs of systems under one metric.
 
     Examples
     --------

@@ -14,8 +14,19 @@ Documents = Mapping[str, Sequence[float] | Mapping[str, float]]
 
 
 class ServiceError(RanktronError):
-    """A request that the service refused: its status, its code for machines, and its sentence.
+    """A request that the service refused.
 
+    Parameters
+    ----------
+    status : int
+        The HTTP status.
+    code : str
+        The error code, which programs can rely on.
+    message : str
+        What was wrong, in one sentence.
+
+    Examples
+    --------
     >>> error = ServiceError(404, "unknown_ranker", "there is no ranker 'shop'")
     >>> error.status, error.code
     (404, 'unknown_ranker')

@@ -213,7 +213,7 @@ def cross_validate(
         raise DataError("cross-validation needs at least one seed")
     for fold in folds:
         if not (fold.valid.labels > 0.0).any():
-            raise DataError(f"{fold.name}: the validation part has no relevant document and cannot choose anything")
+            raise DataError(f"{fold.name}: the validation set has no relevant document to choose by")
 
     def fitted(fold: Fold, seed: int, point: Mapping[str, Any]) -> _Candidate:
         given, schedule = {**(parameters or {}), **point}, Schedule(epochs, seed, shuffle)

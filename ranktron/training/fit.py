@@ -83,7 +83,7 @@ def train(
     solver = stored_algorithm(start.kind).solver()
     if solver is not None:
         if feedback is not None:
-            raise DataError(f"{start.kind} learns from all labels at once: there is no user to simulate")
+            raise DataError(f"{start.kind} learns from all labels at once, not from the clicks of a simulated user")
         state = solver(fit, start.parameters)
     else:
         learner = start.blank_learner() if blank else start.learner()
@@ -206,7 +206,7 @@ def play_schedule(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
     every = max(1, fit.schedule.epochs * len(fit.rounds) // CURVE_POINTS)
     if fit.weights is not None and not any(fit.length(epoch) for epoch in range(history.epoch, last)):
-        raise DataError("the sample weights are so small that no query is played: 1 is once in each pass")
+        raise DataError("the sample weights are so small that no query is used: a weight of 1 is once in each pass")
     with fit.running():
         while history.epoch < last and not fit.stopping:
             _play_epoch(learner, fit, tuple(metrics), every)

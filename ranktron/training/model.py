@@ -360,8 +360,15 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Reads a model file; "-" is standard input.
+    """Reads a model file.
 
+    Parameters
+    ----------
+    path : path
+        A file that `save` or `ranktron train` wrote; "-" is standard input.
+
+    Examples
+    --------
     >>> import ranktron
     >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1], qid=0)
     >>> path = getfixture("tmp_path") / "my.model"

@@ -129,7 +129,7 @@ class TestExport:
             ((), 2, "--to"),
             (("--to", "solr", "-o", "my.model"), 2, "overwritten"),
             (("--to", "solr", "--features", "my.model"), 1, "cannot read the names"),
-            (("--to", "solr", "--average"), 1, "does not vote"),
+            (("--to", "solr", "--average"), 1, "do not vote"),
             (("--to", "solr", "-o", "no/folder/m"), 1, "cannot be written"),
         ],
     )
@@ -161,7 +161,7 @@ class TestPush:
         assert headers["Content-Type"] == "application/json"
         assert "Authorization" not in headers
         assert engine.asked[1][2] == b""
-        assert "my-7 is there" in out
+        assert "Uploaded my-7" in out
         assert not any(method == "DELETE" for method, _ in calls(engine))  # old versions stay
 
     def test_a_store_of_its_own(self, run, engine):

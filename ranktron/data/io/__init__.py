@@ -1,6 +1,6 @@
-"""Reading and writing lists of documents: LETOR text, CSV, JSON lines, Parquet, data frames, a store, TREC files.
+"""Reading and writing data: LETOR text, CSV, JSON lines, Parquet, data frames, the `.rounds` store, TREC files.
 
-Nothing heavy is imported before a function is used.
+Heavy libraries are imported only when a function is used.
 """
 
 from typing import TYPE_CHECKING

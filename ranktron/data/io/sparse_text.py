@@ -1,4 +1,4 @@
-"""Reading text with many features of which a line names few: into rows that hold only what is named."""
+"""Reading text with many features of which lines mention few, into sparse rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WIDE, RARE = 1000, 0.05
 
 @jit
 def count_entries(data: Bytes, start: int, end: int) -> int:
-    """Counts the colons from start to end: at least as many as there are features."""
+    """Counts the colons from start to end, an upper bound on the number of entries."""
     total = 0
     for p in range(start, end):
         total += data[p] == COLON
@@ -51,7 +51,7 @@ def _entries(
     data: Bytes, p: int, first: int, width: int, null: float, columns: Columns, values: Values, at: int,
     stamps: Columns, stamp: int, slow: Integers, n: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Reads `index:value ...` of one line: (what was wrong, where or the end, the next entry, slow numbers so far)."""
+    """Parses `index:value ...` of one line: (error code, its position or the end, the next entry, slow numbers)."""
     while True:
         p = skip_blanks(data, p)
         if data[p] == HASH or line_ends(data, p):
@@ -88,7 +88,7 @@ def _lines(
     starts: Integers, columns: Columns, values: Values, labels: Floats, spans: Integers, stamps: Columns,
     slow: Integers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Reads all lines from p to end: (what was wrong, where it stopped, rows, slow numbers)."""
+    """Parses all lines from p to end: (error code, where it stopped, rows, slow numbers)."""
     i, at, n = 0, 0, 0
     while p < end:
         p = skip_blanks(data, p)
@@ -112,7 +112,7 @@ def _lines(
 
 
 class SparseTable(NamedTuple):
-    """The lines of a text: rows, labels, and where the ids stand in the bytes."""
+    """The parsed lines of a text: rows, labels, and the positions of the ids in the bytes."""
 
     X: Sparse
     labels: Floats
@@ -120,7 +120,7 @@ class SparseTable(NamedTuple):
 
 
 def is_rare(text: Text, sample: int, width: int) -> bool:
-    """Whether the start of a text names few of many features."""
+    """Whether the start of a text mentions few of many features."""
     if width < WIDE:
         return False
     piece = next(text.pieces(sample))
@@ -129,7 +129,7 @@ def is_rare(text: Text, sample: int, width: int) -> bool:
 
 
 def parse_sparse(text: Text, piece: Piece, look: Look, lines_before: int = 0) -> SparseTable:
-    """Parses one piece of a text; what cannot be read is an error that says where."""
+    """Parses one piece of a text; the error for an invalid line says where it is."""
     lines = grammar.count_lines(piece.data, piece.start, piece.end)
     entries = count_entries(piece.data, piece.start, piece.end)
     starts, labels, spans = np.zeros(lines + 1, np.int64), np.empty(lines), np.empty((lines, 4), np.int64)

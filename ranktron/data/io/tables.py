@@ -1,4 +1,4 @@
-"""From the columns of a table to `Rounds`, whole or as a stream."""
+"""Reading the columns of a table into `Rounds`, as a whole or as a stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ranktron.types import Matrix
 
 
 def table_roles(source: TableSource, asked: Columns, labelled: bool = True) -> Roles:
-    """Which columns of a table are what; the features are numbers, or it is an error."""
+    """The roles of a table's columns; a feature that is not numeric is an error."""
     with in_file(source.name):
         roles = assign_roles(source.schema.names, index_columns(source.schema), asked, labelled)
         if source.n == 0 or not roles.features:
@@ -46,13 +46,13 @@ def _check_numbers(schema: Any, roles: Roles) -> None:
         names = ",".join(others)
         found = ", ".join(f"{kind} in column {name!r}" for name, kind in others.items())
         raise DataError(
-            f"expected numbers in column {next(iter(others))!r}, found {found}; leave out what is no feature with "
-            f"drop={names!r} (--drop {names})"
+            f"expected numbers in column {next(iter(others))!r}, found {found}; leave out what is not a feature "
+            f"with drop={names!r} (--drop {names})"
         )
 
 
 def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
-    """Reads a whole table; queries are put together where they are not."""
+    """Reads a whole table; rows are grouped by query if necessary."""
     cells = _Cells(source, roles, null)
     X = None if source.n is None else room_for(source.n, len(roles.features))
     rows, row = [], 0
@@ -91,7 +91,7 @@ def table_runs(
 
 
 def _feature_numbers(features: tuple[str, ...]) -> tuple[tuple[str, ...] | None, int]:
-    """The features' names, None where they are only numbers (f1, f2, ...), and the first number."""
+    """The names of the features, None if they are only numbered (f1, f2, ...), and the first number."""
     for first in (0, 1):
         if list(features) == [f"f{j + first}" for j in range(len(features))]:
             return None, first
@@ -108,7 +108,7 @@ class _Rows(NamedTuple):
 
 
 class _Cells:
-    """Makes arrays of batches, with every value checked."""
+    """Converts batches to arrays and checks every value."""
 
     def __init__(self, source: TableSource, roles: Roles, null: str) -> None:
         self.name, self.roles, self.filler = source.name, roles, placeholder(null)
@@ -130,7 +130,7 @@ class _Cells:
         return _Rows(X, self._labels(batch, row), qids, docids)
 
     def _numbers(self, batch: Any, name: str, row: int, filler: float) -> npt.NDArray[Any]:
-        """One column as float64 (label) or float32, NULLs filled, everything else finite."""
+        """One column as float64 (label) or float32, with NULL replaced; all other values are finite."""
         column = batch.column(name)
         is_label = name == self.roles.label
         nulls = np.asarray(column.is_null()) if column.null_count else None
@@ -154,7 +154,7 @@ class _Cells:
         return values
 
     def _words(self, batch: Any, name: str, row: int) -> npt.NDArray[Any]:
-        """The names in one column: numbers or text."""
+        """The ids in one column: numbers or text."""
         column = batch.column(name)
         column = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
         if column.null_count:
@@ -168,7 +168,7 @@ class _Cells:
         return words
 
     def _labels(self, batch: Any, row: int) -> npt.NDArray[np.float64]:
-        """The labels; NaN where the table has none and need not have any."""
+        """The labels; NaN if the table has none and none are required."""
         if self.roles.label is None:
             return np.full(len(batch), np.nan)
         values = self._numbers(batch, self.roles.label, row, -1.0)

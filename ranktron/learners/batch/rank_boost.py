@@ -96,7 +96,7 @@ class Stumps(BaseLearner):
         return Ranking(argsort_descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
-        raise DataError("this model was boosted on a whole data set, and cannot go on learning from a stream")
+        raise DataError("a RankBoost model is trained on a whole data set and cannot learn online: train it again")
 
     def state(self) -> State:
         return {"features": self.features, "thresholds": self.thresholds, "alphas": self.alphas}

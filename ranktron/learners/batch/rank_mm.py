@@ -135,8 +135,8 @@ def make_dual(
     if held > memory * 1e9:
         advice = "remember fewer corners" if step == "exact" else 'take step="exact"'
         raise DataError(
-            f"the dual variables of these lists would take {held / 1e9:.1f} GB, more than the {memory:g} GB allowed: "
-            f"{advice}, draw fewer lists, or raise memory"
+            f"the dual variables of these queries would take {held / 1e9:.1f} GB, more than the {memory:g} GB allowed: "
+            f"{advice}, use fewer queries, or raise memory"
         )
     return ExactDual(problem, corners) if step == "exact" else paper_dual(problem, eta)
 
@@ -146,7 +146,7 @@ def _check_start(start: RankMMSolution, dual: Dual) -> None:
     if type(start.dual) is not type(dual) or old.loss != new.loss:
         raise DataError("a solution can start from another one only if both have the same loss and step")
     if old.rounds is not new.rounds and old.fingerprint() != new.fingerprint():
-        raise DataError("a solution can start from another one only if both are on the same lists")
+        raise DataError("a solution can start from another one only if both are on the same queries")
 
 
 @dataclass(eq=False)
@@ -267,7 +267,7 @@ def _stated_dual(problem: RankMMProblem, parameters: Mapping[str, Any], history:
     """The dual variables; how much memory they take is stated before they take it."""
     chosen = {name: parameters[name] for name in ("step", "eta", "corners", "memory")}
     megabytes = bytes_held(problem.rounds, problem.loss, chosen["step"], chosen["corners"]) / 1e6
-    _LOG.info("rankmm will hold %.3g megabytes for dual variables (at most %g gigabytes)", megabytes, chosen["memory"])
+    _LOG.info("rankmm will use %.3g megabytes for dual variables (at most %g gigabytes)", megabytes, chosen["memory"])
     history.remarks[HELD] = round(megabytes)
     history.remarks["queries of one grade"] = len(problem.rounds) - problem.m
     return make_dual(problem, **chosen)

@@ -145,10 +145,9 @@ class ExactDual:
 
     def __post_init__(self) -> None:
         if self.kept < 1:
-            raise DataError(f"a list has to remember at least 1 corner, not {self.kept}")
-        if (
-            not self.problem.bounds.max() * largest_row_norm(self.problem.rounds) < 1e150
-        ):  # squares of corners would overflow
+            raise DataError(f"corners must be at least 1, not {self.kept}")
+        # Squares of corners would overflow.
+        if not self.problem.bounds.max() * largest_row_norm(self.problem.rounds) < 1e150:
             raise DataError(
                 f"the dual variables overflow with C = {self.problem.C:g}: choose a smaller C, or scale the features"
             )

@@ -89,7 +89,7 @@ class KernelLearner(BaseLearner):
         if not isinstance(self.update, PairSteps) and (self.size or self.selective):
             raise DataError(
                 "only the pairwise perceptron has hypotheses to choose from: pocket, voted, committee and selective "
-                "go with the update pairwise (PairSteps)"
+                "need the update pairwise (PairSteps)"
             )
         if self.selective < 0:
             raise DataError(f"selective must be 0 (off) or more, not {self.selective}")
@@ -175,7 +175,7 @@ class KernelLearner(BaseLearner):
         if not self.output.measured:
             return
         if not metric.higher_is_better:
-            raise DataError(f"{metric} cannot weigh a committee: choose a metric of which more is better")
+            raise DataError(f"{metric} cannot weight a committee: choose a metric whose higher values are better")
         scores = self.support.scores(valid.X, np.vstack([self.support.alpha, self.support.members]))
         values = np.array([evaluate(row, valid, [metric]).means[str(metric)] for row in scores])
         self.pool, self._ensemble = self.pool._replace(value=values[:1], values=values[1:]), None

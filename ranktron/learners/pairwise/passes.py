@@ -136,7 +136,7 @@ class MemberWeights:
 
     def __post_init__(self) -> None:
         if not self.metric.higher_is_better:
-            raise DataError(f"{self.metric} cannot weigh a committee: choose a metric of which more is better")
+            raise DataError(f"{self.metric} cannot weight a committee: choose a metric whose higher values are better")
 
     def measure(self, hypotheses: HypothesisHistory) -> None:
         """Measures the members of the pool that nobody has measured yet, and the current hypothesis."""

@@ -23,13 +23,15 @@ UNIT = 1e-6  # how far from 1 the length of a representation may be
 
 
 class PredictionProblem(Protocol):
-    """The parts of a prediction problem; predictions and labels are whatever the parts agree on.
+    """The protocol of a prediction problem; predictions and labels may be of any type that its methods agree on.
 
     `smallest` and `largest` are c_L and C_L, the smallest loss above 0 and the largest one. `check` refuses a label
-    outside the label space and gives the others in the form that the parts take. `correct` is the σ_y of the round,
-    a prediction without loss; among several it may choose by the scores. `rival` is the best of the predictions
-    with a loss, None where there is none.
+    outside the label space and returns the others in the form that the methods take. `correct` is σ_y, a prediction
+    without loss; among several it may choose by the scores. `rival` is the best-scored prediction with a loss, None
+    if there is none.
 
+    Examples
+    --------
     >>> from ranktron.learners.predtron import ordinal
     >>> problem: Problem = ordinal(5)
     >>> problem.loss(1, 4), problem.largest

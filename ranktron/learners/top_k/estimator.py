@@ -74,13 +74,13 @@ def check_decomposed(surrogate: object, k: int) -> Decomposed:
     name = type(surrogate).__name__
     if not isinstance(surrogate, Decomposed):
         raise DataError(
-            f"{name} cannot be learnt from the first k labels, whatever the k short of the whole list: its gradient is "
-            "no sum of parts that take a few labels each, and without one there is no unbiased estimate (Lemmas 1, 3)"
+            f"{name} cannot be learnt from the labels of the first k documents: its gradient is not a sum of terms "
+            "with a few labels each, so that it has no unbiased estimate (Lemmas 1, 3)"
         )
     if k < surrogate.coordinates:
         raise DataError(
             f"{name} needs k of at least {surrogate.coordinates}, not {k}: its gradient compares "
-            f"{surrogate.coordinates} labels at a time and is no sum of parts that take fewer (Lemmas 1, 2)"
+            f"{surrogate.coordinates} labels at a time and is not a sum of terms with fewer (Lemmas 1, 2)"
         )
     return surrogate
 

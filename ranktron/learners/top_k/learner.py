@@ -65,13 +65,14 @@ class TopK(WeightVectorLearner):
         w_{t+1} =   the projection of w_t − η_t z_t on the ball of radius U
 
     The propensities stay with the ranking, so that feedback may come late, out of order or never. Labels are weighed
-    by one over the probability that they are seen: k may be larger than the surrogate needs, and all that is seen
-    counts. Feedback may lack some of the k documents; `answered` says how often a document's label comes, if not
-    always. With `average`, `coef` and `predict` are those of the mean of w_1 … w_T (where `late`, the mean with weights
-    1 … T); `rank` shows the current w.
+    by one over the probability that they are seen: k may be larger than the surrogate needs, and every label that is
+    seen counts. Feedback may lack some of the k documents; `answered` says how often a document's label comes back, if
+    not always. `rank` uses the current w even where `coef` and `predict` are averaged.
 
     Parameters
     ----------
+    n_features : int
+        The number of features.
     surrogate : Decomposed
         Squared, PairwiseHinge, KL, SmoothDCG, or one of your own.
     k : int
@@ -83,8 +84,8 @@ class TopK(WeightVectorLearner):
     radius : float
         U; with adaptive steps the projection is still the Euclidean one.
     shortlist : int
-        Explore among that many best-scored documents only; 0 means among all. What is learnt is then the loss of the
-        shortlist: documents that never come near the top teach nothing.
+        Explore among that many best-scored documents only; 0 means among all. The learner then minimises the loss on
+        the shortlist: it learns nothing about documents that never come near the top.
     floor : float
         Propensities count as at least this. A floor trades variance for bias: see `shortfall`.
     answered : float
@@ -92,10 +93,14 @@ class TopK(WeightVectorLearner):
     highest : float
         The highest label there can be.
     strict : bool
-        Refuse lists of one document or of fewer than k, and γ outside (0, 1/2), where the theory has nothing to say.
-        Otherwise short lists are shown and heard in full.
+        Refuse queries with one document or fewer than k, and γ outside (0, 1/2), which the theory does not cover.
+        Otherwise all labels of a short query come back.
     seed : int
-        Of the exploration, which is a function of seed and round number.
+        Seed of the exploration, which is a function of seed and round number.
+    average : bool
+        Whether `coef` and `predict` use the mean of w_1 … w_T.
+    late : bool
+        Whether that mean weighs round t by t, so that later weights count more.
 
     Examples
     --------
@@ -285,8 +290,8 @@ class TopK(WeightVectorLearner):
         """How many documents of a list of m are heard of, and among how many exploration draws."""
         if self.strict and m < max(self.k, 2):
             raise DataError(
-                f"a list of {m} document{'s' * (m > 1)} is too short: labels of the first {self.k} are asked for, and "
-                "there must be at least 2 to choose from"
+                f"a query of {m} document{'s' * (m > 1)} is too short: the labels of the first {self.k} are needed, "
+                "and at least 2 documents to choose from"
             )
         k = min(self.k, m)
         return k, max(k, min(self.shortlist or m, m))

@@ -202,7 +202,7 @@ def test_held_out_lists_weigh_the_members():
     assert learner.ensemble.members[0] == pytest.approx(mean, rel=1e-9, abs=1e-12)
     counted = train("kernel", {**parameters, "weights": "count"}, lists, Schedule(2, seed=1)).model.learner()
     assert np.isnan(counted.pool.values).all()
-    with pytest.raises(DataError, match="more is better"):
+    with pytest.raises(DataError, match="higher values are better"):
         train("kernel", parameters, lists, Schedule(1), valid=valid, select=metric("inversions"))
 
 

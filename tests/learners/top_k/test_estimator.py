@@ -159,7 +159,7 @@ def test_listnet_cannot_be_learnt_from_any_k_short_of_the_list(k):
     scores = np.random.default_rng(k).normal(size=6)
     assert abs(mixed_difference(ListNet(), scores, k + 1)).max() > 1e-6
     for surrogate in (ListNet(), CalibratedSquared(), MeanPairwiseHinge()):
-        with pytest.raises(DataError, match=r"whatever the k short of the whole list.*Lemmas 1, 3"):
+        with pytest.raises(DataError, match=r"cannot be learnt from the labels of the first k documents.*Lemmas 1, 3"):
             check_decomposed(surrogate, k)
 
 

@@ -256,10 +256,10 @@ def test_short_lists_are_heard_in_full_or_refused():
         assert ranking.propensities == pytest.approx(np.ones(m))
         learner.learn(X, ranking, Feedback(ranking.order, np.ones(m)))
         strict = learner_of(Squared(), 3, strict=True)
-        with pytest.raises(DataError, match=f"a list of {m} document.* is too short: labels of the first 3"):
+        with pytest.raises(DataError, match=f"a query of {m} document.* is too short: the labels of the first 3"):
             strict.rank(X, 0)
     for strict in (learner_of(Squared(), 1, strict=True), top_k_ranker(6, "squared", 1, "paper")):
-        with pytest.raises(DataError, match="at least 2 to choose from"):
+        with pytest.raises(DataError, match="at least 2 documents to choose from"):
             strict.rank(LISTS[0].X[:1], 0)
 
 
@@ -287,7 +287,7 @@ def test_gamma_is_below_one_half_where_the_theory_needs_it(gamma):
         "k must be a whole number of at least 1": lambda: feedback.top(0),
         "explore must be above 0 and at most 1": lambda: top_k_ranker(6, explore=2.0),
         "no surrogate 'listnet'": lambda: top_k_ranker(6, surrogate="listnet"),
-        "whatever the k": lambda: learner_of(ListNet()),
+        "the labels of the first k documents": lambda: learner_of(ListNet()),
         "epsilon must be a positive number": lambda: SmoothDCG(0.0),
     }.items(),
 )
