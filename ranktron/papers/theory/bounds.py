@@ -415,4 +415,7 @@ def lower_bound(R: float, gamma: float, measure: str = "ndcg") -> float:
     return max(0, int((R / gamma) ** 2 + 1e-9) - 1) * least
 
 
-__getattr__ = lazy_names(__name__, renamed={"bound": "shared_bound", "measure_of": "bounded_measure"})
+__getattr__ = lazy_names(
+    __name__,
+    renamed={"bound": "shared_bound", "measure_of": "bounded_measure", "radius": "largest_row_norm"},
+)

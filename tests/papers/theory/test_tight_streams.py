@@ -106,7 +106,7 @@ def corollary_11(L=0.0, length=1.0):
 
 
 def adversary():
-    against = Adversary(largest_row_norm=1.0, margin=0.1, documents=2)
+    against = Adversary(radius=1.0, margin=0.1, documents=2)
     learner = minimax_perceptron(against.features)
     return lower_bound(1.0, 0.1) / total_loss(learner, against.against(learner), "ndcg")
 
@@ -166,7 +166,7 @@ def top_k_regret():
     lost = [
         loss
         for seed in range(2000)
-        for learner in [TopK(1, PairwiseHinge(), 2, Constant(gamma), Constant(eta), largest_row_norm=0.5, seed=seed)]
+        for learner in [TopK(1, PairwiseHinge(), 2, Constant(gamma), Constant(eta), radius=0.5, seed=seed)]
         for loss in losses(learner, [one], PairwiseHinge())
     ]
     assert np.mean(lost) == pytest.approx(1.0, abs=0.03)
