@@ -1,4 +1,4 @@
-"""A linear scorer that does not learn: what a batch solver leaves behind, or a model with its scaling folded in."""
+"""A linear scorer that does not learn: the result of a batch solver, or a model with its scaling folded in."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""The hinge perceptron: on a mistake, one step along the mean margin violation of all pairs of the list."""
+"""The hinge perceptron: on a mistake, one step on the mean margin violation over all pairs of the query."""
 
 from ranktron.learners.linear import Linear
 from ranktron.learners.mistakes import Misordered
@@ -7,7 +7,7 @@ from ranktron.surrogates import MeanPairwiseHinge
 
 
 def hinge_perceptron(n_features: int, eta: float = 1.0, margin: float = 1.0, average: bool = False) -> Linear:
-    """Composes the pairwise hinge (mean over pairs), a constant step and updates on mistakes only.
+    """Composes the mean pairwise hinge, a constant step size and updates on mistakes only.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Online ListNet: gradient descent on the cross-entropy, in every round."""
+"""Online ListNet: gradient descent on the cross-entropy, with an update in every round."""
 
 from ranktron.learners.linear import Linear
 from ranktron.learners.steps import make_step
@@ -6,7 +6,7 @@ from ranktron.surrogates import ListNet
 
 
 def online_listnet(n_features: int, eta: float = 0.1, step: str = "sqrt", average: bool = False) -> Linear:
-    """Composes ListNet's cross-entropy with a step eta/√t (or a constant one); it learns from every round.
+    """Composes ListNet's cross-entropy with step sizes eta/√t (or constant ones); it updates in every round.
 
     Parameters
     ----------

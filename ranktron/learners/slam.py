@@ -18,7 +18,7 @@ def slam_perceptron(
     step: str = "constant",
     average: bool = False,
 ) -> Linear:
-    """Composes a SLAM surrogate with updates on the mistakes of its own measure.
+    """Composes a SLAM surrogate with updates on the mistakes of its metric.
 
     Parameters
     ----------

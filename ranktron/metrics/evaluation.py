@@ -164,7 +164,7 @@ def _evaluate_run(run: ByQuery, qrels: ByQuery, chosen: tuple[Metric, ...]) -> E
 
 
 def _values(scores: Any, rounds: Rounds, chosen: tuple[Metric, ...]) -> dict[str, Floats]:
-    """The values of each metric, one a query."""
+    """The values of each metric, one per query."""
     scores = as_scores(scores, len(rounds.labels))
     labels, offsets = (np.require(array, None, ["C", "W", "E"]) for array in (rounds.labels, rounds.offsets))
     for each in chosen:

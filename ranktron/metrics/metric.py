@@ -28,11 +28,11 @@ from ranktron.types import Floats, Integers, validation
 
 
 class Measure(NamedTuple):
-    """What is true of a metric under every convention."""
+    """Properties of a metric that do not depend on the convention."""
 
     summary: str
     cut: str = "none"
-    """Whether it looks at the first k only: "none", "optional" or "required"."""
+    """Whether it takes a cut-off k: "none", "optional" or "required"."""
     higher_is_better: bool = True
 
 
@@ -173,7 +173,7 @@ class Metric:
         return checked_value, shown_value
 
     def __call__(self, labels: Floats) -> float:
-        """The value of a shown ranking, from its labels in the order shown."""
+        """The value of a ranking, from the labels in the order shown."""
         if not (type(labels) is np.ndarray and labels.dtype is _FLOAT64 and labels.flags.carray and labels.ndim == 1):
             labels = _as_labels(labels)
         value: float = self._kernels[0](labels, *self.arguments)
@@ -208,7 +208,7 @@ class Metric:
 
 
 def out_of_range(metric: Metric, labels: Floats) -> str:
-    """Says which label a metric is not defined for."""
+    """The error message for a label that the metric is not defined for."""
     with np.errstate(invalid="ignore"):
         bad = np.flatnonzero(~((labels >= 0.0) & (labels <= metric.highest_label)))
     return f"{metric} is defined for labels from 0 to {metric.highest_label:g}; position {bad[0]} has {labels[bad[0]]}"
@@ -236,7 +236,7 @@ def metric(given: str | Metric) -> Metric:
 
 
 def metrics(given: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
-    """Takes one metric or several, by value or by name; each once."""
+    """Takes one metric or several, by value or by name, without duplicates."""
     several = [given] if isinstance(given, str | Metric) else given
     chosen = tuple(dict.fromkeys(map(metric, several)))
     if not chosen:

@@ -59,7 +59,7 @@ def permutation_test(
 ) -> float:
     """The p-value of Fisher's randomisation test: how often random signs give so large a mean difference.
 
-    All 2^n signs where there are at most 14 queries; otherwise `resamples` random ones, with the observed one counted
+    All 2^n signs are tried for up to 14 queries; otherwise `resamples` random ones, with the observed one counted
     among them.
 
     Parameters
@@ -71,7 +71,7 @@ def permutation_test(
     tails : {2, 1}
         2 asks whether they differ, 1 whether `a` is better.
     resamples : int
-        How many random signs, where there are too many for all of them.
+        The number of random signs, if there are too many to try all.
     seed : int
         Seed of the random signs.
 
@@ -95,7 +95,7 @@ def permutation_test(
 
 
 def _signed_sums(d: Floats, resamples: int, seed: int) -> tuple[Floats, int]:
-    """The sums of d under many signs, and how many more (the observed one) to count."""
+    """The sums of d under many signs, and how many more (0, or 1 for the observed one) to count."""
     n = len(d)
     if n <= _EXACT:
         signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
@@ -185,7 +185,7 @@ class Comparison:
 
     @property
     def letters(self) -> dict[str, str]:
-        """The letter of each system; numbers where there are more than 26, nothing where there is only one."""
+        """The letter of each system; numbers if there are more than 26, nothing if there is only one."""
         if len(self.systems) == 1:
             return {self.systems[0]: ""}
         if len(self.systems) <= len(ascii_lowercase):
@@ -193,7 +193,7 @@ class Comparison:
         return {system: f"{i}," for i, system in enumerate(self.systems, start=1)}
 
     def marks(self, system: str, which: str) -> str:
-        """The letters of the systems that this one beats."""
+        """The letters of the systems that this one is significantly better than."""
         return "".join(self.letters[loser] for loser in self.beats[system][which]).rstrip(",")
 
     def best(self, which: str) -> float:
@@ -202,7 +202,7 @@ class Comparison:
         return choose(self.means[system][which] for system in self.systems)
 
     def text(self) -> str:
-        """A table for people."""
+        """The table as plain text."""
         heads = ["", "system", *self.metrics]
         rows = [
             [self.letters[s].rstrip(","), s]

@@ -1,4 +1,4 @@
-"""Learners in dual form: they remember documents instead of weights, so that a kernel may bend the space."""
+"""Kernelized learners: they remember documents instead of weights, so that a kernel can replace the inner product."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 @dataclass(eq=False)
 class KernelLearner(BaseLearner):
-    """Any mistake-driven learner with its weights as a sum of documents, w = Σ_s α_s φ(s).
+    """A mistake-driven learner whose weights are a sum of documents, w = Σ_s α_s φ(s).
 
         score(x) = Σ_s α_s k(s, x),    on a mistake α_i += the update's coefficient of document i
 
-    Only documents that move the weights are remembered, and no more than the budget allows: `removal` says what happens
-    when there is no room. Each hypothesis that a committee keeps is one more row of coefficients over the same
-    documents, so that all members score a list in one matrix product.
+    Only documents of updates are remembered, and no more than the budget allows: `removal` decides what happens
+    when there is no room. Each hypothesis that a committee keeps is one more row of coefficients of the same
+    documents, so that all members score a query in one matrix product.
 
     Parameters
     ----------
@@ -51,15 +51,15 @@ class KernelLearner(BaseLearner):
     kernel : KernelFunction
         `LinearKernel`, `Polynomial` or `Gaussian`.
     most : int >= 1
-        The budget: documents remembered at most.
+        The budget: the maximum number of documents.
     removal : Removal
         `Oldest`, `Random`, `Smallest` or `Projection`.
     output : Readout
-        What to serve: `Last`, `Average`, or, with `PairSteps`, a `Committee`.
+        What `predict` uses: `Last`, `Average`, or, with `PairSteps`, a `Committee`.
     selective : int >= 0
-        With `PairSteps`: hypotheses that ranked fewer pairs well than this count for nothing.
+        With `PairSteps`: hypotheses that ranked fewer pairs correctly than this are ignored.
     bytes : float
-        The budget in bytes, beside that in documents.
+        The budget in bytes, in addition to that in documents.
 
     Examples
     --------
@@ -110,17 +110,17 @@ class KernelLearner(BaseLearner):
 
     @property
     def size(self) -> int:
-        """How many hypotheses are kept besides the current one."""
+        """How many hypotheses are kept in addition to the current one."""
         return self.output.size if isinstance(self.output, Committee) else 0
 
     @property
     def votes(self) -> bool:
-        """Whether `predict` takes one list at a time, because its scores are votes."""
+        """Whether `predict` takes one query at a time, because its scores are votes."""
         return self.output.votes
 
     @property
     def ensemble(self) -> Ensemble:
-        """What the learner serves as it stands: hypotheses as rows of coefficients, and what they weigh."""
+        """The hypotheses of the output as rows of coefficients, and their weights."""
         if self._ensemble is None:
             hypotheses = self.pool.hypotheses(self.support)
             self._ensemble = self.output.ensemble(hypotheses.settled(max(self.size, 1), self.pool.floor))
@@ -230,7 +230,8 @@ def output_named(output: str, average: bool, size: int, combine: str, weights: s
 def make_removal(name: str, output: Output) -> Removal:
     """The rule of that name; `auto` forgets where the last hypothesis is served, and projects for all other outputs.
 
-    A mean or a committee is made of hypotheses of the past, which lose what they know when their documents go.
+    A mean or a committee consists of past hypotheses, which lose what they have learnt when their documents are
+    removed.
 
     >>> make_removal("auto", Last()), make_removal("auto", Average())
     (Smallest(fade=1.0), Projection(ridge=0.0001))
@@ -265,7 +266,7 @@ def kernel_perceptron(
     selective: int = 0,
     pairs_per_query: int = 0,
 ) -> KernelLearner:
-    """Composes a kernel, an update, a budget with its rule, and an output.
+    """Composes a kernel, an update, a budget with its removal rule, and an output.
 
     Parameters
     ----------
@@ -278,17 +279,17 @@ def kernel_perceptron(
     metric : str
         What `slam` and `predtron` optimise, and what counts as a mistake.
     update : {"slam", "minimax", "hinge", "listnet", "pairwise", "predtron"}
-        Whose step is taken.
+        The learner whose updates are made.
     removal : {"auto", "smallest", "oldest", "random", "projection"}
-        Which document goes when the budget is full.
+        Which document is removed when the budget is full.
     eta : float
         The step size.
     gamma : float
         The width of the kernel; 0 takes one over the number of features.
     degree, constant : int, float
-        Of the polynomial kernel.
+        Parameters of the polynomial kernel.
     margin, fraction : float
-        Of the surrogates `slam` and `hinge`.
+        Parameters of the surrogates `slam` and `hinge`.
     megabytes : float
         A budget in memory; 0 sets none.
     average : bool

@@ -1,4 +1,4 @@
-"""RTop-kF: learning from the labels of the first k shown documents alone."""
+"""RTop-kF: learning from the labels of the first k documents shown."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ _NOTHING = np.zeros(0)
 
 @jit
 def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
-    """The places of the observed documents, and what is wrong with which of them."""
+    """The positions of the observed documents, and the error code and index of the first invalid one."""
     places = np.empty(items.shape[0], np.int64)
     seen = np.zeros(k, np.bool_)
     for i in range(items.shape[0]):
@@ -58,13 +58,13 @@ def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: f
 
 @dataclass(eq=False)
 class TopK(WeightVectorLearner):
-    """Online gradient descent on an estimate of the gradient from the labels of the first k shown documents.
+    """Online gradient descent with gradients estimated from the labels of the first k documents shown.
 
         shown:      by score with probability 1 − γ_t, else in an order drawn uniformly
         z_t:        an unbiased estimate of ∇φ(X_t w, R_t) at w_t
-        w_{t+1} =   the projection of w_t − η_t z_t on the ball of radius U
+        w_{t+1} =   the projection of w_t − η_t z_t onto the ball of radius U
 
-    The propensities stay with the ranking, so that feedback may come late, out of order or never. Labels are weighed
+    The propensities are part of the ranking, so that feedback may come late, out of order or never. Labels are weighted
     by one over the probability that they are seen: k may be larger than the surrogate needs, and every label that is
     seen counts. Feedback may lack some of the k documents; `answered` says how often a document's label comes back, if
     not always. `rank` uses the current w even where `coef` and `predict` are averaged.
@@ -158,9 +158,9 @@ class TopK(WeightVectorLearner):
 
     @property
     def shortfall(self) -> float:
-        """The bias of the floor: the share of a hidden document's (or pair's) part in the gradient that it takes away.
+        """The bias of the floor: the share that it takes from the gradient of a document (or pair) outside the top k.
 
-        A mean over the rounds learnt from, exact and not estimated; 0 without a floor.
+        The exact mean over all rounds; 0 without a floor.
         """
         return self.lost / self.rounds if self.rounds else 0.0
 
@@ -191,11 +191,11 @@ class TopK(WeightVectorLearner):
         return self._learn(pending, self._places(ranking.order, pending.size, feedback), feedback.labels)
 
     def pending(self, X: Features, ranking: Ranking, k: int) -> PendingRound:
-        """All that `learn_pending` needs: the rows of the first documents, one direction, and the propensities.
+        """What `learn_pending` needs: the rows of the first documents, one direction, and the propensities.
 
-        Of how many it is says the learner itself, whatever `k` is.
+        The number of documents is the learner's own k; the argument `k` is ignored.
 
-        A surrogate of one's own that does not say what it needs (`outline`) gets the whole shortlist.
+        For a surrogate without `outline` the whole shortlist is kept.
         """
         k, n = self._check_ranked(X, ranking)  # its own k: the estimator needs just these labels
         scores = first_scores(ranking.scores, ranking.order, n)
@@ -209,7 +209,7 @@ class TopK(WeightVectorLearner):
         return PendingRound(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
 
     def learn_pending(self, pending: PendingRound, places: Feedback) -> float:
-        """Learns from a pending round what `learn` learns from the whole list, to the bit; items are places shown."""
+        """Learns from a pending round the same as `learn` from all documents, to the bit; items are positions."""
         order = np.arange(pending.shown.shape[0])
         return self._learn(pending, self._places(order, pending.size, places), places.labels)
 
@@ -264,9 +264,9 @@ class TopK(WeightVectorLearner):
         return inverse_propensities(propensities, self.answered**self.surrogate.coordinates, self.floor)
 
     def played(self, ranking: Ranking) -> Floats:
-        """The scores that a round was played with: the learner's own, or those drawn where it explored.
+        """The scores that give the order shown: the learner's own, or random ones if it explored.
 
-        An exploration among a shortlist plays the learner's own scores, dealt out anew in the order shown.
+        Exploration among a shortlist uses the learner's own scores, reassigned in the order shown.
         """
         if not ranking.explored:
             return ranking.scores
@@ -287,7 +287,7 @@ class TopK(WeightVectorLearner):
         self.rounds, self.lost, self.w, self.total, self.squares = rounds, lost, w, total, squares
 
     def _sizes(self, m: int) -> tuple[int, int]:
-        """How many documents of a list of m are heard of, and among how many exploration draws."""
+        """For m documents: how many labels come back, and among how many documents exploration draws."""
         if self.strict and m < max(self.k, 2):
             raise DataError(
                 f"a query of {m} document{'s' * (m > 1)} is too short: the labels of the first {self.k} are needed, "
