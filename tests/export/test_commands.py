@@ -118,7 +118,7 @@ class TestExport:
         Path("data.txt").write_text("1 qid:a 1:1 2:2 3:3\n0 qid:a 1:2 2:1 3:0\n")
         code, out, _ = run("export", "my.model", "--to", "json", "--features", "names", "--data", "data.txt", "-o", "j")
         assert code == 0
-        assert "checked on 1 lists of the data: 0 of 1 pairs" in out
+        assert "checked on 1 queries of the data: 0 of 1 pairs" in out
         assert [f["name"] for f in json.loads(Path("j").read_text())["features"]] == ["one", "two", "three"]
 
     @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""What a prediction problem is: a loss, a representation, a decoding and a loss-augmented argmax.
+"""Prediction problems: a loss, a representation, a decoding and a loss-augmented argmax.
 
     loss(σ, y) >= 0          rep(σ), a unit vector          pred(t) ∈ argmax_σ <rep(σ), t>
     augmented(t, y) ∈ argmax_σ L(σ, y) + <rep(σ), t>
 
-Everything else of the framework is written in these parts and never asks which problem it runs. Problems with few
-predictions are `Enumerated`: two matrices, and every part is a search over all predictions.
+The rest of the framework uses only these methods, for any problem. Problems with few
+predictions are `Enumerated`: two matrices, and every method is a search over all predictions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PredictionProblem(Protocol):
     def rep(self, prediction: Any, /) -> Floats: ...
 
     def pred(self, scores: Floats, label: Any = None, /) -> Any:
-        """Decodes scores; ties go against the label where one is given, so that learning starts at W = 0."""
+        """Decodes scores; ties are broken against the label, if it is given, so that learning starts at W = 0."""
 
     def augmented(self, scores: Floats, label: Any, /) -> Any: ...
 
@@ -70,7 +70,7 @@ def surrogate(problem: PredictionProblem, scores: Floats, label: Any, correct: A
 
         φ(t, y) = max_σ L(σ, y) − <rep(σ_y) − rep(σ), t>
 
-    It is convex as long as σ_y (`correct`) does not move with t.
+    It is convex as long as σ_y (`correct`) does not depend on t.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def surrogate(problem: PredictionProblem, scores: Floats, label: Any, correct: A
 
 
 def unit_surrogate(problem: PredictionProblem, scores: Floats, label: Any, correct: Any) -> tuple[float, Floats]:
-    """The surrogate that does not look at the size of the loss, with its gradient.
+    """The surrogate that does not depend on the size of the loss, with its gradient.
 
         φ_1(t, y) = max(0, 1 + max_{σ ∉ Σ_y} <rep(σ), t> − <rep(σ_y), t>)
 
@@ -136,7 +136,7 @@ def _similarities(reps: Floats, scores: Floats) -> Floats:
 
 @jit
 def _tie(values: Floats) -> float:
-    """How far apart two similarities may be and still tie: the rounding of their sums, 0 where all are 0."""
+    """The largest difference of tied similarities: the rounding error of their sums, 0 if all are 0."""
     return 1e-14 * float(np.max(np.abs(values)))
 
 
@@ -152,7 +152,7 @@ def _decode(reps: Floats, scores: Floats) -> int:
 
 @jit
 def _decoded_against(reps: Floats, scores: Floats, losses: Floats, label: int) -> int:
-    """The costliest of the predictions that tie at the top."""
+    """The prediction with the largest loss among those that tie for the best."""
     values = _similarities(reps, scores)
     top = np.max(values) - _tie(values)
     best = -1
@@ -172,7 +172,7 @@ def _decode_augmented(reps: Floats, scores: Floats, losses: Floats, label: int) 
 
 @jit
 def _among(reps: Floats, scores: Floats, losses: Floats, label: int, correct: bool) -> int:
-    """The most similar of the predictions without loss, or of those with one; -1 where there is none."""
+    """The most similar of the predictions without loss, or of those with one; -1 if there is none."""
     values = _similarities(reps, scores)
     best = -1
     for prediction in range(values.shape[0]):
@@ -183,9 +183,9 @@ def _among(reps: Floats, scores: Floats, losses: Floats, label: int, correct: bo
 
 @dataclass(frozen=True, eq=False)
 class Enumerated:
-    """A problem with so few predictions that every part is a search over all of them.
+    """A problem with few predictions, whose methods search over all of them.
 
-    Predictions and labels are numbers from 0.
+    Predictions and labels are integers from 0.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class Enumerated:
     reps : (predictions, dimensions)
         Distinct unit vectors.
     follow_scores : bool
-        Whether σ_y is the closest of several predictions without loss, or the first.
+        Whether σ_y is the closest of several predictions without loss; otherwise the first.
 
     Examples
     --------
