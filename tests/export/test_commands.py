@@ -92,7 +92,7 @@ class TestExport:
     def test_a_file_and_what_to_know_of_it(self, run):
         code, out, err = run("export", "my.model", "--to", "elasticsearch", "-o", "m.json")
         assert code == 0
-        assert "m.json: my for elasticsearch, checked on 64 lists drawn at random" in out
+        assert "m.json: my for elasticsearch, checked on 64 queries drawn at random" in out
         assert "0 of 31,744 pairs swapped" in out
         assert "warning: scores can be negative" in err
         assert json.loads(Path("m.json").read_text())["model"]["name"] == "my"
