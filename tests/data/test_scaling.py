@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Model, Rounds
-from ranktron.data.scaling import Global, _between_zero_and_one, _moments, _shift_and_divide, fit_scaler, scale
+from ranktron.data.scaling import Global, _between_zero_and_one, _dense_moments, _shift_and_divide, fit_scaler, scale
 
 RNG = np.random.default_rng(0)
 X = np.hstack([RNG.normal(5.0, 3.0, (40, 3)), np.full((40, 1), 0.1)]).astype(np.float32)
@@ -77,5 +77,5 @@ def test_kernels_equal_their_python_twins():
         kernel(*arguments, fast)
         kernel.py_func(*arguments, slow)
         assert fast == pytest.approx(slow, rel=1e-6)
-    for one, two in zip(_moments(X), _moments.py_func(X), strict=True):
+    for one, two in zip(_dense_moments(X), _dense_moments.py_func(X), strict=True):
         assert one == pytest.approx(two, rel=1e-5)

@@ -79,7 +79,7 @@ def test_a_solution_goes_on_only_from_its_like():
         solve_rank_mm(LISTS, 1.0, "max", start=found)
     with pytest.raises(DataError, match="same loss and step"):
         solve_rank_mm(LISTS, 1.0, step="paper", start=found)
-    with pytest.raises(DataError, match="same lists"):
+    with pytest.raises(DataError, match="same queries"):
         solve_rank_mm(VALID, 1.0, start=found)
 
 

@@ -241,7 +241,7 @@ def test_a_round_never_ranked_is_refused():
         "never ranked": Ranking(ranking.order, ranking.scores, 60),
         "round that this learner never ranked": ranking._replace(number=-1),
         "another k or surrogate": ranking._replace(propensities=np.ones(2)),
-        "list of 7 documents, this list has 8": ranking._replace(scores=ranking.scores[:7]),
+        "for 7 documents, this query has 8": ranking._replace(scores=ranking.scores[:7]),
     }.items():
         with pytest.raises(DataError, match=words):
             learner.learn(X, never, heard)
