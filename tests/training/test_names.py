@@ -7,7 +7,9 @@ from ranktron.training import fit
 
 
 def test_the_names_are_those_of_the_fit():
-    assert [training.__getattr__(name) for name in training.__all__] == [getattr(fit, name) for name in training.__all__]
+    assert [training.__getattr__(name) for name in training.__all__] == [
+        getattr(fit, name) for name in training.__all__
+    ]
 
 
 @pytest.mark.parametrize("name", ["nothing", "Fit", "np"])
