@@ -86,13 +86,13 @@ def claims_of(problem: Problem) -> list[Claim]:
 
 def both(results: Results) -> Table:
     """Loss and bound of all players."""
-    rows = [
-        (f"{problem.name}, {who}", *(f"{numbers(results, problem, who, what).mean():,.0f}" for what in ("loss", "bound")),
-         f"{spread(numbers(results, problem, who, 'loss')):,.1f}")
-        for problem in PROBLEMS
-        for who in (problem.specialist, GENERAL)
-    ]  # fmt: skip
-    return Table("Loss after all rounds, and its bound", ("", "loss", "bound", "spread of the loss"), rows)
+    rows = []
+    for problem in PROBLEMS:
+        for who in (problem.specialist, GENERAL):
+            lost, bounds = (numbers(results, problem, who, what) for what in ("loss", "bound"))
+            cells = f"{lost.mean():,.1f} ± {spread(lost):,.1f}", f"{bounds.mean():,.0f}"
+            rows.append((f"{problem.name}, {who}", *cells))
+    return Table("Loss after all rounds, and its bound", ("", "loss", "bound"), rows)
 
 
 SPECIALISTS = Experiment(

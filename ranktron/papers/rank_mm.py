@@ -11,6 +11,7 @@ from ranktron.papers.harness import rank_mm_cells
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, ReportTable, Results, Series
 from ranktron.papers.harness.verdicts import AtMost, Ordered, Values, standard_deviation
 from ranktron.papers.report.charts import ChartLine, Dot, Figure, Panel
+from ranktron.papers.rank_mm_beside import beside_figure_1
 from ranktron.types import Floats
 
 NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))
@@ -209,9 +210,12 @@ FIGURE_1 = Experiment(
     data="ohsumed-letor3",
 )
 
+THIRD = [part for part in PARTS if NAMES[str(part["loss"])] == "RankMM-3"]
+BESIDE = beside_figure_1(GRID, THIRD, {name: number(name, MAP) for name in PUBLISHED})
+
 PAPER = Paper(
     name="rankmm",
     title="Maximum Margin Ranking Algorithms for Information Retrieval",
     authors="Agarwal, Collins",
-    experiments=(FIGURE_1,),
+    experiments=(FIGURE_1, BESIDE),
 )
