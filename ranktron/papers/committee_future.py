@@ -9,8 +9,8 @@ import numpy as np
 
 from ranktron.papers.committee_tables import SHOWN
 from ranktron.papers.harness import committee_future_cells, pairwise_cells
-from ranktron.papers.harness.experiment import Claim, Experiment, Results, Series, Table
-from ranktron.papers.harness.verdicts import Ordered, Values, spread
+from ranktron.papers.harness.experiment import Claim, Experiment, ReportTable, Results, Series
+from ranktron.papers.harness.verdicts import Ordered, Values, standard_deviation
 
 FOLDS = [{"fold": fold} for fold in range(5)]
 METRICS = dict(zip(SHOWN, pairwise_cells.METRICS, strict=True))
@@ -19,30 +19,30 @@ BOUNDS = (0.5, 0.7, 0.85, 1.0)
 JUDGED = ("MAP", "NDCG@10")
 
 
-def means(series: str, names: tuple[str, ...], metric: str) -> Callable[[Results], Values]:
+def fold_means(series: str, names: tuple[str, ...], metric: str) -> Callable[[Results], Values]:
     """For each way the mean over folds, one value for each seed."""
     return lambda results: {
         name: np.array([np.mean([part[name][metric] for part in row]) for row in results[series]]) for name in names
     }
 
 
-def table_of(series: str, names: tuple[str, ...], title: str) -> Callable[[Results], Table]:
+def means_table(series: str, names: tuple[str, ...], title: str) -> Callable[[Results], ReportTable]:
     """All ways under all metrics."""
 
-    def table(results: Results) -> Table:
-        columns = [means(series, names, metric)(results) for metric in METRICS.values()]
-        rows = [(name, *(f"{column[name].mean():.4f} ± {spread(column[name]):.4f}" for column in columns))
+    def table(results: Results) -> ReportTable:
+        columns = [fold_means(series, names, metric)(results) for metric in METRICS.values()]
+        rows = [(name, *(f"{column[name].mean():.4f} ± {standard_deviation(column[name]):.4f}" for column in columns))
                 for name in names]  # fmt: skip
-        return Table(title, ("", *METRICS), rows)
+        return ReportTable(title, ("", *METRICS), rows)
 
     return table
 
 
-def choices(results: Results) -> Table:
+def choices_table(results: Results) -> ReportTable:
     """How often validation chose which size and which bound."""
     found = Counter((part["size"], part["bound"]) for row in results["chosen"] for part in row)
     rows = [(f"{size} members, bound {bound:g}", count) for (size, bound), count in found.most_common()]
-    return Table("What validation chose, over folds and seeds", ("", "times"), rows)
+    return ReportTable("What validation chose, over folds and seeds", ("", "times"), rows)
 
 
 BOOSTED = Experiment(
@@ -55,7 +55,7 @@ BOOSTED = Experiment(
     series=(
         Series(
             "boosted",
-            committee_future_cells.boosted_features,
+            committee_future_cells.measure_boosted_features,
             {"n_rounds": 500, "epochs": 50},
             {"n_rounds": 50, "epochs": 10},
             FOLDS,
@@ -69,7 +69,7 @@ BOOSTED = Experiment(
             f"Future work (ours), {kind}, {shown}",
             f"a committee {told} is better than one on plain features",
             Ordered((kind, "plain")),
-            means("boosted", (kind, "plain"), METRICS[shown]),
+            fold_means("boosted", (kind, "plain"), METRICS[shown]),
         )
         for kind, told in (
             ("its features", "on the features that RankBoost chose"),
@@ -78,7 +78,7 @@ BOOSTED = Experiment(
         )
         for shown in JUDGED
     ],
-    tables=(table_of("boosted", committee_future_cells.FEATURES, "A committee of 30 on other features"),),
+    tables=(means_table("boosted", committee_future_cells.FEATURES, "A committee of 30 on other features"),),
     data="ohsumed-letor2",
     stand_in="OHSUMED for TD2004",
 )
@@ -92,7 +92,7 @@ CHOSEN = Experiment(
     series=(
         Series(
             "chosen",
-            committee_future_cells.chosen_size,
+            committee_future_cells.measure_chosen_size,
             {"sizes": SIZES, "bounds": BOUNDS, "epochs": 50},
             {"epochs": 10},
             FOLDS,
@@ -106,10 +106,10 @@ CHOSEN = Experiment(
             f"Future work (ours), size and bound by validation, {shown}",
             "chosen on validation they are better than the paper's 30 and 0.85",
             Ordered(("chosen", "fixed")),
-            means("chosen", ("chosen", "fixed"), METRICS[shown]),
+            fold_means("chosen", ("chosen", "fixed"), METRICS[shown]),
         )
         for shown in JUDGED
     ],
-    tables=(table_of("chosen", ("chosen", "fixed"), "Chosen on validation, and fixed"), choices),
+    tables=(means_table("chosen", ("chosen", "fixed"), "Chosen on validation, and fixed"), choices_table),
     data="ohsumed-letor2",
 )

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.papers.harness import specialist_cells
-from ranktron.papers.harness.experiment import Claim, Experiment, Results, Series, Table
-from ranktron.papers.harness.verdicts import AtLeast, AtMost, Ordered, Values, spread
+from ranktron.papers.harness.experiment import Claim, Experiment, ReportTable, Results, Series
+from ranktron.papers.harness.verdicts import AtLeast, AtMost, Ordered, Values, standard_deviation
 from ranktron.types import Floats
 
 GENERAL = "Predtron"
 
 
-class Problem(NamedTuple):
+class SpecialProblem(NamedTuple):
     """A problem, the algorithm made for it, the cell that plays both, and which of the two bounds is the larger."""
 
     name: str
@@ -26,46 +26,46 @@ class Problem(NamedTuple):
 
 
 PROBLEMS = (
-    Problem("Ordered classes", "PRank", specialist_cells.ordered, GENERAL,
+    SpecialProblem("Ordered classes", "PRank", specialist_cells.measure_ordered_classes, GENERAL,
             "(l − 1)(R² + 1)/γ² of PRank is the smaller bound"),
-    Problem("Multilabel ranking", "MMP", specialist_cells.ranked_labels, GENERAL,
+    SpecialProblem("Multilabel ranking", "MMP", specialist_cells.measure_label_ranking, GENERAL,
             "2 R²/γ² of MMP is the smaller bound"),
-    Problem("Unequal costs", "Uneven margins", specialist_cells.unequal_costs, "Uneven margins",
+    SpecialProblem("Unequal costs", "Uneven margins", specialist_cells.measure_unequal_costs, "Uneven margins",
             "Predtron's bound on the weighted loss is the smaller one"),
 )  # fmt: skip
 
 
-def numbers(results: Results, problem: Problem, who: str, what: str) -> Floats:
+def numbers_of(results: Results, problem: SpecialProblem, who: str, what: str) -> Floats:
     """One number of a player for each seed."""
     return np.array([row[0][who][what] for row in results[problem.name]])
 
 
-def share(problem: Problem, who: str) -> Callable[[Results], Values]:
+def share_of_bound(problem: SpecialProblem, who: str) -> Callable[[Results], Values]:
     """Of its bound, the share that a player loses."""
-    return lambda results: {who: numbers(results, problem, who, "loss") / numbers(results, problem, who, "bound")}
+    return lambda results: {who: numbers_of(results, problem, who, "loss") / numbers_of(results, problem, who, "bound")}
 
 
-def ratio(problem: Problem) -> Callable[[Results], Values]:
+def bound_ratio(problem: SpecialProblem) -> Callable[[Results], Values]:
     """The larger bound over the other one."""
     other = problem.specialist if problem.larger == GENERAL else GENERAL
     return lambda results: {
-        "ratio": numbers(results, problem, problem.larger, "bound") / numbers(results, problem, other, "bound")
+        "ratio": numbers_of(results, problem, problem.larger, "bound") / numbers_of(results, problem, other, "bound")
     }
 
 
-def losses(problem: Problem) -> Callable[[Results], Values]:
+def both_losses(problem: SpecialProblem) -> Callable[[Results], Values]:
     """What both lose."""
-    return lambda results: {who: numbers(results, problem, who, "loss") for who in (GENERAL, problem.specialist)}
+    return lambda results: {who: numbers_of(results, problem, who, "loss") for who in (GENERAL, problem.specialist)}
 
 
-def claims_of(problem: Problem) -> list[Claim]:
+def specialist_claims(problem: SpecialProblem) -> list[Claim]:
     """Both bounds hold, one is the larger, and the algorithm made for the problem loses less."""
     bounds = [
         Claim(
             f"{problem.name} (ours), {who}: bound",
             "the loss keeps to its bound; ours is the largest share of it",
             AtMost(1.0),
-            share(problem, who),
+            share_of_bound(problem, who),
         )
         for who in (problem.specialist, GENERAL)
     ]
@@ -73,26 +73,26 @@ def claims_of(problem: Problem) -> list[Claim]:
         f"{problem.name} (ours): bounds",
         f"{problem.told}, each with its own margin of the same stream; ours is the ratio",
         AtLeast(1.0),
-        ratio(problem),
+        bound_ratio(problem),
     )
     better = Claim(
         f"{problem.name} (ours): loss",
         f"{problem.specialist} loses less than Predtron: it was made for this",
         Ordered((GENERAL, problem.specialist)),
-        losses(problem),
+        both_losses(problem),
     )
     return [*bounds, compared, better]
 
 
-def both(results: Results) -> Table:
+def specialist_table(results: Results) -> ReportTable:
     """Loss and bound of all players."""
     rows = []
     for problem in PROBLEMS:
         for who in (problem.specialist, GENERAL):
-            lost, bounds = (numbers(results, problem, who, what) for what in ("loss", "bound"))
-            cells = f"{lost.mean():,.1f} ± {spread(lost):,.1f}", f"{bounds.mean():,.0f}"
+            lost, bounds = (numbers_of(results, problem, who, what) for what in ("loss", "bound"))
+            cells = f"{lost.mean():,.1f} ± {standard_deviation(lost):,.1f}", f"{bounds.mean():,.0f}"
             rows.append((f"{problem.name}, {who}", *cells))
-    return Table("Loss after all rounds, and its bound", ("", "loss", "bound"), rows)
+    return ReportTable("Loss after all rounds, and its bound", ("", "loss", "bound"), rows)
 
 
 SPECIALISTS = Experiment(
@@ -105,6 +105,6 @@ SPECIALISTS = Experiment(
         Series(problem.name, problem.cell, {"T": 2_000, "features": 10}, {"T": 300}, seeds=10, cost=1.0)
         for problem in PROBLEMS
     ),
-    claims=[claim for problem in PROBLEMS for claim in claims_of(problem)],
-    tables=(both,),
+    claims=[claim for problem in PROBLEMS for claim in specialist_claims(problem)],
+    tables=(specialist_table,),
 )

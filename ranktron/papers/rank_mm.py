@@ -10,8 +10,8 @@ from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.papers.harness import rank_mm_cells
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, ReportTable, Results, Series
 from ranktron.papers.harness.verdicts import AtMost, Ordered, Values, standard_deviation
-from ranktron.papers.report.charts import ChartLine, Dot, Figure, Panel
 from ranktron.papers.rank_mm_beside import beside_figure_1
+from ranktron.papers.report.charts import ChartLine, Dot, Figure, Panel
 from ranktron.types import Floats
 
 NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))
@@ -211,7 +211,7 @@ FIGURE_1 = Experiment(
 )
 
 THIRD = [part for part in PARTS if NAMES[str(part["loss"])] == "RankMM-3"]
-BESIDE = beside_figure_1(GRID, THIRD, {name: number(name, MAP) for name in PUBLISHED})
+BESIDE = beside_figure_1(GRID, THIRD, {name: published_number(name, MAP) for name in PUBLISHED})
 
 PAPER = Paper(
     name="rankmm",

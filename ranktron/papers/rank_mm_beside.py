@@ -17,7 +17,7 @@ SHOWN = {"MAP": "map:letor", "NDCG@1": "ndcg@1:letor", "NDCG@5": "ndcg@5:letor",
 LAST = "RankMM-3"
 
 
-def by_fold(results: Results, metric: str) -> dict[str, Floats]:
+def means_by_fold(results: Results, metric: str) -> dict[str, Floats]:
     """For each system its test means, one for each fold; RankMM-3's are means over seeds."""
     parts = results["beside"][0]
     found = {name: np.array([part[name]["means"][metric] for part in parts]) for name in parts[0]}
@@ -25,19 +25,19 @@ def by_fold(results: Results, metric: str) -> dict[str, Floats]:
     return found
 
 
-def of_folds(metric: str) -> Callable[[Results], Values]:
+def values_of_folds(metric: str) -> Callable[[Results], Values]:
     """The values of a metric, fold by fold."""
-    return lambda results: by_fold(results, metric)
+    return lambda results: means_by_fold(results, metric)
 
 
 def mean_of_folds(metric: str) -> Callable[[Results], Values]:
     """Their means: what LETOR publishes."""
-    return lambda results: {name: np.array([row.mean()]) for name, row in by_fold(results, metric).items()}
+    return lambda results: {name: np.array([row.mean()]) for name, row in means_by_fold(results, metric).items()}
 
 
-def all_systems(results: Results) -> ReportTable:
+def beside_table(results: Results) -> ReportTable:
     """Means over folds, and what validation chose."""
-    columns = [by_fold(results, metric) for metric in SHOWN.values()]
+    columns = [means_by_fold(results, metric) for metric in SHOWN.values()]
     names = [name for name in columns[0] if name != LAST]
     rows = [(name, *(f"{column[name].mean():.4f} ± {standard_deviation(column[name]):.4f}" for column in columns))
             for name in [*names, LAST]]  # fmt: skip
@@ -51,7 +51,7 @@ def beside_figure_1(grid: Arguments, parts: Sequence[Arguments], published: Mapp
             f"Figure 1 beside (ours), {better} above {worse}, {shown}",
             f"{told}; the five folds count as seeds",
             Ordered((better, worse)),
-            of_folds(SHOWN[shown]),
+            values_of_folds(SHOWN[shown]),
         )
         for better, worse, told in (
             (LAST, "p-norm push", "the l∞ extreme with a hinge is better than the p-norm push with exponentials"),
@@ -78,6 +78,6 @@ def beside_figure_1(grid: Arguments, parts: Sequence[Arguments], published: Mapp
             Series("steps", rank_mm_cells.steps, grid, parts=parts, seeds=10, quick_seeds=2, cost=3.0),
         ),
         claims=[level, *orders],
-        tables=(all_systems,),
+        tables=(beside_table,),
         data="ohsumed-letor3",
     )

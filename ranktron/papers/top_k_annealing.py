@@ -24,7 +24,7 @@ PARTS = [
 ]
 
 
-def shown(results: Results, scaled: bool) -> dict[str, Floats]:
+def annealed_curves(results: Results, scaled: bool) -> dict[str, Floats]:
     """For each schedule its curves, seeds × points."""
     return {
         str(part["schedule"]): np.array([row[i]["means"] for row in results["annealed"]])
@@ -33,18 +33,18 @@ def shown(results: Results, scaled: bool) -> dict[str, Floats]:
     }
 
 
-def ends(scaled: bool) -> Callable[[Results], Values]:
+def annealed_ends(scaled: bool) -> Callable[[Results], Values]:
     """For each schedule the mean of all that was shown."""
-    return lambda results: {name: table[:, -1] for name, table in shown(results, scaled).items()}
+    return lambda results: {name: table[:, -1] for name, table in annealed_curves(results, scaled).items()}
 
 
-def figure_of(data: str) -> Callable[[Results], Figure]:
+def annealing_figure(data: str) -> Callable[[Results], Figure]:
     """One panel for each way to choose the step."""
 
     def figure(results: Results) -> Figure:
         at = [float(t) for t in results["annealed"][0][0]["at"]]
         panels = [
-            Panel(name, "rounds", "NDCG@10 so far", curve_lines(shown(results, scaled), at), log_x=True)
+            Panel(name, "rounds", "NDCG@10 so far", curve_lines(annealed_curves(results, scaled), at), log_x=True)
             for name, scaled in STEPS.items()
         ]
         title = f"SmoothDCG with a smoothing that falls, {SOURCES[data].title}"
@@ -53,7 +53,7 @@ def figure_of(data: str) -> Callable[[Results], Figure]:
     return figure
 
 
-def annealing(data: str) -> Experiment:
+def annealing_experiment(data: str) -> Experiment:
     """SmoothDCG with three schedules of ε on one data set."""
     title = SOURCES[data].title
     claims = [
@@ -61,7 +61,7 @@ def annealing(data: str) -> Experiment:
             f"Annealing (ours) on {title}, {steps}: {which}",
             statement,
             Ordered((better, SHARP)),
-            ends(scaled),
+            annealed_ends(scaled),
             setting=steps,
         )
         for steps, scaled in STEPS.items()
@@ -80,7 +80,7 @@ def annealing(data: str) -> Experiment:
         series=(
             Series(
                 "annealed",
-                annealing_cells.shown_with_annealing,
+                annealing_cells.measure_annealing,
                 {"T": 100_000},
                 {"T": 5_000},
                 parts=PARTS,
@@ -89,6 +89,6 @@ def annealing(data: str) -> Experiment:
             ),
         ),
         claims=claims,
-        figures=(figure_of(data),),
+        figures=(annealing_figure(data),),
         data=data,
     )

@@ -56,10 +56,10 @@ class AnnealedTopK(TopK):
         return super().learn(X, ranking, feedback)
 
 
-def annealed(n_features: int, schedule: str, scaled: bool, seed: int) -> AnnealedTopK:
+def annealed_ranker(n_features: int, schedule: str, scaled: bool, seed: int) -> AnnealedTopK:
     """The paper's setting with another ε; `scaled` multiplies the step by ε_t/0.01, since gradients go with 1/ε.
 
-    >>> annealed(3, "ε = 1", scaled=True, seed=0).step(0)
+    >>> annealed_ranker(3, "ε = 1", scaled=True, seed=0).step(0)
     1.0
     """
     setting, smoothing = PAPER["smooth-dcg"], SCHEDULES[schedule]
@@ -75,8 +75,8 @@ def annealed(n_features: int, schedule: str, scaled: bool, seed: int) -> Anneale
     )  # fmt: skip
 
 
-def shown_with_annealing(schedule: str, scaled: bool, T: int, folder: str, seed: int) -> Any:
+def measure_annealing(schedule: str, scaled: bool, T: int, folder: str, seed: int) -> Any:
     """The mean NDCG@10 of all rankings shown up to some rounds."""
     lists = all_lists(folder)
-    rounds, means = average_so_far(annealed(lists.n_features, schedule, scaled, seed), lists, T, seed, 50)
+    rounds, means = average_so_far(annealed_ranker(lists.n_features, schedule, scaled, seed), lists, T, seed, 50)
     return {"at": [int(t) for t in rounds], "means": means.round(6).tolist()}

@@ -12,7 +12,7 @@ from ranktron.learners.pairwise.outputs import Committee, Output
 from ranktron.learners.pairwise.passes import TrainedOutput, train_outputs
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate, metric
-from ranktron.papers.harness.pairwise_cells import ALPHA_BOUND, METRICS, SELECT, scaled
+from ranktron.papers.harness.pairwise_cells import ALPHA_BOUND, METRICS, SELECT, scale_fold
 from ranktron.training import train
 from ranktron.training.cross_validation import Fold
 from ranktron.types import Floats, State
@@ -51,9 +51,9 @@ def with_features(rounds: Rounds, kind: str, boosted: State) -> Rounds:
     return Rounds(np.ascontiguousarray(X, np.float32), rounds.labels, rounds.offsets, rounds.qids)
 
 
-def boosted_features(fold: int, n_rounds: int, epochs: int, folder: str, seed: int) -> Any:
+def measure_boosted_features(fold: int, n_rounds: int, epochs: int, folder: str, seed: int) -> Any:
     """{features: {metric: test mean}} of a committee of 30 on each kind of features, and of RankBoost itself."""
-    data = scaled(folder, fold)
+    data = scale_fold(folder, fold)
     boosted = boosted_thresholds(data, n_rounds)
     found = {}
     for kind in FEATURES:
@@ -63,12 +63,14 @@ def boosted_features(fold: int, n_rounds: int, epochs: int, folder: str, seed: i
     return {**found, "columns": len({*zip(boosted["features"], boosted["thresholds"], strict=True)})}
 
 
-def chosen_size(fold: int, sizes: Sequence[int], bounds: Sequence[float], epochs: int, folder: str, seed: int) -> Any:
+def measure_chosen_size(
+    fold: int, sizes: Sequence[int], bounds: Sequence[float], epochs: int, folder: str, seed: int
+) -> Any:
     """The paper's size and bound, and those that the validation part likes best: {which: {metric: test mean}}.
 
     Of equals the smaller committee and the tighter bound is taken.
     """
-    data, found = scaled(folder, fold), dict[tuple[float, int], tuple[float, dict[str, float]]]()
+    data, found = scale_fold(folder, fold), dict[tuple[float, int], tuple[float, dict[str, float]]]()
     for bound in bounds:
         outputs = _trained(data, {str(n): Committee(n) for n in sizes}, bound, Schedule(epochs, seed))
         for n in sizes:

@@ -100,14 +100,15 @@ def minimise_push(rounds: Rounds, C: float, p: float, start: Floats) -> Floats:
     """
     from scipy.optimize import minimize
 
-    found = minimize(PushObjective(rounds, C, p), start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-12})
+    objective = PushObjective(rounds, C, p)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-12})
     return np.asarray(found.x, float)
 
 
-def least_squares(rounds: Rounds) -> Floats:
+def regression_weights(rounds: Rounds) -> Floats:
     """Plain regression: the weights that predict the labels best, with a constant that ranks nothing.
 
-    >>> least_squares(Rounds.from_arrays([[0.0], [1.0], [2.0]], [1, 2, 3])).round(6)
+    >>> regression_weights(Rounds.from_arrays([[0.0], [1.0], [2.0]], [1, 2, 3])).round(6)
     array([1.])
     """
     X = rounds.X.astype(np.float64)
@@ -126,7 +127,7 @@ def measure_push(fold: int, Cs: Sequence[float], ps: Sequence[float], folder: st
             choices.append(judge_on_validation(data, (C, p), w))
         by_p[f"p = {p:g}"] = best_on_validation(choices)
     found = {
-        "Regression": judge_on_validation(data, (), least_squares(data.train)),
+        "Regression": judge_on_validation(data, (), regression_weights(data.train)),
         "p-norm push": best_on_validation(list(by_p.values())),
         **by_p,
     }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.learners.predtron import Permutations, PlaceLoss, Places, Predtron, binary, ordinal
-from ranktron.learners.predtron.problem import Problem
+from ranktron.learners.predtron.problem import PredictionProblem
 from ranktron.learners.predtron.variants import LossDriven
 from ranktron.papers.theory.predtron_bounds import corollary_7, theorem_14, weak_margin
 from ranktron.papers.theory.specialists import (
@@ -29,36 +29,36 @@ DISTANCE = 0.02
 """No example of a stream lies closer than this to a threshold, or to a tie of its labels."""
 
 
-def unit_rows(rng: np.random.Generator, count: int, features: int) -> Floats:
+def unit_sphere_rows(rng: np.random.Generator, count: int, features: int) -> Floats:
     """Rows drawn from the unit sphere."""
     X = rng.normal(size=(count, features))
     rows: Floats = X / np.linalg.norm(X, axis=1, keepdims=True)
     return rows
 
 
-def total(learner: Predtron, X: Floats, labels: Sequence[Any]) -> float:
+def predtron_loss(learner: Predtron, X: Floats, labels: Sequence[Any]) -> float:
     """What Predtron loses on a stream."""
     mistakes = (learner.learn(x, learner.scores(x), y) for x, y in zip(X, labels, strict=True))
     return sum(mistake.loss for mistake in mistakes if mistake)
 
 
-def played(learn: Callable[[Floats, Any], float], X: Floats, labels: Sequence[Any]) -> float:
+def stream_loss(learn: Callable[[Floats, Any], float], X: Floats, labels: Sequence[Any]) -> float:
     """What one of the others loses."""
     return float(sum(learn(x, y) for x, y in zip(X, labels, strict=True)))
 
 
-def weakest(problem: Problem, W: Floats, X: Floats, labels: Sequence[Any]) -> float:
+def stream_margin(problem: PredictionProblem, W: Floats, X: Floats, labels: Sequence[Any]) -> float:
     """The margin of a stream under W, of Frobenius norm 1, as Predtron's theorems need it."""
     scores = X @ (W / np.linalg.norm(W)).T
     found = (weak_margin(problem, t, y, problem.correct(t, y)) for t, y in zip(scores, labels, strict=True))
     return min(found)
 
 
-def ordered(T: int, features: int, seed: int) -> Any:
+def measure_ordered_classes(T: int, features: int, seed: int) -> Any:
     """Ordered classes: a line cut at four thresholds. Predtron sees a constant feature, where PRank has thresholds."""
     rng = np.random.default_rng((seed, 1))
-    w, b = unit_rows(rng, 1, features)[0], np.linspace(-0.4, 0.4, CLASSES - 1)
-    X = unit_rows(rng, 4 * T, features)
+    w, b = unit_sphere_rows(rng, 1, features)[0], np.linspace(-0.4, 0.4, CLASSES - 1)
+    X = unit_sphere_rows(rng, 4 * T, features)
     X = X[np.min(np.abs((X @ w)[:, None] - b), axis=1) > DISTANCE][:T]
     labels = np.searchsorted(b, X @ w)
     extended = np.column_stack([X, np.ones(len(X))])
@@ -67,19 +67,22 @@ def ordered(T: int, features: int, seed: int) -> Any:
     gap = float(np.min(np.abs((X @ w)[:, None] - b))) / float(np.sqrt(1.0 + b @ b))
     problem, R = ordinal(CLASSES), float(np.linalg.norm(extended, axis=1).max())
     learner = Predtron(problem, W.shape, variant=LossDriven())
-    margin = weakest(problem, W, extended, labels)
+    margin = stream_margin(problem, W, extended, labels)
     return {
-        "Predtron": {"loss": total(learner, extended, labels), "bound": theorem_14(R, margin, CLASSES - 1.0)},
-        "PRank": {"loss": played(PRank(CLASSES, features).learn, X, labels), "bound": prank_bound(1.0, gap, CLASSES)},
+        "Predtron": {"loss": predtron_loss(learner, extended, labels), "bound": theorem_14(R, margin, CLASSES - 1.0)},
+        "PRank": {
+            "loss": stream_loss(PRank(CLASSES, features).learn, X, labels),
+            "bound": prank_bound(1.0, gap, CLASSES),
+        },
     }
 
 
-def ranked_labels(T: int, features: int, seed: int) -> Any:
+def measure_label_ranking(T: int, features: int, seed: int) -> Any:
     """Multilabel ranking under NDCG: the labels above the widest gap of W* x are relevant."""
     rng = np.random.default_rng((seed, 2))
     W = rng.normal(size=(LABELS, features))
     W /= np.linalg.norm(W)
-    X = unit_rows(rng, 2 * T, features)
+    X = unit_sphere_rows(rng, 2 * T, features)
     scores = -np.sort(-(X @ W.T), axis=1)
     gaps = scores[:, :-1] - scores[:, 1:]
     X, cut = X[gaps.max(axis=1) > DISTANCE][:T], gaps.argmax(axis=1)[gaps.max(axis=1) > DISTANCE][:T]
@@ -88,31 +91,34 @@ def ranked_labels(T: int, features: int, seed: int) -> Any:
     problem = Permutations(PlaceLoss("ndcg"), Places("-i^1.1"))
     gap = float(min(t[y > 0.0].min() - t[y == 0.0].max() for t, y in zip(X @ W.T, labels, strict=True)))
     learner = Predtron(problem, W.shape, variant=LossDriven())
-    margin = weakest(problem, W, X, list(labels))
+    margin = stream_margin(problem, W, X, list(labels))
     return {
         "Predtron": {
-            "loss": total(learner, X, list(labels)),
+            "loss": predtron_loss(learner, X, list(labels)),
             "bound": theorem_14(1.0, margin),
             "printed": corollary_7(1.0, margin, LABELS, 1),
         },
-        "MMP": {"loss": played(MMP(problem, LABELS, features).learn, X, list(labels)), "bound": mmp_bound(1.0, gap)},
+        "MMP": {
+            "loss": stream_loss(MMP(problem, LABELS, features).learn, X, list(labels)),
+            "bound": mmp_bound(1.0, gap),
+        },
     }
 
 
-def unequal_costs(T: int, features: int, seed: int) -> Any:
+def measure_unequal_costs(T: int, features: int, seed: int) -> Any:
     """Two classes, the second of them rare and ten times as costly; the weighted loss of each learner."""
     rng = np.random.default_rng((seed, 3))
-    w = unit_rows(rng, 1, features)[0]
-    X = unit_rows(rng, 6 * T, features)
+    w = unit_sphere_rows(rng, 1, features)[0]
+    X = unit_sphere_rows(rng, 6 * T, features)
     side = X @ w
     keep = (np.abs(side) > DISTANCE) & ((side < 0.0) | (rng.random(len(X)) < 0.1))
     X, labels = X[keep][:T], (X[keep][:T] @ w > 0.0).astype(int)
     uneven = UnevenPerceptron(features, MARGINS)
-    lost = played(lambda x, y: COSTS[y] * uneven.learn(x, y), X, labels)
+    lost = stream_loss(lambda x, y: COSTS[y] * uneven.learn(x, y), X, labels)
     problem, gap = binary(COSTS), float(np.abs(X @ w).min())
     learner = Predtron(problem, (1, features), variant=LossDriven())
-    margin = weakest(problem, w[None, :], X, labels)
+    margin = stream_margin(problem, w[None, :], X, labels)
     return {
-        "Predtron": {"loss": total(learner, X, labels), "bound": theorem_14(1.0, margin, max(COSTS))},
+        "Predtron": {"loss": predtron_loss(learner, X, labels), "bound": theorem_14(1.0, margin, max(COSTS))},
         "Uneven margins": {"loss": lost, "bound": max(COSTS) * uneven_bound(1.0, gap, MARGINS)},
     }

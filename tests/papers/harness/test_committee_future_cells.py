@@ -19,7 +19,7 @@ NDCG = "ndcg@10:letor"
 
 @pytest.fixture
 def one_fold(monkeypatch):
-    monkeypatch.setattr(cells, "scaled", lambda folder, fold: DATA)
+    monkeypatch.setattr(cells, "scale_fold", lambda folder, fold: DATA)
 
 
 def test_thresholds_become_columns():
@@ -34,7 +34,7 @@ def test_thresholds_become_columns():
 
 
 def test_the_plain_committee_is_the_papers(one_fold):
-    found = cells.boosted_features(0, n_rounds=20, epochs=3, folder="", seed=4)
+    found = cells.measure_boosted_features(0, n_rounds=20, epochs=3, folder="", seed=4)
     options = {"alpha_bound": 0.85, "valid": DATA.valid, "select": NDCG, "weigh": NDCG}
     plain = train_outputs(DATA.train, {"com": Committee(30)}, Schedule(3, 4), **options)["com"]
     means = evaluate(plain.learner.ensemble.of_rounds(DATA.test), DATA.test, [NDCG]).means
@@ -45,7 +45,7 @@ def test_the_plain_committee_is_the_papers(one_fold):
 
 def test_validation_chooses_the_size_and_never_the_test_part(one_fold):
     sizes, bounds = (1, 5, 30), (0.6, 0.85)
-    found = cells.chosen_size(0, sizes, bounds, epochs=4, folder="", seed=1)
+    found = cells.measure_chosen_size(0, sizes, bounds, epochs=4, folder="", seed=1)
     judged = {}
     for bound in bounds:
         options = {"alpha_bound": bound, "valid": DATA.valid, "select": NDCG, "weigh": NDCG}

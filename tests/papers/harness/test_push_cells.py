@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ranktron.data.synthetic import WebSearch
-from ranktron.papers.harness.push_cells import PushObjective, least_squares, minimise_push
+from ranktron.papers.harness.push_cells import PushObjective, minimise_push, regression_weights
 
 LISTS = WebSearch(features=5, documents=8).rounds(6)
 
@@ -44,4 +44,4 @@ def test_too_far_is_infinite_and_not_an_error():
 def test_regression_solves_the_normal_equations():
     X = np.column_stack([LISTS.X.astype(float), np.ones(len(LISTS.labels))])
     w = np.linalg.solve(X.T @ X, X.T @ LISTS.labels)
-    assert least_squares(LISTS) == pytest.approx(w[:-1], rel=1e-6)
+    assert regression_weights(LISTS) == pytest.approx(w[:-1], rel=1e-6)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
-from ranktron.learners import feedback
+from ranktron.data.rounds import Rounds
+from ranktron.learners import feedback, kernel_perceptron
 from ranktron.learners.kernelized import (
     Descent,
     Gaussian,
@@ -20,6 +21,7 @@ from ranktron.learners.kernelized import (
 from ranktron.learners.loop import play
 from ranktron.learners.mistakes import Misordered
 from ranktron.learners.steps import Constant
+from ranktron.papers.theory.bounds import bound_for_any_eta, margin
 from ranktron.papers.theory.budgets import forgotten_lists, random_removal_bound
 from ranktron.surrogates import WorstPair
 from ranktron.types import Round
@@ -122,3 +124,23 @@ def test_the_space_is_that_of_the_kernel():
     centre = Gaussian(0.5)(np.zeros((1, 1), np.float32), np.concatenate([r.X for r in lists]))[0]
     gaps = centre[0::2] - centre[1::2]  # u along the image of 0, of length 1
     assert np.cumsum(runs, axis=1).mean(axis=0)[-1] <= random_removal_bound(1.0, 1.0 / gaps.min(), 0.0, 40)
+
+
+@pytest.mark.parametrize("removal", ["oldest", "random", "smallest", "projection"])
+@pytest.mark.parametrize("budget", [1, 6])
+def test_a_budget_of_documents_has_no_mistake_bound(removal, budget):
+    """Every round is a mistake, under every rule, although margin and radius do not change."""
+    learner = kernel_perceptron(budget + 1, kernel="linear", budget=budget, removal=removal, metric="ndcg", eta=1.0)
+    seen = []
+    for _ in range(60):
+        (round,) = forgotten_lists(learner, budget + 1, 1)
+        assert not learner.scores(round.X).any()
+        (turn,) = play(learner, [round], feedback.full)
+        assert turn.loss > 0.0
+        seen.append(round)
+    data = Rounds.from_arrays(
+        np.concatenate([r.X for r in seen]), np.concatenate([r.labels for r in seen]), group=[2] * 60
+    )
+    gamma = margin(np.ones(budget + 1), data)
+    assert gamma == pytest.approx(2.0 / sqrt(budget + 1.0))
+    assert len(seen) > bound_for_any_eta(1.0, 0.0, 1.0 / gamma, 1.0)  # what Algorithm 2 keeps without a budget

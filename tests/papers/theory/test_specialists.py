@@ -110,14 +110,14 @@ def test_the_bounds_are_reached():
     assert lost / mmp_bound(R, R * np.sqrt(2.0 / T), largest) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("cell", ["ordered", "ranked_labels", "unequal_costs"])
+@pytest.mark.parametrize("cell", ["measure_ordered_classes", "measure_label_ranking", "measure_unequal_costs"])
 def test_both_sides_of_a_comparison_keep_to_their_bounds(cell):
     for player in getattr(specialist_cells, cell)(150, 4, seed=1).values():
         assert 0.0 < player["loss"] <= player["bound"]
 
 
 def test_streams_are_what_they_are_called():
-    rows = specialist_cells.unit_rows(np.random.default_rng(0), 5, 3)
+    rows = specialist_cells.unit_sphere_rows(np.random.default_rng(0), 5, 3)
     assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(5))
     with pytest.raises(DataError, match="at least 2"):
         PRank(1, 3)
