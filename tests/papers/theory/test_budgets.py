@@ -26,7 +26,6 @@ from ranktron.papers.theory.budgets import forgotten_lists, random_removal_bound
 from ranktron.surrogates import WorstPair
 from ranktron.types import Round
 
-claim = pytest.mark.claim
 SEEDS = range(20)
 
 
@@ -54,7 +53,6 @@ def fresh_lists(axes, count, turned):
     return lists
 
 
-@claim("SLAM", "54 s9")
 @pytest.mark.parametrize(("budget", "turned"), [(24, 0), (40, 0), (40, 20), (24, 5)])
 def test_random_removal_keeps_its_bound_at_every_prefix(budget, turned):
     """The comparator pays for the lists that are upside down, in the rounds that were mistakes."""

@@ -15,8 +15,6 @@ from ranktron.papers.theory.specialists import (
     uneven_bound,
 )
 
-claim = pytest.mark.claim
-
 
 def stream(seed, T=300, features=6):
     rng = np.random.default_rng(seed)
@@ -28,7 +26,6 @@ def prefixes(losses, bounds):
     assert (np.cumsum(losses) <= np.array(bounds) * (1.0 + 1e-12)).all()
 
 
-@claim("PREDTRON", "20 s3")
 def test_prank_is_the_printed_algorithm_and_keeps_its_bound_at_every_prefix():
     for seed in range(3):
         X, rng = stream(seed)
