@@ -96,7 +96,7 @@ CHOSEN = Experiment(
             {"sizes": SIZES, "bounds": BOUNDS, "epochs": 50},
             {"epochs": 10},
             FOLDS,
-            seeds=3,
+            seeds=2,
             quick_seeds=2,
             cost=8.0,
         ),
