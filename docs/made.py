@@ -63,6 +63,7 @@ MODULES = {
     "checks": "ranktron.learners.checks",
     "theory": "ranktron.papers.theory.bounds",
     "tight_streams": "ranktron.papers.theory.tight_streams",
+    "budgets": "ranktron.papers.theory.budgets",
     "certificates": "ranktron.papers.theory.certificates",
 }
 

@@ -17,7 +17,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.linear import Linear
 from ranktron.metrics import Metric, metric
-from ranktron.types import Floats, Learner, Matrix, Round
+from ranktron.types import Floats, Matrix, Round
 from ranktron.types.validation import check_count
 
 
@@ -181,30 +181,3 @@ def growing_loss(alpha: float, rounds: int, lists: Rounds) -> Iterator[Round]:
         if int((t + 1) ** alpha + 1e-9) > int(t**alpha + 1e-9):
             round = Round(round.X, round.labels.max() - round.labels, round.qid)
         yield round
-
-
-def beyond_budget(learner: Learner, budget: int, rounds: int) -> Iterator[Round]:
-    """Yields queries that a kernel learner with a limited budget of documents gets wrong in every round.
-
-    Of budget + 1 orthogonal queries one has no document in memory, whichever documents the learner drops: its scores
-    are all 0, a tie. All of them together are separable, with margin 2/√(budget + 1).
-
-    Parameters
-    ----------
-    learner : Learner
-        The learner, with one feature more than its budget; its scores choose the next query.
-    budget : int
-        How many documents it keeps in memory.
-    rounds : int
-        The length of the stream.
-
-    Examples
-    --------
-    >>> from ranktron.learners import kernel_perceptron
-    >>> learner = kernel_perceptron(5, kernel="linear", budget=4)
-    >>> len(list(beyond_budget(learner, 4, 10)))
-    10
-    """
-    lists = list(orthogonal_lists(check_count(budget, "the budget", 1) + 1))
-    for _ in range(rounds):
-        yield min(lists, key=lambda round: float(np.abs(learner.scores(round.X)).max()))
