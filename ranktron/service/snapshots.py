@@ -59,6 +59,15 @@ class Snapshots:
         for old in self._with("snapshot")[: -self.keep]:
             (self.folder / f"{old:016d}.snapshot").unlink(missing_ok=True)
 
+    def remove(self, version: int) -> None:
+        """Removes a snapshot for good; the two newest are needed, since the journal goes on from them."""
+        if version in self.versions()[-2:]:
+            newest = f"version {version} is one of the two newest that are kept, from which a start goes on"
+            raise DataError(f"{newest}: it can go when there are two newer ones")
+        for ending in ("kept", "snapshot"):
+            (self.folder / f"{version:016d}.{ending}").unlink(missing_ok=True)
+        _flush(self.folder)
+
     def read(self, version: int) -> dict[str, Any]:
         """One of those that are kept; a damaged one is an error."""
         path = self._path(version)
