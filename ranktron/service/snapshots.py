@@ -23,14 +23,14 @@ class Snapshots:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     snapshots = Snapshots(Path(folder), 1, keep=2)
     ...     for version in (3, 5, 8):
-    ...         snapshots.write(version, serialization.pack({"version": version}))
+    ...         snapshots.write(version, serialization.serialize({"version": version}))
     ...     snapshots.versions(), snapshots.newest()
     ([5, 8], {'version': 8})
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     snapshots = Snapshots(Path(folder), 1, keep=2)
     ...     for version in (3, 5, 8):
-    ...         snapshots.write(version, serialization.pack({"version": version}), wished=version == 3)
+    ...         snapshots.write(version, serialization.serialize({"version": version}), wished=version == 3)
     ...     snapshots.versions(), snapshots.wished()
     ([3, 5, 8], [3])
     """

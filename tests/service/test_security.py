@@ -32,6 +32,7 @@ NEEDED = {
     ("GET", f"{ONE}/model"): ("rank", None),
     ("GET", f"{ONE}/versions"): ("rank", None),
     ("POST", f"{ONE}/versions"): ("admin", None),
+    ("DELETE", f"{ONE}/versions/1"): ("admin", None),
     ("POST", f"{ONE}/rollback"): ("admin", {"version": 0}),
     ("POST", f"{ONE}/model"): ("admin", None),
     ("GET", "/metrics"): ("rank", None),
@@ -63,7 +64,10 @@ def test_every_route_needs_its_scope_and_no_other(guarded):
 
 def test_the_table_above_is_complete(talk):
     paths = talk.ask("GET", "/openapi.json")["paths"]
-    known = {(method, path.replace("shop", "{name}").replace("/0", "/{round}")) for method, path in NEEDED}
+    known = {
+        (method, path.replace("shop", "{name}").replace("/0", "/{round}").replace("/1", "/{version}"))
+        for method, path in NEEDED
+    }
     known = {(method, path.replace("other", "{name}")) for method, path in known} | OPEN
     assert {(method.upper(), path) for path, methods in paths.items() for method in methods} == known - {
         ("GET", "/openapi.json")
@@ -139,6 +143,7 @@ def test_a_form_on_another_page_cannot_write(talk):
 
 CHANGES = [
     ("POST", f"{ONE}/versions", None),
+    ("DELETE", f"{ONE}/versions/1", None),
     ("DELETE", ONE, None),
     ("POST", f"{ONE}/rank", LIST),
     ("POST", f"{ONE}/rollback", {"version": 0}),

@@ -29,6 +29,7 @@ REQUESTS = [
     ("GET", "/model", None),
     ("GET", "/versions", None),
     ("POST", "/versions", None),
+    ("DELETE", "/versions/1", None),
     ("POST", "/rollback", {"version": 1}),
     ("GET", "/dashboard", None),
     ("GET", "/explain/0", None),

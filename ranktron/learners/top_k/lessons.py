@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from ranktron.kernels.jit import jit
 from ranktron.learners.base import BaseLearner
-from ranktron.learners.top_k.descent import _descended
-from ranktron.learners.top_k.estimator import weights_of
+from ranktron.learners.top_k.descent import descend_dense
+from ranktron.learners.top_k.estimator import inverse_propensities
 from ranktron.learners.top_k.learner import TopK
-from ranktron.surrogates.pairwise_hinge import PairwiseHinge, _estimated
+from ranktron.surrogates.pairwise_hinge import PairwiseHinge, estimate_hinge
 from ranktron.types import Floats, Integers
 
 
@@ -48,10 +48,10 @@ def _learn_all(
 ) -> int:  # fmt: skip
     none, gradient = np.zeros(0), np.empty(shown.shape[1])
     for n in range(shown.shape[0]):
-        weights = weights_of(propensities[n], share, floor)
-        _estimated(shown[n], places[n], labels[n], weights, margin, gradient)
+        weights = inverse_propensities(propensities[n], share, floor)
+        estimate_hinge(shown[n], places[n], labels[n], weights, margin, gradient)
         weight = rounds + 1.0 if late else 1.0
-        learnt[n] = _descended(
+        learnt[n] = descend_dense(
             rows[n], gradient, none, 0.0, etas[n], radius, adaptive, weight, w, total, squares
         )  # fmt: skip
         rounds += learnt[n]
