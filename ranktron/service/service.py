@@ -82,7 +82,7 @@ class RankingService:
             self.journal.close()
             raise
         self.live_rankers, self.set_aside = self._rankers.live_rankers, self._rankers.set_aside
-        self.live, self.cut = self._rankers.live, sum(live.cut for live in self.live_rankers.values())
+        self.cut = sum(live.cut for live in self.live_rankers.values())
         self._writer = JournalWriter(self.journal, self.config, self.live_rankers)
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._closer: asyncio.Task[None] | None = None
@@ -115,6 +115,10 @@ class RankingService:
         await asyncio.to_thread(self.journal.close)
 
     # Rankers
+
+    def live(self, name: str) -> LiveRanker:
+        """The ranker of a name, at work."""
+        return self._rankers.live(name)
 
     async def create(self, name: str, definition: Definition) -> RankerAnswer:
         """Makes a ranker; to make the same one again changes nothing."""

@@ -48,7 +48,8 @@ class Snapshots:
         return self._with("kept")
 
     def _with(self, ending: str) -> list[int]:
-        return sorted(int(path.stem) for path in self.folder.glob(f"*.{ending}") if path.stem.isdigit())
+        paths = [path for path in self.folder.glob(f"*.{ending}") if path.stem.isdecimal() and path.is_file()]
+        return sorted(int(path.stem) for path in paths)  # a pipe with such a name would be waited for
 
     def write(self, version: int, data: bytes, *, wished: bool = False) -> None:
         """Writes a snapshot, flushes it to disk, and lets go of the oldest that nobody wished to keep."""

@@ -1,5 +1,6 @@
 """Nobody where they do not belong: tokens, scopes, hosts, limits; bad input is refused and nothing leaks."""
 
+import gzip
 import json
 import logging
 from time import monotonic
@@ -139,6 +140,14 @@ def test_a_form_on_another_page_cannot_write(talk):
         code = talk.ask("POST", f"{ONE}/rank", status=415, content=b"{}", content_type=kind)
         assert code == "wrong_content_type"
     assert talk.ask("POST", f"{ONE}/rank", LIST, content_type="Application/JSON; charset=utf-8")
+
+
+def test_a_compressed_body_is_refused_by_name(talk):
+    talk.make()
+    for content in (gzip.compress(json.dumps(LIST).encode()), json.dumps(LIST).encode()):
+        kind = {"content_type": "application/json", "content_encoding": "gzip"}
+        assert talk.ask("POST", f"{ONE}/rank", status=415, content=content, **kind) == "compressed"
+    assert talk.ask("POST", f"{ONE}/rank", LIST, content_encoding="Identity")["round"] == 0
 
 
 CHANGES = [

@@ -1,5 +1,7 @@
 """Versions that are let go."""
 
+import os
+
 import numpy as np
 
 from ranktron.service import snapshots
@@ -73,3 +75,18 @@ def test_room_is_made_for_another(serving, tmp_path, monkeypatch):
         assert talk.ask("POST", VERSIONS, status=409) == "too_many_versions"
         talk.ask("DELETE", f"{VERSIONS}/1")
         assert talk.ask("POST", VERSIONS)["kept"] == [2, 3, 4]
+
+
+def test_what_is_no_file_is_no_snapshot(serving, tmp_path):
+    talk = serving(tmp_path, snapshot_every=2).__enter__()
+    talk.make()
+    talk.play(5)
+    model = talk.ask("GET", "/v1/rankers/shop/model")
+    talk.crash()
+    folder = tmp_path / "snapshots" / "1"
+    os.mkfifo(folder / f"{9:016d}.snapshot")  # to read it would take for ever
+    (folder / f"{8:016d}.kept").mkdir()
+    (folder / "²³.snapshot").write_bytes(b"")
+    with serving(tmp_path) as talk:
+        assert talk.ask("GET", "/v1/rankers/shop/model") == model
+        assert talk.ask("GET", VERSIONS)["kept"] == [2, 4]
