@@ -113,7 +113,7 @@ def mean_hinge_at(scores: Floats, documents: Integers, starts: Integers, margin:
 
 
 @jit
-def _estimate_hinge(
+def estimate_hinge(
     scores: Floats, places: Integers, labels: Floats, weights: Floats, margin: float, gradient: Floats
 ) -> float:
     """Fills the gradient of the pairs of observed documents, each with its own weight."""
@@ -181,7 +181,7 @@ class PairwiseHinge:
         The gradient is that of the first k documents only.
         """
         gradient = np.empty(weights.shape[0])
-        return _estimate_hinge(scores, places, labels, weights, self.margin, gradient), gradient
+        return estimate_hinge(scores, places, labels, weights, self.margin, gradient), gradient
 
     def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
         """What is kept for late feedback: the scores of the first k."""

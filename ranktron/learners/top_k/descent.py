@@ -66,7 +66,7 @@ def gather_top(X: Features, order: Integers, r: int, base: Floats) -> tuple[Feat
 
 
 @jit
-def _descend_dense(
+def descend_dense(
     rows: Matrix, gradient: Floats, drift: Floats, factor: float, eta: float, radius: float,
     adaptive: bool, weight: float, w: Floats, total: Floats, squares: Floats,
 ) -> bool:  # fmt: skip
@@ -144,4 +144,4 @@ def descend_in_ball(
             rows.starts, rows.columns, rows.values, gradient, drift, pending.columns, factor, eta, radius, adaptive,
             weight, w, total, squares, z,
         )  # fmt: skip
-    return _descend_dense(rows, gradient, drift, factor, eta, radius, adaptive, weight, w, total, squares)
+    return descend_dense(rows, gradient, drift, factor, eta, radius, adaptive, weight, w, total, squares)

@@ -13,7 +13,7 @@ from ranktron.kernels.dispatch import as_arrays
 from ranktron.learners import TopK, feedback, top_k_ranker
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.learners.top_k.descent import _descend_dense, _descended_rows, _gather_dense, _gathered_rows
+from ranktron.learners.top_k.descent import descend_dense, _descended_rows, _gather_dense, _gathered_rows
 from ranktron.learners.top_k.exploration import explores, uniform_scores
 from ranktron.learners.top_k.learner import _locate
 from ranktron.surrogates import KL, ListNet, PairwiseHinge, SmoothDCG, Squared
@@ -130,7 +130,7 @@ def test_the_python_twins_agree():
         assert np.bincount(columns, kept, 4) == pytest.approx(gradient @ (X * (X > 0))[:3].astype(float))
     for adaptive in (False, True):
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5)] for _ in range(2)]
-        for call, state in zip((_descend_dense, _descend_dense.py_func), states, strict=True):
+        for call, state in zip((descend_dense, descend_dense.py_func), states, strict=True):
             assert call(X[:3], gradient, drift, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
         assert np.array(states[0]) == pytest.approx(np.array(states[1]))
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4)] for _ in range(2)]
