@@ -49,6 +49,7 @@ _HOMES = {
 # Modules that are public under a short name, as in `ranktron.feedback.top(5)`.
 _MODULES = {
     "feedback": "ranktron.learners.feedback",
+    "interleaving": "ranktron.metrics.interleaving",
     "io": "ranktron.data.io",
     "learners": "ranktron.learners",
     "maps": "ranktron.data.maps",
