@@ -56,6 +56,7 @@ _MODULES = {
     "metrics": "ranktron.metrics",
     "mistakes": "ranktron.learners.mistakes",
     "mlflow": "ranktron.export.mlflow",
+    "off_policy": "ranktron.metrics.off_policy",
     "predtron": "ranktron.learners.predtron",
     "steps": "ranktron.learners.steps",
     "streams": "ranktron.data.streams",

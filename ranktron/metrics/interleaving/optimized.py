@@ -102,6 +102,7 @@ def _solve(first: tuple[int, ...], second: tuple[int, ...], k: int) -> tuple[lis
         slack = np.vstack([np.hstack([np.eye(places), -np.eye(places)]), np.zeros(2 * places)])
         cost = np.append(np.zeros(len(pages)), np.ones(2 * places))
         found = linprog(cost, A_eq=np.hstack([fair, slack]), b_eq=target, method="highs")
+    assert found.x is not None  # with slack there is always a solution
     probabilities = np.maximum(found.x[: len(pages)], 0.0)
     return pages, probabilities / probabilities.sum()
 

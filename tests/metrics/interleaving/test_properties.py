@@ -106,7 +106,7 @@ def considerate(method):
 HELD = {  # random clicks tie, also by place; the better one wins, never loses on a short page; users see no worse page
     Balanced: [False, False, False, True, True],
     TeamDraft: [True, True, False, False, True],
-    Probabilistic: [True, True, False, True, False],
+    Probabilistic: [True, True, False, False, False],
     Optimized: [True, True, True, True, True],
     SampleScored: [True, False, True, False, True],
     PairwisePreference: [True, True, True, True, True],
