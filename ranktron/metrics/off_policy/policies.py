@@ -111,4 +111,4 @@ def _integrate(log_rates: Floats, wanted: Integers, places: int) -> Floats:
     logs = log_rates[wanted][:, None] + log_times
     density = np.exp(logs - np.exp(logs)) * _STEP
     found: Floats = np.einsum("dt,dtp->dp", density, counts)
-    return found
+    return np.minimum(found, 1.0)  # rounding
