@@ -179,8 +179,8 @@ def test_the_worse_of_two_may_win_a_team_draft():
 def test_the_worse_of_two_may_win_a_probabilistic_interleaving():
     """The same rankings. c stands third in both, but once e is shown the second ranker has less left to draw from.
 
-    What Hofmann et al. say of it, that a Pareto-better ranker wins, holds for one draw; not when what was drawn is
-    taken from both rankers and probabilities are made to sum to 1 again, as their method does.
+    That a Pareto-better ranker wins holds for one draw; not when what was drawn is taken from both rankers and the
+    probabilities are made to sum to 1 again, as the method does.
     """
     better, worse, which, k = WORSE_WINS
     relevant = np.isin(range(5), which).astype(float)
