@@ -39,6 +39,8 @@ GROUPS = {
             "metrics",
             "nonlinear",
             "clicks",
+            "is-it-better",
+            "off-policy",
             "explain",
             "export",
             "serving",

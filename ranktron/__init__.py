@@ -49,12 +49,14 @@ _HOMES = {
 # Modules that are public under a short name, as in `ranktron.feedback.top(5)`.
 _MODULES = {
     "feedback": "ranktron.learners.feedback",
+    "interleaving": "ranktron.metrics.interleaving",
     "io": "ranktron.data.io",
     "learners": "ranktron.learners",
     "maps": "ranktron.data.maps",
     "metrics": "ranktron.metrics",
     "mistakes": "ranktron.learners.mistakes",
     "mlflow": "ranktron.export.mlflow",
+    "off_policy": "ranktron.metrics.off_policy",
     "predtron": "ranktron.learners.predtron",
     "steps": "ranktron.learners.steps",
     "streams": "ranktron.data.streams",

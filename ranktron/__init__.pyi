@@ -42,7 +42,9 @@ from ranktron.metrics import Evaluation as Evaluation
 from ranktron.metrics import Metric as Metric
 from ranktron.metrics import compare as compare
 from ranktron.metrics import evaluate as evaluate
+from ranktron.metrics import interleaving as interleaving
 from ranktron.metrics import metric as metric
+from ranktron.metrics import off_policy as off_policy
 from ranktron.service.client import Client as Client
 from ranktron.service.client import ServiceError as ServiceError
 from ranktron.training.model import Model as Model

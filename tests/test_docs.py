@@ -212,9 +212,20 @@ def workplace(tmp_path_factory):
             first = 0 if name == "test.txt" else 50 * (skip + 1)  # test.txt has a query 42
             run(f"ranktron simulate separable {name} --queries {50 if '/' not in name else 8} --skip {first}")
         run("ranktron train train.txt --epochs 1 --model my.model")
+        run("ranktron train vali.txt --epochs 1 --model shown.model")
+        write_log(Path("log.csv"))
         for name in ("ours.txt", "theirs.txt"):
             run(f"ranktron rank my.model test.txt -o {name}")
     return folder
+
+
+def write_log(path):
+    """A log of two documents with 20 features on each page, the first clicked."""
+    rows = [["impression", "position", "click", *map(str, range(1, 21))]]
+    rows += [
+        [f"{i // 2}", f"{i % 2 + 1}", f"{(i + 1) % 2}", *[f"{(i * j) % 7 / 70}" for j in range(20)]] for i in range(60)
+    ]
+    path.write_text("".join(",".join(row) + "\n" for row in rows))
 
 
 NOT_RUN = {

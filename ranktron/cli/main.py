@@ -26,6 +26,7 @@ _COMMANDS = (
     "demo",
     "evaluate",
     "compare",
+    "estimate",
     "rank",
     "explain",
     "export",

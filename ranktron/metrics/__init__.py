@@ -15,11 +15,14 @@ from ranktron.metrics.conventions import CONVENTIONS, Convention
 from ranktron.metrics.metric import MEASURES, Metric, metric
 
 if TYPE_CHECKING:
+    from ranktron.metrics.always_valid import ConfidenceSequence, user_differences
     from ranktron.metrics.evaluation import Evaluation, evaluate
     from ranktron.metrics.significance import Comparison, compare, permutation_test, t_test
     from ranktron.metrics.ties import arrange
 
 _LATE = {
+    "ConfidenceSequence": "always_valid",
+    "user_differences": "always_valid",
     "Evaluation": "evaluation",
     "evaluate": "evaluation",
     "arrange": "ties",
@@ -33,6 +36,7 @@ __all__ = [
     "CONVENTIONS",
     "MEASURES",
     "Comparison",
+    "ConfidenceSequence",
     "Convention",
     "Evaluation",
     "Metric",
@@ -42,6 +46,7 @@ __all__ = [
     "metric",
     "permutation_test",
     "t_test",
+    "user_differences",
 ]
 
 # Compiled code is imported when it is used, so that parsing the name of a metric is fast.
