@@ -13,7 +13,7 @@ from ranktron.kernels.dispatch import as_arrays
 from ranktron.learners import TopK, feedback, top_k_ranker
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.learners.top_k.descent import descend_dense, _descended_rows, _gather_dense, _gathered_rows
+from ranktron.learners.top_k.descent import _descended_rows, _gather_dense, _gathered_rows, descend_dense
 from ranktron.learners.top_k.exploration import explores, uniform_scores
 from ranktron.learners.top_k.learner import _locate
 from ranktron.surrogates import KL, ListNet, PairwiseHinge, SmoothDCG, Squared
