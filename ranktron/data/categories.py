@@ -34,6 +34,7 @@ class Encoder:
     categories : dict of str to tuple
         The categories of those that have some, as texts; None stands for a missing one.
     nan : "error", "mean", "zero" or "indicator"
+        How missing categories are treated.
 
     Examples
     --------

@@ -30,6 +30,7 @@ def save_model(model: Any, path: str | os.PathLike[str], **options: Any) -> None
     Parameters
     ----------
     model : Model or fitted ranker
+        What to log or evaluate.
     path : str
         A folder that does not exist yet.
     **options
@@ -52,6 +53,7 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
     Parameters
     ----------
     model : Model or fitted ranker
+        What to log or evaluate.
     name : str
         The name of the model in MLflow.
     **options
@@ -103,9 +105,11 @@ def log_evaluation(
     Parameters
     ----------
     model : Model or fitted ranker
+        What to log or evaluate.
     X, y, qid, group
         Features, labels and query ids, as `fit` takes them.
     metrics : sequence of str
+        The metrics, by name.
     prefix : str
         A prefix for each name, such as `test_`.
     step : int, optional

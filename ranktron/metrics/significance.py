@@ -132,6 +132,7 @@ def _bonferroni(p: Floats) -> Floats:
 
 
 def _holm(p: Floats) -> Floats:
+    # Holm, A Simple Sequentially Rejective Multiple Test Procedure, 1979, as adjusted p-values.
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     adjusted = np.empty_like(p)

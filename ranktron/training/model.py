@@ -87,7 +87,9 @@ class Model:
     n_features, first_index : int
         The number of features, and the index of the first feature in text files.
     feature_names : tuple of str, optional
+        The names of the features.
     scaler : Scaler, optional
+        The scaling.
     map : FittedMap, optional
         The feature map, applied after the scaling.
     record : dict

@@ -22,7 +22,9 @@ class Budget:
     Parameters
     ----------
     documents : int >= 1
+        The maximum number of documents.
     bytes : float
+        The maximum memory, in bytes.
     beside : float
         Bytes per document in addition to its features.
     square : bool

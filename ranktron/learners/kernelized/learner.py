@@ -46,6 +46,7 @@ class KernelLearner(BaseLearner):
     Parameters
     ----------
     n_features : int
+        The number of features.
     update : Update
         `Descent` on any surrogate, or `PairSteps`.
     kernel : KernelFunction
@@ -54,7 +55,7 @@ class KernelLearner(BaseLearner):
         The budget: the maximum number of documents.
     removal : Removal
         `Oldest`, `Random`, `Smallest` or `Projection`.
-    output : Readout
+    output : Output
         What `predict` uses: `Last`, `Average`, or, with `PairSteps`, a `Committee`.
     selective : int >= 0
         With `PairSteps`: hypotheses that ranked fewer pairs correctly than this are ignored.

@@ -72,6 +72,7 @@ class Smallest:
     Parameters
     ----------
     fade : float >= 0
+        How much coefficients shrink while as many documents are removed as the budget has; 0: not at all.
 
     Examples
     --------
@@ -82,6 +83,10 @@ class Smallest:
     >>> Smallest(fade=0.0).admit(support, np.array([[3.0]], np.float32), np.ones((2, 1)), 1.0)
     >>> sorted(support.documents.ravel().tolist())
     [1.0, 3.0]
+
+    References
+    ----------
+    Dekel, Shalev-Shwartz and Singer, The Forgetron: A Kernel-Based Perceptron on a Budget (2008).
     """
 
     fade: float = 1.0
@@ -118,6 +123,10 @@ class Projection:
     >>> Projection(1e-12).admit(support, np.array([[3.0]], np.float32), np.ones((2, 1)), 1.0)
     >>> support.documents.tolist(), support.alpha.round(6).tolist()  # 1·⟨1, x⟩ + 1·⟨3, x⟩ = 4·⟨1, x⟩
     ([[1.0]], [4.0])
+
+    References
+    ----------
+    Orabona, Keshet and Caputo, Bounded Kernel-Based Online Learning (2009).
     """
 
     ridge: float = 1e-4

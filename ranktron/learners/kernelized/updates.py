@@ -81,7 +81,7 @@ class PredtronLoss:
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
         Labels, predictions, their representation and the loss.
     variant : Variant
         Which prediction the step moves away from.

@@ -44,7 +44,8 @@ class Pairwise(BaseLearner):
     Parameters
     ----------
     n_features : int
-    output : Readout
+        The number of features.
+    output : Output
         What `predict` uses: `Last`, `Average` or a `Committee`.
     selective : int >= 0
         Hypotheses that ranked fewer pairs correctly than this are ignored (selective voting).

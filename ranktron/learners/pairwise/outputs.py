@@ -165,7 +165,8 @@ class Committee:
     ----------
     size : int >= 1
         N_com. With one member it is the pocket perceptron; without limit and with counter weights the average is the
-        average perceptron and the vote the voted perceptron.
+        average perceptron and the vote the voted perceptron (Gallant, Perceptron-Based Learning Algorithms, 1990;
+        Freund and Schapire, Large Margin Classification Using the Perceptron Algorithm, 1999).
     combine : "average" or "borda"
         The weighted mean of the members, or the weighted Borda count of their rankings of a query.
     weights : "metric", "count" or "uniform"

@@ -27,7 +27,7 @@ def check_problem(
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
         Labels, predictions, their representation and the loss.
     predictions : sequence
         All predictions.

@@ -82,6 +82,7 @@ def with_reject(classes: int, beta: Any) -> Enumerated:
     Parameters
     ----------
     classes : int >= 2
+        The number of classes, without REJECT.
     beta : number or (classes,), 0 <= β <= 1
         With β_y = 0 a rejection of class y counts as right.
 

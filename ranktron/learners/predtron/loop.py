@@ -116,8 +116,10 @@ class Predtron:
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
+        Labels, predictions, their representation and the loss.
     shape : (d, p) or (p,)
+        The shape of the weights.
     step : Step
         The paper's η; `theoretical_step` computes that of the theorems.
     variant : Variant
@@ -243,7 +245,7 @@ def theoretical_step(problem: PredictionProblem, variant: Variant, link: Link, r
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
         Labels, predictions, their representation and the loss.
     variant : Variant
         Which prediction an update lowers.

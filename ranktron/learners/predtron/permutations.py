@@ -137,11 +137,12 @@ def solve_assignment(scores: Floats, charges: Floats, f: Floats, discounts: Floa
     >>> solve_assignment(np.array([2.0, 1.0]), np.array([0.5, 0.0]), np.array([-1.0, -2.0]), np.array([1.0, 0.6]))
     array([0, 1])
     """
-    from scipy.optimize import linear_sum_assignment  # costs 0.4 s to import
+    from scipy.optimize import linear_sum_assignment  # takes 0.4 s to import
 
     worth = np.outer(scores, f) - np.outer(charges, discounts)  # Lemma 3
     if len(scores) >= 4 * _STRIDE:
         worth -= _prices(scores, charges, f, discounts)
+    # scipy's solver is a shortest augmenting path algorithm (Jonker and Volgenant, 1987; Crouse, 2016).
     places: Integers = linear_sum_assignment(worth, maximize=True)[1].astype(np.int64, copy=False)
     return places
 
@@ -168,7 +169,9 @@ class Permutations:
     Parameters
     ----------
     measure : PlaceLoss
+        The loss.
     representation : Places
+        The representation of positions.
     documents, highest : int
         The largest number of documents and the highest grade (integers), which the theoretical step needs: what exceeds
         them is refused. 0: not declared.

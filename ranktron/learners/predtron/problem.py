@@ -74,7 +74,7 @@ def surrogate(problem: PredictionProblem, scores: Floats, label: Any, correct: A
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
         Labels, predictions, their representation and the loss.
     scores : array
         The point t at which the surrogate is taken.
@@ -101,7 +101,7 @@ def unit_surrogate(problem: PredictionProblem, scores: Floats, label: Any, corre
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
         Labels, predictions, their representation and the loss.
     scores : array
         The point t at which the surrogate is taken.

@@ -184,6 +184,7 @@ class Subsets:
     Parameters
     ----------
     classes : int >= 1
+        The number of classes.
     counts : CountLoss
         `SubsetZeroOne()`, `Hamming()`, `ErrorSetSize()` or `Counted(f)`.
 

@@ -82,6 +82,8 @@ def descend_dense(
         squared += z[j] * z[j]
     if not np.isfinite(max(eta * eta, 1.0) * squared):
         return False
+    # Adaptive steps are AdaGrad's, one per coordinate (Duchi, Hazan and Singer, 2011). Projecting onto the ball is a
+    # multiplication (projected online gradient descent: Zinkevich, 2003).
     length = 0.0
     for j in range(d):
         total[j] += weight * w[j]

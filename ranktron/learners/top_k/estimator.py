@@ -100,6 +100,7 @@ def estimate(
     places, labels : (observed,)
         The positions of the observed documents in that order, and their labels.
     weights : (k, …, k), one axis for each of ℓ labels
+        One over the propensity of each group of positions.
     """
     gradient = np.array(surrogate.known(scores))
     heard: Sequence[tuple[int, float]] = list(zip(places.tolist(), labels.tolist(), strict=True))
