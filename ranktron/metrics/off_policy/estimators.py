@@ -79,7 +79,12 @@ def self_normalised(gains: npt.ArrayLike, logged: npt.ArrayLike, target: npt.Arr
 
         V = Σ_i w_i Σ_k gain_ik / Σ_i w_i
 
-    Consistent, not unbiased. Parameters as in `ips`.
+    Consistent, not unbiased.
+
+    Parameters
+    ----------
+    gains, logged, target, users
+        As in `ips`.
 
     Examples
     --------
@@ -105,9 +110,14 @@ def item_position(gains: npt.ArrayLike, logged: npt.ArrayLike, target: npt.Array
 
         V = 1/n Σ_i Σ_k w_ik gain_ik,   w_ik = P_target(document at place k) / P_logged(document at place k)
 
-    Unbiased if the gain of a place depends on the document and the place only. Here `logged` and `target` are the
-    probabilities of this document at this place, *whatever* stands above (`RankingPolicy.at_places`); otherwise as in
-    `ips`.
+    Unbiased if the gain of a place depends on the document and the place only.
+
+    Parameters
+    ----------
+    logged, target : array-like of shape (impressions, places)
+        The probabilities of this document at this place, *whatever* is above it (`RankingPolicy.at_places`).
+    gains, users
+        As in `ips`.
 
     Examples
     --------
@@ -129,8 +139,12 @@ def reward_interaction(
 
         V = 1/n Σ_i Σ_k w_ik gain_ik,   w_ik = Π_{l ≤ k} target_il / logged_il
 
-    Unbiased if users read from the top: the gain of a place depends on what stands there and above. Parameters as in
-    `ips`.
+    Unbiased if users read from the top: the gain of a place depends on the documents there and above.
+
+    Parameters
+    ----------
+    gains, logged, target, users
+        As in `ips`.
 
     Examples
     --------

@@ -50,10 +50,21 @@ def random_removal_bound(R: float, norm: float, losses: float, budget: int) -> f
 
 
 def forgotten_lists(learner: Learner, count: int, rounds: int) -> Iterator[Round]:
-    """Of so many orthogonal lists, always the one whose documents a learner remembers least.
+    """Yields, of some orthogonal queries, always the one that a learner remembers least.
 
-    All together are separable with margin 2/√count.
+    All together they are separable, with margin 2/√count.
 
+    Parameters
+    ----------
+    learner : Learner
+        The learner, with `count` features; its scores choose the next query.
+    count : int
+        The number of different queries.
+    rounds : int
+        The length of the stream.
+
+    Examples
+    --------
     >>> from ranktron.learners import kernel_perceptron
     >>> learner = kernel_perceptron(3, kernel="linear", budget=4)
     >>> [int(round.X[1].argmax()) for round in forgotten_lists(learner, 3, 2)]
