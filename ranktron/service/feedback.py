@@ -119,7 +119,7 @@ def closing(live: LiveRanker) -> Iterator[JournalEntry]:
     if after is None or live.closed or live.learns != "top":
         return
     limit = live.now() - after
-    for number, kept in list(live.open.items()):
+    for number, kept in live.open.items():
         if stored_round.shown_at(kept) > limit:
             return
         if number not in live.unwritten:

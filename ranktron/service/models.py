@@ -65,6 +65,8 @@ def blank_model(definition: Definition, config: Config) -> Model:
     if definition.close_after is not None and not learner.labels_received:
         why = f"{definition.algorithm} does not know what users saw: rounds without feedback teach it nothing"
         raise RequestError(422, "bad_close_after", f"{why}; leave `close_after` out")
+    if definition.close_after is not None and definition.labels[0] > 0.0:
+        raise RequestError(422, "bad_close_after", "a round that closes gains 0: the lowest of `labels` must be 0")
     _check_usable(model, config, "bad_parameters")
     return model
 

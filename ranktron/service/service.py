@@ -54,6 +54,7 @@ from ranktron.training.model import Model
 _logger = logging.getLogger("ranktron.service")
 _SWEEP = 64  # rounds, at most, between two looks at whether there are too many
 _CLOSING = 1.0  # seconds between two looks at whether the time of rounds is over
+_CLOSED = 500  # rounds that are closed at one time: others have their turn
 MOST_WISHED = 100  # versions of a ranker that are kept because someone wished it
 
 
@@ -190,20 +191,24 @@ class RankingService:
         return FullAnswer(live.epochs.public(entry.round), result.loss, result.learned, result.version)
 
     async def _close_in_time(self) -> None:
+        more = False
         while True:
-            await asyncio.sleep(_CLOSING)
+            await asyncio.sleep(_CLOSING / 50 if more else _CLOSING)
             try:
-                self.close_rounds()
+                more = self.close_rounds()
             except Exception:  # the next time may go better
                 _logger.exception("rounds could not be closed")
 
-    def close_rounds(self) -> None:
-        """Closes the rounds whose time is over, as far as the disk keeps up; those that it refuses stay open."""
+    def close_rounds(self) -> bool:
+        """Closes some of the rounds whose time is over, and says whether there are more; what fails stays open."""
+        closed = 0
         for live in list(self.live_rankers.values()):
             for entry in feedbacks.closing(live):
-                if len(self.journal) >= self.config.max_waiting // 2:
-                    return
+                if closed >= _CLOSED or len(self.journal) >= self.config.max_waiting // 2:
+                    return True
+                closed += 1
                 self._writer.logged(live, entry, entry.round).add_done_callback(asyncio.Future.exception)
+        return False
 
     async def batch(self, requests: Sequence[Any], one: Callable[[str, Any], Any], name: str) -> BatchAnswer:
         """The answers to many requests, each its own or why it was refused; those that wait are written together."""

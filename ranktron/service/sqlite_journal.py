@@ -26,7 +26,7 @@ from time import sleep
 from typing import Any
 
 from ranktron.errors import DataError
-from ranktron.service.folder_lock import FolderLock
+from ranktron.service.folder_lock import FolderLock, OpenFiles
 from ranktron.service.journal import (
     CAPACITY,
     AddRanker,
@@ -87,6 +87,7 @@ class SQLiteJournal:
             self.close()
             raise
         self._known, self._commits = self._term.known, self._term.commits
+        self._files = OpenFiles([folder / f"log.sqlite{ending}" for ending in ("", "-wal")])
 
     # Reading, before it starts
 
@@ -260,6 +261,8 @@ class SQLiteJournal:
             if connection.execute(counted, (self._commits + 1, self._term.number)).rowcount != 1:
                 raise JournalError(f"another server has taken {self.folder} over: stop one of them")
             result = work()
+            if self._files.are_gone():  # what is written to a file that nobody can open again is lost
+                raise JournalError(f"{self.path} was removed or replaced while the server ran: stop it")
             connection.execute("COMMIT")
         except BaseException:
             self._known = before

@@ -20,7 +20,7 @@ import pytest
 
 from ranktron.service.config import Config
 from ranktron.service.entries import told_labels
-from ranktron.service.recovery import _entry
+from ranktron.service.replay import _entry
 from ranktron.service.service import RankingService
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.types import Feedback

@@ -197,6 +197,18 @@ def test_rounds_close_by_themselves(tmp_path):
     assert asyncio.run(session()) == 0
 
 
+def test_many_rounds_close_a_few_at_a_time(serving, tmp_path, clock, monkeypatch):
+    monkeypatch.setattr("ranktron.service.service._CLOSED", 3)
+    with serving(tmp_path) as talk:
+        talk.make(algorithm="pdgd", parameters={"k": 3}, close_after=60)
+        for _ in range(8):
+            talk.rank(LIST)
+        clock[0] += 61.0
+        for left in (5, 2, 0):
+            close(talk)
+            assert talk.ask("GET", "/v1/rankers/shop")["open"] == left
+
+
 def test_a_disk_that_refuses_leaves_rounds_open(serving, tmp_path, clock, monkeypatch):
     with serving(tmp_path) as talk:
         talk.make(algorithm="pdgd", parameters={"k": 3}, close_after=60)
@@ -215,6 +227,8 @@ def test_a_disk_that_refuses_leaves_rounds_open(serving, tmp_path, clock, monkey
 
 def test_closing_is_for_those_who_know_what_users_saw(talk):
     body = {"features": ["a"], "algorithm": "hinge", "close_after": 5}
+    assert talk.ask("PUT", "/v1/rankers/shop", body, status=422) == "bad_close_after"
+    body = {"features": ["a"], "labels": [1, 4], "close_after": 5}
     assert talk.ask("PUT", "/v1/rankers/shop", body, status=422) == "bad_close_after"
     for wrong in (0, -1, "5"):
         body = {"features": ["a"], "close_after": wrong}
