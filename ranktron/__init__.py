@@ -26,6 +26,7 @@ _HOMES = {
     "Feedback": "ranktron.types",
     "Turn": "ranktron.types",
     "Impression": "ranktron.types",
+    "Impressions": "ranktron.data.impressions",
     "read": "ranktron.data.io",
     "stream": "ranktron.data.io",
     "metric": "ranktron.metrics",
