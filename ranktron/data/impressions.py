@@ -1,4 +1,4 @@
-"""Many impressions in a few arrays: what stood where, and what was clicked. Features are in `Rounds` of the same rows."""
+"""Many impressions in a few arrays: what stood where, and what was clicked. Features stand in `Rounds` beside them."""
 
 from __future__ import annotations
 

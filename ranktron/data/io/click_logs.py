@@ -248,8 +248,8 @@ def read_ubi(
         raise DataError("no query has shown anything: there are neither impression events nor ids of the response")
     names, items, places = zip(*rows, strict=True)
     gains = [float((name, item) in clicked) for name, item, _ in rows]
-    query = [words[name] for name in names]
-    return Impressions.from_arrays(gains, np.array(names), places, query=query, item=np.array(items))
+    asked = [words[name] for name in names]
+    return Impressions.from_arrays(gains, np.array(names), places, query=asked, item=np.array(items))
 
 
 def _event(event: Mapping[str, Any], row: int) -> tuple[str, str, int | None]:
