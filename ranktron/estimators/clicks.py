@@ -8,15 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ranktron.data.impressions import Impressions, impressions_of
-from ranktron.data.rounds import Rounds
+from ranktron.data.impressions import impressions_of
 from ranktron.errors import DataError
 from ranktron.estimators.base import BaseRanker, OnlineRanker, unchanged_if_refused
-from ranktron.learners.clicks.estimating import as_examination
+from ranktron.learners.clicks.estimating import LearnableLog, learnable
 from ranktron.learners.clicks.examination import Examination
-from ranktron.learners.clicks.weighting import click_lists, click_weights, propensities
 from ranktron.learners.schedule import repetitions
-from ranktron.types import Floats
 
 _COLUMNS = ("position", "propensity", "exploration", "query", "item", "ranker")
 
@@ -103,9 +100,8 @@ class ClickRanker(BaseRanker):
             X, columns = _taken_out(X, columns)
             rounds = self._rounds(X, y, qid, group, groups, reset=True)
             log = impressions_of(rounds, **columns)
-            found = self._examined(log, rounds, examination)
-            lists, weights = self._weighed(log, rounds, found, clip)
-            self._learn(lists, weights, eval_set, eval_qid, eval_group)
+            found = learnable(log, rounds, examination, clip)
+            self._learn(found.lists, found.weights, eval_set, eval_qid, eval_group)
             self._remember(found)
         return self
 
@@ -116,23 +112,9 @@ class ClickRanker(BaseRanker):
         kept = self._model.record.get("examination")
         return None if kept is None else Examination.from_dict(kept)
 
-    def _examined(self, log: Impressions, rounds: Rounds, examination: Any) -> Examination:
-        if log.propensity is None or examination is not None:
-            return as_examination(examination, log, rounds.X)
-        place, size = log.position - 1, log.n_positions
-        shown = np.bincount(place, minlength=size)
-        mean = np.bincount(place, log.propensity, minlength=size) / np.maximum(shown, 1)
-        return Examination(np.where(shown > 0, mean, log.propensity.min()), method="given by row")
-
-    def _weighed(
-        self, log: Impressions, rounds: Rounds, examination: Examination, clip: float
-    ) -> tuple[Rounds, Floats]:
-        known = log.propensity if log.propensity is not None else propensities(log, examination)
-        self.click_weights_ = click_weights(log, known, clip)
-        return click_lists(rounds, self.click_weights_.weights)
-
-    def _remember(self, examination: Examination) -> None:
-        record = {**self._model.record, "examination": examination.to_dict()}
+    def _remember(self, learnt: LearnableLog) -> None:
+        self.click_weights_ = learnt.click_weights
+        record = {**self._model.record, "examination": learnt.examination.to_dict()}
         self._model = replace(self._model, record=record)
 
 
@@ -170,10 +152,11 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
             X, columns = _taken_out(X, columns)
             rounds = self._rounds(X, y, qid, group, reset=blank)
             log = impressions_of(rounds, **columns)
-            own = None if blank else self.examination_
-            found = self._examined(log, rounds, own if examination is None else examination)
-            lists, weights = self._weighed(log, rounds, found, clip)
-            self._play(lists[np.repeat(np.arange(len(lists)), repetitions(weights, 0))], blank=blank)
+            if examination is None and propensity is None and not blank:
+                examination = self.examination_
+            found = learnable(log, rounds, examination, clip)
+            times = repetitions(found.weights, 0)
+            self._play(found.lists[np.repeat(np.arange(len(times)), times)], blank=blank)
             self._remember(found)
         return self
 

@@ -1,4 +1,4 @@
-"""Examination by expectation-maximisation: clicks as a mixture of relevant and irrelevant documents at each position."""
+"""Examination by expectation-maximisation: at each position, clicks on relevant and on irrelevant documents."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def em_examination(
 
     def estimate(weights: Floats) -> Floats:
         p, q = fit(weights)
-        return np.maximum(p - q, TINY)
+        found: Floats = np.maximum(p - q, TINY)
+        return found
 
     found = with_interval(estimate, log, "em-trust" if trust else "em", replicates, seed)
     return replace(found, offsets=fit(np.ones(len(log)))[1]) if trust else found
@@ -162,12 +163,11 @@ def _accelerated(
     model: _Relevance, state: Floats, rates: Floats, clicks: Floats, place: Integers, weights: Floats, trust: bool
 ) -> tuple[Floats, Floats]:
     """Two steps, then a leap along the line that they make (SQUAREM), back within bounds, and a step from there."""
-    rest = clicks, place, weights, trust
-    one = _step(model, state, rates, *rest)
-    two = _step(model, *one, *rest)
+    one = _step(model, state, rates, clicks, place, weights, trust)
+    two = _step(model, *one, clicks, place, weights, trust)
     first = np.concatenate([(one[0] - state), (one[1] - rates).ravel()])
     second = np.concatenate([(two[0] - one[0]), (two[1] - one[1]).ravel()]) - first
-    length = -min(max(float(np.linalg.norm(first) / max(np.linalg.norm(second), 1e-300)), 1.0), 64.0)
+    length = -min(max(float(np.linalg.norm(first)) / max(float(np.linalg.norm(second)), 1e-300), 1.0), 64.0)
     n = len(state)
     leap_state = state - 2.0 * length * first[:n] + length**2 * second[:n]
     leap = rates - 2.0 * length * first[n:].reshape(rates.shape) + length**2 * second[n:].reshape(rates.shape)
@@ -175,7 +175,7 @@ def _accelerated(
     inside[:, 0] = rates[:, 0]
     if not trust:
         inside[1] = 0.0
-    tried = _step(model, leap_state, inside, *rest)
+    tried = _step(model, leap_state, inside, clicks, place, weights, trust)
     fair = _likelihood(model, *tried, clicks, place, weights) >= _likelihood(model, *two, clicks, place, weights)
     return tried if fair else two
 

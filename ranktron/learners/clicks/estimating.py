@@ -1,16 +1,20 @@
-"""Which estimator of examination a log allows, by name."""
+"""From a log to weighted lists: which estimator of examination it allows, and what the clicks then weigh."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ranktron.data.impressions import Impressions
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.clicks.em import em_examination
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.clicks.harvesting import harvested_examination
 from ranktron.learners.clicks.randomised import randomised_examination
-from ranktron.types import Features
+from ranktron.learners.clicks.weighting import ClickWeights, click_lists, click_weights, propensities
+from ranktron.types import Features, Floats
 
 METHODS = ("randomised", "harvested", "em")
 
@@ -52,3 +56,40 @@ def as_examination(given: Any, log: Impressions, X: Features | None) -> Examinat
     if given is None or isinstance(given, str):
         return estimate_examination(log, X, given)
     return Examination(given)
+
+
+class LearnableLog(NamedTuple):
+    """A list for each click and what it weighs, the examination behind the weights, and what clipping took."""
+
+    lists: Rounds
+    weights: Floats
+    examination: Examination
+    click_weights: ClickWeights
+
+
+def learnable(log: Impressions, rounds: Rounds, examination: Any = None, clip: float = 0.0) -> LearnableLog:
+    """What learners that weigh lists learn from a log: its own propensities, or what `as_examination` gives.
+
+    >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
+    >>> log = Impressions.from_arrays([0, 1], [0, 0], [1, 2])
+    >>> learnable(log, lists, [1.0, 0.5]).weights
+    array([2.])
+    """
+    if log.propensity is None:
+        found = as_examination(examination, log, rounds.X)
+        known = propensities(log, found)
+    elif examination is not None:
+        raise DataError(
+            "propensity= says how likely each row was to be seen, and so would examination=: give one of them"
+        )
+    else:
+        known, found = log.propensity, _mean_by_position(log, log.propensity)
+    weighed = click_weights(log, known, clip)
+    return LearnableLog(*click_lists(rounds, weighed.weights), found, weighed)
+
+
+def _mean_by_position(log: Impressions, propensity: Floats) -> Examination:
+    place, size = log.position - 1, log.n_positions
+    shown = np.bincount(place, minlength=size)
+    mean = np.bincount(place, propensity, minlength=size) / np.maximum(shown, 1)
+    return Examination(np.where(shown > 0, mean, propensity.min()), method="given by row")

@@ -63,13 +63,15 @@ class Examination:
 
     def at(self, position: Integers) -> Floats:
         """The values at some positions."""
-        return self.values[np.minimum(position, len(self.values)) - 1]
+        found: Floats = self.values[np.minimum(position, len(self.values)) - 1]
+        return found
 
     def offsets_at(self, position: Integers) -> Floats:
         """The offsets at some positions."""
         if self.offsets is None:
             return np.zeros(len(position))
-        return self.offsets[np.minimum(position, len(self.values)) - 1]
+        found: Floats = self.offsets[np.minimum(position, len(self.values)) - 1]
+        return found
 
     def correct(self, clicks: npt.ArrayLike, position: npt.ArrayLike) -> Floats:
         """(c − β) / θ: on average what a click at the first position would be; for losses linear in the label.

@@ -51,6 +51,7 @@ def randomised_examination(log: Impressions, replicates: int = 200, seed: int = 
         rate = np.bincount(place, own * clicked, minlength=size) / np.maximum(total, LEAST)
         if rate[0] == 0.0:
             raise DataError("nobody clicked at position 1: there is nothing to compare other positions with")
-        return np.maximum(rate / rate[0], LEAST)
+        curve: Floats = np.maximum(rate / rate[0], LEAST)
+        return curve
 
     return with_interval(estimate, log, "randomised", replicates, seed)

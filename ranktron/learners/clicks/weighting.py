@@ -48,8 +48,8 @@ def propensities(log: Impressions, examination: Examination) -> Floats:
     """
     if examination.offsets is not None and examination.offsets.any():
         raise DataError(
-            "an examination with offsets (trust bias) makes labels of clicks, (c - offset) / value, for losses that are "
-            "linear in the label; weights of clicks cannot undo it"
+            "an examination with offsets (trust bias) makes labels of clicks, (c - offset) / value, for losses that "
+            "are linear in the label; weights of clicks cannot undo it"
         )
     theta = examination.at(log.position)
     if log.query is None or log.item is None:
@@ -60,7 +60,7 @@ def propensities(log: Impressions, examination: Examination) -> Floats:
 
 
 def click_weights(log: Impressions, propensity: Floats, clip: float = 0.0) -> ClickWeights:
-    """gain / max(propensity, clip) of each row.
+    """What each row weighs: gain / max(propensity, clip).
 
     Clipping keeps the weights of rare sights small and is paid for with bias: a document whose propensity p is below
     `clip` weighs p / clip on average instead of 1. `lost` is the share of all weight that clipping took.
