@@ -6,6 +6,7 @@ from ranktron.data import io as io
 from ranktron.data import maps as maps
 from ranktron.data import streams as streams
 from ranktron.data import synthetic as synthetic
+from ranktron.data.impressions import Impressions as Impressions
 from ranktron.data.io import read as read
 from ranktron.data.io import stream as stream
 from ranktron.data.rounds import Rounds as Rounds
