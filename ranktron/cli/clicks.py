@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ranktron.cli.options import DATA, as_json
-from ranktron.cli.output import print_json, print_table, working
+from ranktron.cli.output import print_json, print_table, show_activity
 
 if TYPE_CHECKING:
     from ranktron.data.impressions import Impressions
@@ -43,15 +43,15 @@ def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: b
     """
     from ranktron.data.io import read_click_log
 
-    with working(f"reading {log}"):
+    with show_activity(f"reading {log}"):
         rounds, impressions = read_click_log(log, **columns)
     X = None if rounds is None or rounds.n_features == 0 else rounds.X
-    with working("estimating examination"):
+    with show_activity("estimating examination"):
         curves, refused = _estimates(impressions, X, replicates, seed)
     if picture:
-        from ranktron.training.figures.examination import examination
+        from ranktron.training.figures.examination import draw_examination
 
-        examination(picture, impressions.click_through(), curves)
+        draw_examination(picture, impressions.click_through(), curves)
     summary = _summary(impressions, curves, refused)
     if as_json:
         print_json(summary)
@@ -101,7 +101,8 @@ def _furthest_apart(curves: dict[str, Examination]) -> dict[str, Any] | None:
     """Where two estimates differ by the largest factor, and whether their intervals are disjoint there."""
     import numpy as np
 
-    names, worst = list(curves), None
+    names = list(curves)
+    worst: dict[str, Any] | None = None
     for i, one in enumerate(names):
         for other in names[i + 1 :]:
             a, b = curves[one], curves[other]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ranktron.data.impressions import impressions_of
 from ranktron.errors import DataError
 from ranktron.estimators.base import BaseRanker, OnlineRanker, unchanged_if_refused
-from ranktron.learners.clicks.estimating import LearnableLog, learnable
+from ranktron.learners.clicks.estimating import WeightedLog, weigh_log
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.schedule import repetitions
 
@@ -100,7 +100,7 @@ class ClickRanker(BaseRanker):
             X, columns = _taken_out(X, columns)
             rounds = self._rounds(X, y, qid, group, groups, reset=True)
             log = impressions_of(rounds, **columns)
-            found = learnable(log, rounds, examination, clip)
+            found = weigh_log(log, rounds, examination, clip)
             self._learn(found.lists, found.weights, eval_set, eval_qid, eval_group)
             self._remember(found)
         return self
@@ -112,7 +112,7 @@ class ClickRanker(BaseRanker):
         kept = self._model.record.get("examination")
         return None if kept is None else Examination.from_dict(kept)
 
-    def _remember(self, learnt: LearnableLog) -> None:
+    def _remember(self, learnt: WeightedLog) -> None:
         self.click_weights_ = learnt.click_weights
         record = {**self._model.record, "examination": learnt.examination.to_dict()}
         self._model = replace(self._model, record=record)
@@ -154,7 +154,7 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
             log = impressions_of(rounds, **columns)
             if examination is None and propensity is None and not blank:
                 examination = self.examination_
-            found = learnable(log, rounds, examination, clip)
+            found = weigh_log(log, rounds, examination, clip)
             times = repetitions(found.weights, 0)
             self._play(found.lists[np.repeat(np.arange(len(times)), times)], blank=blank)
             self._remember(found)

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.data.impressions import Impressions
-from ranktron.data.io.columns import Roles, as_columns, listed, plain
+from ranktron.data.io.columns import Roles, as_columns, join_names, plain
 from ranktron.data.io.files import blocks, from_standard_input, parts
-from ranktron.data.io.formats import TABLES, format_of
+from ranktron.data.io.formats import TABLES, detect_format
 from ranktron.data.io.grouping import assemble, in_file
-from ranktron.data.io.table_sources import Frame, TableSource, import_pyarrow, index_columns, is_frame, open_table
+from ranktron.data.io.table_sources import FrameSource, TableSource, import_pyarrow, index_columns, is_frame, open_table
 from ranktron.data.io.tables import read_rows
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError, warn
@@ -88,13 +88,13 @@ def read_click_log(
         raise DataError(f"a click log has no {unknown[0]!r}; it may have {', '.join(USUAL_IN_LOGS)}")
     asked = as_columns(None, None, None, features, drop) if features != () else None
     if is_frame(source):
-        return _joined([_read_one(Frame(source), columns, asked)])
+        return _joined([_read_one(FrameSource(source), columns, asked)])
     with from_standard_input(source) as paths:
         return _joined([_read_one(_opened(path, format), columns, asked) for path in parts(paths)])
 
 
 def _opened(path: Path, format: str | None) -> TableSource:
-    found = format_of(path, format)
+    found = detect_format(path, format)
     if found not in TABLES:
         raise DataError(f"{path}: a click log is a table ({', '.join(TABLES)}), and this is {found}")
     return open_table(path, found, whole=True)
@@ -128,7 +128,7 @@ def _read_one(table: TableSource, given: Mapping[str, str | None], asked: Any) -
 
 def _reopened(table: TableSource) -> TableSource:
     path = getattr(table, "path", None)
-    return table if path is None else open_table(path, format_of(path), whole=True)
+    return table if path is None else open_table(path, detect_format(path), whole=True)
 
 
 def _find(names: list[str], given: Mapping[str, str | None]) -> dict[str, str]:
@@ -136,7 +136,7 @@ def _find(names: list[str], given: Mapping[str, str | None]) -> dict[str, str]:
     found = {role: name for role, name in given.items() if name is not None}
     for name in found.values():
         if name not in names:
-            raise DataError(f"there is no column {name!r}; the columns are {listed(names)}")
+            raise DataError(f"there is no column {name!r}; the columns are {join_names(names)}")
     for role, usual in USUAL_IN_LOGS.items():
         free = {plain(name): name for name in reversed(names) if name not in found.values()}
         guess = next((free[word] for word in usual if word in free), None)
@@ -145,7 +145,7 @@ def _find(names: list[str], given: Mapping[str, str | None]) -> dict[str, str]:
     for role in NEEDED:
         if role not in found:
             raise DataError(
-                f"found no {role!r} or the like among the columns {listed(names)}: say which one it is with "
+                f"found no {role!r} or the like among the columns {join_names(names)}: say which one it is with "
                 f"{role}='NAME' (--{role} NAME)"
             )
     return found
@@ -155,7 +155,7 @@ def _features(table: TableSource, found: Mapping[str, str], asked: Any) -> tuple
     if asked.features is not None:
         missing = [name for name in asked.features if name not in table.schema.names]
         if missing:
-            raise DataError(f"there is no column {missing[0]!r}; the columns are {listed(table.schema.names)}")
+            raise DataError(f"there is no column {missing[0]!r}; the columns are {join_names(table.schema.names)}")
         return tuple(asked.features)
     kinds = import_pyarrow().types
     taken = {*found.values(), *asked.drop, *index_columns(table.schema), "", "Unnamed: 0"}
@@ -164,7 +164,7 @@ def _features(table: TableSource, found: Mapping[str, str], asked: Any) -> tuple
     chosen = tuple(field.name for field in free if any(is_kind(field.type) for is_kind in numeric))
     others = [field.name for field in free if field.name not in chosen]
     if others:
-        warn(f"{table.name}: {listed(others)} hold no numbers and are left out")
+        warn(f"{table.name}: {join_names(others)} hold no numbers and are left out")
     return chosen
 
 

@@ -58,7 +58,7 @@ def as_examination(given: Any, log: Impressions, X: Features | None) -> Examinat
     return Examination(given)
 
 
-class LearnableLog(NamedTuple):
+class WeightedLog(NamedTuple):
     """A list for each click and what it weighs, the examination behind the weights, and what clipping took."""
 
     lists: Rounds
@@ -67,12 +67,12 @@ class LearnableLog(NamedTuple):
     click_weights: ClickWeights
 
 
-def learnable(log: Impressions, rounds: Rounds, examination: Any = None, clip: float = 0.0) -> LearnableLog:
+def weigh_log(log: Impressions, rounds: Rounds, examination: Any = None, clip: float = 0.0) -> WeightedLog:
     """What learners that weigh lists learn from a log: its own propensities, or what `as_examination` gives.
 
     >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
     >>> log = Impressions.from_arrays([0, 1], [0, 0], [1, 2])
-    >>> learnable(log, lists, [1.0, 0.5]).weights
+    >>> weigh_log(log, lists, [1.0, 0.5]).weights
     array([2.])
     """
     if log.propensity is None:
@@ -85,7 +85,7 @@ def learnable(log: Impressions, rounds: Rounds, examination: Any = None, clip: f
     else:
         known, found = log.propensity, _mean_by_position(log, log.propensity)
     weighed = click_weights(log, known, clip)
-    return LearnableLog(*click_lists(rounds, weighed.weights), found, weighed)
+    return WeightedLog(*click_lists(rounds, weighed.weights), found, weighed)
 
 
 def _mean_by_position(log: Impressions, propensity: Floats) -> Examination:

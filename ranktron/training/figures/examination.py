@@ -10,7 +10,7 @@ from ranktron.training.figures.curves import COLOURS, load_pyplot, save_figure
 from ranktron.types import Floats
 
 
-def examination(path: str | os.PathLike[str], click_through: Floats, curves: Mapping[str, Examination]) -> None:
+def draw_examination(path: str | os.PathLike[str], click_through: Floats, curves: Mapping[str, Examination]) -> None:
     """Draws click-through and each estimate of examination relative to the first position, with its interval."""
     pyplot = load_pyplot()
     figure, axes = pyplot.subplots(figsize=(7.2, 4.2), layout="constrained")

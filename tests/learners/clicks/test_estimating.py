@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Impressions, Rounds
-from ranktron.learners.clicks.estimating import as_examination, estimate_examination, learnable
+from ranktron.learners.clicks.estimating import as_examination, estimate_examination, weigh_log
 from ranktron.learners.clicks.examination import power_law
 
 
@@ -30,9 +30,9 @@ def test_an_examination_is_given_in_any_form():
 def test_own_propensities_come_first_and_not_twice():
     rounds = Rounds.from_arrays([[1.0], [2.0]], [1, 1])
     log = Impressions.from_arrays([1, 1], [0, 0], [1, 2], propensity=[0.5, 0.1])
-    found = learnable(log, rounds, clip=0.2)
+    found = weigh_log(log, rounds, clip=0.2)
     assert found.weights.tolist() == [2.0, 5.0]
     assert found.examination.values.tolist() == [0.5, 0.1]
     assert found.click_weights.clipped == 1
     with pytest.raises(DataError, match="give one of them"):
-        learnable(log, rounds, [1.0, 0.5])
+        weigh_log(log, rounds, [1.0, 0.5])
