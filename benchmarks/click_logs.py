@@ -107,7 +107,7 @@ def peer(X, place, clicks, held, theta):
 
 
 PRODUCTS = PolynomialFeatures(2, interaction_only=True, include_bias=False).fit(np.zeros((1, D)))
-CANDIDATES = [(False, None, 0.1), (False, None, 10.0), (True, "bins-linear:4", 10.0), (True, "bins-linear:3", 100.0)]
+CANDIDATES = [(False, None, 1.0), (True, "bins-linear:3", 100.0)]
 
 
 def features(X, multiplied):
@@ -117,7 +117,7 @@ def features(X, multiplied):
 
 
 def ours(X, place, clicks, held, examination, Z):
-    """RankSVM's best of four, chosen on held-out clicks with its own examination, then fitted to all sessions."""
+    """RankSVM's best of two, chosen on held-out clicks with its own examination, then fitted to all sessions."""
     qid = np.repeat(np.arange(len(X)), M).reshape(len(X), M)
 
     def fitted(which, multiplied, recipe, C):
