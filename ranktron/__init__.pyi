@@ -33,6 +33,7 @@ from ranktron.estimators import SLAMPerceptron as SLAMPerceptron
 from ranktron.estimators import TopKRanker as TopKRanker
 from ranktron.export import mlflow as mlflow
 from ranktron.kernels.csr_rows import Sparse as Sparse
+from ranktron.learners import clicks as clicks
 from ranktron.learners import feedback as feedback
 from ranktron.learners import mistakes as mistakes
 from ranktron.learners import predtron as predtron

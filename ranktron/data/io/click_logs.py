@@ -75,8 +75,21 @@ def read_click_log(
     format: str | None = None,
     **columns: str | None,
 ) -> ClickLog:
-    """The same with the features of each row: the columns that are named, or all others that hold numbers.
+    """Reads a click log with the features of each row: the columns that are named, or all others that hold numbers.
 
+    Parameters
+    ----------
+    source : path, several paths, or a data frame
+        As in `read_impressions`.
+    features, drop : names, or one text with commas between them, optional
+        The columns that are features, or those that are not.
+    format : str, optional
+        As in `read`.
+    **columns : str
+        As in `read_impressions`.
+
+    Examples
+    --------
     >>> path = getfixture("tmp_path") / "log.csv"
     >>> _ = path.write_text("search_id,position,clicked,price\\n7,1,0,2.5\\n7,2,1,1.5\\n8,1,1,9\\n")
     >>> rounds, impressions = read_click_log(path)

@@ -27,6 +27,19 @@ def estimate_examination(
     Randomised where the log has `exploration`, harvested where it has `query` and `item` and documents have moved,
     otherwise expectation-maximisation on features.
 
+    Parameters
+    ----------
+    log : Impressions
+        What was shown and clicked.
+    X : table of numbers, optional
+        The features of each row of the log.
+    method : "randomised", "harvested" or "em", optional
+        Which estimator.
+    replicates, seed : int
+        How many resampled logs make the interval, and the seed of the resampling.
+
+    Examples
+    --------
     >>> log = Impressions.from_arrays([1, 1, 0, 1], list("abcd"), [1, 1, 2, 2], query="q", item=[7, 7, 7, 7])
     >>> estimate_examination(log).method
     'harvested'

@@ -97,6 +97,15 @@ class Examination:
 def power_law(eta: float, positions: int = 10) -> Examination:
     """The curve (1/rank)^eta that simulations assume.
 
+    Parameters
+    ----------
+    eta : float
+        How steeply it falls.
+    positions : int
+        How many positions it has.
+
+    Examples
+    --------
     >>> power_law(1.0, 4).values.round(3).tolist()
     [1.0, 0.5, 0.333, 0.25]
     """

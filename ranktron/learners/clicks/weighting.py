@@ -36,6 +36,13 @@ def propensities(log: Impressions, examination: Examination) -> Floats:
     Otherwise it is θ at the row's position. Either weighs a relevant document by 1 on average; the mean has the smaller
     variance.
 
+    Parameters
+    ----------
+    log : Impressions
+        What was shown.
+    examination : Examination
+        How likely each position is to be seen, without offsets.
+
     Examples
     --------
     >>> log = Impressions.from_arrays([0, 1], ["a", "b"], [1, 2], query="q", item=[7, 7])
@@ -65,6 +72,17 @@ def click_weights(log: Impressions, propensity: Floats, clip: float = 0.0) -> Cl
     Clipping keeps the weights of rare sights small and is paid for with bias: a document whose propensity p is below
     `clip` weighs p / clip on average instead of 1. `lost` is the share of all weight that clipping took.
 
+    Parameters
+    ----------
+    log : Impressions
+        What was shown and clicked.
+    propensity : array
+        How likely each row was to be seen.
+    clip : float
+        The smallest propensity that counts, from 0 (none) to 1.
+
+    Examples
+    --------
     >>> log = Impressions.from_arrays([1, 1], ["a", "a"], [1, 2])
     >>> click_weights(log, np.array([1.0, 0.1]), clip=0.25)
     ClickWeights(weights=array([1., 4.]), clipped=1, lost=0.5454545454545454)
@@ -84,6 +102,15 @@ def click_lists(rounds: Rounds, weights: Floats) -> tuple[Rounds, Floats]:
 
     Lists of a single document teach nothing and are left out.
 
+    Parameters
+    ----------
+    rounds : Rounds
+        The features, row by row as in the log.
+    weights : array
+        What each row weighs: see `click_weights`.
+
+    Examples
+    --------
     >>> lists, weights = click_lists(Rounds.from_arrays([[1.0], [3.0], [2.0]], [1, 0, 1]), np.array([1.0, 0.0, 4.0]))
     >>> [round.labels.tolist() for round in lists], weights
     ([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], array([1., 4.]))
