@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
-from ranktron.data.serialization import pack, unpack
+from ranktron.data.serialization import deserialize, serialize
 from ranktron.learners.clicks.examination import Examination, power_law
 from ranktron.learners.clicks.harvesting import harvested_examination
 from ranktron.learners.clicks.randomised import randomised_examination
@@ -42,8 +42,8 @@ def test_an_interval_is_the_same_for_the_same_seed_and_contains_its_estimate(sim
 
 def test_it_is_kept_to_the_bit():
     curve = Examination(CURVE, offsets=[0.0, 0.1, 0.2], low=0.9 * CURVE, high=1.1 * CURVE, method="em-trust")
-    kept = Examination.from_dict(unpack(pack({"examination": curve.to_dict()}))["examination"])
-    assert pack(kept.to_dict()) == pack(curve.to_dict())
+    kept = Examination.from_dict(deserialize(serialize({"examination": curve.to_dict()}))["examination"])
+    assert serialize(kept.to_dict()) == serialize(curve.to_dict())
     assert Examination.from_dict(power_law(2.0).to_dict()).offsets is None
 
 
