@@ -31,8 +31,9 @@ def em_examination(
         P(click | document, k) = γ p_k + (1 − γ) q_k,    p_1 = 1, q_1 = 0;    θ_k = p_k − q_k,  β_k = q_k
 
     γ, the relevance of the document, is a number for each query and item, or, given features, a logistic function of
-    them (regression EM). Without `trust` q is 0: the position-based model. What a curve means rests on the model of γ:
-    where that is wrong, so is the curve. The other estimators assume nothing of the kind.
+    them above a floor, ε + (1 − ε) σ(⟨w, x⟩) (regression EM; ε are clicks that no feature explains). Without `trust` q
+    is 0: the position-based model. What a curve means rests on the model of γ: where that is wrong, so is the curve.
+    The other estimators assume nothing of the kind.
 
     Parameters
     ----------
@@ -86,7 +87,10 @@ def em_examination(
 
 
 class _Relevance:
-    """γ of each row: by query and item, or by a logistic regression on features."""
+    """γ of each row: by query and item, or by a logistic regression on features, γ = ε + (1 − ε) σ(⟨w, x⟩).
+
+    The floor ε are clicks that no feature explains. A state is γ itself, or w and ε.
+    """
 
     def __init__(self, log: Impressions, X: Features | None) -> None:
         if X is None:
@@ -105,16 +109,23 @@ class _Relevance:
     def start(self, clicks: Floats) -> Floats:
         if self.codes is not None:
             return np.full(self.size, max(float(clicks.mean()), TINY))
-        state = np.zeros(self.rows.shape[1])
+        state = np.zeros(self.rows.shape[1] + 1)
         rate = float(np.clip(clicks.mean(), TINY, 0.5))
-        state[0] = np.log(rate / (1.0 - rate))
+        state[0], state[-1] = np.log(rate / (1.0 - rate)), 0.1 * rate
         return state
 
     def relevance(self, state: Floats) -> Floats:
         if self.codes is not None:
             return np.clip(state, TINY, 1.0 - TINY)[self.codes]
-        found: Floats = np.clip(1.0 / (1.0 + np.exp(-np.clip(self.rows @ state, -30.0, 30.0))), TINY, 1.0 - TINY)
-        return found
+        floor, explained = self._parts(state)
+        return floor + (1.0 - floor) * explained
+
+    def _parts(self, state: Floats) -> tuple[float, Floats]:
+        """The floor, and what the features explain."""
+        explained: Floats = np.clip(
+            1.0 / (1.0 + np.exp(-np.clip(self.rows @ state[:-1], -30.0, 30.0))), TINY, 1.0 - TINY
+        )
+        return float(np.clip(state[-1], TINY, 0.5)), explained
 
     def fitted(self, state: Floats, wanted: Floats, weights: Floats) -> Floats:
         """The state that makes relevance what is wanted: means, or a Newton step of the regression."""
@@ -122,12 +133,14 @@ class _Relevance:
             total = np.bincount(self.codes, weights, minlength=self.size)
             means = np.bincount(self.codes, weights * wanted, minlength=self.size) / np.maximum(total, TINY)
             return np.where(total > 0.0, means, state)
-        now = self.relevance(state)
-        ridge = RIDGE * np.ones(len(state))
+        floor, now = self._parts(state)
+        share = wanted / (floor + (1.0 - floor) * now)  # a relevant document is so by its features, by chance, or both
+        ridge = RIDGE * np.ones(len(state) - 1)
         ridge[0] = 0.0
-        gradient = self.rows.T @ (weights * (wanted - now)) - ridge * state
+        gradient = self.rows.T @ (weights * (share * now - now)) - ridge * state[:-1]
         hessian = (self.rows * (weights * now * (1.0 - now))[:, None]).T @ self.rows + np.diag(ridge + 1e-9)
-        return state + np.linalg.solve(hessian, gradient)
+        newton = state[:-1] + np.linalg.solve(hessian, gradient)
+        return np.append(newton, floor * float(weights @ share) / float(weights.sum()))
 
 
 def _rates(clicks: Floats, place: Integers, size: int, trust: bool) -> Floats:
