@@ -25,7 +25,7 @@ def curves(
     log: bool = False,
 ) -> None:
     """Draws lines, and baselines as dashed levels, and writes the plot to a file (`log`: a logarithmic x axis)."""
-    pyplot = load_pyplot()
+    pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(7.2, 4.2), layout="constrained")
     for (name, (xs, ys)), colour in zip(lines.items(), COLOURS * 10, strict=False):
         axes.plot(xs, ys, label=name, color=colour, linewidth=1.8)
@@ -35,7 +35,7 @@ def curves(
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     axes.legend(frameon=False, fontsize=9)
-    save_figure(figure, path, pyplot)
+    _save(figure, path, pyplot)
 
 
 def panels(
@@ -49,7 +49,7 @@ def panels(
     log: bool = False,
 ) -> None:
     """Draws one small plot for each name of the grid, `columns` in a row; rows share their y axis."""
-    pyplot = load_pyplot()
+    pyplot = _pyplot()
     rows = -(-len(grid) // columns)
     size = (2.6 * columns + 0.6, 2.4 * rows + 0.9)
     figure, axes = pyplot.subplots(rows, columns, figsize=size, sharex="col", sharey="row", layout="constrained")
@@ -64,10 +64,10 @@ def panels(
         each.grid(axis="y", alpha=0.25)
     axes.flat[0].legend(frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=10)
-    save_figure(figure, path, pyplot)
+    _save(figure, path, pyplot)
 
 
-def save_figure(figure: Any, path: str | os.PathLike[str], pyplot: Any) -> None:
+def _save(figure: Any, path: str | os.PathLike[str], pyplot: Any) -> None:
     try:
         figure.savefig(path, dpi=144, metadata=_without_date(path))
     except (OSError, ValueError) as error:
@@ -80,7 +80,7 @@ def _without_date(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     return {"Date": None} if os.fspath(path).endswith(".svg") else None
 
 
-def load_pyplot() -> Any:
+def _pyplot() -> Any:
     try:
         import matplotlib
     except ImportError:

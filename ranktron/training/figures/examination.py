@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 
 from ranktron.learners.clicks.examination import Examination
-from ranktron.training.figures.curves import COLOURS, load_pyplot, save_figure
+from ranktron.training.figures.curves import COLOURS, _pyplot, _save
 from ranktron.types import Floats
 
 
 def draw_examination(path: str | os.PathLike[str], click_through: Floats, curves: Mapping[str, Examination]) -> None:
     """Draws click-through and each estimate of examination relative to the first position, with its interval."""
-    pyplot = load_pyplot()
+    pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(7.2, 4.2), layout="constrained")
     places = range(1, len(click_through) + 1)
     axes.plot(places, click_through / click_through[0], "--", color="#555555", label="click-through", linewidth=1.4)
@@ -25,4 +25,4 @@ def draw_examination(path: str | os.PathLike[str], click_through: Floats, curves
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     axes.legend(frameon=False, fontsize=9)
-    save_figure(figure, path, pyplot)
+    _save(figure, path, pyplot)
