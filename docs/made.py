@@ -39,6 +39,7 @@ GROUPS = {
             "metrics",
             "nonlinear",
             "clicks",
+            "clicks-research",
             "is-it-better",
             "off-policy",
             "explain",

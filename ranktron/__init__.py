@@ -26,6 +26,7 @@ _HOMES = {
     "Feedback": "ranktron.types",
     "Turn": "ranktron.types",
     "Impression": "ranktron.types",
+    "Impressions": "ranktron.data.impressions",
     "read": "ranktron.data.io",
     "stream": "ranktron.data.io",
     "metric": "ranktron.metrics",
@@ -48,6 +49,7 @@ _HOMES = {
 }
 # Modules that are public under a short name, as in `ranktron.feedback.top(5)`.
 _MODULES = {
+    "clicks": "ranktron.learners.clicks",
     "feedback": "ranktron.learners.feedback",
     "interleaving": "ranktron.metrics.interleaving",
     "io": "ranktron.data.io",

@@ -211,6 +211,8 @@ def workplace(tmp_path_factory):
         for skip, name in enumerate(["train.txt", "vali.txt", "test.txt", *parts]):
             first = 0 if name == "test.txt" else 50 * (skip + 1)  # test.txt has a query 42
             run(f"ranktron simulate separable {name} --queries {50 if '/' not in name else 8} --skip {first}")
+        shown = ["1,1,1,a,1", "1,2,0,b,2", "2,1,1,b,2", "2,2,1,a,1", "3,1,1,a,1", "3,2,0,b,2"]
+        Path("log.csv").write_text("impression,position,click,item,price\n" + "\n".join(shown) + "\n")
         run("ranktron train train.txt --epochs 1 --model my.model")
         run("ranktron train vali.txt --epochs 1 --model shown.model")
         write_log(Path("log.csv"))

@@ -21,6 +21,7 @@ _COMMANDS = (
     "datasets",
     "convert",
     "simulate",
+    "clicks",
     "train",
     "cv",
     "demo",

@@ -6,6 +6,7 @@ import textwrap
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,7 @@ from ranktron.cli.options import (
     null_option,
     parse_settings,
     read_data,
+    reading_options,
     table_options,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
@@ -32,6 +34,7 @@ from ranktron.training.algorithms import ALGORITHMS, TRAINING
 
 if TYPE_CHECKING:
     from ranktron.data.rounds import Rounds
+    from ranktron.learners.clicks.estimating import WeightedLog
     from ranktron.learners.schedule import History
     from ranktron.metrics import Metric
     from ranktron.training.fit import Trained
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 _EPOCHS, _SHUFFLE = TRAINING
 _FEW = 8
+CLICK_ALGORITHMS = ("ranksvm", "rankmm", "hinge")
 
 
 def _algorithms_help() -> str:
@@ -82,6 +86,13 @@ def _wrapped(text: str, indent: int) -> list[str]:
     default=None,
     help="Learn from the clicks of a simulated user instead of labels; its seed is --seed.",
 )
+@click.option(
+    "--clicks",
+    type=click.Choice(["auto", "randomised", "harvested", "em"]),
+    default=None,
+    help="DATA is a click log, as `ranktron clicks` describes it: learn from its clicks, with position bias estimated "
+    "in this way. For ranksvm (then the default), rankmm and hinge.",
+)
 @click.option("--from", "start", type=DATA, help="Model to continue training, exactly where it stopped.")
 @click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
 @click.option("--curve", type=click.Path(), help="Write the learning curve as an image (.png or .svg).")
@@ -92,7 +103,8 @@ def _wrapped(text: str, indent: int) -> list[str]:
 def train(
     data: str, algo: str | None, settings: tuple[str, ...], epochs: int, seed: int | None, shuffle: bool | None,
     scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric, feedback: str | None,
-    start: str | None, out: str, curve: str | None, metrics: list[Metric], null: str | None, as_json: bool,
+    clicks: str | None, start: str | None, out: str, curve: str | None, metrics: list[Metric], null: str | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Train a ranker on DATA and save it.
 
@@ -111,12 +123,17 @@ def train(
         raise click.UsageError(
             "--from keeps the model's algorithm, parameters, imputation, scaling and map: leave these options out"
         )
-    name = before.kind if before is not None else algo or "hinge"
+    name = before.kind if before is not None else algo or ("ranksvm" if clicks else "hinge")
+    if clicks and (before is not None or feedback or name not in CLICK_ALGORITHMS):
+        raise click.UsageError(
+            f"--clicks takes {', '.join(CLICK_ALGORITHMS)}, and neither --from nor --feedback: the log says it all"
+        )
     parameters = parse_settings(name, settings)
     if null not in (None, "error"):
         click.echo(f"--null {null} applies to these files and is not saved with the model; --nan would be", err=True)
     null = null or null_for(before, nan)
-    rounds = read_data(data, null, before, part="train")
+    log = _read_log(data, clicks) if clicks else None
+    rounds = read_data(data, null, before, part="train") if log is None else log.lists
     checked = read_data(valid, null, rounds, part="vali") if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
     user = feedback or (before.record.get("feedback") if before is not None else None)
@@ -124,7 +141,13 @@ def train(
     asked |= {"nan": nan or "error", "feedback": user}
     _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
     with show_progress(f"training {name}", epochs * len(rounds)) as step, statements():
-        trained = train_model(name, parameters, rounds, schedule, start=before, valid=checked, progress=step, **asked)
+        weights = None if log is None else log.weights
+        trained = train_model(
+            name, parameters, rounds, schedule, start=before, valid=checked, progress=step, weights=weights, **asked
+        )
+    if log is not None:
+        record = {**trained.model.record, "examination": log.examination.to_dict()}
+        trained = replace(trained, model=replace(trained.model, record=record))
     trained.model.save(out)
     if curve:
         _draw(curve, name, metrics, trained.history)
@@ -136,6 +159,20 @@ def train(
     if trained.history.interrupted:
         done = f"interrupted after {trained.history.rounds:,} rounds"
         raise DataError(f"{done}; the model so far is saved in {out}: continue with --from {out}")
+
+
+def _read_log(path: str, method: str) -> WeightedLog:
+    """A list for each click of a log, weighed by how likely it was to be seen."""
+    from ranktron.data.io import read_click_log
+    from ranktron.learners.clicks.estimating import weigh_log
+
+    options = reading_options()
+    chosen = {name: options[name] for name in ("features", "drop", "format") if options.get(name)}
+    with show_activity(f"reading {path}"):
+        rounds, impressions = read_click_log(path, **chosen)
+        if rounds is None:
+            raise DataError(f"{path}: there is no feature in it")
+        return weigh_log(impressions, rounds, None if method == "auto" else method)
 
 
 def _compile(

@@ -1,6 +1,7 @@
 """The rankers that learn online: one small class each, its parameters in `algorithms.py`."""
 
 from ranktron.estimators.base import OnlineRanker, from_table
+from ranktron.estimators.clicks import OnlineClickRanker
 from ranktron.metrics import Metric
 from ranktron.training.parameters import Parameter
 
@@ -14,7 +15,7 @@ _FEEDBACK = Parameter(
 
 
 @from_table("hinge")
-class HingePerceptron(OnlineRanker):
+class HingePerceptron(OnlineClickRanker):
     """A linear ranker that steps along the margin violations of a list whenever it misorders one.
 
     Examples

@@ -77,6 +77,7 @@ class Squared:
     """
 
     coordinates: ClassVar[int] = 1
+    linear_in_label: ClassVar[bool] = True  # its gradient: unbiased labels are enough, they need not be grades
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
         scores, labels = check_scores(scores, labels)

@@ -107,7 +107,7 @@ def learn_once(
     schedule = Schedule(1, int(model.record.get("seed", 0)), shuffle=False)
     fit = Fit(model.prepare(rounds), schedule, history, feedback=feedback)
     play_schedule(learner, fit)
-    kept = {name: value for name, value in model.record.items() if name == "feedback"}
+    kept = {name: value for name, value in model.record.items() if name in ("feedback", "examination")}
     return replace(model, record=_record(fit) | kept), history
 
 

@@ -53,6 +53,14 @@ def _check_numbers(schema: Any, roles: Roles) -> None:
 
 def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
     """Reads a whole table; rows are grouped by query if necessary."""
+    X, labels, qids, docids = read_rows(source, roles, null)
+    names, first = _feature_numbers(roles.features)
+    rounds = assemble(X, labels, qids, docids, null)
+    return replace(rounds, feature_names=names, first_index=first)
+
+
+def read_rows(source: TableSource, roles: Roles, null: str) -> TableRows:
+    """The columns of a whole table that have a role, in the order of its rows."""
     cells = _Cells(source, roles, null)
     X = None if source.n is None else room_for(source.n, len(roles.features))
     rows, row = [], 0
@@ -65,9 +73,7 @@ def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
     X = np.concatenate([part.X for part in rows]) if X is None else X
     labels, qids = (np.concatenate([getattr(part, name) for part in rows]) for name in ("labels", "qids"))
     docids = None if roles.doc is None else np.concatenate([part.docids for part in rows])
-    names, first = _feature_numbers(roles.features)
-    rounds = assemble(X, labels, qids, docids, null)
-    return replace(rounds, feature_names=names, first_index=first)
+    return TableRows(X, labels, qids, docids)
 
 
 def table_runs(
@@ -98,7 +104,7 @@ def _feature_numbers(features: tuple[str, ...]) -> tuple[tuple[str, ...] | None,
     return features, 1
 
 
-class _Rows(NamedTuple):
+class TableRows(NamedTuple):
     """Some rows of a table as arrays."""
 
     X: Matrix
@@ -116,7 +122,7 @@ class _Cells:
     def wrong(self, why: str) -> DataError:
         return DataError(f"{self.name}: {why}")
 
-    def rows(self, batch: Any, row: int, X: Matrix | None) -> _Rows:
+    def rows(self, batch: Any, row: int, X: Matrix | None) -> TableRows:
         """The rows of a batch, before which there are `row` others; the features are copied into X."""
         roles = self.roles
         features = np.empty((len(roles.features), len(batch)), np.float32)
@@ -127,7 +133,7 @@ class _Cells:
         X[:] = features.T
         qids = self._words(batch, roles.query, row)
         docids = None if roles.doc is None else self._words(batch, roles.doc, row)
-        return _Rows(X, self._labels(batch, row), qids, docids)
+        return TableRows(X, self._labels(batch, row), qids, docids)
 
     def _numbers(self, batch: Any, name: str, row: int, filler: float) -> npt.NDArray[Any]:
         """One column as float64 (label) or float32, with NULL replaced; all other values are finite."""

@@ -13,6 +13,7 @@ from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import WeightVectorLearner
+from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
 from ranktron.learners.pending import PendingRound
 from ranktron.learners.top_k.descent import descend_in_ball, first_scores, gather_top
@@ -101,6 +102,9 @@ class TopK(WeightVectorLearner):
         Whether `coef` and `predict` use the mean of w_1 … w_T.
     late : bool
         Whether that mean weighs round t by t, so that later weights count more.
+    examination : Examination, optional
+        Labels are clicks then, of users who see position k with this probability: each becomes (c − β_k) / α_k, on
+        average the relevance of its document. For surrogates whose gradient is linear in the label: Squared.
 
     Examples
     --------
@@ -137,6 +141,7 @@ class TopK(WeightVectorLearner):
     seed: int = 0
     average: bool = True
     late: bool = False
+    examination: Examination | None = None
     rounds: int = field(default=0, init=False)
     w: Floats = field(init=False, repr=False)
     total: Floats = field(init=False, repr=False)
@@ -145,6 +150,11 @@ class TopK(WeightVectorLearner):
     def __post_init__(self) -> None:
         check_decomposed(self.surrogate, self.k)
         check_limits(self)
+        if self.examination is not None and not getattr(self.surrogate, "linear_in_label", False):
+            raise DataError(
+                f"{type(self.surrogate).__name__} is not linear in the label: what corrects clicks on average would "
+                "not correct its gradient; take Squared, or labels"
+            )
         self.w, self.total, self.squares = (np.zeros(self.n_features) for _ in range(3))
         self.lost, self._z = 0.0, np.zeros(self.n_features)
 
@@ -221,11 +231,16 @@ class TopK(WeightVectorLearner):
         weights = self._weights(ranking.propensities)
         own: Callable[..., tuple[float, Floats]] | None = getattr(self.surrogate, "estimate", None)
         if own is None:
-            return estimate(self.surrogate, scores, places, feedback.labels, weights)
-        return own(scores, places, feedback.labels, weights)
+            return estimate(self.surrogate, scores, places, self._labels(places, feedback.labels), weights)
+        return own(scores, places, self._labels(places, feedback.labels), weights)
+
+    def _labels(self, places: Integers, received: Floats) -> Floats:
+        """The labels, or what clicks stand for on average."""
+        return received if self.examination is None else self.examination.correct(received, places + 1)
 
     def _learn(self, pending: PendingRound, places: Integers, labels: Floats) -> float:
         weights, factor = self._weights(pending.propensities), 0.0
+        labels = self._labels(places, labels)
         if is_outlined(self.surrogate):
             loss, factor, gradient = self.surrogate.settle(pending.shown, pending.constant, places, labels, weights)
         else:
