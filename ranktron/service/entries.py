@@ -54,15 +54,20 @@ class Result(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A round that has had its feedback."""
+    """A round that has had its feedback: what is known of it now, and what was first, if it has gained more since."""
 
     body: bytes
     at: float
     result: Result
+    first: bytes = b""
 
     @property
     def labels(self) -> dict[str, float]:
         return {document: label for _, label, document in _told.decode(self.body)}
+
+    @property
+    def first_labels(self) -> dict[str, float]:
+        return {document: label for _, label, document in _told.decode(self.first or self.body)}
 
 
 def read_told(body: bytes) -> Told:

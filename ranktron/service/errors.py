@@ -18,6 +18,10 @@ def unknown_ranker(name: str) -> RequestError:
     return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: {how}")
 
 
+def unknown_version(version: int) -> RequestError:
+    return RequestError(404, "unknown_version", f"version {version} is not kept: see GET .../versions")
+
+
 def gone(number: int, answered: bool = False, known: bool = True) -> RequestError:
     """Of a round that is no longer open: whether it was answered, if that is known."""
     if answered:

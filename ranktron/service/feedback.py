@@ -25,7 +25,9 @@ def check_feedback(live: LiveRanker, request: FeedbackRequest) -> JournalEntry |
     number = live.epochs.number_of(request.round)
     earlier = live.answered.get(number)
     if earlier is not None:
-        return earlier.result if repeats(earlier.labels, request) else _later(live, number, earlier, request)
+        if repeats(earlier.labels, request) or request.labels == earlier.first_labels:
+            return earlier.result
+        return _later(live, number, earlier, request)
     if number not in live.open:
         if number >= live.next:
             raise RequestError(404, "unknown_round", f"there has been no round {request.round}")

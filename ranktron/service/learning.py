@@ -113,14 +113,15 @@ def count(live: LiveRanker, entry: JournalEntry, shown: StoredRound | ShownRound
 
 def remember(live: LiveRanker, entry: JournalEntry, result: Result, kept: bytes | None) -> None:
     """Remembers that a round was answered, and, if it is known, what it showed."""
-    body = entry.body
+    answered = Answered(entry.body, entry.at, result)
     if entry.kind == "gains":
-        later = read_gains(body)
-        body, kept = encode(later.now), later.shown
-        live.answered.pop(entry.round, None)  # it is the last one now
+        later = read_gains(entry.body)
+        earlier, kept = live.answered.pop(entry.round, None), later.shown  # it is the last one now
+        first = encode(later.before) if earlier is None else earlier.first or earlier.body
+        answered = Answered(encode(later.now), entry.at, result, first)
         live.past.pop(entry.round, None)
     live.answered_ever.add(entry.round)
-    live.answered[entry.round] = Answered(body, entry.at, result)
+    live.answered[entry.round] = answered
     _shorten(live.answered, live.config.remembered)
     if kept is not None:
         live.past[entry.round] = kept

@@ -153,3 +153,9 @@ def warm(model: Model, k: int) -> None:
     if learner.learns_online:
         some = Feedback(np.array([0, 1])[:k], np.array([1.0, 0.0])[:k])
         learner.learn_pending(learner.pending(X, ranking, 2), some)
+
+
+def note_other_kind(name: str, before: str, now: str, version: int) -> str:
+    """What to know about a model of another kind than the one before it."""
+    back = f"; to go back, roll back to version {version}" if version else ""
+    return f"ranker {name!r} was {before} and is {now} now: its open rounds were dropped{back}"

@@ -22,11 +22,11 @@ from ranktron.service import feedback as feedbacks
 from ranktron.service import views
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry
-from ranktron.service.errors import RequestError, unwritten
+from ranktron.service.errors import RequestError, unknown_version, unwritten
 from ranktron.service.journal import Call, Job, Journal, Reserve, Settle, StoreRound
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import checked_model, definition_of
+from ranktron.service.models import checked_model, definition_of, note_other_kind
 from ranktron.service.ranker_list import RankerList
 from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.service.stats import observed_quality
@@ -226,7 +226,7 @@ class RankingService:
         entry = live.replacement(model.to_bytes())
         self._writer.reserve(live, model.learner().rounds)  # its rounds go on counting
         await asyncio.shield(self._writer.logged(live, entry))
-        note = "" if model.kind == before else _other_kind(name, before, model.kind, version)
+        note = "" if model.kind == before else note_other_kind(name, before, model.kind, version)
         return structs.replace(views.ranker(live), note=note)
 
     def versions(self, name: str) -> VersionsAnswer:
@@ -249,7 +249,7 @@ class RankingService:
         """Lets a version go; the two newest stay, since a start goes on from them."""
         live = self.live(name)
         if version not in live.snapshots.versions():
-            raise _unknown_version(version)
+            raise unknown_version(version)
 
         wrong: list[Exception] = []
 
@@ -270,7 +270,7 @@ class RankingService:
         """Makes the weights those of a version that was kept; this is a new version, and rounds go on counting."""
         live = self.live(name)
         if request.version not in live.snapshots.versions():
-            raise _unknown_version(request.version)
+            raise unknown_version(request.version)
         try:
             kept = live.snapshots.read(request.version)
             if kept.get("incarnation", 0) != live.incarnation:
@@ -293,16 +293,6 @@ class RankingService:
         age = None if live.kept_at is None else monotonic() - live.kept_at
         disk = shutil.disk_usage(self.folder).free
         return views.dashboard(live, Health(self.journal.ready, disk, age, self.journal.size, live.stats.dropped))
-
-
-def _unknown_version(version: int) -> RequestError:
-    return RequestError(404, "unknown_version", f"version {version} is not kept: see GET .../versions")
-
-
-def _other_kind(name: str, before: str, now: str, version: int) -> str:
-    """What to know about a model of another kind than the one before it."""
-    back = f"; to go back, roll back to version {version}" if version else ""
-    return f"ranker {name!r} was {before} and is {now} now: its open rounds were dropped{back}"
 
 
 __getattr__ = lazy_names(__name__, renamed={"Office": "RankingService"})

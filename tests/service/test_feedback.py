@@ -75,13 +75,31 @@ def test_what_adds_nothing_gets_the_answer_of_before(talk):
     before = model(talk)
     for body in ({"gains": {b: 3}}, {"gains": {b: 2, a: 0}}, {"gains": {}}, {"clicks": [b]}, {"clicks": []}):
         assert send(talk, number, **body) == later
-    assert talk.tell(number, {a: 0, b: 3, c: 0}) == later
-    assert talk.tell(number, {a: 0, b: 1, c: 0}, status=409) == "already_answered"
+    for labels in ({a: 0, b: 3, c: 0}, {a: 0, b: 1, c: 0}):  # what is known now, and what came first
+        assert talk.tell(number, labels) == later
+    assert talk.tell(number, {a: 1, b: 1, c: 0}, status=409) == "already_answered"
     assert send(talk, number, 422, gains={b: 5}) == "label_out_of_range"
     assert send(talk, number, 422, gains={b: 4, "unknown": 1}) == "not_shown"
     assert send(talk, number, 422, gains={b: -1}) == "invalid"
     assert send(talk, number, 422, gains={b: 4}, clicks=[b]) == "invalid"
     assert model(talk) == before
+
+
+def test_labels_that_come_twice_are_known_though_there_were_gains_in_between(serving, tmp_path):
+    talk = serving(tmp_path).__enter__()
+    talk.make(parameters={"k": 3})
+    shown = talk.rank(LIST)
+    number, (a, b, _) = shown["round"], page(shown)
+    talk.tell(number, {a: 1, b: 0})
+    later = send(talk, number, gains={b: 2})
+    for _ in range(2):
+        assert talk.tell(number, {a: 1, b: 0}) == later
+        assert talk.tell(number, {a: 0, b: 1}, status=409) == "already_answered"
+        later = send(talk, number, gains={b: 3})
+    talk.crash()
+    with serving(tmp_path) as talk:
+        assert talk.tell(number, {a: 1, b: 0}) == later
+        assert send(talk, number, gains={b: 1}) == later
 
 
 def test_gains_survive_a_crash_and_a_restart(serving, tmp_path):

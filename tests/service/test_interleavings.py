@@ -33,10 +33,11 @@ class Week:
     def __init__(self, folder, seed, monkeypatch):
         self.folder, self.chance, self.rng = folder, random.Random(seed), np.random.default_rng(seed)
         self.shown, self.told, self.numbers = [], {}, set()
+        self.gained, self.tried = {}, set()
         self.clock = 1e9
         self.refusals = set()
         self.acts = [self.rank] * 8 + [self.feedback] * 9 + [self.batch] * 2 + [self.keep, self.rollback, self.model]
-        self.acts += [self.make] * 2 + [self.delete, self.jump, self.look]
+        self.acts += [self.make] * 2 + [self.delete, self.jump, self.look] + [self.gain] * 4 + [self.release]
         monkeypatch.setattr(live_rankers, "time", lambda: self.clock)
 
     def open(self, failing):
@@ -93,6 +94,19 @@ class Week:
             labels = self.labels(answer)
             self.note(ranker, answer.round, labels, await self.service.feedback(name, self.asked(answer, labels)))
 
+    async def gain(self, _name):
+        if self.shown:
+            name, ranker, answer = self.chance.choice(self.shown[-30:])
+            key, total = (ranker, answer.round, answer.ranking[0].id), float(self.chance.randrange(1, 4))
+            self.tried.add(key[:2])
+            await self.service.feedback(name, FeedbackRequest(answer.round, gains={key[2]: total}))
+            self.gained[key] = max(total, self.gained.get(key, 0.0))
+
+    async def release(self, name):
+        kept = self.service.versions(name).kept
+        if kept:
+            await self.service.release(name, self.chance.choice(kept))
+
     def asked(self, answer, labels):
         return FeedbackRequest(answer.round, labels)
 
@@ -108,7 +122,9 @@ class Week:
 
     def note(self, ranker, number, labels, answer):
         earlier = self.told.setdefault((ranker, number), (labels, answer.version))
-        assert earlier == (labels, answer.version), "the same feedback had another answer, or other labels were taken"
+        assert (ranker, number) in self.tried or earlier == (labels, answer.version), (
+            "the same feedback had another answer, or other labels were taken"
+        )
 
     async def keep(self, name):
         await self.service.keep(name)
@@ -172,6 +188,10 @@ class Week:
             if ranker == live.id:
                 assert received[number] == told, "acknowledged feedback is missing"
         assert not received.keys() & live.open.keys()
+        last = {entry.round: told_labels(entry) for _, entry in entries if entry.kind in ("feedback", "gains")}
+        for (ranker, number, document), total in self.gained.items():
+            if ranker == live.id:
+                assert last[number][document] >= total, "an acknowledged gain is missing"
 
 
 def model(live):
@@ -187,5 +207,6 @@ def test_whatever_the_order_of_events(tmp_path, seed, monkeypatch, caplog):
         asyncio.run(week.day(ending, week.chance.choice([0.0, 0.0, 0.2])))
         week.check()
     assert week.told
+    assert week.gained
     assert {each for each in week.refusals if each[0] >= 500} <= {(503, "not_written"), (503, "busy")}
     assert "could not be" not in caplog.text
