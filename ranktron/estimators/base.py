@@ -31,7 +31,7 @@ from ranktron.estimators.signature import with_parameters
 from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.lazy import lazy_names
 from ranktron.learners.base import BaseLearner
-from ranktron.learners.schedule import History, Schedule
+from ranktron.learners.schedule import UNEVEN, History, Schedule
 from ranktron.metrics import evaluate, metric
 from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, TRAINING
 from ranktron.training.fit import learn_once, make_untrained, play_rescaled, simulated_user, train
@@ -178,16 +178,17 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         group : array
             Sizes of consecutive lists instead.
         sample_weight : array
-            How much each row counts, the same for all rows of a query: a query of weight 2 is the same as two queries.
-            Rows of weight 0 are left out. Solvers multiply the loss of a query; in passes it is played so many times,
-            for fractions by turns (0.5: in every second pass).
+            How much each row counts: a query whose rows weigh 2 is the same as two queries. Rows of weight 0 are left
+            out. Solvers multiply the loss of a query; in passes it is played so many times, for fractions by turns
+            (0.5: in every second pass). Rows of a query may weigh differently where the loss is an average over pairs
+            (RankSVM, RankBoost, RankMM with loss="average"): a pair then counts for the product of its documents.
         groups : array
             Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
         eval_set : (X, y) or a list of such pairs
             The validation set, its query ids in `eval_qid` or `eval_group`; of a list the first pair counts.
         """
         with unchanged_if_refused(self):
-            rounds, weights = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
+            rounds, weights, document_weights = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
             schedule = self._schedule()
             trained = train(
                 self._algorithm.name,
@@ -199,6 +200,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
                 map=self.map,
                 valid=self._validation_set(eval_set, eval_qid, eval_group, len(rounds) > 1),
                 weights=weights,
+                document_weights=document_weights,
                 feedback=self.feedback,
             )
             if trained.history.interrupted:
@@ -345,15 +347,18 @@ class OnlineRanker(BaseRanker):
 
     __metadata_request__partial_fit: ClassVar = {"qid": True}
 
-    def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None, *, sample_weight: Any = None) -> Self:
         """Plays these lists once, in order, after all that came before.
 
         The first call fits imputation, scaling and map, and later calls leave them as they are, but for
-        `scale="running-standard"`, which every query updates.
+        `scale="running-standard"`, which every query updates. `sample_weight` is that of `fit`: a query of weight 2 is
+        played twice in a row, one of weight 0.5 in every second call.
         """
         blank = not hasattr(self, "learner_")
         with unchanged_if_refused(self):
-            rounds = self._rounds(X, y, qid, group, reset=blank)
+            rounds, weights, documents = weigh(self._rounds(X, y, qid, group, reset=blank), sample_weight)
+            if documents is not None:
+                raise DataError(UNEVEN)
             if blank:
                 own, nan = self._own_parameters(), NAN.check(self.nan)
                 model = make_untrained(self._algorithm.name, own, rounds, self.scale, self.map, nan)
@@ -362,9 +367,9 @@ class OnlineRanker(BaseRanker):
                 self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
             scaler = self._model.scaler
             if isinstance(scaler, Running):
-                self._model = play_rescaled(self.learner_, self._model, scaler, rounds, self._user)
+                self._model = play_rescaled(self.learner_, self._model, scaler, rounds, self._user, weights)
                 return self
-            self._model, history = learn_once(self.learner_, self._model, rounds, self._user)
+            self._model, history = learn_once(self.learner_, self._model, rounds, self._user, weights)
             if history.interrupted:
                 raise KeyboardInterrupt
         return self

@@ -20,6 +20,11 @@ from ranktron.metrics import Metric, evaluate
 from ranktron.types import FeedbackModel, Floats, Integers, Round, State, Turn
 from ranktron.types.validation import check_count
 
+UNEVEN = (
+    "sample_weight must be the same for all rows of a query, or 0 for rows to leave out: a ranker that learns in "
+    "passes plays whole queries; RankSVM, RankBoost and RankMM take weights of single documents"
+)
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -160,7 +165,9 @@ class Fit:
     progress : callable, optional
         Called with the number of queries since the previous call.
     weights : array, optional
-        The weight of each query, above 0. Solvers multiply its loss; passes use it that many times.
+        How much each query counts, above 0. Solvers multiply its loss; in passes it is played so many times.
+    document_weights : array, optional
+        How much each document counts beside the others of its query, for solvers whose loss is an average over pairs.
     feedback : FeedbackModel, optional
         The feedback model, instead of the learner's `simulated_feedback`.
     """
@@ -172,6 +179,7 @@ class Fit:
     start: State = field(default_factory=dict)
     progress: Callable[[int], None] | None = None
     weights: Floats | None = None
+    document_weights: Floats | None = None
     feedback: FeedbackModel | None = None
     _interrupts: Interrupts = field(default_factory=Interrupts)
 
@@ -202,8 +210,14 @@ class Fit:
         """The number of queries of epoch `number`."""
         return len(self.rounds) if self.weights is None else int(repetitions(self.weights, number).sum())
 
+    def refuse_document_weights(self) -> None:
+        """Passes play whole queries: to most of what they learn from, it is no matter how much a document counts."""
+        if self.document_weights is not None:
+            raise DataError(UNEVEN)
+
     def repeated(self) -> Rounds:
-        """The queries, each repeated by its weight, for passes that mix the pairs of all queries."""
+        """The queries, each as often as its weight says, for passes that mix the pairs of all queries."""
+        self.refuse_document_weights()
         if self.weights is None:
             return self.rounds
         times = repetitions(self.weights, 0)

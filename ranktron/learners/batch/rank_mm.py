@@ -236,8 +236,14 @@ def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     as the start.
     """
     rounds, schedule, done = fit.rounds, fit.schedule, fit.history
-    problem = RankMMProblem(rounds, parameters["loss"], parameters["C"], fit.weights)
-    lists, exact = problem.fingerprint(), parameters["step"] == "exact"
+    exact = parameters["step"] == "exact"
+    if fit.document_weights is not None and not (exact and parameters["loss"] == "average"):
+        raise DataError(
+            "single documents have sample weights with loss=average and step=exact only: to a maximum it is all the "
+            "same whether a document is there twice, and the paper's steps have one bound for all pairs of a query"
+        )
+    problem = RankMMProblem(rounds, parameters["loss"], parameters["C"], fit.weights, fit.document_weights)
+    lists = problem.fingerprint()
     with fit.running():
         dual = _stated_dual(problem, parameters, done)
         if fit.start and fit.start.get("lists") == lists:
