@@ -52,6 +52,7 @@ def train(
     start: Model | None = None,
     valid: Rounds | None = None,
     select: Metric | None = None,
+    patience: int | None = None,
     metrics: Sequence[Metric] = (),
     progress: Callable[[int], None] | None = None,
     weights: Floats | None = None,
@@ -63,11 +64,12 @@ def train(
     What stands for missing values is learnt first, then the scaling, then the feature map, each on what the one before
     gives; a model to go on from has its own.
     Online algorithms play the rounds; batch algorithms solve. Either way a validation set, where given, chooses the
-    best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `history.interrupted` and loses nothing. `progress`
-    is told how many rounds have been played since it was told before; it changes nothing else. `weights` says how much
-    each query counts, 1 where it is left out: a query of weight 2 is the same as two queries. `document_weights` says
-    how much each document counts beside the others of its query, where the loss is an average over pairs. `feedback`
-    answers instead of the learner's own simulation: a simulated user by name, or any feedback model.
+    best epoch by `select` (NDCG@10), and `patience` epochs in a row that are no better are the last ones. Ctrl-C ends
+    the run early with `history.interrupted` and loses nothing. `progress` is told how many rounds have been played
+    since it was told before; it changes nothing else. `weights` says how much each query counts, 1 where it is left
+    out: a query of weight 2 is the same as two queries. `document_weights` says how much each document counts beside
+    the others of its query, where the loss is an average over pairs. `feedback` answers instead of the learner's own
+    simulation: a simulated user by name, or any feedback model.
 
     >>> from ranktron.data.synthetic import Separable
     >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
@@ -80,7 +82,9 @@ def train(
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     history.spread = Spread.of(start.record)
-    validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"))
+    if patience is not None and valid is None:
+        raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
+    validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"), patience)
     fit = Fit(start.prepare(rounds), schedule, history, validation, start.state, progress, weights, document_weights)
     solver = stored_algorithm(start.kind).solver()
     if solver is not None:
@@ -225,7 +229,7 @@ def play_schedule(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
     every = max(1, fit.schedule.epochs * len(fit.rounds) // CURVE_POINTS)
     with fit.running():
-        while history.epoch < last and not fit.stopping:
+        while history.epoch < last and not fit.ended:
             _play_epoch(learner, fit, tuple(metrics), every)
             if history.position == fit.length(history.epoch):
                 history.epoch, history.position = history.epoch + 1, 0

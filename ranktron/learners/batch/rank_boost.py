@@ -205,7 +205,7 @@ def fit_rank_boost(fit: Fit, parameters: Mapping[str, Any]) -> State:
     history.first_epoch = history.epoch = len(boosting.alphas)
     last = history.epoch + parameters["n_rounds"]
     with fit.running():
-        while history.epoch < last and not fit.stopping and boosting.step():
+        while history.epoch < last and not fit.ended and boosting.step():
             history.epoch, history.rounds = history.epoch + 1, history.rounds + len(fit.rounds)
             add_to_scores(boosting.features[-1], boosting.thresholds[-1], boosting.alphas[-1])
             fit.judge(lambda _valid: scores, lambda: history.epoch)
