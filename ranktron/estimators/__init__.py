@@ -7,6 +7,7 @@ named `qid` in a data frame) and answers in input order. The parameters and defa
 from ranktron.errors import DataError
 from ranktron.estimators.base import BaseRanker
 from ranktron.estimators.batch import CommitteePerceptron, PairwisePerceptron, RankBoost, RankSVM
+from ranktron.estimators.loaded_models import around_model
 from ranktron.estimators.margin import RankMM
 from ranktron.estimators.online import (
     HingePerceptron,
@@ -20,7 +21,6 @@ from ranktron.estimators.online import (
 from ranktron.estimators.predtron import PredtronRanker
 from ranktron.estimators.predtron_classes import PredtronClassifier, PredtronOrdinal
 from ranktron.estimators.predtron_labels import PredtronLabelRanker, PredtronMultilabel
-from ranktron.estimators.stored import around_model
 from ranktron.lazy import lazy_names
 from ranktron.training.algorithms import stored_algorithm
 from ranktron.training.model import Model
