@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,9 +50,7 @@ class Scorer:
 
     def get_metadata_routing(self) -> Any:
         """Tells scikit-learn that query ids are wanted; with routing on, no `set_score_request` is needed."""
-        from sklearn.utils.metadata_routing import MetadataRequest  # who asks has imported it
-
-        request = MetadataRequest(owner=self)
+        request = sys.modules["sklearn.utils.metadata_routing"].MetadataRequest(owner=self)  # who asks has imported it
         for name in ("qid", "groups"):
             request.score.add_request(param=name, alias=True)
         return request
