@@ -35,6 +35,7 @@ GROUPS = {
             "data",
             "features",
             "estimators",
+            "recipes",
             "common-mistakes",
             "metrics",
             "nonlinear",

@@ -186,6 +186,11 @@ def test_dark_pages_are_dark_and_searching_finds(address, browser):
         ("missing values", "data"),
         ("click", "data"),
         ("early stopping", "choosing"),
+        ("early stopping", "recipes"),
+        ("grid search", "recipes"),
+        ("lightgbm", "recipes"),
+        ("daily update", "recipes"),
+        ("pyterrier", "recipes"),
         ("sample_weight", "api/estimators"),
     ],
 )

@@ -35,7 +35,6 @@ from ranktron.training.algorithms import ALGORITHMS, TRAINING
 if TYPE_CHECKING:
     from ranktron.data.rounds import Rounds
     from ranktron.learners.clicks.estimating import WeightedLog
-    from ranktron.learners.schedule import History
     from ranktron.metrics import Metric
     from ranktron.training.fit import Trained
     from ranktron.training.model import Model
@@ -81,6 +80,12 @@ def _wrapped(text: str, indent: int) -> list[str]:
     "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the best epoch."
 )
 @click.option(
+    "--patience",
+    type=click.IntRange(1),
+    default=None,
+    help="End after so many epochs in a row that are no better on the validation set; --epochs is then the most.",
+)
+@click.option(
     "--feedback",
     type=click.Choice(USERS),
     default=None,
@@ -102,8 +107,9 @@ def _wrapped(text: str, indent: int) -> list[str]:
 @as_json
 def train(
     data: str, algo: str | None, settings: tuple[str, ...], epochs: int, seed: int | None, shuffle: bool | None,
-    scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric, feedback: str | None,
-    clicks: str | None, start: str | None, out: str, curve: str | None, metrics: list[Metric], null: str | None,
+    scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric, patience: int | None,
+    feedback: str | None, clicks: str | None, start: str | None, out: str, curve: str | None, metrics: list[Metric],
+    null: str | None,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Train a ranker on DATA and save it.
@@ -117,6 +123,8 @@ def train(
     from ranktron.training.fit import train as train_model
     from ranktron.training.model import load
 
+    if patience is not None and valid is None:
+        raise click.UsageError("--patience counts epochs that are no better on a validation set: add --valid")
     keep_inputs(out, data, valid)
     before = load(start) if start else None
     if before is not None and (algo or settings or scale or recipe or nan):
@@ -138,7 +146,7 @@ def train(
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
     user = feedback or (before.record.get("feedback") if before is not None else None)
     asked: dict[str, Any] = {"scaling": scale or "auto", "map": recipe, "select": select, "metrics": metrics}
-    asked |= {"nan": nan or "error", "feedback": user}
+    asked |= {"nan": nan or "error", "feedback": user, "patience": patience}
     _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
     with show_progress(f"training {name}", epochs * len(rounds)) as step, statements():
         weights = None if log is None else log.weights
@@ -150,7 +158,9 @@ def train(
         trained = replace(trained, model=replace(trained.model, record=record))
     trained.model.save(out)
     if curve:
-        _draw(curve, name, metrics, trained.history)
+        from ranktron.training.figures.history import draw_history
+
+        draw_history(trained.history, curve, metrics, title=f"{name}: learning curve")
     summary = _summary(trained, metrics, out)
     if as_json:
         print_json(summary)
@@ -232,22 +242,3 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
         rows += [(f"{name}, validation", value) for name, value in summary["valid"].items()]
     rows += [(remark, count) for remark, count in history.remarks.items() if count]
     print_table(f"{trained.model.kind} → {out}", ["", ""], rows, out)
-
-
-def _draw(path: str, name: str, metrics: list[Metric], history: History) -> None:
-    from ranktron.training.figures.curves import curves
-
-    lines: dict[str, tuple[list[float], list[float]]] = {
-        f"{m}, time average": ([float(r) for r, _ in history.curve], [v[i] for _, v in history.curve])
-        for i, m in enumerate(metrics)
-    }
-    if history.valid:
-        per_epoch = history.rounds / len(history.valid)
-        lines |= {
-            f"{key}, validation": (
-                [per_epoch * (i + 1) for i in range(len(history.valid))],
-                [v[key] for v in history.valid],
-            )
-            for key in history.valid[0]
-        }
-    curves(path, lines, {}, title=f"{name}: learning curve", x="rounds", y="value")

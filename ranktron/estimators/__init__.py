@@ -5,8 +5,9 @@ named `qid` in a data frame) and answers in input order. The parameters and defa
 """
 
 from ranktron.errors import DataError
-from ranktron.estimators.base import BaseRanker, around_model
+from ranktron.estimators.base import BaseRanker
 from ranktron.estimators.batch import CommitteePerceptron, PairwisePerceptron, RankBoost, RankSVM
+from ranktron.estimators.loaded_models import around_model
 from ranktron.estimators.margin import RankMM
 from ranktron.estimators.online import (
     HingePerceptron,

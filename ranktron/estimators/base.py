@@ -26,13 +26,14 @@ from ranktron.estimators.columns import (
     take_query_ids,
     text_column,
 )
+from ranktron.estimators.eval_sets import UNGROUPED_EVAL_SET, EvalSet, first_eval_set
 from ranktron.estimators.pipelines import steps_before
 from ranktron.estimators.signature import with_parameters
 from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.lazy import lazy_names
 from ranktron.learners.base import BaseLearner
-from ranktron.learners.schedule import History, Schedule
-from ranktron.metrics import evaluate, metric
+from ranktron.learners.schedule import UNEVEN, History, Schedule
+from ranktron.metrics import Metric, evaluate, metric
 from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, TRAINING
 from ranktron.training.fit import learn_once, make_untrained, play_rescaled, simulated_user, train
 from ranktron.training.model import Model
@@ -164,6 +165,8 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
+        eval_metric: str | Metric | None = None,
+        patience: int | None = None,
     ) -> Self:
         """Learns from scratch in `n_epochs` passes; the validation set, where given, chooses the best of them.
 
@@ -178,20 +181,35 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         group : array
             Sizes of consecutive lists instead.
         sample_weight : array
-            How much each row counts, the same for all rows of a query: a query of weight 2 is the same as two queries.
-            Rows of weight 0 are left out. Solvers multiply the loss of a query; in passes it is played so many times,
-            for fractions by turns (0.5: in every second pass).
+            How much each row counts: a query whose rows weigh 2 is the same as two queries. Rows of weight 0 are left
+            out. Solvers multiply the loss of a query; in passes it is played so many times, for fractions by turns
+            (0.5: in every second pass). Rows of a query may weigh differently where the loss is an average over pairs
+            (RankSVM, RankBoost, RankMM with loss="average"): a pair then counts for the product of its documents.
         groups : array
             Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
         eval_set : (X, y) or a list of such pairs
             The validation set, its query ids in `eval_qid` or `eval_group`; of a list the first pair counts.
+        eval_metric : metric or its name
+            What chooses the pass on the validation set; NDCG@10 where it is left out.
+        patience : int >= 1
+            So many passes in a row that are no better on the validation set are the last ones: `n_epochs` is then the
+            most. `history_.valid` has the value of each pass.
         """
         with unchanged_if_refused(self):
-            rounds, weights = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
-            self._learn(rounds, weights, eval_set, eval_qid, eval_group)
+            part = first_eval_set(eval_set, eval_qid, eval_group, eval_metric=eval_metric, patience=patience)
+            rounds, weights, documents = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
+            self._learn(rounds, weights, part, eval_metric, patience, documents)
         return self
 
-    def _learn(self, rounds: Rounds, weights: Floats | None, eval_set: Any, eval_qid: Any, eval_group: Any) -> None:
+    def _learn(
+        self,
+        rounds: Rounds,
+        weights: Floats | None,
+        part: EvalSet | None,
+        eval_metric: str | Metric | None,
+        patience: int | None,
+        document_weights: Floats | None = None,
+    ) -> None:
         """Trains on rounds that count as much as their weights say, and adopts what was learnt."""
         schedule = self._schedule()
         trained = train(
@@ -202,8 +220,11 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
             nan=NAN.check(self.nan),
             scaling=self.scale,
             map=self.map,
-            valid=self._validation_set(eval_set, eval_qid, eval_group, len(rounds) > 1),
+            valid=self._validation_set(part, len(rounds) > 1),
+            select=None if eval_metric is None else metric(eval_metric),
+            patience=patience,
             weights=weights,
+            document_weights=document_weights,
             feedback=self.feedback,
         )
         if trained.history.interrupted:
@@ -224,13 +245,25 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.model_.rank(self._table(take_query_ids(X, None)[0]))
 
-    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, *, groups: Any = None) -> float:
-        """Mean NDCG@10 over the queries; a query weighs as much as its documents do on average."""
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        metric: str | Metric = "ndcg@10",
+    ) -> float:
+        """The mean of a metric over the queries; a query weighs as much as its documents do on average.
+
+        In a search or cross-validation, `scoring=ranktron.metrics.scorer("map")` measures another metric than NDCG@10.
+        """
         check_is_fitted(self)
         rounds = self._rounds(X, y, qid, None, groups, reset=False)
         if self.with_queries_ and groups is None and take_query_ids(X, qid)[1] is None:
             raise DataError(f"this ranker was fitted with query ids and cannot be scored without them; {UNGROUPED}")
-        values = evaluate(self.model_.score_rounds(rounds), rounds, [metric("ndcg@10")]).per_query["ndcg@10"]
+        values = evaluate(self.model_.score_rounds(rounds), rounds, metric).values(metric)
         return float(np.average(values, weights=mean_weights(rounds, sample_weight)))
 
     @property
@@ -317,23 +350,13 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None) if self._encoder is None else self._encoder.names
         return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=self.nan != "error")
 
-    def _validation_set(self, eval_set: Any, eval_qid: Any, eval_group: Any, with_queries: bool) -> Rounds | None:
-        if eval_set is None:
+    def _validation_set(self, part: EvalSet | None, with_queries: bool) -> Rounds | None:
+        if part is None:
             return None
-        # LightGBM and PyTerrier give lists of parts, others a single pair: the first part is the one that counts
-        if isinstance(eval_set, list):
-            parts = (eval_set, eval_qid, eval_group)
-            eval_set, eval_qid, eval_group = (p[0] if p is not None and len(p) else None for p in parts)
-        if not isinstance(eval_set, tuple) or len(eval_set) != 2:
-            raise DataError("eval_set must be a pair (X, y), or a list of them; query ids go into eval_qid")
-        X, y = eval_set
         needed = with_queries or self.ungrouped == "error"
-        if needed and eval_group is None and take_query_ids(X, eval_qid)[1] is None:
-            raise DataError(
-                "the validation set has no query ids: pass eval_qid= (one id per row) or eval_group= (sizes of lists); "
-                "eval_qid=0 says that all of its rows are one list"
-            )
-        return self._rounds(X, y, eval_qid, eval_group, reset=False)
+        if needed and part.group is None and take_query_ids(part.X, part.qid)[1] is None:
+            raise DataError(UNGROUPED_EVAL_SET)
+        return self._rounds(*part, reset=False)
 
 
 class OnlineRanker(BaseRanker):
@@ -349,18 +372,22 @@ class OnlineRanker(BaseRanker):
 
     __metadata_request__partial_fit: ClassVar = {"qid": True}
 
-    def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, qid: Any = None, group: Any = None, *, sample_weight: Any = None) -> Self:
         """Plays these lists once, in order, after all that came before.
 
         The first call fits imputation, scaling and map, and later calls leave them as they are, but for
-        `scale="running-standard"`, which every query updates.
+        `scale="running-standard"`, which every query updates. `sample_weight` is that of `fit`: a query of weight 2 is
+        played twice in a row, one of weight 0.5 in every second call.
         """
         blank = not hasattr(self, "learner_")
         with unchanged_if_refused(self):
-            self._play(self._rounds(X, y, qid, group, reset=blank), blank=blank)
+            rounds, weights, documents = weigh(self._rounds(X, y, qid, group, reset=blank), sample_weight)
+            if documents is not None:
+                raise DataError(UNEVEN)
+            self._play(rounds, weights, blank=blank)
         return self
 
-    def _play(self, rounds: Rounds, *, blank: bool) -> None:
+    def _play(self, rounds: Rounds, weights: Floats | None, *, blank: bool) -> None:
         """Plays rounds once, in order; the first ones that there are fit imputation, scaling and map."""
         if blank:
             own, nan = self._own_parameters(), NAN.check(self.nan)
@@ -370,32 +397,11 @@ class OnlineRanker(BaseRanker):
             self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
         scaler = self._model.scaler
         if isinstance(scaler, Running):
-            self._model = play_rescaled(self.learner_, self._model, scaler, rounds, self._user)
+            self._model = play_rescaled(self.learner_, self._model, scaler, rounds, self._user, weights)
             return
-        self._model, history = learn_once(self.learner_, self._model, rounds, self._user)
+        self._model, history = learn_once(self.learner_, self._model, rounds, self._user, weights)
         if history.interrupted:
             raise KeyboardInterrupt
-
-
-def around_model(cls: type[BaseRanker], model: Model) -> BaseRanker:
-    """A fitted estimator around a model: its parameters, its learner and what it knows of its features."""
-    record = model.record
-    ranker = cls(
-        **model.parameters,
-        scale=None if model.scaler is None else model.scaler.name,
-        map=None if model.map is None else model.map.name,
-        nan="error" if model.imputer is None else model.imputer.name,
-        categorical="auto" if model.encoder is None else list(model.encoder.categories),
-        random_state=record.get("seed"),
-        shuffle=record.get("shuffle", True),
-    )
-    names = model.feature_names if model.encoder is None else model.encoder.columns
-    ranker.n_features_in_ = model.n_features if model.encoder is None else len(model.encoder.columns)
-    if names is not None:
-        ranker.feature_names_in_ = np.array(names, object)
-    ranker.feedback = record.get("feedback")  # the simulated user that the model was trained with goes on answering
-    ranker._adopt(model, with_queries=record.get("queries") != 1)
-    return ranker
 
 
 __getattr__ = lazy_names(__name__, renamed={"Ranker": "BaseRanker"})

@@ -11,10 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from ranktron.data.impressions import impressions_of
 from ranktron.errors import DataError
 from ranktron.estimators.base import BaseRanker, OnlineRanker, unchanged_if_refused
+from ranktron.estimators.eval_sets import first_eval_set
 from ranktron.learners.clicks.estimating import WeightedLog, weigh_log
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.schedule import repetitions
+from ranktron.metrics import Metric
 
+OWN_WEIGHTS = "clicks have weights of their own: fit them without sample_weight"
 _COLUMNS = ("position", "propensity", "exploration", "query", "item", "ranker")
 
 
@@ -51,6 +54,8 @@ class ClickRanker(BaseRanker):
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
+        eval_metric: str | Metric | None = None,
+        patience: int | None = None,
     ) -> Self:
         """Learns from scratch, from labels, or from clicks where `position` says where each document stood.
 
@@ -89,19 +94,25 @@ class ClickRanker(BaseRanker):
             Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
         eval_set : (X, y) or a list of such pairs
             The validation set, with labels, its query ids in `eval_qid` or `eval_group`.
+        eval_metric : metric or its name
+            What chooses the pass on the validation set; NDCG@10 where it is left out.
+        patience : int >= 1
+            So many passes in a row that are no better on the validation set are the last ones.
         """
         columns = dict(zip(_COLUMNS, (position, propensity, exploration, query, item, ranker), strict=True))
         if not any(given is not None for given in (*columns.values(), examination)):
             others = {"groups": groups, "eval_set": eval_set, "eval_qid": eval_qid, "eval_group": eval_group}
+            others |= {"eval_metric": eval_metric, "patience": patience}
             return super().fit(X, y, qid, group, sample_weight=sample_weight, **others)
         if sample_weight is not None:
-            raise DataError("clicks have weights of their own: fit them without sample_weight")
+            raise DataError(OWN_WEIGHTS)
         with unchanged_if_refused(self):
             X, columns = _taken_out(X, columns)
             rounds = self._rounds(X, y, qid, group, groups, reset=True)
             log = impressions_of(rounds, **columns)
             found = weigh_log(log, rounds, examination, clip)
-            self._learn(found.lists, found.weights, eval_set, eval_qid, eval_group)
+            part = first_eval_set(eval_set, eval_qid, eval_group, eval_metric=eval_metric, patience=patience)
+            self._learn(found.lists, found.weights, part, eval_metric, patience)
             self._remember(found)
         return self
 
@@ -138,6 +149,7 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         item: Any = None,
         examination: Any = None,
         clip: float = 0.0,
+        sample_weight: Any = None,
     ) -> Self:
         """Plays these lists once, in order, after all that came before; given positions, their clicks.
 
@@ -146,7 +158,9 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         """
         columns = {"position": position, "propensity": propensity, "query": query, "item": item}
         if not any(given is not None for given in (*columns.values(), examination)):
-            return super().partial_fit(X, y, qid, group)
+            return super().partial_fit(X, y, qid, group, sample_weight=sample_weight)
+        if sample_weight is not None:
+            raise DataError(OWN_WEIGHTS)
         blank = not hasattr(self, "learner_")
         with unchanged_if_refused(self):
             X, columns = _taken_out(X, columns)
@@ -156,7 +170,7 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
                 examination = self.examination_
             found = weigh_log(log, rounds, examination, clip)
             times = repetitions(found.weights, 0)
-            self._play(found.lists[np.repeat(np.arange(len(times)), times)], blank=blank)
+            self._play(found.lists[np.repeat(np.arange(len(times)), times)], None, blank=blank)
             self._remember(found)
         return self
 

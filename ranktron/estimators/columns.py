@@ -5,12 +5,12 @@ Data frames are known by their attribute `columns`, so that neither pandas nor p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ranktron.data.io.columns import QUERY_NAMES, plain, seldom_features
 from ranktron.data.rounds import frame_feature_names, take_qid_column
 from ranktron.errors import DataError, warn
 
@@ -19,11 +19,6 @@ UNGROUPED = (
     "column qid; qid=0 says that all rows are one list (in a search or cross-validation, call "
     "sklearn.set_config(enable_metadata_routing=True) first, and pass qid= or groups=)"
 )
-
-# Names, without what is between their letters, of columns that are seldom features.
-ID_NAMES = {"qid", "queryid", "query", "group", "groupid", "groups", "session", "sessionid", "searchid", "srchid"}
-LABEL_NAMES = {"label", "labels", "relevance", "relevancelabel", "rel", "grade", "y", "target"}
-CLICK_NAMES = {"click", "clicked", "isclick", "clickbool", "position", "pos", "rank"}
 
 _ROWS = 32  # as many rows make it no accident that a column without a telling name equals the labels
 
@@ -60,17 +55,15 @@ def check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
     is warned of: the few rows of a small part may well agree by chance.
     """
     names = frame_feature_names(frame) or ()
-    plain = {name: re.sub(r"[^a-z0-9]", "", name.lower()) for name in names}
     if not grouped:
         for name in names:
-            if plain[name] in ID_NAMES:
+            if plain(name) in QUERY_NAMES:
                 raise DataError(
                     f"there are no query ids, and the column {name!r} looks like them: pass qid={name!r}, "
                     "or name the features with features=[...]"
                 )
-    suspects = [name for name in names if plain[name] in ID_NAMES | LABEL_NAMES | CLICK_NAMES]
     for j in _equal_to(X, y):
-        if names and names[j] in suspects:
+        if names and seldom_features([names[j]]):
             raise DataError(
                 f"the column {names[j]!r} is among the features and equals y: drop it, or name the features with "
                 "features=[...]"
@@ -78,12 +71,8 @@ def check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
         if len(y) >= _ROWS:
             column = repr(names[j]) if names else str(j)
             warn(f"the feature {column} equals the labels y in all {len(y):,} rows: a ranker will learn nothing else")
-    if suspects:
-        warn(
-            f"{_join_names(suspects)} {'is' if len(suspects) == 1 else 'are'} learnt as "
-            f"{'a feature' if len(suspects) == 1 else 'features'}: drop what is none, or name the features with "
-            "features=[...]"
-        )
+    if said := seldom_features(names):
+        warn(said)
 
 
 def text_column(X: Any) -> str | None:

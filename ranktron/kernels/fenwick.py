@@ -9,12 +9,12 @@ from ranktron.types import Floats
 
 
 @jit
-def add(tree: Floats, grade: int, value: float) -> None:
-    """Adds a document with this grade and value to the tree."""
+def add(tree: Floats, grade: int, value: float, weight: float = 1.0) -> None:
+    """Adds a document of a grade to a Fenwick tree of numbers and sums; one of weight 2 counts as two."""
     position = grade + 1
     while position < tree.shape[0]:
-        tree[position, 0] += 1.0
-        tree[position, 1] += value
+        tree[position, 0] += weight
+        tree[position, 1] += weight * value
         position += position & -position
 
 

@@ -66,6 +66,27 @@ def grades(labels: Floats) -> tuple[Integers, int]:
 
 
 @jit
+def pair_weights(labels: Floats, offsets: Integers, weights: Floats) -> Floats:
+    """For each list the sum of w_i w_j over its pairs of documents of different grade: their number where w = 1.
+
+    >>> pair_weights(np.array([2.0, 0.0, 2.0, 1.0, 1.0]), np.array([0, 3, 5]), np.array([1.0, 3.0, 1.0, 1.0, 1.0]))
+    array([6., 0.])
+    """
+    sums = np.zeros(offsets.shape[0] - 1)
+    for q in range(offsets.shape[0] - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        codes, count = grades(labels[start:stop])
+        of_grade = np.zeros(count)
+        for i in range(stop - start):
+            of_grade[codes[i]] += weights[start + i]
+        lower = 0.0
+        for grade in range(count):
+            sums[q] += lower * of_grade[grade]
+            lower += of_grade[grade]
+    return sums
+
+
+@jit
 def _sorted_by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
     documents = argsort_ascending(-labels)
     starts, values = np.empty(documents.shape[0] + 1, np.int64), np.empty(documents.shape[0])

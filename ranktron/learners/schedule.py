@@ -20,6 +20,12 @@ from ranktron.metrics import Metric, evaluate
 from ranktron.types import FeedbackModel, Floats, Integers, Round, State, Turn
 from ranktron.types.validation import check_count
 
+PATIENCE = "passes in a row without a better one, after which training ended"
+UNEVEN = (
+    "sample_weight must be the same for all rows of a query, or 0 for rows to leave out: a ranker that learns in "
+    "passes plays whole queries; RankSVM, RankBoost and RankMM take weights of single documents"
+)
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -100,15 +106,22 @@ class History:
 
 @dataclass(eq=False)
 class Validation:
-    """A validation set, the metric that selects on it, and the best pass so far with its state."""
+    """Validation queries, the metric that chooses on them, and the best pass so far with what was kept of it.
+
+    With `patience`, so many passes in a row that are no better than the best before them are the last ones.
+    """
 
     rounds: Rounds
     select: Metric
+    patience: int | None = None
     best: float = -np.inf
     epoch: int = 0
     kept: Any = None
+    in_vain: int = 0
 
     def __post_init__(self) -> None:
+        if self.patience is not None:
+            check_count(self.patience, "patience", 1)
         if not (self.rounds.labels > 0.0).any():
             raise DataError("the validation data have no relevant document: they cannot tell good rankers from bad")
 
@@ -118,9 +131,15 @@ class Validation:
         """Evaluates the scores after a pass; keeps what `keep` returns if no earlier pass was better."""
         means = dict(evaluate(scores, self.rounds, [self.select, *metrics]).means)
         value = means[str(self.select)] * (1.0 if self.select.higher_is_better else -1.0)
+        self.in_vain += 1
         if self.kept is None or value > self.best:
-            self.best, self.epoch, self.kept = value, epoch, keep()
+            self.best, self.epoch, self.kept, self.in_vain = value, epoch, keep(), 0
         return means
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether patience is at its end."""
+        return self.patience is not None and self.in_vain >= self.patience
 
 
 def repetitions(weights: Floats, epoch: int) -> Integers:
@@ -160,7 +179,9 @@ class Fit:
     progress : callable, optional
         Called with the number of queries since the previous call.
     weights : array, optional
-        The weight of each query, above 0. Solvers multiply its loss; passes use it that many times.
+        How much each query counts, above 0. Solvers multiply its loss; in passes it is played so many times.
+    document_weights : array, optional
+        How much each document counts beside the others of its query, for solvers whose loss is an average over pairs.
     feedback : FeedbackModel, optional
         The feedback model, instead of the learner's `simulated_feedback`.
     """
@@ -172,6 +193,7 @@ class Fit:
     start: State = field(default_factory=dict)
     progress: Callable[[int], None] | None = None
     weights: Floats | None = None
+    document_weights: Floats | None = None
     feedback: FeedbackModel | None = None
     _interrupts: Interrupts = field(default_factory=Interrupts)
 
@@ -184,12 +206,19 @@ class Fit:
                 yield
             finally:
                 self.history.interrupted = self.stopping
+                if self.validation is not None and self.validation.exhausted:
+                    self.history.remarks[PATIENCE] = self.validation.in_vain
                 self.history.seconds += perf_counter() - began
 
     @property
     def stopping(self) -> bool:
         """Whether Ctrl-C was pressed."""
         return self._interrupts.asked
+
+    @property
+    def ended(self) -> bool:
+        """Whether no further pass is wanted: Ctrl-C, or the end of patience."""
+        return self.stopping or (self.validation is not None and self.validation.exhausted)
 
     def plays(self, number: int, start: int = 0) -> Integers:
         """The queries of epoch `number`, in order, from position `start` on."""
@@ -202,8 +231,14 @@ class Fit:
         """The number of queries of epoch `number`."""
         return len(self.rounds) if self.weights is None else int(repetitions(self.weights, number).sum())
 
+    def refuse_document_weights(self) -> None:
+        """Passes play whole queries: to most of what they learn from, it is no matter how much a document counts."""
+        if self.document_weights is not None:
+            raise DataError(UNEVEN)
+
     def repeated(self) -> Rounds:
-        """The queries, each repeated by its weight, for passes that mix the pairs of all queries."""
+        """The queries, each as often as its weight says, for passes that mix the pairs of all queries."""
+        self.refuse_document_weights()
         if self.weights is None:
             return self.rounds
         times = repetitions(self.weights, 0)

@@ -17,6 +17,7 @@ from ranktron.metrics.metric import MEASURES, Metric, metric
 if TYPE_CHECKING:
     from ranktron.metrics.always_valid import ConfidenceSequence, user_differences
     from ranktron.metrics.evaluation import Evaluation, evaluate
+    from ranktron.metrics.scoring import Scorer, scorer
     from ranktron.metrics.significance import Comparison, compare, permutation_test, t_test
     from ranktron.metrics.ties import arrange
 
@@ -25,6 +26,8 @@ _LATE = {
     "user_differences": "always_valid",
     "Evaluation": "evaluation",
     "evaluate": "evaluation",
+    "Scorer": "scoring",
+    "scorer": "scoring",
     "arrange": "ties",
     "Comparison": "significance",
     "compare": "significance",
@@ -40,11 +43,13 @@ __all__ = [
     "Convention",
     "Evaluation",
     "Metric",
+    "Scorer",
     "arrange",
     "compare",
     "evaluate",
     "metric",
     "permutation_test",
+    "scorer",
     "t_test",
     "user_differences",
 ]

@@ -21,7 +21,7 @@ from ranktron.learners.base import BaseLearner
 from ranktron.learners.click_models import click_model
 from ranktron.learners.fused import can_fuse, play_pass
 from ranktron.learners.loop import play
-from ranktron.learners.schedule import Fit, History, Schedule, Validation
+from ranktron.learners.schedule import Fit, History, Schedule, Validation, repetitions
 from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
@@ -52,19 +52,24 @@ def train(
     start: Model | None = None,
     valid: Rounds | None = None,
     select: Metric | None = None,
+    patience: int | None = None,
     metrics: Sequence[Metric] = (),
     progress: Callable[[int], None] | None = None,
     weights: Floats | None = None,
+    document_weights: Floats | None = None,
     feedback: FeedbackModel | str | None = None,
 ) -> Trained:
     """Trains a new model, or continues `start`: with the same data and seed, as if training had never stopped.
 
-    Imputation is fitted first, then the scaling, then the feature map, each on the result of the one before; a model to
-    continue has its own. Online algorithms play the rounds; batch algorithms solve. In both cases a validation set, if
-    given, selects the best epoch by `select` (NDCG@10). Ctrl-C ends the run early, with `history.interrupted`, and
-    keeps what was learnt. `progress` is called with the number of rounds since its previous call; it has no other
-    effect. `weights` is the weight of each query, by default 1: a query of weight 2 counts like two queries. `feedback`
-    replaces the learner's `simulated_feedback`: a simulated user by name, or any feedback model.
+    What stands for missing values is learnt first, then the scaling, then the feature map, each on what the one before
+    gives; a model to go on from has its own.
+    Online algorithms play the rounds; batch algorithms solve. Either way a validation set, where given, chooses the
+    best epoch by `select` (NDCG@10), and `patience` epochs in a row that are no better are the last ones. Ctrl-C ends
+    the run early with `history.interrupted` and loses nothing. `progress` is told how many rounds have been played
+    since it was told before; it changes nothing else. `weights` says how much each query counts, 1 where it is left
+    out: a query of weight 2 is the same as two queries. `document_weights` says how much each document counts beside
+    the others of its query, where the loss is an average over pairs. `feedback` answers instead of the learner's own
+    simulation: a simulated user by name, or any feedback model.
 
     >>> from ranktron.data.synthetic import Separable
     >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
@@ -77,14 +82,19 @@ def train(
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     history.spread = Spread.of(start.record)
-    validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"))
-    fit = Fit(start.prepare(rounds), schedule, history, validation, start.state, progress, weights)
+    if patience is not None and valid is None:
+        raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
+    validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"), patience)
+    fit = Fit(start.prepare(rounds), schedule, history, validation, start.state, progress, weights, document_weights)
     solver = stored_algorithm(start.kind).solver()
     if solver is not None:
         if feedback is not None:
             raise DataError(f"{start.kind} learns from all labels at once, not from the clicks of a simulated user")
         state = solver(fit, start.parameters)
     else:
+        fit.refuse_document_weights()
+        if weights is not None and not any(fit.length(epoch + turn) for turn in range(schedule.epochs)):
+            raise DataError("the sample weights are so small that no query is played: 1 is once in each pass")
         learner = start.blank_learner() if blank else start.learner()
         fit.feedback = simulated_user(feedback, learner, rounds, schedule.seed)
         play_schedule(learner, fit, metrics)
@@ -94,9 +104,13 @@ def train(
 
 
 def learn_once(
-    learner: BaseLearner, model: Model, rounds: Rounds, feedback: FeedbackModel | None = None
+    learner: BaseLearner,
+    model: Model,
+    rounds: Rounds,
+    feedback: FeedbackModel | None = None,
+    weights: Floats | None = None,
 ) -> tuple[Model, History]:
-    """Plays some rounds once, in order, continuing a model.
+    """Plays some rounds once, or as often as they weigh, in order, after all that a model's learner has played.
 
     The result is that of `train` from the same `start`, with one epoch and without shuffling.
     """
@@ -105,7 +119,7 @@ def learn_once(
     epoch = int(model.record.get("epoch", 0))
     history = History(epoch=epoch, first_epoch=epoch, spread=Spread.of(model.record))
     schedule = Schedule(1, int(model.record.get("seed", 0)), shuffle=False)
-    fit = Fit(model.prepare(rounds), schedule, history, feedback=feedback)
+    fit = Fit(model.prepare(rounds), schedule, history, weights=weights, feedback=feedback)
     play_schedule(learner, fit)
     kept = {name: value for name, value in model.record.items() if name in ("feedback", "examination")}
     return replace(model, record=_record(fit) | kept), history
@@ -157,18 +171,28 @@ def make_untrained(
 
 
 def play_rescaled(
-    learner: BaseLearner, model: Model, scaler: Running, rounds: Rounds, feedback: FeedbackModel | None = None
+    learner: BaseLearner,
+    model: Model,
+    scaler: Running,
+    rounds: Rounds,
+    feedback: FeedbackModel | None = None,
+    weights: Floats | None = None,
 ) -> Model:
     """Plays queries once, in order, with a running scaling; returns the model with the final scaling.
 
-    Each query updates the estimate before it is ranked, and the weights are rescaled, so that scores change only by a
-    constant. The first query of a learner starts the estimate.
+    Each query updates the estimate before it is ranked, and the weights follow, so that scores stay what they were but
+    for a constant. The first query of a learner starts the estimate from nothing. Queries with weights are played as
+    often as they weigh, for fractions by turns, which the model's record counts.
     """
+    record, played = model.record, np.arange(len(rounds))
+    if weights is not None:
+        turn = int(record.get("epoch", 0))
+        record, played = {**record, "epoch": turn + 1}, np.repeat(played, repetitions(weights, turn))
     scaler = Running.blank(model.n_filled, scaler.shifts) if learner.rounds == 0 else scaler
 
     def scaled() -> Iterator[Round]:
         nonlocal scaler
-        for round in model.fill(rounds):
+        for round in streams.each(model.fill(rounds), played):
             before, scaler = scaler, scaler.after(round.X)
             learner.rescale(scaler.divisor / before.divisor)
             yield round._replace(X=scaler(round.X, np.array([0, len(round.X)])))
@@ -180,7 +204,7 @@ def play_rescaled(
     except BaseException:
         learner.restore(kept)  # the scale of these weights would be unknown
         raise
-    return replace(model, scaler=scaler)
+    return replace(model, scaler=scaler, record=record)
 
 
 def simulated_user(
@@ -204,10 +228,8 @@ def play_schedule(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()
     history = fit.history
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
     every = max(1, fit.schedule.epochs * len(fit.rounds) // CURVE_POINTS)
-    if fit.weights is not None and not any(fit.length(epoch) for epoch in range(history.epoch, last)):
-        raise DataError("the sample weights are so small that no query is used: a weight of 1 is once in each pass")
     with fit.running():
-        while history.epoch < last and not fit.stopping:
+        while history.epoch < last and not fit.ended:
             _play_epoch(learner, fit, tuple(metrics), every)
             if history.position == fit.length(history.epoch):
                 history.epoch, history.position = history.epoch + 1, 0

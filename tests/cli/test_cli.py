@@ -73,6 +73,18 @@ def test_from_goes_on_exactly_where_it_stopped(data):
     assert (code, err.count("\n")) == (2, 1)
 
 
+def test_epochs_that_are_no_better_are_the_last_ones(data):
+    options = ("train", "train.txt", "--model", "m", "--valid", "vali.txt", "--epochs", 200, "--patience", 2, "--json")
+    code, out, _ = data(*options)
+    found = json.loads(out)
+    assert code == 0
+    assert found["rounds"] == (found["epoch"] + 2) * json.loads(data("info", "train.txt", "--json")[1])["queries"]
+    assert found["remarks"]["passes in a row without a better one, after which training ended"] == 2
+    code, _, err = data("train", "train.txt", "--model", "m", "--patience", 2)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "add --valid" in err
+
+
 def test_pictures(data):
     assert data("train", "train.txt", "--model", "m", "--valid", "vali.txt", "--curve", "c.svg")[0] == 0
     assert data("evaluate", "m", "test.txt", "--curve", "e.png")[0] == 0

@@ -1,8 +1,9 @@
-"""Sample weights: a query of weight w is the same as w queries."""
+"""Sample weights: a query of weight w is the same as w queries, a document of weight w the same as w documents."""
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import ranktron
 from ranktron import DataError
@@ -98,16 +99,81 @@ def test_query_ids_in_any_order_keep_their_weights():
 
 
 def test_weights_that_mean_nothing_are_refused():
-    uneven = np.ones(len(Y))
-    uneven[1] = 2.0
-    with pytest.raises(DataError, match="rankers weigh queries, not single documents; query 0 has several"):
-        ranktron.RankSVM().fit(X, Y, qid=QID, sample_weight=uneven)
     with pytest.raises(DataError, match="passes over pairs take whole sample weights"):
         ranktron.PairwisePerceptron().fit(X, Y, qid=QID, sample_weight=0.5 + 0.0 * Y)
     with pytest.raises(DataError, match="one number per row"):
         ranktron.RankSVM().fit(X, Y, qid=QID, sample_weight=[1.0])
     with pytest.raises(DataError, match="no query is used"):
         ranktron.HingePerceptron(n_epochs=1).fit(X, Y, qid=QID, sample_weight=1e-3 + 0.0 * Y)
+
+
+DOCUMENTS = np.random.default_rng(3).integers(0, 4, len(Y)).astype(float)
+TIMES = np.repeat(np.arange(len(Y)), DOCUMENTS.astype(int))
+AVERAGES = [(cls, made) for cls, made in SOLVED if made.get("loss") not in ("max", "max-average")]
+
+
+@pytest.mark.parametrize(("cls", "parameters"), AVERAGES)
+def test_a_document_of_weight_two_is_two_documents(cls, parameters):
+    """Beside the others of its query, which counts as much as they do on average: Σ w²/Σ w."""
+    weighted = cls(**parameters).fit(X, Y, qid=QID, sample_weight=DOCUMENTS)
+    mean = np.bincount(QID, DOCUMENTS**2) / np.bincount(QID, DOCUMENTS)
+    # a pair counts w_i w_j/mean; where every query counts the same, repeating its documents has no say in how much
+    as_much = mean if weighted.get_params().get("balance", "query") == "query" else 1.0 / mean
+    repeated = cls(**parameters).fit(X[TIMES], Y[TIMES], qid=QID[TIMES], sample_weight=as_much[QID[TIMES]])
+    assert weighted.predict(X) == pytest.approx(repeated.predict(X), rel=2e-3, abs=2e-3)
+    plain = cls(**parameters).fit(X[DOCUMENTS > 0], Y[DOCUMENTS > 0], qid=QID[DOCUMENTS > 0])
+    assert np.abs(plain.predict(X) - repeated.predict(X)).max() > 0.02
+
+
+def test_a_document_that_weighs_next_to_nothing_is_as_good_as_absent():
+    weights = np.where(DOCUMENTS > 0.0, DOCUMENTS, 1e-9)
+    ranker = ranktron.RankSVM(balance="pair")  # else a query has its weight however little its only pair counts
+    nearly, absent = (clone(ranker).fit(X, Y, qid=QID, sample_weight=w) for w in (weights, DOCUMENTS))
+    assert nearly.coef_ == pytest.approx(absent.coef_, rel=1e-4)
+
+
+@pytest.mark.parametrize("cls", PLAYED, ids=lambda cls: cls.__name__)
+def test_passes_refuse_weights_of_single_documents(cls):
+    ranker = cls(random_state=1, n_epochs=1)
+    with pytest.raises(DataError, match="must be the same for all rows of a query"):
+        ranker.fit(X, Y, qid=QID, sample_weight=DOCUMENTS)
+    with pytest.raises(DataError, match="must be the same for all rows of a query"):
+        ranker.partial_fit(X, Y, qid=QID, sample_weight=DOCUMENTS)
+    assert not hasattr(ranker, "learner_")
+
+
+@pytest.mark.parametrize("made", [{"loss": "max"}, {"loss": "max-average"}, {"step": "paper"}])
+def test_rank_mm_refuses_them_where_they_have_no_meaning(made):
+    with pytest.raises(DataError, match="loss=average and step=exact only"):
+        ranktron.RankMM(**made).fit(X, Y, qid=QID, sample_weight=DOCUMENTS)
+
+
+@pytest.mark.parametrize("cls", PLAYED, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("scale", ["minmax", "running-standard"])
+def test_going_on_plays_a_query_as_often_as_it_weighs(cls, scale):
+    if scale == "running-standard" and not cls().make_learner(4).rescales:
+        pytest.skip("it keeps more than weights")
+    weighted = cls(scale=scale).partial_fit(X, Y, qid=QID)
+    repeated = cls(scale=scale).partial_fit(X, Y, qid=QID)
+    weighted.partial_fit(X, Y, qid=QID, sample_weight=WEIGHTS[QID])
+    repeated.partial_fit(*EVEN, **EACH)
+    assert same(weighted.learner_.state(), repeated.learner_.state())
+    assert weighted.learner_.rounds == 24 + WEIGHTS.sum()
+    # half a query at a time: every second call plays it
+    first = X[QID == 0], Y[QID == 0]
+    for _ in range(4):
+        weighted.partial_fit(*first, qid=0, sample_weight=0.5 + 0.0 * first[1])
+    assert weighted.learner_.rounds == 24 + WEIGHTS.sum() + 2
+
+
+def test_going_on_with_weights_is_fitting_with_weights():
+    made = {"random_state": 5, "shuffle": False}
+    weights = np.linspace(0.3, 2.2, 24)[QID]
+    once = ranktron.SLAMPerceptron(n_epochs=4, **made).fit(X, Y, qid=QID, sample_weight=weights)
+    by_parts = ranktron.SLAMPerceptron(**made)
+    for _ in range(4):
+        by_parts.partial_fit(X, Y, qid=QID, sample_weight=weights)
+    assert same(once.learner_.state(), by_parts.learner_.state())
 
 
 def test_dual_variables_of_other_weights_are_not_taken_up():

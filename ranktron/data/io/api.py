@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ranktron.data.io.columns import Columns, Roles, as_columns, join_names
+from ranktron.data.io.columns import Columns, Roles, as_columns, join_names, seldom_features
 from ranktron.data.io.files import COMPRESSED, Paths, from_standard_input, parts
 from ranktron.data.io.formats import TABLES, detect_format
 from ranktron.data.io.grouping import fit_width, in_file
@@ -27,7 +27,7 @@ from ranktron.data.io.table_writing import write_arrow, write_csv, write_jsonl, 
 from ranktron.data.io.tables import read_table, table_roles, table_runs
 from ranktron.data.io.writing import write_text
 from ranktron.data.rounds import Rounds
-from ranktron.errors import DataError, RankingWarning
+from ranktron.errors import DataError, RankingWarning, warn
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.dispatch import held_as
@@ -282,7 +282,11 @@ def _roles_like(table: TableSource, frame: _Frame, labelled: bool) -> Roles:
     """The roles of a table's columns; with `like`, the features are found by its names."""
     names = None if frame.like is None else frame.like.feature_names
     if names is None or frame.columns.features is not None or not set(names) <= set(table.schema.names):
-        return table_roles(table, frame.columns, labelled)
+        roles = table_roles(table, frame.columns, labelled)
+        said = None if frame.columns.features is not None else seldom_features(roles.features)
+        if said is not None:
+            warn(f"{table.name}: {said} (--drop, --features)")
+        return roles
     roles = table_roles(table, frame.columns._replace(features=names, drop=()), labelled)
     new = [name for name in roles.dropped if name not in frame.columns.drop]
     if new:

@@ -8,27 +8,29 @@ from typing import NamedTuple
 
 from ranktron.errors import DataError
 
-# The usual names of each role, in lines of decreasing precedence. Two names of one line in a table are an error. The
-# first name is the one that `write` uses.
+# The usual names of each role, in any spelling: they are compared by their letters and digits. Several on one line are
+# equally likely: two of them in a table are an error. A later line counts where no earlier one is found. The first name
+# is what `write` gives to the column.
 USUAL = {
     "label": (
         ("label",),
-        ("relevance", "relevance_label", "relevance_grade", "rel", "grade", "judgment", "judgement"),
-        ("target", "y", "rating"),
+        ("labels", "relevance", "relevance_label", "relevance_grade", "rel", "grade", "judgment", "judgement"),
+        ("target", "y"),
+        ("rating",),  # as often a feature
     ),
     "query": (
         ("qid",),
-        ("query_id", "queryid", "q_id", "search_id", "srch_id", "session_id", "request_id", "topic_id", "group_id"),
-        ("query", "session", "topic", "group", "q"),
+        ("query_id", "search_id", "srch_id", "session_id", "request_id", "topic_id", "group_id"),
+        ("query", "session", "topic", "group", "groups", "q"),
     ),
     "doc": (
         ("docid",),
-        ("doc_id", "docno", "document_id", "documentid", "item_id", "itemid", "product_id", "prop_id"),
-        ("doc", "document", "item", "id", "_id"),
+        ("docno", "document_id", "item_id", "product_id", "prop_id"),
+        ("doc", "document", "item", "id"),
     ),
 }
-CERTAIN = {name for role in USUAL.values() for line in role[:2] for name in line}
-"""Names that no feature has: a column that is left over with such a name is not learnt from by accident."""
+CLICKS = ("click", "clicked", "is_click", "click_bool", "position", "pos", "rank")
+"""Names of columns of logs that were known only after the documents were shown."""
 UNNAMED = ("", "Unnamed: 0")
 """What the index of a data frame is called in a CSV file."""
 WHAT = {"label": "the label", "query": "the query id", "doc": "the document id"}
@@ -126,7 +128,7 @@ def assign_roles(names: Sequence[str], index: Sequence[str], asked: Columns, lab
 def _guess(role: str, free: Sequence[str], names: Sequence[str]) -> str | None:
     """The column with the usual name of highest precedence; two of the same precedence are an error."""
     for line in USUAL[role]:
-        found = [name for name in free if plain(name) in line]
+        found = [name for name in free if plain(name) in map(plain, line)]
         if len(found) > 1:
             raise DataError(
                 f"{' and '.join(map(repr, found))} may each be {WHAT[role]} (the columns are {join_names(names)}): "
@@ -150,12 +152,35 @@ def _check(features: Sequence[str], taken: Sequence[str], asked: Columns) -> Non
 
 
 def plain(name: str) -> str:
-    """A column's name in the spelling of the usual names.
+    """A column's name without what may be spelt differently: its letters and digits.
 
-    >>> plain("Query-ID"), plain("queryId")
-    ('query_id', 'queryid')
+    >>> plain("Query-ID"), plain("query_id"), plain("queryId")
+    ('queryid', 'queryid', 'queryid')
     """
-    return name.strip().lower().replace("-", "_").replace(" ", "_").replace(".", "_")
+    return "".join(filter(str.isalnum, name.lower()))
+
+
+CERTAIN = {plain(name) for lines in USUAL.values() for line in lines[:2] for name in line}
+"""Names that no feature has: a column that is left over with such a name is not learnt from by accident."""
+QUERY_NAMES = {plain(name) for line in USUAL["query"] for name in line}
+SELDOM_FEATURES = {plain(name) for lines in USUAL.values() for line in lines[:3] for name in line} | set(
+    map(plain, CLICKS)
+)
+"""Names that a feature may have, and seldom has: a column with such a name is warned of."""
+
+
+def seldom_features(names: Iterable[str]) -> str | None:
+    """What to say of features that by their names are none; None where there are none of these.
+
+    >>> seldom_features(["bm25", "Position"])
+    "'Position' is learnt as a feature: drop what is none, or name the features with features=[...]"
+    """
+    found = [name for name in names if plain(name) in SELDOM_FEATURES]
+    if not found:
+        return None
+    shown = ", ".join(map(repr, found[:10])) + (", ..." if len(found) > 10 else "")
+    are = "is learnt as a feature" if len(found) == 1 else "are learnt as features"
+    return f"{shown} {are}: drop what is none, or name the features with features=[...]"
 
 
 def join_names(names: Sequence[str], most: int = 20) -> str:

@@ -3,8 +3,8 @@
     H(x) = Σ_t α_t h_t(x),    h_t(x) = [x_{f_t} > θ_t],    α_t = ½ ln((1 + r_t)/(1 − r_t)),
     r_t = Σ_{(i, j)} D_t(i, j) (h_t(x_i) − h_t(x_j))
 
-i has a higher grade than j for the same query; D_t(i, j) ∝ D_1(i, j) exp(H_{t−1}(x_j) − H_{t−1}(x_i)) factorises, so
-that one number per document represents all of its pairs (Freund et al., 2003, section 3.2).
+i has a higher grade than j in the same list; D_t(i, j) ∝ D_1(i, j) exp(H_{t−1}(x_j) − H_{t−1}(x_i)) factorises, so that
+one number per document stands for all of its pairs. D_1(i, j) ∝ u_i u_j where documents have weights u.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.kernels.grades import grades
+from ranktron.kernels.grades import grades, pair_weights
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.batch.thresholds import add_step, find_thresholds, step_scores
-from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit
 from ranktron.types import Features, Feedback, Floats, Integers, Ranking, State
 
@@ -34,11 +33,11 @@ _MENDED = 1e-12
 
 
 @jit
-def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Floats, out: Floats) -> float:
-    """Fills for each document the weight of its pairs as the upper one minus that as the lower one; returns the total.
+def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Floats, parts: Floats, out: Floats) -> float:
+    """Fills what each document's pairs weigh, as the upper one minus as the lower one; returns the sum over pairs.
 
     >>> out = np.empty(3)
-    >>> potentials(np.zeros(3), np.array([2.0, 0.0, 1.0]), np.array([0, 3]), np.ones(1), out)
+    >>> potentials(np.zeros(3), np.array([2.0, 0.0, 1.0]), np.array([0, 3]), np.ones(1), np.ones(3), out)
     3.0
     >>> out
     array([ 2., -2.,  0.])
@@ -48,17 +47,18 @@ def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Float
         start, stop = offsets[q], offsets[q + 1]
         codes, count = grades(labels[start:stop])
         middle = 0.5 * (scores[start:stop].max() + scores[start:stop].min())
-        down = np.zeros(count + 1)  # down[g]: Σ exp(H) of the grades below g; up[g]: Σ exp(−H) of those from g on
+        down = np.zeros(count + 1)  # down[g]: Σ u exp(H) of the grades below g; up[g]: Σ u exp(−H) of those from g on
         up = np.zeros(count + 1)
         for i in range(stop - start):
-            down[codes[i] + 1] += np.exp(scores[start + i] - middle)
-            up[codes[i]] += np.exp(middle - scores[start + i])
+            down[codes[i] + 1] += parts[start + i] * np.exp(scores[start + i] - middle)
+            up[codes[i]] += parts[start + i] * np.exp(middle - scores[start + i])
         for g in range(count):
             down[g + 1] += down[g]
             up[count - 1 - g] += up[count - g]
         for i in range(stop - start):
-            above = weights[q] * np.exp(middle - scores[start + i]) * down[codes[i]]
-            below = weights[q] * np.exp(scores[start + i] - middle) * up[codes[i] + 1]
+            weight = weights[q] * parts[start + i]
+            above = weight * np.exp(middle - scores[start + i]) * down[codes[i]]
+            below = weight * np.exp(scores[start + i] - middle) * up[codes[i] + 1]
             out[start + i] = above - below
             total += above
     return total
@@ -124,9 +124,9 @@ def rank_boost(n_features: int, n_rounds: int = 300, balance: str = "pair") -> S
 class Boosting:
     """The state of boosting: the scores so far; each `step` adds a threshold.
 
-    `potential` is the mean of exp(H(x_j) − H(x_i)) over pairs, which bounds the share of misordered pairs and decreases
-    with every step by a factor of at most √(1 − r²). `list_weights` has one number for each query: a query of weight 2
-    counts like two queries.
+    `potential` is the mean of exp(H(x_j) − H(x_i)) over pairs, which bounds the share of misordered pairs and falls
+    with every step by a factor √(1 − r²) or more. `list_weights` has one number for each list and `document_weights`
+    one for each document: a list of weight 2 is the same as two lists, a document of weight 2 as two documents.
 
     Examples
     --------
@@ -141,26 +141,30 @@ class Boosting:
     rounds: Rounds
     balance: str = "pair"
     list_weights: Floats | None = None
+    document_weights: Floats | None = None
     features: list[int] = field(default_factory=list)
     thresholds: list[float] = field(default_factory=list)
     alphas: list[float] = field(default_factory=list)
     potential: float = 1.0
 
     def __post_init__(self) -> None:
-        counts = Pairs.of(self.rounds.labels, self.rounds.offsets).counts
-        self.idle = int(np.count_nonzero(counts == 0))
-        weights = np.where(counts > 0, 1.0 / np.maximum(counts, 1), 0.0) if self.balance == "query" else counts > 0
+        n = len(self.rounds.labels)
+        self._parts = np.ones(n) if self.document_weights is None else self.document_weights
+        counts = pair_weights(self.rounds.labels, self.rounds.offsets, self._parts)
+        self.idle = int(np.count_nonzero(counts == 0.0))
+        weights = (counts > 0.0).astype(float)
+        if self.balance == "query":
+            weights /= np.where(counts > 0.0, counts, 1.0)
         if self.list_weights is not None:
             weights = weights * self.list_weights
         self._weights = weights / max(float(weights @ counts), 1e-300)
         self._thresholds = find_thresholds(self.rounds.X)
-        self._pi = np.empty(len(self.rounds.labels))
-        self.scores = np.zeros(len(self.rounds.labels))
+        self._pi, self.scores = np.empty(n), np.zeros(n)
 
     def step(self) -> bool:
         """Adds one more threshold; False if none would help."""
         rounds = self.rounds
-        self.potential = potentials(self.scores, rounds.labels, rounds.offsets, self._weights, self._pi)
+        self.potential = potentials(self.scores, rounds.labels, rounds.offsets, self._weights, self._parts, self._pi)
         feature, threshold, gathered = self._thresholds.best(self._pi)
         if gathered == 0.0 or self.potential < _MENDED:
             return False
@@ -187,7 +191,7 @@ class Boosting:
 def fit_rank_boost(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Adds `n_rounds` thresholds to those of `start`; the validation set chooses how many are kept."""
     history, start = fit.history, fit.start
-    boosting = Boosting(fit.rounds, parameters["balance"], fit.weights)
+    boosting = Boosting(fit.rounds, parameters["balance"], fit.weights, fit.document_weights)
     scores = np.zeros(0 if fit.validation is None else len(fit.validation.rounds.labels))
 
     def add_to_scores(feature: int, threshold: float, alpha: float) -> None:
@@ -201,7 +205,7 @@ def fit_rank_boost(fit: Fit, parameters: Mapping[str, Any]) -> State:
     history.first_epoch = history.epoch = len(boosting.alphas)
     last = history.epoch + parameters["n_rounds"]
     with fit.running():
-        while history.epoch < last and not fit.stopping and boosting.step():
+        while history.epoch < last and not fit.ended and boosting.step():
             history.epoch, history.rounds = history.epoch + 1, history.rounds + len(fit.rounds)
             add_to_scores(boosting.features[-1], boosting.thresholds[-1], boosting.alphas[-1])
             fit.judge(lambda _valid: scores, lambda: history.epoch)

@@ -230,14 +230,20 @@ def rank_mm(n_features: int, **parameters: Any) -> Fixed:
 def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Solves; a validation set, if given, evaluates every pass.
 
-    The exact step makes as many passes as the gap requires, at most `max_iter`, and keeps the weights with the smallest
-    objective; the paper's steps make the passes of the schedule. With `early_stopping`, and for the paper's steps, the
-    best pass on the validation set is kept. Dual variables of earlier passes over the same queries are used
-    as the start.
+    The exact step takes as many passes as the gap asks for, `max_iter` at most, and keeps the weights of least
+    objective; the paper's steps take the passes of the schedule. The best pass on validation queries is kept instead
+    with `early_stopping` or patience, and of the paper's steps. Dual variables of earlier passes over the same lists
+    are taken up again.
     """
     rounds, schedule, done = fit.rounds, fit.schedule, fit.history
-    problem = RankMMProblem(rounds, parameters["loss"], parameters["C"], fit.weights)
-    lists, exact = problem.fingerprint(), parameters["step"] == "exact"
+    exact = parameters["step"] == "exact"
+    if fit.document_weights is not None and not (exact and parameters["loss"] == "average"):
+        raise DataError(
+            "single documents have sample weights with loss=average and step=exact only: to a maximum it is all the "
+            "same whether a document is there twice, and the paper's steps have one bound for all pairs of a query"
+        )
+    problem = RankMMProblem(rounds, parameters["loss"], parameters["C"], fit.weights, fit.document_weights)
+    lists = problem.fingerprint()
     with fit.running():
         dual = _stated_dual(problem, parameters, done)
         if fit.start and fit.start.get("lists") == lists:
@@ -246,8 +252,9 @@ def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
         for each in run.passes(schedule, parameters["max_iter"] if exact else schedule.epochs, done.epoch):
             done.epoch, done.rounds = each.number, done.rounds + len(rounds)
             fit.judge(lambda valid: linear_scores(valid.X, run.w), run.w.copy)
-            if fit.stopping:
+            if fit.ended:
                 break
+    patient = fit.validation is not None and fit.validation.patience is not None
     if exact and not run.converged:
         done.remarks[UNFINISHED] = len(run.history)
     if exact and run.futile:
@@ -255,7 +262,7 @@ def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     w = run.w
     if exact and run.history:
         _, done.epoch, w = run.best
-    if parameters["early_stopping"] or not exact:
+    if parameters["early_stopping"] or patient or not exact:
         best = fit.best()
         w = w if best is None else best
     kept = {"lists": lists, "steps": dual.steps, "dual": dict(dual.state())}

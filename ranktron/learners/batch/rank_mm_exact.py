@@ -93,8 +93,8 @@ def average_in(w: Floats, margin: float, averaged: Floats, t: float) -> None:
 @jit
 def _visit(
     loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
-    bounds: Floats, corners: Floats, margins: Floats, weights: Floats, w: Floats, margin: float, averaged: Floats,
-    t: int,
+    bounds: Floats, parts: Floats, corners: Floats, margins: Floats, weights: Floats, w: Floats, margin: float,
+    averaged: Floats, t: int,
 ) -> tuple[float, float]:  # fmt: skip
     """One step for each query of `order`: (the margin of all queries, the sum of the queries' gaps when visited)."""
     gaps = 0.0
@@ -104,7 +104,7 @@ def _visit(
             rows = slice_rows(X, start, stop)
             a = dot_rows(rows, w) - labels[start:stop]
             g = np.empty(stop - start)
-            promise = bound * vertex(loss, a, codes[start:stop], counts[q], g)
+            promise = bound * vertex(loss, a, codes[start:stop], counts[q], parts[start:stop], g)
             for k in range(weights.shape[1]):
                 if weights[q, k] > 0.0:
                     promise -= weights[q, k] * (margins[q, k] - np.dot(corners[q, k], w))
@@ -167,8 +167,8 @@ class ExactDual:
         """Makes one step for each query of `order`; returns the sum of their gaps, each when it was visited."""
         problem = self.problem
         self.margin, gaps = _visit(
-            problem.code, *problem.arrays, order, problem.bounds, self.corners, self.margins, self.weights, self.w,
-            self.margin, self.averaged, self.steps,
+            problem.code, *problem.arrays, order, problem.bounds, problem.parts, self.corners, self.margins,
+            self.weights, self.w, self.margin, self.averaged, self.steps,
         )  # fmt: skip
         self.steps += len(order)
         return gaps

@@ -38,21 +38,28 @@ def lower_counts(codes: Integers, count: int) -> Integers:
 
 
 @jit
-def average_pairs(a: Floats, codes: Integers, count: int, g: Floats) -> float:
-    """The mean hinge over the pairs (section 3.1), in O(n log n)."""
-    lower = lower_counts(codes, count)
+def average_pairs(a: Floats, codes: Integers, count: int, parts: Floats, g: Floats) -> float:
+    """The mean hinge over the pairs (section 3.1): every violated pair has its share, in O(n log n).
+
+    A pair counts as much as the product of its documents' parts: a document of part 2 is the same as two documents.
+    """
+    lower = np.zeros(count + 1)
+    for i in range(a.shape[0]):
+        lower[codes[i] + 1] += parts[i]
+    for grade in range(count):
+        lower[grade + 1] += lower[grade]
     pairs = 0.0
     for i in range(a.shape[0]):
-        pairs += lower[codes[i]]
+        pairs += parts[i] * lower[codes[i]]
     tree = np.zeros((count + 1, 2))
     loss, seen = 0.0, 0.0
     for i in argsort_ascending(a):
         fewer, _ = below(tree, codes[i])
         upto, _ = below(tree, codes[i] + 1)
-        g[i] = (lower[codes[i]] - fewer - (seen - upto)) / pairs
+        g[i] = parts[i] * (lower[codes[i]] - fewer - (seen - upto)) / pairs
         loss -= g[i] * a[i]
-        add(tree, codes[i], 0.0)
-        seen += 1.0
+        add(tree, codes[i], 0.0, parts[i])
+        seen += parts[i]
     return max(loss, 0.0)
 
 
@@ -109,10 +116,13 @@ def worst_document(a: Floats, codes: Integers, count: int, g: Floats) -> float:
 
 
 @jit
-def vertex(loss: int, a: Floats, codes: Integers, count: int, g: Floats) -> float:
-    """The loss of a query with at least two grades, and the vertex of its dual variables that attains it."""
+def vertex(loss: int, a: Floats, codes: Integers, count: int, parts: Floats, g: Floats) -> float:
+    """The loss of a list of at least two grades, and the vertex of its dual variables that attains it.
+
+    Only the average knows the parts of documents: to a maximum it is all the same whether a document is there twice.
+    """
     if loss == AVERAGE:
-        return average_pairs(a, codes, count, g)
+        return average_pairs(a, codes, count, parts, g)
     if loss == MAX:
         return worst_margin_pair(a, codes, count, g)
     return worst_document(a, codes, count, g)

@@ -2,7 +2,8 @@
 
     min_w  ½ |w|² + C/m Σ_i v_i L(w, S^i)     m = Σ v_i of the queries with pairs; others are ignored
 
-v_i is the weight of a query, by default 1: a query of weight 2 counts like two queries.
+v_i is the weight of a list, 1 unless it is given: a list of weight 2 is the same as two lists. In the average over the
+pairs of a list a document of weight 2 is the same as two documents.
 
 A dual point has a number g for every document, of which only two images matter: w = Σ g x and the margin Σ g y. Its
 value is Σ g y − ½ |w|², never more than the minimum.
@@ -36,14 +37,15 @@ def _grade_lists(labels: Floats, offsets: Integers, codes: Integers, counts: Int
 @jit
 def _sum_of_losses(
     loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, weights: Floats,
-    w: Floats,
+    parts: Floats, w: Floats,
 ) -> float:  # fmt: skip
     total = 0.0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
             a = dot_rows(slice_rows(X, start, stop), w) - labels[start:stop]
-            total += weights[q] * vertex(loss, a, codes[start:stop], counts[q], np.empty(stop - start))
+            g = np.empty(stop - start)
+            total += weights[q] * vertex(loss, a, codes[start:stop], counts[q], parts[start:stop], g)
     return total
 
 
@@ -74,7 +76,9 @@ class RankMMProblem:
     loss: str = "average"
     C: float = 1.0
     weights: Floats | None = None
+    document_weights: Floats | None = None
     shares: Floats = field(init=False, repr=False)
+    parts: Floats = field(init=False, repr=False)
     code: int = field(init=False)
     codes: Integers = field(init=False, repr=False)
     counts: Integers = field(init=False, repr=False)
@@ -85,7 +89,8 @@ class RankMMProblem:
         codes, counts = np.empty(len(self.rounds.labels), np.int64), np.empty(len(self.rounds), np.int64)
         _grade_lists(self.rounds.labels, self.rounds.offsets, codes, counts)
         shares = np.ones(len(self.rounds)) if self.weights is None else self.weights
-        found = {"code": loss_code(self.loss), "codes": codes, "counts": counts, "shares": shares}
+        parts = np.ones(len(codes)) if self.document_weights is None else self.document_weights
+        found = {"code": loss_code(self.loss), "codes": codes, "counts": counts, "shares": shares, "parts": parts}
         for name, value in found.items():
             object.__setattr__(self, name, value)
 
@@ -116,13 +121,13 @@ class RankMMProblem:
 
     def primal(self, w: Floats) -> float:
         """½ |w|² + C/m Σ_i v_i L(w, S^i)."""
-        return 0.5 * float(w @ w) + self.bound * _sum_of_losses(self.code, *self.arrays, self.shares, w)
+        return 0.5 * float(w @ w) + self.bound * _sum_of_losses(self.code, *self.arrays, self.shares, self.parts, w)
 
     def fingerprint(self) -> int:
         """A checksum that identifies the queries."""
         X, found = self.rounds.X, 0
         features = as_arrays(X.trimmed()) if isinstance(X, Sparse) else (X,)
-        weights = () if self.weights is None else (self.weights,)
+        weights = [each for each in (self.weights, self.document_weights) if each is not None]
         for array in (self.rounds.offsets, self.rounds.labels, *features, *weights):
             found = crc32(np.ascontiguousarray(array).data, found)
         return found

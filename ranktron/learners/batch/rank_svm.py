@@ -1,10 +1,11 @@
 """RankSVM in the primal: loss, gradient and Hessian products of all pairs in O(m log m), minimised by a trust region.
 
-    f(w) = ½ |w|² + C Σ_q c_q Σ_{(i, j) ∈ S_q} ℓ(⟨w, x_i − x_j⟩),    ℓ(t) = max(0, 1 − t)²  or  max(0, 1 − t)
+    f(w) = ½ |w|² + C Σ_q c_q Σ_{(i, j) ∈ S_q} u_i u_j ℓ(⟨w, x_i − x_j⟩),    ℓ(t) = max(0, 1 − t)²  or  max(0, 1 − t)
 
-c_q = v_q/(Q |S_q|) if every query counts the same (Q = Σ v_q of the queries with pairs), v_q/Σ v_q |S_q| if every pair
-does; v_q is the weight of a query, by default 1: a query of weight 2 counts like two queries. (Chapelle and Keerthi,
-Efficient Algorithms for Ranking with SVMs, 2010; Lee and Lin, Large-Scale Linear RankSVM, 2014.)
+c_q = v_q/(Q |S_q|) where every list counts the same (Q = Σ v_q of the lists with pairs), v_q/Σ v_q |S_q| where every
+pair does. v_q is the weight of a list and u_i that of a document, 1 unless they are given; |S_q| = Σ u_i u_j then
+stands for the number of pairs. A list of weight 2 is the same as two lists, and a document of weight 2 the
+same as two documents.
 """
 
 from __future__ import annotations
@@ -21,11 +22,10 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
 from ranktron.kernels.fenwick import add, below
-from ranktron.kernels.grades import grades
+from ranktron.kernels.grades import grades, pair_weights
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.learners.fixed import Fixed
-from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit
 from ranktron.types import Floats, Integers, State
 
@@ -37,12 +37,15 @@ UNFINISHED = "solver stopped at max_iter before the gradient vanished"
 
 @jit
 def _windows(
-    scores: Floats, order: Integers, codes: Integers, count: int, margin: float, values: Floats, out: Floats
-) -> None:
-    """For each document the number and sum of values of those with which it has loss: lower ones, then higher ones.
+    scores: Floats, order: Integers, codes: Integers, count: int, margin: float, values: Floats, parts: Floats,
+    out: Floats,
+) -> None:  # fmt: skip
+    """For each document number and sum of values of the partners with which it pays: lower ones, then higher ones.
 
-    In descending order of scores, a document has loss with each lower-graded one less than the margin below it; a
-    second pass in ascending order finds the higher-graded ones. A Fenwick tree sums by grade.
+    Documents count as many times as their part u says, each for itself and as a partner.
+
+    Walking down the scores, a document pays with each lower-graded one seen less than the margin below it; the mirror
+    image of the walk finds the higher-graded ones.
     """
     m = scores.shape[0]
     for mirrored in range(2):
@@ -55,16 +58,16 @@ def _windows(
                 j = order[m - 1 - seen] if mirrored else order[seen]
                 if not margin + sign * (scores[j] - scores[i]) > 0.0:
                     break
-                add(tree, count - 1 - codes[j] if mirrored else codes[j], values[j])
+                add(tree, count - 1 - codes[j] if mirrored else codes[j], values[j], parts[j])
                 seen += 1
             number, total = below(tree, count - 1 - codes[i] if mirrored else codes[i])
-            out[i, 2 * mirrored] = number
-            out[i, 2 * mirrored + 1] = total
+            out[i, 2 * mirrored] = parts[i] * number
+            out[i, 2 * mirrored + 1] = parts[i] * total
 
 
 @jit
 def _squared_hinge(
-    scores: Floats, labels: Floats, offsets: Integers, weights: Floats, margin: float, gradient: Floats
+    scores: Floats, labels: Floats, offsets: Integers, weights: Floats, parts: Floats, margin: float, gradient: Floats
 ) -> float:
     """Sums the weighted squared hinge of all queries and fills its gradient in the scores."""
     loss = 0.0
@@ -74,7 +77,7 @@ def _squared_hinge(
         codes, count = grades(labels[start:stop])
         found = np.zeros((stop - start, 4))
         if weights[q] > 0.0:
-            _windows(s, argsort_ascending(s)[::-1], codes, count, margin, s, found)
+            _windows(s, argsort_ascending(s)[::-1], codes, count, margin, s, parts[start:stop], found)
         for i in range(stop - start):
             low, low_sum, high, high_sum = found[i]
             owed = low * (margin - s[i]) + low_sum
@@ -86,16 +89,18 @@ def _squared_hinge(
 
 @jit
 def _curvature(
-    scores: Floats, labels: Floats, offsets: Integers, weights: Floats, margin: float, u: Floats, product: Floats
-) -> None:
-    """Fills the product of the (generalised) Hessian of the squared hinge in the scores with u."""
+    scores: Floats, labels: Floats, offsets: Integers, weights: Floats, parts: Floats, margin: float, u: Floats,
+    product: Floats,
+) -> None:  # fmt: skip
+    """Fills the (generalised) Hessian of the squared hinge in score space, applied to u."""
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         s = scores[start:stop]
         codes, count = grades(labels[start:stop])
         found = np.zeros((stop - start, 4))
         if weights[q] > 0.0:
-            _windows(s, argsort_ascending(s)[::-1], codes, count, margin, u[start:stop], found)
+            order = argsort_ascending(s)[::-1]
+            _windows(s, order, codes, count, margin, u[start:stop], parts[start:stop], found)
         for i in range(stop - start):
             low, low_sum, high, high_sum = found[i]
             product[start + i] = 2.0 * weights[q] * ((low + high) * u[start + i] - low_sum - high_sum)
@@ -134,18 +139,24 @@ class Objective:
     balance: str = "query"
     rounded: float = 0.0
     list_weights: Floats | None = None
+    document_weights: Floats | None = None
     _last: list[Any] = field(default_factory=lambda: [None, None, None], repr=False)
 
     @cached_property
     def weights(self) -> Floats:
-        """The weight of a pair of each query: C c_q; 0 for queries without pairs."""
-        counts = Pairs.of(self.rounds.labels, self.rounds.offsets).counts
+        """What a pair of each list weighs: C c_q; 0 for lists without pairs."""
+        counts = pair_weights(self.rounds.labels, self.rounds.offsets, self.document_parts)
         v = np.ones(len(counts)) if self.list_weights is None else self.list_weights
         if self.balance == "pair":
             return np.where(counts > 0, self.C * v / (float(v @ counts) or 1.0), 0.0)
         lists = float(v[counts > 0].sum()) or 1.0
-        weights: Floats = np.where(counts > 0, self.C * v / (lists * np.maximum(counts, 1)), 0.0)
+        weights: Floats = np.where(counts > 0, self.C * v / (lists * np.where(counts > 0, counts, 1.0)), 0.0)
         return weights
+
+    @cached_property
+    def document_parts(self) -> Floats:
+        """What each document weighs: u."""
+        return np.ones(len(self.rounds.labels)) if self.document_weights is None else self.document_weights
 
     @property
     def parts(self) -> tuple[tuple[float, float], ...]:
@@ -169,7 +180,9 @@ class Objective:
         scores, u = linear_scores(self.rounds.X, w), linear_scores(self.rounds.X, np.ascontiguousarray(v))
         total, product = np.zeros(len(u)), np.empty(len(u))
         for margin, factor in self.parts:
-            _curvature(scores, self.rounds.labels, self.rounds.offsets, self.weights, margin, u, product)
+            _curvature(
+                scores, self.rounds.labels, self.rounds.offsets, self.weights, self.document_parts, margin, u, product
+            )
             total += factor * product
         return v + linear_direction(self.rounds.X, total)
 
@@ -179,7 +192,9 @@ class Objective:
         scores = linear_scores(self.rounds.X, w)
         value, total, gradient = 0.5 * float(w @ w), np.zeros(len(scores)), np.empty(len(scores))
         for margin, factor in self.parts:
-            loss = _squared_hinge(scores, self.rounds.labels, self.rounds.offsets, self.weights, margin, gradient)
+            loss = _squared_hinge(
+                scores, self.rounds.labels, self.rounds.offsets, self.weights, self.document_parts, margin, gradient
+            )
             value += factor * loss
             total += factor * gradient
         self._last[:] = [w.copy(), value, w + linear_direction(self.rounds.X, total)]
@@ -195,12 +210,13 @@ def minimise(
     start: Floats | None = None,
     stop: Callable[[], bool] = lambda: False,
     weights: Floats | None = None,
+    document_weights: Floats | None = None,
 ) -> RankSVMSolution:
     """Minimises the objective of RankSVM until the norm of its gradient is `tol` times that at w = 0.
 
-    f is strongly convex, so that f(w) − min f ≤ ½ |∇f(w)|²; for the plain hinge, whose kink is rounded less and less, C
-    δ/2 is added. `stop` is called after each iteration; if it returns True, the solver ends. `weights` has one number
-    per query.
+    f is strongly convex, so that f(w) − min f ≤ ½ |∇f(w)|²; for the plain hinge, whose corner is rounded ever less,
+    C δ/2 is added to that. `stop` is asked after each iteration whether to end early. `weights` has one number for each
+    list, `document_weights` one for each document.
 
     >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
     >>> minimise(lists, C=1.0).w.round(6)
@@ -210,10 +226,10 @@ def minimise(
         raise DataError(f"loss must be squared or hinge, not {loss!r}")
     w = np.zeros(rounds.n_features) if start is None else start
     if loss == "squared":
-        return _descend(Objective(rounds, C, balance, list_weights=weights), w, tol, max_iter, stop)
+        return _descend(Objective(rounds, C, balance, 0.0, weights, document_weights), w, tol, max_iter, stop)
     iterations = 0
     for width in SMOOTHINGS:
-        found = _descend(Objective(rounds, C, balance, width, weights), w, tol, max_iter, stop)
+        found = _descend(Objective(rounds, C, balance, width, weights, document_weights), w, tol, max_iter, stop)
         w, iterations = found.w, iterations + found.iterations
     return found._replace(gap=found.gap + 0.5 * C * SMOOTHINGS[-1], iterations=iterations)
 
@@ -275,7 +291,14 @@ def fit_rank_svm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     rounds, history = fit.rounds, fit.history
     before = np.array(fit.start["coef"]) if fit.start else None
     with fit.running():
-        found = minimise(rounds, **parameters, start=before, stop=lambda: fit.stopping, weights=fit.weights)
+        found = minimise(
+            rounds,
+            **parameters,
+            start=before,
+            stop=lambda: fit.stopping,
+            weights=fit.weights,
+            document_weights=fit.document_weights,
+        )
     if not found.converged:
         history.remarks[UNFINISHED] = found.iterations
     history.epoch, history.rounds = history.epoch + 1, len(rounds)

@@ -158,7 +158,7 @@ def train_together(passes: Passes, outputs: Sequence[TrainedOutput], fit: Fit, w
     history.remarks[ONE_GRADE] = int(np.count_nonzero(passes.pairs.counts == 0))
     hypotheses = outputs[0].learner.hypotheses
     with fit.running():
-        while history.epoch < last and not fit.stopping:
+        while history.epoch < last and not fit.ended:
             hypotheses = passes.go(hypotheses, size, floor, history, lambda: fit.stopping)
             ended = history.position == 0
             if ended and measured is not None:

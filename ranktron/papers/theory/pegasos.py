@@ -31,7 +31,7 @@ def _descend(
             rows = slice_rows(X, start, stop)
             a = dot_rows(rows, w) - labels[start:stop]
             g = np.empty(stop - start)
-            vertex(loss, a, codes[start:stop], counts[q], g)
+            vertex(loss, a, codes[start:stop], counts[q], np.ones(stop - start), g)
             for j in range(w.shape[0]):
                 w[j] *= 1.0 - 1.0 / t
             carry(rows, labels[start:stop], g, C / t, w)

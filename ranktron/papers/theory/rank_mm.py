@@ -46,7 +46,7 @@ class MarginLoss:
         g = np.zeros(len(scores))
         if count < 2:
             return 0.0, g
-        loss = vertex(loss_code(self.name), scores - labels, codes, count, g)
+        loss = vertex(loss_code(self.name), scores - labels, codes, count, np.ones(len(labels)), g)
         return loss, 0.0 - g
 
 

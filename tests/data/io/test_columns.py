@@ -1,7 +1,10 @@
+import warnings
+
 import pytest
 
+from ranktron.data.io import read
 from ranktron.data.io.columns import Columns, as_columns, assign_roles
-from ranktron.errors import DataError
+from ranktron.errors import DataError, RankingWarning
 
 
 def roles(*names, labelled=True, **asked):
@@ -43,7 +46,7 @@ def test_a_likelier_name_wins_and_the_other_is_a_feature_only_where_it_may_be_on
         (("label", "a", "b"), r"found no 'qid' or the like among the columns label, a, b: .* \(--query NAME\)"),
         (("relevance", "grade", "qid", "a"), r"'relevance' and 'grade' may each be the label .*--label relevance"),
         (("label", "query_id", "session_id", "a"), r"'query_id' and 'session_id' may each be the query id"),
-        (("label", "qid", "doc_id", "item_id", "a"), r"'doc_id' and 'item_id' may each be the document id"),
+        (("label", "qid", "docno", "item_id", "a"), r"'docno' and 'item_id' may each be the document id"),
         (("label", "qid", "a", "a"), "two columns are called 'a'"),
     ],
 )
@@ -68,3 +71,20 @@ def test_what_the_caller_says_counts():
 def test_the_index_of_a_frame_is_no_feature():
     assert roles("", "label", "qid", "a").dropped == ("",)
     assert roles("Unnamed: 0", "label", "qid", "a").features == ("a",)
+
+
+@pytest.mark.parametrize("name", ["position", "Click-Bool", "clickBool", "id", "session"])
+def test_names_that_features_seldom_have_are_warned_of_until_they_are_named(tmp_path, name):
+    path = tmp_path / "log.csv"
+    path.write_text(f"label,qid,docid,{name},price\n1,a,x,1,2\n0,a,y,2,3\n")
+    with pytest.warns(RankingWarning, match=rf"log\.csv: '{name}' is learnt as a feature: .*--drop"):
+        read(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(path, features=[name, "price"]).feature_names == (name, "price")
+        assert read(path, drop=name).feature_names == ("price",)
+
+
+def test_a_rating_is_a_label_only_where_nothing_else_is():
+    assert roles("y", "qid", "rating").features == ("rating",)
+    assert roles("rating", "qid", "a").label == "rating"

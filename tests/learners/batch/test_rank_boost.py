@@ -45,7 +45,8 @@ def test_one_number_per_document_stands_for_all_its_pairs(balance):
     boosting = Boosting(LISTS, balance)
     for function in (potentials, potentials.py_func):
         found = np.empty(len(scores))
-        assert function(scores, LISTS.labels, LISTS.offsets, boosting._weights, found) == pytest.approx(total)
+        weights = boosting._weights, boosting._parts
+        assert function(scores, LISTS.labels, LISTS.offsets, *weights, found) == pytest.approx(total)
         assert found == pytest.approx(expected)
 
 

@@ -65,11 +65,11 @@ def test_the_rounded_hinge_is_within_half_its_width():
 
 def test_the_compiled_loss_equals_its_python():
     scores = np.random.default_rng(0).normal(size=len(LISTS.labels))
-    weights = Objective(LISTS).weights
-    found = []
+    parts = np.linspace(0.5, 2.0, len(scores))
+    weights, found = Objective(LISTS, document_weights=parts).weights, []
     for function in (rank_svm._squared_hinge, rank_svm._squared_hinge.py_func):
         gradient = np.empty(len(scores))
-        found.append((function(scores, LISTS.labels, LISTS.offsets, weights, 1.0, gradient), gradient))
+        found.append((function(scores, LISTS.labels, LISTS.offsets, weights, parts, 1.0, gradient), gradient))
     assert found[0][0] == pytest.approx(found[1][0])
     assert found[0][1] == pytest.approx(found[1][1])
 
