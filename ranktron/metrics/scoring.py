@@ -22,6 +22,11 @@ class Scorer:
     The estimator is a ranker, a pipeline that ends with one, or whatever else has `predict`. Query ids come as `qid`,
     as `groups`, or in a column `qid` of a data frame. Metrics of which less is better are measured with a minus sign.
 
+    Parameters
+    ----------
+    metric : Metric
+        The metric; `scorer` takes its name, too.
+
     Examples
     --------
     >>> from ranktron import RankSVM
