@@ -106,7 +106,7 @@ class History:
 
 @dataclass(eq=False)
 class Validation:
-    """Validation queries, the metric that chooses on them, and the best pass so far with what was kept of it.
+    """A validation set, the metric that selects on it, and the best pass so far with its state.
 
     With `patience`, so many passes in a row that are no better than the best before them are the last ones.
     """
@@ -179,7 +179,7 @@ class Fit:
     progress : callable, optional
         Called with the number of queries since the previous call.
     weights : array, optional
-        How much each query counts, above 0. Solvers multiply its loss; in passes it is played so many times.
+        The weight of each query, above 0. Solvers multiply its loss; passes use it that many times.
     document_weights : array, optional
         How much each document counts beside the others of its query, for solvers whose loss is an average over pairs.
     feedback : FeedbackModel, optional

@@ -61,15 +61,14 @@ def train(
 ) -> Trained:
     """Trains a new model, or continues `start`: with the same data and seed, as if training had never stopped.
 
-    What stands for missing values is learnt first, then the scaling, then the feature map, each on what the one before
-    gives; a model to go on from has its own.
-    Online algorithms play the rounds; batch algorithms solve. Either way a validation set, where given, chooses the
-    best epoch by `select` (NDCG@10), and `patience` epochs in a row that are no better are the last ones. Ctrl-C ends
-    the run early with `history.interrupted` and loses nothing. `progress` is told how many rounds have been played
-    since it was told before; it changes nothing else. `weights` says how much each query counts, 1 where it is left
-    out: a query of weight 2 is the same as two queries. `document_weights` says how much each document counts beside
-    the others of its query, where the loss is an average over pairs. `feedback` answers instead of the learner's own
-    simulation: a simulated user by name, or any feedback model.
+    Imputation is fitted first, then the scaling, then the feature map, each on the result of the one before; a model to
+    continue has its own. Online algorithms play the rounds; batch algorithms solve. In both cases a validation set, if
+    given, selects the best epoch by `select` (NDCG@10); after `patience` epochs in a row that are no better, training
+    ends. Ctrl-C ends the run early, with `history.interrupted`, and keeps what was learnt. `progress` is called with
+    the number of rounds since its previous call; it has no other effect. `weights` is the weight of each query, by
+    default 1: a query of weight 2 counts like two queries. `document_weights` is the weight of each document beside the
+    others of its query, for losses that are averages over pairs. `feedback` replaces the learner's
+    `simulated_feedback`: a simulated user by name, or any feedback model.
 
     >>> from ranktron.data.synthetic import Separable
     >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
@@ -94,7 +93,7 @@ def train(
     else:
         fit.refuse_document_weights()
         if weights is not None and not any(fit.length(epoch + turn) for turn in range(schedule.epochs)):
-            raise DataError("the sample weights are so small that no query is played: 1 is once in each pass")
+            raise DataError("the sample weights are so small that no query is used: a weight of 1 is once in each pass")
         learner = start.blank_learner() if blank else start.learner()
         fit.feedback = simulated_user(feedback, learner, rounds, schedule.seed)
         play_schedule(learner, fit, metrics)

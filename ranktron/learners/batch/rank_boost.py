@@ -3,8 +3,9 @@
     H(x) = Σ_t α_t h_t(x),    h_t(x) = [x_{f_t} > θ_t],    α_t = ½ ln((1 + r_t)/(1 − r_t)),
     r_t = Σ_{(i, j)} D_t(i, j) (h_t(x_i) − h_t(x_j))
 
-i has a higher grade than j in the same list; D_t(i, j) ∝ D_1(i, j) exp(H_{t−1}(x_j) − H_{t−1}(x_i)) factorises, so that
-one number per document stands for all of its pairs. D_1(i, j) ∝ u_i u_j where documents have weights u.
+i has a higher grade than j for the same query; D_t(i, j) ∝ D_1(i, j) exp(H_{t−1}(x_j) − H_{t−1}(x_i)) factorises, so
+that one number per document represents all of its pairs (Freund et al., 2003, section 3.2). D_1(i, j) ∝ u_i u_j if
+documents have weights u.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _MENDED = 1e-12
 
 @jit
 def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Floats, parts: Floats, out: Floats) -> float:
-    """Fills what each document's pairs weigh, as the upper one minus as the lower one; returns the sum over pairs.
+    """Fills for each document the weight of its pairs as the upper one minus that as the lower one; returns the total.
 
     >>> out = np.empty(3)
     >>> potentials(np.zeros(3), np.array([2.0, 0.0, 1.0]), np.array([0, 3]), np.ones(1), np.ones(3), out)
@@ -124,9 +125,9 @@ def rank_boost(n_features: int, n_rounds: int = 300, balance: str = "pair") -> S
 class Boosting:
     """The state of boosting: the scores so far; each `step` adds a threshold.
 
-    `potential` is the mean of exp(H(x_j) − H(x_i)) over pairs, which bounds the share of misordered pairs and falls
-    with every step by a factor √(1 − r²) or more. `list_weights` has one number for each list and `document_weights`
-    one for each document: a list of weight 2 is the same as two lists, a document of weight 2 as two documents.
+    `potential` is the mean of exp(H(x_j) − H(x_i)) over pairs, which bounds the share of misordered pairs and decreases
+    with every step by a factor of at most √(1 − r²). `list_weights` has one number for each query: a query of weight 2
+    counts like two queries. `document_weights` has one for each document: one of weight 2 counts like two documents.
 
     Examples
     --------

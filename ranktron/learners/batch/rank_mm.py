@@ -230,10 +230,10 @@ def rank_mm(n_features: int, **parameters: Any) -> Fixed:
 def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Solves; a validation set, if given, evaluates every pass.
 
-    The exact step takes as many passes as the gap asks for, `max_iter` at most, and keeps the weights of least
-    objective; the paper's steps take the passes of the schedule. The best pass on validation queries is kept instead
-    with `early_stopping` or patience, and of the paper's steps. Dual variables of earlier passes over the same lists
-    are taken up again.
+    The exact step makes as many passes as the gap requires, at most `max_iter`, and keeps the weights with the smallest
+    objective; the paper's steps make the passes of the schedule. With `early_stopping` or patience, and for the paper's
+    steps, the best pass on the validation set is kept. Dual variables of earlier passes over the same queries are used
+    as the start.
     """
     rounds, schedule, done = fit.rounds, fit.schedule, fit.history
     exact = parameters["step"] == "exact"

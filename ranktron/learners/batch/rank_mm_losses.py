@@ -39,9 +39,9 @@ def lower_counts(codes: Integers, count: int) -> Integers:
 
 @jit
 def average_pairs(a: Floats, codes: Integers, count: int, parts: Floats, g: Floats) -> float:
-    """The mean hinge over the pairs (section 3.1): every violated pair has its share, in O(n log n).
+    """The mean hinge over the pairs (section 3.1), in O(n log n).
 
-    A pair counts as much as the product of its documents' parts: a document of part 2 is the same as two documents.
+    A pair has the product of its documents' parts as its weight: a document of part 2 counts like two documents.
     """
     lower = np.zeros(count + 1)
     for i in range(a.shape[0]):
@@ -117,7 +117,7 @@ def worst_document(a: Floats, codes: Integers, count: int, g: Floats) -> float:
 
 @jit
 def vertex(loss: int, a: Floats, codes: Integers, count: int, parts: Floats, g: Floats) -> float:
-    """The loss of a list of at least two grades, and the vertex of its dual variables that attains it.
+    """The loss of a query with at least two grades, and the vertex of its dual variables that attains it.
 
     Only the average knows the parts of documents: to a maximum it is all the same whether a document is there twice.
     """

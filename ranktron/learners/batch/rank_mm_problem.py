@@ -2,8 +2,8 @@
 
     min_w  ½ |w|² + C/m Σ_i v_i L(w, S^i)     m = Σ v_i of the queries with pairs; others are ignored
 
-v_i is the weight of a list, 1 unless it is given: a list of weight 2 is the same as two lists. In the average over the
-pairs of a list a document of weight 2 is the same as two documents.
+v_i is the weight of a query, by default 1: a query of weight 2 counts like two queries. In the average over the pairs
+of a query a document of weight 2 counts like two documents.
 
 A dual point has a number g for every document, of which only two images matter: w = Σ g x and the margin Σ g y. Its
 value is Σ g y − ½ |w|², never more than the minimum.

@@ -2,10 +2,10 @@
 
     f(w) = ½ |w|² + C Σ_q c_q Σ_{(i, j) ∈ S_q} u_i u_j ℓ(⟨w, x_i − x_j⟩),    ℓ(t) = max(0, 1 − t)²  or  max(0, 1 − t)
 
-c_q = v_q/(Q |S_q|) where every list counts the same (Q = Σ v_q of the lists with pairs), v_q/Σ v_q |S_q| where every
-pair does. v_q is the weight of a list and u_i that of a document, 1 unless they are given; |S_q| = Σ u_i u_j then
-stands for the number of pairs. A list of weight 2 is the same as two lists, and a document of weight 2 the
-same as two documents.
+c_q = v_q/(Q |S_q|) if every query counts the same (Q = Σ v_q of the queries with pairs), v_q/Σ v_q |S_q| if every pair
+does. v_q is the weight of a query and u_i that of a document, by default 1, and |S_q| = Σ u_i u_j: a query of weight 2
+counts like two queries, a document of weight 2 like two documents. (Chapelle and Keerthi, Efficient Algorithms for
+Ranking with SVMs, 2010; Lee and Lin, Large-Scale Linear RankSVM, 2014.)
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ def _windows(
     scores: Floats, order: Integers, codes: Integers, count: int, margin: float, values: Floats, parts: Floats,
     out: Floats,
 ) -> None:  # fmt: skip
-    """For each document number and sum of values of the partners with which it pays: lower ones, then higher ones.
+    """For each document the number and sum of values of those with which it has loss: lower ones, then higher ones.
 
-    Documents count as many times as their part u says, each for itself and as a partner.
-
-    Walking down the scores, a document pays with each lower-graded one seen less than the margin below it; the mirror
-    image of the walk finds the higher-graded ones.
+    In descending order of scores, a document has loss with each lower-graded one less than the margin below it; a
+    second pass in ascending order finds the higher-graded ones. A Fenwick tree sums by grade. A document of part 2
+    counts like two documents.
     """
     m = scores.shape[0]
     for mirrored in range(2):
@@ -92,7 +91,7 @@ def _curvature(
     scores: Floats, labels: Floats, offsets: Integers, weights: Floats, parts: Floats, margin: float, u: Floats,
     product: Floats,
 ) -> None:  # fmt: skip
-    """Fills the (generalised) Hessian of the squared hinge in score space, applied to u."""
+    """Fills the product of the (generalised) Hessian of the squared hinge in the scores with u."""
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         s = scores[start:stop]
@@ -144,7 +143,7 @@ class Objective:
 
     @cached_property
     def weights(self) -> Floats:
-        """What a pair of each list weighs: C c_q; 0 for lists without pairs."""
+        """The weight of a pair of each query: C c_q; 0 for queries without pairs."""
         counts = pair_weights(self.rounds.labels, self.rounds.offsets, self.document_parts)
         v = np.ones(len(counts)) if self.list_weights is None else self.list_weights
         if self.balance == "pair":
