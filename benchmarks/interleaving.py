@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.clicks import answerable
 from ranktron import Ranking, RankSVM, evaluate, feedback, metric, read
-from ranktron.metrics.always_valid import log_capital
+from ranktron.metrics.always_valid import BETS
 from ranktron.metrics.interleaving import (
     Balanced,
     Optimized,
@@ -24,7 +24,7 @@ from ranktron.metrics.interleaving import (
 from ranktron.metrics.off_policy import RankingPolicy
 from ranktron.training.figures.curves import panels
 
-K, PAGES, CLICKS, RUNS, HORIZON = 10, 3_000, 4, 300, 20_000
+K, PAGES, CLICKS, RUNS, HORIZON = 10, 2_000, 3, 200, 20_000
 DISCOUNT = 1.0 / np.log2(np.arange(2.0, K + 2.0))
 USERS = {
     "perfect": feedback.cascade("perfect", 3, seed=1),
@@ -33,6 +33,8 @@ USERS = {
     "position-based": feedback.position_based(eta=1.0, noise=0.1, grades=3, seed=1),
 }
 METHODS = [Balanced(K), TeamDraft(K), Probabilistic(K), Optimized(K), SampleScored(K), PairwisePreference(K)]
+CHUNK = 1_000
+EACH = {"split by user": 2}  # impressions of one outcome
 SIZES = np.unique(np.geomspace(10, HORIZON, 24).astype(int))
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "comparing.svg"
 
@@ -71,16 +73,16 @@ def interleaved(method, rounds, scores, rng):
 
 
 def split(rounds, scores, rng):
-    """For each user the discounted clicks of a user of the first ranker minus those of one of the second: two pages."""
+    """For each user the reciprocal rank of the first click of the first ranker minus that of the second: two pages."""
     found = {name: [] for name in USERS}
-    for number in range(PAGES * CLICKS):
+    for number in range(2 * PAGES * CLICKS):
         for name, user in USERS.items():
             gains = []
             for arm in range(2):
                 q = int(rng.integers(len(rounds)))
                 items = np.argsort(-scores[q][arm], kind="stable")[:K]
-                clicks = clicks_of(user, rounds[q], items, 2 * number + arm)
-                gains.append(clicks @ DISCOUNT[: len(clicks)] / DISCOUNT.sum())
+                clicked = np.flatnonzero(clicks_of(user, rounds[q], items, 2 * number + arm))
+                gains.append(1.0 / (clicked[0] + 1.0) if len(clicked) else 0.0)
             found[name].append(gains[0] - gains[1])
     return {name: np.array(values) for name, values in found.items()}
 
@@ -117,11 +119,18 @@ def logged(rounds, scores, rng, temperature=0.5):
 def stopping_times(values, rng):
     """For each run after how many values the always-valid test at 5 % decides, and for whom; 0 where it does not."""
     times, sides = np.zeros(RUNS, int), np.zeros(RUNS)
+    gains = [np.log1p(BETS[:, None] * sign * values) for sign in (1.0, -1.0)]  # by bet and outcome
     for run in range(RUNS):
-        up, down = log_capital(rng.choice(values, size=HORIZON), 0.0, -1.0, 1.0)
-        reached = np.flatnonzero(np.maximum(up, down) >= np.log(2 / 0.05))
-        if len(reached):
-            times[run], sides[run] = reached[0] + 1, 1 if up[reached[0]] > down[reached[0]] else -1
+        logs = np.zeros((2, len(BETS), 1))
+        for start in range(0, HORIZON, CHUNK):
+            drawn = rng.integers(len(values), size=CHUNK)
+            path = logs + np.cumsum([each[:, drawn] for each in gains], axis=-1)
+            capital = np.exp(path).mean(axis=1)
+            reached = np.flatnonzero(capital.max(axis=0) >= 2 / 0.05)
+            if len(reached):
+                times[run], sides[run] = start + reached[0] + 1, 1 - 2 * capital[:, reached[0]].argmax()
+                break
+            logs = path[:, :, -1:]
     return times, sides
 
 
@@ -138,43 +147,56 @@ def power(values, each, rng):
 
 def row(name, user, values, each, rng):
     """A row of the first table: fixed size for 80 % power, always-valid median and 80th percentile, wrong decisions."""
-    mean, spread = values.mean(), values.std()
-    fixed = f"{each * 7.849 * spread**2 / mean**2:,.0f}" if mean > 0 else "–"
+    mean, spread, error = values.mean(), values.std(), values.std() / np.sqrt(len(values))
+    fixed = f"{each * 7.849 * spread**2 / mean**2:,.0f}" if mean > 2 * error else "–"
     times, sides = stopping_times(values, rng)
     ended = np.where(sides > 0, times, np.inf)
     marks = [
         f"{each * t:,.0f}" if np.isfinite(t) else f"> {each * HORIZON:,}"
         for t in np.quantile(ended, [0.5, 0.8], method="higher")
     ]
-    print(f"| {user} | {name} | {mean:+.3f} | {fixed} | {' | '.join(marks)} | {np.mean(sides < 0):.1%} |", flush=True)
+    cells = [user, name, f"{mean:+.3f} ± {1.96 * error:.3f}", fixed, *marks, f"{np.mean(sides < 0):.1%}"]
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def main(folder):
-    rng = np.random.default_rng(0)
-    rounds, scores = rankers(folder)
-    outcomes = {"split by user": (split(rounds, scores, rng), 2)}
-    for method in METHODS:
-        outcomes[type(method).__name__] = interleaved(method, rounds, scores, rng), 1
-    logs = logged(rounds, scores, rng)
+def outcomes_of(name, rounds, scores):
+    """The outcomes of one way to compare, by user; each has its own seed."""
+    ways = {"split by user": split, "old log": logged}
+    if name in ways:
+        return ways[name](rounds, scores, np.random.default_rng((0, list(ways).index(name))))
+    method = next(method for method in METHODS if type(method).__name__ == name)
+    return interleaved(method, rounds, scores, np.random.default_rng((0, 2 + METHODS.index(method))))
+
+
+def report(outcomes, logs):
+    """Prints the tables and draws the picture."""
+    rng = np.random.default_rng(1)
     print("| user | method | mean outcome | fixed size | always-valid: median | 80 % of runs | wrong |")
     print("|---|---|---|---|---|---|---|")
     for user in USERS:
-        for name, (values, each) in outcomes.items():
-            row(name, user, values[user], each, rng)
+        for name, values in outcomes.items():
+            row(name, user, values[user], EACH.get(name, 1), rng)
     print("\n| user | estimator | mean difference | fixed size |\n|---|---|---|---|")
     for (user, kind), values in logs.items():
         mean, spread = values.mean(), values.std()
         error = spread / np.sqrt(len(values))
-        size = f"{7.849 * spread**2 / mean**2:,.0f}" if mean > 2 * error else "not found"
+        size = f"{7.849 * spread**2 / mean**2:,.0f}" if abs(mean) > 2 * error else "not found"
         print(f"| {user} | {kind} | {mean:+.4f} ± {1.96 * error:.4f} | {size} |")
     grid = {}
     for user in ("navigational", "informational", "position-based"):
-        lines = {name: power(values[user], each, rng) for name, (values, each) in outcomes.items()
-                 if name in ("split by user", "TeamDraft", "PairwisePreference")}  # fmt: skip
-        lines["old log, item position"] = power(logs[user, "item position"], 1, rng)
-        grid[f"{user} users"] = {name: (SIZES.tolist(), shares) for name, shares in lines.items()}
+        drawn = {name: outcomes[name][user] for name in ("split by user", "TeamDraft", "PairwisePreference")}
+        drawn["old log, item position"] = logs[user, "item position"]
+        lines = {name: (SIZES.tolist(), power(values, EACH.get(name, 1), rng)) for name, values in drawn.items()}
+        grid[f"{user} users"] = lines
     title = "How often the better ranker is found (fixed size, 5 %)"
     panels(PICTURE, grid, {}, 3, title, "impressions", log=True)
+
+
+def main(folder):
+    rounds, scores = rankers(folder)
+    names = ["split by user", *(type(method).__name__ for method in METHODS)]
+    outcomes = {name: outcomes_of(name, rounds, scores) for name in names}
+    report(outcomes, outcomes_of("old log", rounds, scores))
 
 
 if __name__ == "__main__":

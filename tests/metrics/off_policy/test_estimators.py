@@ -226,3 +226,15 @@ def test_the_table_of_biases_is_what_was_found(request):
         PAGE.write_text(wanted, encoding="utf-8")
     assert "<!-- biases -->" in text
     assert PAGE.read_text(encoding="utf-8") == wanted, "run: python -m pytest tests/metrics/off_policy --write-docs"
+
+
+def test_cascade_doubly_robust_is_the_recursion_from_the_last_place():
+    """V_k = expected_k + w_k (gain_k − predicted_k + V_{k+1}), with the weight of one place at a time."""
+    target, page = TARGETS["drawn"], PAGES[5]
+    predicted, expected, _ = predictions(page, target)
+    gains, value_below = np.array([1.0, 0.0, 1.0]), 0.0
+    for k in reversed(range(K)):
+        weight = target.draws(page)[k] / LOGGING.draws(page)[k]
+        value_below = expected[k] + weight * (gains[k] - predicted[k] + value_below)
+    found = cascade_doubly_robust([gains], *arguments(page, target), [predicted], [expected]).value
+    assert found == pytest.approx(value_below)
