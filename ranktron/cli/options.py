@@ -10,6 +10,7 @@ import click
 
 from ranktron.cli.output import show_activity
 from ranktron.data.choices import FORMATS, IMPUTATIONS
+from ranktron.defaults import RENAMED
 from ranktron.errors import DataError
 from ranktron.training.algorithms import algorithm
 
@@ -209,6 +210,7 @@ def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") 
     parameters = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
+        key = RENAMED.get(name, {}).get(key, key)
         if not equals or key not in known:
             raise click.UsageError(
                 f"{option} {setting}: {name} has the parameters {', '.join(known)}, given as --set KEY=VALUE"

@@ -46,6 +46,28 @@ def _between_zero_and_one(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
 
 
 @jit
+def _standardised_by_query(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
+    for q in range(offsets.shape[0] - 1):
+        first, last = offsets[q], offsets[q + 1]
+        for j in range(X.shape[1]):
+            low = X[first, j]
+            high = low
+            total = 0.0
+            for i in range(first, last):
+                low = min(low, X[i, j])
+                high = max(high, X[i, j])
+                total += X[i, j]
+            mean = total / (last - first)
+            squares = 0.0
+            for i in range(first, last):
+                squares += (X[i, j] - mean) ** 2
+            deviation = np.sqrt(squares / (last - first))
+            varies = high > low and deviation > 0.0  # a constant feature may show a deviation of rounding errors
+            for i in range(first, last):
+                scaled[i, j] = (X[i, j] - mean) / deviation if varies else 0.0
+
+
+@jit
 def _dense_moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
     """Mean, standard deviation, minimum and maximum of each feature, in two passes over the rows."""
     mean = np.zeros(X.shape[1])
@@ -160,7 +182,16 @@ class Running(Global):
 
 @dataclass(frozen=True)
 class PerQuery:
-    """LETOR's own: each feature of each list to [0, 1]; 0 where it is constant within the list."""
+    """Scales each feature within each list; 0 where it is constant there. Nothing is learnt, so units do not matter.
+
+    `minmax-query` is LETOR's own, to [0, 1]; `standard-query` shifts by the list's mean and divides by its deviation.
+
+    Examples
+    --------
+    >>> scaler = PerQuery(1, "standard-query")
+    >>> scaler(np.array([[10.0], [30.0], [5.0]], np.float32), np.array([0, 2, 3])).ravel()
+    array([-1.,  1.,  0.], dtype=float32)
+    """
 
     n_features: int
     name: str = "minmax-query"
@@ -170,8 +201,11 @@ class PerQuery:
         if isinstance(X, Sparse):
             raise DataError("scaling within each query needs dense features, these are sparse: choose standard or none")
         scaled = np.empty(X.shape, np.float32)
-        _between_zero_and_one(X, offsets, scaled)
+        _WITHIN_QUERIES[self.name](X, offsets, scaled)
         return scaled
+
+
+_WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _standardised_by_query}
 
 
 def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
@@ -183,8 +217,8 @@ def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
     """
     if name is None or name == "none":
         return None
-    if name == "minmax-query":
-        return PerQuery(rounds.n_features)
+    if name in _WITHIN_QUERIES:
+        return PerQuery(rounds.n_features, name)
     if name == "running-standard":
         return Running.blank(rounds.n_features, not isinstance(rounds.X, Sparse)).after(rounds.X)
     if name not in ("auto", "standard", "minmax"):
@@ -224,8 +258,8 @@ def scaler_from_dict(kept: Mapping[str, Any], n_features: int) -> Scaler | None:
     name = kept["name"]
     if name == "none":
         return None
-    if name == "minmax-query":
-        return PerQuery(n_features)
+    if name in _WITHIN_QUERIES:
+        return PerQuery(n_features, name)
     if name in ("standard", "minmax"):
         shift, divisor = np.array(kept["shift"], float), np.array(kept["divisor"], float)
         finite = np.isfinite(shift).all() and np.isfinite(divisor).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
@@ -18,6 +18,7 @@ from ranktron.data.categories import Encoder, fit_encoder
 from ranktron.data.maps import FeatureMap
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Running
+from ranktron.defaults import PRESETS, RENAMED, preset_of
 from ranktron.errors import DataError, warn
 from ranktron.estimators.columns import (
     UNGROUPED,
@@ -27,13 +28,13 @@ from ranktron.estimators.columns import (
     text_column,
 )
 from ranktron.estimators.pipelines import steps_before
-from ranktron.estimators.signature import with_parameters
+from ranktron.estimators.signature import renamed, with_parameters
 from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.lazy import lazy_names
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import History, Schedule
 from ranktron.metrics import evaluate, metric
-from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, TRAINING
+from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, PRESET, TRAINING
 from ranktron.training.fit import learn_once, make_untrained, play_rescaled, simulated_user, train
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
@@ -45,8 +46,8 @@ _COMMON = (
     Parameter(
         "scale",
         None,
-        'None, or "standard", "minmax", "minmax-query": scaling fitted with the model; "running-standard": one that '
-        "partial_fit goes on updating",
+        'None, or "standard", "minmax": scaling fitted with the model; "minmax-query", "standard-query": within each '
+        'query, which predict then has to know; "running-standard": one that partial_fit goes on updating',
     ),
     MAP,
     NAN,
@@ -58,7 +59,7 @@ _COMMON = (
     Parameter("features", None, "None, or the names of the columns of a data frame that are features"),
 )
 _UNGROUPED = _COMMON[-2]
-BEFORE = {"ungrouped": "one-list", "features": None}
+BEFORE = {"ungrouped": "one-list", "features": None, "preset": "paper"}
 """What estimators did before they had these parameters: a pickle of 0.1.0 has none of them."""
 
 R = TypeVar("R", bound="type[BaseRanker]")
@@ -68,9 +69,15 @@ def from_table(name: str, *more: Parameter) -> Callable[[R], R]:
     """Gives a ranker its row in the table, the algorithm and its parameters, and more parameters of its own."""
     algorithm = ALGORITHMS[name]
 
+    recommended, paper = (preset_of(name, word) for word in PRESETS)
+    common = [replace(p, default=recommended.get(p.name, p.default)) for p in (*_COMMON, PRESET)]
+    stored = {old: new for new, old in RENAMED.get(name, {}).items()}
+    own = [p for p in algorithm.parameters if p.name not in stored]
+
     def decorate(cls: R) -> R:
-        cls._algorithm = algorithm
-        return with_parameters(*algorithm.parameters, *more, *_COMMON)(cls)
+        cls._algorithm, cls._renamed_parameters = algorithm, stored
+        values = {key: value for key, value in paper.items() if key not in stored}
+        return with_parameters(*own, *more, *common, paper=values)(cls)
 
     return decorate
 
@@ -121,7 +128,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__predict: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True, "groups": True}
 
-    scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None
+    scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None
     map: str | FeatureMap | None
     random_state: int | np.random.RandomState | None
     features: Sequence[str] | None
@@ -131,8 +138,23 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     nan: str = "error"  # a pickle of 0.1.0 has neither
     categorical: str | Sequence[str] | None = "auto"
 
+    _presets: ClassVar[Mapping[str, Mapping[str, Any]]]
+    _renamed_parameters: ClassVar[Mapping[str, str]]
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({**BEFORE, **state})
+        names = self._renamed_parameters
+        super().__setstate__({**BEFORE, **{names.get(name, name): value for name, value in state.items()}})
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets parameters; with another `preset`, those that were as the former has them follow."""
+        params = renamed(type(self), params)
+        word = params.get("preset", self.preset)
+        if word in PRESETS and word != self.preset:
+            before = self._presets[PRESET.check(self.preset)]
+            follow = {n: v for n, v in self._presets[word].items() if getattr(self, n) == before[n]}
+            params = {**follow, **params}
+        super().set_params(**params)
+        return self
 
     feedback: FeedbackModel | str | None = None
     _user: FeedbackModel | None = None
@@ -261,7 +283,9 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         self.model_.save(path)
 
     def _own_parameters(self) -> dict[str, Any]:
-        return {p.name: getattr(self, p.name) for p in self._algorithm.parameters}
+        PRESET.check(self.preset)
+        names = self._renamed_parameters
+        return {p.name: getattr(self, names.get(p.name, p.name)) for p in self._algorithm.parameters}
 
     def _adopt(self, model: Model, *, with_queries: bool) -> None:
         self._model, self._encoder = model, model.encoder
@@ -373,8 +397,9 @@ class OnlineRanker(BaseRanker):
 def around_model(cls: type[BaseRanker], model: Model) -> BaseRanker:
     """A fitted estimator around a model: its parameters, its learner and what it knows of its features."""
     record = model.record
+    names = cls._renamed_parameters
     ranker = cls(
-        **model.parameters,
+        **{names.get(name, name): value for name, value in model.parameters.items()},
         scale=None if model.scaler is None else model.scaler.name,
         map=None if model.map is None else model.map.name,
         nan="error" if model.imputer is None else model.imputer.name,
@@ -382,10 +407,10 @@ def around_model(cls: type[BaseRanker], model: Model) -> BaseRanker:
         random_state=record.get("seed"),
         shuffle=record.get("shuffle", True),
     )
-    names = model.feature_names if model.encoder is None else model.encoder.columns
+    columns = model.feature_names if model.encoder is None else model.encoder.columns
     ranker.n_features_in_ = model.n_features if model.encoder is None else len(model.encoder.columns)
-    if names is not None:
-        ranker.feature_names_in_ = np.array(names, object)
+    if columns is not None:
+        ranker.feature_names_in_ = np.array(columns, object)
     ranker.feedback = record.get("feedback")  # the simulated user that the model was trained with goes on answering
     ranker._adopt(model, with_queries=record.get("queries") != 1)
     return ranker

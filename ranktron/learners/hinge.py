@@ -1,12 +1,20 @@
 """The hinge perceptron: on a mistake, one step along the mean margin violation of all pairs of the list."""
 
+from ranktron.defaults import PAPER
 from ranktron.learners.linear import Linear
 from ranktron.learners.mistakes import Misordered
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import MeanPairwiseHinge
 
+_PRINTED = PAPER["hinge"]
 
-def hinge_perceptron(n_features: int, eta: float = 1.0, margin: float = 1.0, average: bool = False) -> Linear:
+
+def hinge_perceptron(
+    n_features: int,
+    eta: float = _PRINTED["eta"],
+    margin: float = _PRINTED["margin"],
+    average: bool = _PRINTED["average"],
+) -> Linear:
     """Composes the pairwise hinge (mean over pairs), a constant step and updates on mistakes only.
 
     Parameters
