@@ -103,6 +103,23 @@ def _moments(X: Features) -> tuple[Floats, Floats, Floats, Floats]:
     return _sparse_moments(X) if isinstance(X, Sparse) else _dense_moments(X)
 
 
+def _weighted_moments(X: Features, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """The same of rows that count more or less: a row of weight 2 is the same as two rows."""
+    share = weights / weights.sum()
+    low, high = feature_ranges(X)
+    mean: Floats
+    variance: Floats
+    if isinstance(X, Sparse):
+        own = X.trimmed()
+        values, shares = own.written_values().astype(np.float64), np.repeat(share, np.diff(own.starts))
+        mean = np.bincount(own.columns, values * shares, X.width).astype(np.float64)
+        variance = np.bincount(own.columns, values**2 * shares, X.width) - mean**2
+    else:
+        mean = share @ X.astype(np.float64)
+        variance = share @ (X - mean) ** 2
+    return mean, np.sqrt(np.maximum(variance, 0.0)), low.astype(np.float64), high.astype(np.float64)
+
+
 def feature_ranges(X: Features) -> tuple[Floats, Floats]:
     """The smallest and the largest value of each feature."""
     return _sparse_moments(X)[2:] if isinstance(X, Sparse) else (X.min(axis=0), X.max(axis=0))
@@ -208,8 +225,10 @@ class PerQuery:
 _WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _standardised_by_query}
 
 
-def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
+def fit_scaler(name: str | None, rounds: Rounds, weights: Floats | None = None) -> Scaler | None:
     """Fits the scaling of that name; `auto` leaves features within [-1, 1] alone and standardises others.
+
+    `weights` says how much each query counts.
 
     >>> rounds = Rounds.from_arrays([[10.0], [30.0]], [0, 1])
     >>> fit_scaler("minmax", rounds)(rounds.X, rounds.offsets).ravel()
@@ -223,7 +242,8 @@ def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
         return Running.blank(rounds.n_features, not isinstance(rounds.X, Sparse)).after(rounds.X)
     if name not in ("auto", "standard", "minmax"):
         raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
-    mean, deviation, low, high = _moments(rounds.X)
+    by_row = None if weights is None else np.repeat(weights, np.diff(rounds.offsets))
+    mean, deviation, low, high = _moments(rounds.X) if by_row is None else _weighted_moments(rounds.X, by_row)
     if name == "auto":
         if low.min() >= -1.0 and high.max() <= 1.0:
             return None

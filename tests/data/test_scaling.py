@@ -1,12 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from ranktron import DataError, Model, Rounds
+from ranktron import DataError, Model, Rounds, Sparse
 from ranktron.data.scaling import (
     Global,
     PerQuery,
     _between_zero_and_one,
-    _moments,
+    _dense_moments,
     _shift_and_divide,
     fit_scaler,
     scale,
@@ -40,6 +42,19 @@ def test_a_constant_feature_becomes_zero(name):
 def test_auto_leaves_what_lies_within_one_alone():
     assert fit_scaler("auto", Rounds.from_arrays([[-1.0], [1.0]], [0, 1])) is None
     assert fit_scaler("auto", Rounds.from_arrays([[-1.0], [1.1]], [0, 1])).name == "standard"
+
+
+@pytest.mark.parametrize("kind", [np.asarray, Sparse.from_matrix])
+@pytest.mark.parametrize("name", ["standard", "minmax"])
+def test_a_query_of_weight_two_scales_as_two_queries(name, kind):
+    weights = np.array([2.0, 0.5, 1.0])
+    lists = replace(LISTS, X=kind(LISTS.X))
+    weighted = fit_scaler(name, lists, weights)
+    repeated = fit_scaler(name, lists[np.repeat([0, 1, 2], [4, 1, 2])])
+    np.testing.assert_allclose(weighted.shift, repeated.shift, rtol=1e-6)
+    np.testing.assert_allclose(weighted.divisor, repeated.divisor, rtol=1e-6)
+    if name == "standard":
+        assert np.abs(weighted.divisor / fit_scaler(name, lists).divisor - 1.0).max() > 1e-3
     assert fit_scaler(None, LISTS) is fit_scaler("none", LISTS) is None
     assert scale(LISTS, None) is LISTS
 
@@ -87,7 +102,7 @@ def test_kernels_equal_their_python_twins():
         kernel(*arguments, fast)
         kernel.py_func(*arguments, slow)
         assert fast == pytest.approx(slow, rel=1e-6)
-    for one, two in zip(_moments(X), _moments.py_func(X), strict=True):
+    for one, two in zip(_dense_moments(X), _dense_moments.py_func(X), strict=True):
         assert one == pytest.approx(two, rel=1e-5)
 
 
