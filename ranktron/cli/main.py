@@ -22,6 +22,7 @@ _COMMANDS = (
     "convert",
     "simulate",
     "train",
+    "tune",
     "cv",
     "demo",
     "evaluate",
