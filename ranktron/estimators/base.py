@@ -28,7 +28,7 @@ from ranktron.estimators.columns import (
     text_column,
 )
 from ranktron.estimators.pipelines import steps_before
-from ranktron.estimators.signature import renamed, with_parameters
+from ranktron.estimators.signature import use_new_names, with_parameters
 from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.lazy import lazy_names
 from ranktron.learners.base import BaseLearner
@@ -46,8 +46,9 @@ _COMMON = (
     Parameter(
         "scale",
         None,
-        'None, or "standard", "minmax": scaling fitted with the model; "minmax-query", "standard-query": within each '
-        'query, which predict then has to know; "running-standard": one that partial_fit goes on updating',
+        'None, or "standard", "minmax": scaling fitted with the model; "minmax-query", '
+        '"standard-query": within each query, which predict then has to know; "running-standard": one that partial_fit '
+        "goes on updating",
     ),
     MAP,
     NAN,
@@ -147,11 +148,11 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
 
     def set_params(self, **params: Any) -> Self:
         """Sets parameters; with another `preset`, those that were as the former has them follow."""
-        params = renamed(type(self), params)
-        word = params.get("preset", self.preset)
-        if word in PRESETS and word != self.preset:
-            before = self._presets[PRESET.check(self.preset)]
-            follow = {n: v for n, v in self._presets[word].items() if getattr(self, n) == before[n]}
+        params = use_new_names(type(self), params)
+        word, before = params.get("preset", self.preset), self.preset
+        if word != before and isinstance(word, str) and {word, before} == set(PRESETS):
+            former = self._presets[before]
+            follow = {n: v for n, v in self._presets[word].items() if repr(getattr(self, n)) == repr(former[n])}
             params = {**follow, **params}
         super().set_params(**params)
         return self

@@ -28,11 +28,12 @@ def with_parameters(*parameters: Parameter, paper: Mapping[str, Any] | None = No
             if values:
                 meant = ", ".join(f"{name}={value!r}" for name, value in zip(defaults, values, strict=False))
                 raise TypeError(f"the parameters of {cls.__name__} are keyword-only: write {cls.__name__}({meant})")
-            given = renamed(cls, given)
+            given = use_new_names(cls, given)
             for name in given:
                 if name not in defaults:
                     raise TypeError(unknown_parameter(name, defaults, cls.__name__))
-            of_preset = cls._presets["paper"] if given.get("preset") == "paper" else {}
+            word = given.get("preset")
+            of_preset = cls._presets["paper"] if isinstance(word, str) and word == "paper" else {}
             for name, value in {**defaults, **of_preset, **given}.items():
                 setattr(self, name, value)
 
@@ -46,7 +47,7 @@ def with_parameters(*parameters: Parameter, paper: Mapping[str, Any] | None = No
     return decorate
 
 
-def renamed(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def use_new_names(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The same parameters, those under an old name under the one of today."""
     names: Mapping[str, str] = getattr(cls, "_renamed_parameters", {})
     for name in names.keys() & given.keys():
