@@ -1,7 +1,8 @@
 """What a parameter is where nobody chooses: each value is written here, once, and nowhere else.
 
 `PAPER` is what the papers print. The functions of `ranktron.learners` compose algorithms as printed, and read their
-signatures from it. `RECOMMENDED` is what differs in estimators, commands and service. Nothing is imported here, so that `--help` is quick.
+signatures from it. `RECOMMENDED` is what differs in estimators, commands and service. Nothing is imported here, so that
+`--help` is quick.
 """
 
 from __future__ import annotations
