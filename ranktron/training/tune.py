@@ -202,7 +202,7 @@ class Search:
     watch: Callable[[Progress], None] | None = None
     traces: dict[Candidate, Trace] = field(default_factory=dict)
     stopped: str = ""
-    _began: float = field(default_factory=perf_counter)
+    _began: float = field(default_factory=lambda: perf_counter())
     _speed: dict[Family, float] = field(default_factory=dict)  # seconds for a query to learn from
 
     def run(self, interrupts: Interrupts) -> None:
