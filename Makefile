@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test check lint fast crash mutants bench docs forget clean
+.PHONY: demo test check lint fast crash mutants mutants-recheck bench docs forget clean
 
 demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
@@ -32,6 +32,10 @@ crash: $(VENV)/installed-dev
 mutants: $(VENV)/installed-dev
 	$(BIN)/python tests/mutation/run.py run
 	$(BIN)/python tests/mutation/run.py run --again --seconds 60
+
+# Fails when a fault of the last sample that some test noticed is noticed no more.
+mutants-recheck: $(VENV)/installed-dev
+	$(BIN)/python tests/mutation/run.py recheck
 
 bench: $(VENV)/installed-dev
 	$(BIN)/pip install -q -e '.[bench]'

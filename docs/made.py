@@ -39,6 +39,9 @@ GROUPS = {
             "metrics",
             "nonlinear",
             "clicks",
+            "clicks-research",
+            "is-it-better",
+            "off-policy",
             "explain",
             "export",
             "serving",
@@ -52,7 +55,7 @@ GROUPS = {
     ],
     "Papers": ["papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"],
     "Reference": ["commands", "api/index"],
-    "Measured": ["benchmarks", "claims", "reproduce", "theory"],
+    "Results": ["benchmarks", "claims", "reproduce", "theory"],
     "Project": ["architecture", "contributing", "mutants", "changelog"],
 }
 
@@ -63,6 +66,7 @@ MODULES = {
     "checks": "ranktron.learners.checks",
     "theory": "ranktron.papers.theory.bounds",
     "tight_streams": "ranktron.papers.theory.tight_streams",
+    "budgets": "ranktron.papers.theory.budgets",
     "certificates": "ranktron.papers.theory.certificates",
 }
 

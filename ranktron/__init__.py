@@ -26,6 +26,7 @@ _HOMES = {
     "Feedback": "ranktron.types",
     "Turn": "ranktron.types",
     "Impression": "ranktron.types",
+    "Impressions": "ranktron.data.impressions",
     "read": "ranktron.data.io",
     "stream": "ranktron.data.io",
     "metric": "ranktron.metrics",
@@ -49,13 +50,16 @@ _HOMES = {
 }
 # Modules that are public under a short name, as in `ranktron.feedback.top(5)`.
 _MODULES = {
+    "clicks": "ranktron.learners.clicks",
     "feedback": "ranktron.learners.feedback",
+    "interleaving": "ranktron.metrics.interleaving",
     "io": "ranktron.data.io",
     "learners": "ranktron.learners",
     "maps": "ranktron.data.maps",
     "metrics": "ranktron.metrics",
     "mistakes": "ranktron.learners.mistakes",
     "mlflow": "ranktron.export.mlflow",
+    "off_policy": "ranktron.metrics.off_policy",
     "predtron": "ranktron.learners.predtron",
     "steps": "ranktron.learners.steps",
     "streams": "ranktron.data.streams",

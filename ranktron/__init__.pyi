@@ -6,6 +6,7 @@ from ranktron.data import io as io
 from ranktron.data import maps as maps
 from ranktron.data import streams as streams
 from ranktron.data import synthetic as synthetic
+from ranktron.data.impressions import Impressions as Impressions
 from ranktron.data.io import read as read
 from ranktron.data.io import stream as stream
 from ranktron.data.rounds import Rounds as Rounds
@@ -32,6 +33,7 @@ from ranktron.estimators import SLAMPerceptron as SLAMPerceptron
 from ranktron.estimators import TopKRanker as TopKRanker
 from ranktron.export import mlflow as mlflow
 from ranktron.kernels.csr_rows import Sparse as Sparse
+from ranktron.learners import clicks as clicks
 from ranktron.learners import feedback as feedback
 from ranktron.learners import mistakes as mistakes
 from ranktron.learners import predtron as predtron
@@ -42,7 +44,9 @@ from ranktron.metrics import Evaluation as Evaluation
 from ranktron.metrics import Metric as Metric
 from ranktron.metrics import compare as compare
 from ranktron.metrics import evaluate as evaluate
+from ranktron.metrics import interleaving as interleaving
 from ranktron.metrics import metric as metric
+from ranktron.metrics import off_policy as off_policy
 from ranktron.service.client import Client as Client
 from ranktron.service.client import ServiceError as ServiceError
 from ranktron.training.model import Model as Model

@@ -1,7 +1,7 @@
-"""What can go wrong, in words for people.
+"""The errors and warnings of the library.
 
-Every error the library raises on purpose is a `RanktronError`: one sentence that says what was wrong, where, and what
-to do. The command line prints that sentence and nothing else.
+Every error that the library raises on purpose is a `RanktronError`: one sentence that says what was wrong, where, and
+what to do. The command line prints that sentence and nothing else.
 """
 
 import sys
@@ -33,6 +33,15 @@ class DataError(RanktronError, ValueError):
 class MissingExtra(RanktronError, ImportError):
     """An optional dependency is not installed; the message says what to install.
 
+    Parameters
+    ----------
+    what : str
+        What needs the dependency.
+    extra : str
+        The extra of this package that installs it, as in `pip install 'ranktron[plot]'`.
+
+    Examples
+    --------
     >>> str(MissingExtra("drawing a picture", "plot"))
     "drawing a picture needs an optional dependency: pip install 'ranktron[plot]'"
     """
@@ -42,7 +51,7 @@ class MissingExtra(RanktronError, ImportError):
 
 
 class RankingWarning(UserWarning):
-    """Data that are well-formed, and from which a ranker hardly learns what was meant; the command line prints it.
+    """Well-formed data that a ranker is unlikely to learn from as intended; the command line prints it.
 
     >>> import warnings
     >>> import ranktron
@@ -55,7 +64,7 @@ class RankingWarning(UserWarning):
 
 
 def warn(message: str) -> None:
-    """Warns whoever called the library, at the line where it was called."""
+    """Issues a `RankingWarning` that points to the line outside the library from which it was called."""
     level, frame = 1, sys._getframe().f_back
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ranktron":
         level, frame = level + 1, frame.f_back

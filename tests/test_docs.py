@@ -96,6 +96,33 @@ def test_every_public_name_has_an_example(name):
         assert ">>>" in told, f"the docstring of {name} has no example"
 
 
+def documented(text):
+    """The names in the numpydoc section Parameters of a docstring."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", inspect.cleandoc(text), re.DOTALL | re.MULTILINE
+    )
+    heads = re.findall(r"^(\S.*?)(?: : .*)?$", section[1], flags=re.MULTILINE) if section else []
+    return {name.strip().lstrip("*") for head in heads for name in head.split(",")}
+
+
+def parameters(thing):
+    """What a public name is called with: a protocol only where its objects are functions."""
+    if getattr(thing, "_is_protocol", False):
+        thing = vars(thing).get("__call__", lambda: None)
+    try:
+        return {name for name in inspect.signature(thing).parameters if name != "self"}
+    except ValueError:  # an error or a warning, whose constructor is not written in Python
+        return set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_of_a_public_name_is_documented(name):
+    thing = made.found(name)
+    if callable(thing):
+        missing = parameters(thing) - documented(thing.__doc__ or "")
+        assert not missing, f"the section Parameters of {name} lacks {', '.join(sorted(missing))}"
+
+
 @every_page
 def test_every_block_is_run_or_says_that_it_is_not(page):
     fences = re.findall(r"^\s*```", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -184,10 +211,23 @@ def workplace(tmp_path_factory):
         for skip, name in enumerate(["train.txt", "vali.txt", "test.txt", *parts]):
             first = 0 if name == "test.txt" else 50 * (skip + 1)  # test.txt has a query 42
             run(f"ranktron simulate separable {name} --queries {50 if '/' not in name else 8} --skip {first}")
+        shown = ["1,1,1,a,1", "1,2,0,b,2", "2,1,1,b,2", "2,2,1,a,1", "3,1,1,a,1", "3,2,0,b,2"]
+        Path("log.csv").write_text("impression,position,click,item,price\n" + "\n".join(shown) + "\n")
         run("ranktron train train.txt --epochs 1 --model my.model")
+        run("ranktron train vali.txt --epochs 1 --model shown.model")
+        write_log(Path("log.csv"))
         for name in ("ours.txt", "theirs.txt"):
             run(f"ranktron rank my.model test.txt -o {name}")
     return folder
+
+
+def write_log(path):
+    """A log of two documents with 20 features on each page, the first clicked."""
+    rows = [["impression", "position", "click", *map(str, range(1, 21))]]
+    rows += [
+        [f"{i // 2}", f"{i % 2 + 1}", f"{(i + 1) % 2}", *[f"{(i * j) % 7 / 70}" for j in range(20)]] for i in range(60)
+    ]
+    path.write_text("".join(",".join(row) + "\n" for row in rows))
 
 
 NOT_RUN = {

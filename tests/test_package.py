@@ -1,5 +1,6 @@
 """What holds for the package as a whole: it is quick to import, compiles once, and installs alone."""
 
+import ast
 import json
 import os
 import re
@@ -53,6 +54,7 @@ def test_learning_and_measuring_do_not_need_scikit_learn(tmp_path):
 
 
 COUNT_MISSES = """
+import ast
 import json
 from numba.core.dispatcher import Dispatcher
 import gc
@@ -131,3 +133,31 @@ def test_public_functions_are_not_shadowed_by_modules():
     )
     for name, home in ranktron._HOMES.items():
         assert name != home.rpartition(".")[2], f"{name} would be hidden by the module of the same name"
+
+
+def definitions():
+    """Every function and class at the top of a module, with the path of the module."""
+    for path in sorted((ROOT / "ranktron").rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield node, path.relative_to(ROOT / "ranktron")
+
+
+def test_a_public_name_is_defined_once():
+    homes = {}
+    for node, path in definitions():
+        if not node.name.startswith("_") and path.parts[0] != "cli":
+            homes.setdefault(node.name, []).append(str(path))
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
+def test_functions_fit_on_a_screen():
+    long = {}
+    for top, path in definitions():
+        for node in ast.walk(top):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                first = node.body[0]
+                told = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) is not None else 0
+                if node.end_lineno - node.lineno + 1 - told > 60:
+                    long[f"{path}: {node.name}"] = node.end_lineno - node.lineno + 1 - told
+    assert long == {}

@@ -19,7 +19,9 @@ from ranktron.cli.output import print_json, print_table, show_activity
 @strict_option
 @as_json
 def certify(model: str, data: str, null: str | None, as_json: bool) -> None:
-    """Replay the run that trained MODEL on DATA and check it against the theoretical bounds.
+    """Check the training of MODEL on DATA against theoretical bounds.
+
+    Replays the run that the model records, on the data it was trained on.
 
     Example: ranktron certify my.model train.txt
     """
@@ -46,14 +48,14 @@ def certify(model: str, data: str, null: str | None, as_json: bool) -> None:
         ("mistakes", certificate.mistakes),
         (f"cumulative loss of {certificate.measure}", certificate.metric_loss),
         ("cumulative surrogate loss", certificate.surrogate_loss),
-        ("longest document (R)", certificate.radius),
-        ("ratio of weights (v_max)", certificate.v_max),
-        ("the data", separable),
+        ("longest feature vector (R)", certificate.radius),
+        ("largest ratio of weights (v_max)", certificate.v_max),
+        ("data", separable),
     ])  # fmt: skip
-    words = {True: "holds", False: "VIOLATED", None: "not claimed"}
+    words = {True: "holds", False: "VIOLATED", None: "does not apply"}
     rows = [
         (line.statement, "" if line.observed is None else line.observed, "" if line.bound is None else line.bound,
          words[line.holds] + (f": {line.why_not}" if line.why_not else ""))
         for line in certificate.lines
     ]  # fmt: skip
-    print_table("", ["statement", "observed", "at most", ""], rows)
+    print_table("", ["theorem", "observed", "bound", ""], rows)

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=DATA)
-@click.option("--data", type=DATA, help="The data to rank: each RUN is a file of scores, one a line, or a model.")
-@click.option("--qrels", type=DATA, help="TREC judgements: each RUN is a TREC run file.")
+@click.option("--data", type=DATA, help="Data with labels: each RUN is a model or a file with one score per line.")
+@click.option("--qrels", type=DATA, help="TREC judgments: each RUN is a TREC run file.")
 @click.option(
     "--test",
     type=click.Choice(["t", "permutation"]),
     default="t",
     show_default=True,
-    help="Paired test between any two runs, two-tailed.",
+    help="Two-tailed paired test for each pair of runs.",
 )
 @click.option(
     "--format",
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "markdown", "latex"]),
     default="text",
     show_default=True,
-    help="Form of the table.",
+    help="Format of the table.",
 )
 @metrics_option("ndcg@10,map")
 @null_option
@@ -43,10 +43,10 @@ def compare(
     runs: tuple[str, ...], data: str | None, qrels: str | None, test: str, style: str, metrics: list[Metric],
     null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Compare several RUNs on the same queries, with significance marks.
+    """Compare RUNs on the same queries, with significance tests.
 
-    With --qrels runs are measured as trec_eval -c does it: a judged document that a run did not return adds nothing,
-    and a query without an answer counts 0.
+    With --qrels runs are evaluated as by trec_eval -c: a relevant document that a run does not return gains nothing,
+    and a query that is missing from a run counts 0.
 
     Example: ranktron compare ours.txt theirs.txt --data test.txt
     """
@@ -55,7 +55,7 @@ def compare(
     if len(set(runs)) < len(runs):
         raise click.UsageError("the same run is named twice")
     if (data is None) == (qrels is None):
-        raise click.UsageError("say what the runs are measured against: either --data or --qrels")
+        raise click.UsageError("give either --data or --qrels, to evaluate the runs against")
     evaluations = _on_data(runs, data, null, metrics) if data is not None else _on_qrels(runs, str(qrels), metrics)
     comparison = compare_evaluations(evaluations, test=test)
     if as_json:
@@ -69,7 +69,7 @@ def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[M
     from ranktron.metrics import evaluate as measure
     from ranktron.training.model import load
 
-    plain = read_data(data, null or "nan", part="test")  # for its labels: what is missing matters to models only
+    plain = read_data(data, null or "nan", part="test")  # only its labels are used: missing features do not matter
     evaluations = {}
     for run in runs:
         if _holds(run) == "model":
@@ -79,7 +79,7 @@ def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[M
             continue
         scores = _scores(run)
         if scores.shape != plain.labels.shape:
-            raise DataError(f"{run} holds {scores.size:,} scores, but the data has {len(plain.labels):,} documents")
+            raise DataError(f"{run} has {scores.size:,} scores, but the data have {len(plain.labels):,} documents")
         evaluations[run] = measure(scores if plain.rows is None else scores[plain.rows], plain, metrics)
     return evaluations
 
@@ -87,7 +87,7 @@ def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[M
 def _scores(run: str) -> Any:
     import numpy as np
 
-    wanted = "with --data a run is a model, or a file of scores, one a line, as `ranktron rank` writes it"
+    wanted = "with --data a run is a model, or a file with one score per line, as `ranktron rank` writes it"
     if _holds(run) != "lines":
         raise DataError(f"{run} is a {_holds(run)} file: {wanted}")
     try:
@@ -96,12 +96,12 @@ def _scores(run: str) -> Any:
         with open(run, errors="replace") as file:
             line = file.readline().strip()
     if len(line.split()) == 6:
-        raise DataError(f"{run} is a TREC run, which is measured with --qrels; {wanted}")
+        raise DataError(f"{run} is a TREC run, which is evaluated with --qrels; {wanted}")
     raise DataError(f"{run} begins with {line[:40]!r}: {wanted}")
 
 
 def _holds(path: str) -> str:
-    """What stands in a file: a model, parquet, store, or (compressed) lines."""
+    """What a file contains: "model", "parquet", "store", or "lines" of text (possibly compressed)."""
     from ranktron.data.io.files import TEXT, detect_kind
 
     kind = detect_kind(Path(path))
@@ -115,8 +115,8 @@ def _on_qrels(runs: tuple[str, ...], qrels: str, metrics: list[Metric]) -> dict[
     for path in (qrels, *runs):
         if _holds(path) != "lines":
             raise DataError(
-                f"{path} is a {_holds(path)} file: with --qrels judgements and runs are TREC's; models, and data with "
-                "labels, are compared with --data"
+                f"{path} is a {_holds(path)} file: with --qrels judgments and runs are TREC files; to compare models "
+                "on data with labels, use --data"
             )
     judged = read_qrels(qrels)
     return {run: measure(read_run(run), judged, metrics) for run in runs}

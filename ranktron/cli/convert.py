@@ -16,16 +16,17 @@ from ranktron.data.choices import FORMATS
     "--format",
     "style",
     type=click.Choice([format for format in FORMATS if format != "ltrlog"]),
-    help="Format of OUT.  [default: by its ending; letor on standard output]",
+    help="Format of OUT.  [default: by its extension; letor on standard output]",
 )
 @null_option
 @table_options
 @as_json
 def convert(source: str, target: str, style: str | None, null: str | None, as_json: bool) -> None:
-    """Write the data of IN to OUT in the format of OUT's ending; - is standard input or output.
+    """Convert data to the format of OUT's file extension.
 
-    .rounds is the binary store, which opens at once whatever its size; .csv, .tsv, .jsonl, .parquet, .arrow and LETOR
-    text (.txt) are for other programs. Text is compressed with a further .gz, .zst, .bz2 or .xz.
+    .rounds is a binary store, which opens in milliseconds whatever its size; .csv, .tsv, .jsonl, .parquet, .arrow and
+    LETOR text (.txt) are for other programs. Text is compressed if .gz, .zst, .bz2 or .xz follows, as in .txt.gz.
+    - is standard input or output.
 
     Example: ranktron convert train.txt train.rounds
     """

@@ -43,34 +43,36 @@ _SHUFFLE = TRAINING[1]
 )
 @preset_option
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the algorithm.")
-@click.option("--grid", metavar="KEY=V1,V2,...", multiple=True, help="Values of a parameter to choose among.")
+@click.option("--grid", metavar="KEY=V1,V2,...", multiple=True, help="Values of a parameter to choose from.")
 @epochs_option
 @click.option(
     "--folds",
     type=click.IntRange(3),
     default=5,
     show_default=True,
-    help="Number of folds, where DATA is not divided yet.",
+    help="Number of folds, if DATA is a file.",
 )
 @click.option(
-    "--split-seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the division into folds."
+    "--split-seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the split into folds."
 )
-@click.option("--seeds", default=1, show_default=True, type=click.IntRange(1), help="How many seeds: 0, 1, ...")
-@click.option("--shuffle/--no-shuffle", default=_SHUFFLE.default, show_default=True, help=_SHUFFLE.help.capitalize())
+@click.option("--seeds", default=1, show_default=True, type=click.IntRange(1), help="Number of seeds (0, 1, ...).")
+@click.option(
+    "--shuffle/--no-shuffle", default=_SHUFFLE.default, show_default=True, help=f"{_SHUFFLE.help.capitalize()}."
+)
 @click.option(
     "--scale",
     type=click.Choice(SCALINGS),
     default=None,
-    help="Scaling of the features; auto: standardise if features fall outside [-1, 1].  [default: auto]",
+    help="Feature scaling; auto: standardise if features fall outside [-1, 1].  [default: auto]",
 )
 @map_option
-@click.option("--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses.")
-@click.option("--out", type=click.Path(dir_okay=False), help="Write the whole report, with values per query, as JSON.")
+@click.option("--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric to select by.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write the full report, with values per query, as JSON.")
 @click.option(
     "--against",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False),
-    help="A report of --out to compare with, by a paired test over the queries.",
+    help="Report of an earlier --out to compare with, by a paired test over queries.",
 )
 @metrics_option("ndcg@10,map")
 @nan_option
@@ -82,13 +84,13 @@ def cv(
     folds: int, split_seed: int, seeds: int, shuffle: bool, scale: str | None, recipe: str | None, select: Metric,
     out: str | None, against: tuple[str, ...], metrics: list[Metric], nan: str | None, null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Cross-validate an algorithm on DATA: any file, or a folder with folds.
+    """Cross-validate an algorithm on DATA.
 
-    A file is divided into folds at random, query by query: of five parts three train, one chooses and one tests. A
-    folder has folds as LETOR has them: Fold1/train.txt, vali.txt, test.txt and so on.
+    DATA is a file, or a folder with folds as in LETOR: Fold1/train.txt, vali.txt, test.txt and so on. The queries of a
+    file are split into folds at random; of five, three train, one validates and one tests.
 
-    On each fold's validation part --select chooses among the grid and, for learners that pass over the data, the
-    number of passes. What was chosen is measured on the test part: the mean is over folds and seeds, the spread over
+    On the validation set of each fold, --select chooses among the values of --grid and, for iterative learners, the
+    number of passes. The chosen model is evaluated on the test set. Means are over folds and seeds, the spread is over
     seeds.
 
     Example: ranktron cv OHSUMED --algo committee --epochs 50 --seeds 10 --select ndcg@10 --metrics ndcg@10,map
@@ -178,7 +180,7 @@ def _write(path: str, content: dict[str, Any]) -> None:
 
 
 def _read_stored_run(path: str) -> Evaluation:
-    """The values per query of an earlier run."""
+    """The values per query that an earlier `--out` wrote."""
     import numpy as np
 
     from ranktron.metrics import Evaluation
@@ -220,7 +222,7 @@ def _print(report: Report, data: str, seeds: int) -> None:
     if seeds > 1:
         rows.append(("±", *blank, *report.std.values()))
     spread = "; ± over seeds" if seeds > 1 else ""
-    print_table(f"{report.algorithm} on {data}, chosen by {report.select}{spread}", columns, rows)
+    print_table(f"{report.algorithm} on {data}, selected by {report.select}{spread}", columns, rows)
     for remark, count in _remarks(report).items():
         click.echo(f"{remark}: {count:,}")
 
@@ -231,9 +233,9 @@ def _describe_choice(trials: list[Trial]) -> str:
 
 
 def _remarks(report: Report) -> dict[str, int]:
-    """What the trainings remarked: the largest count over all folds and seeds."""
+    """The remarks of the trainings, each with its largest count over all folds and seeds."""
     found: dict[str, int] = {}
     for trial in report.trials:
         for remark, count in trial.remarks.items():
             found[remark] = max(count, found.get(remark, 0))
-    return {f"{remark} (at most, in one training)": count for remark, count in found.items() if count}
+    return {f"{remark} (maximum over trainings)": count for remark, count in found.items() if count}

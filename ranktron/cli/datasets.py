@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--data", type=click.Path(file_okay=False), help="Folder of all data; otherwise RANKTRON_DATA.")
-@click.option("--check", is_flag=True, help="Read the files that were found and compare sizes and checksums.")
+@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data.  [default: $RANKTRON_DATA]")
+@click.option("--check", is_flag=True, help="Compare sizes and checksums of the files that were found.")
 @as_json
 def datasets(name: str | None, data: str | None, check: bool, as_json: bool) -> None:
-    """List the data sets that the papers use: size, terms, where to get them, whether they were found.
+    """List the data sets of the papers, and where to get them.
 
-    With NAME, everything that is known about one of them. Nothing is downloaded: most sets ask for an agreement first.
+    Shows their sizes and licences, and whether they were found in --data. With NAME: everything that is known about
+    one of them. Nothing is downloaded, as most data sets require an agreement.
 
     Example: ranktron datasets --data DIR
     """
@@ -85,7 +86,9 @@ def _check(one: Dataset, folder: str | None) -> str:
             results = [verify_file(one.name, place, folder) for place in one.places]
     except DataError as error:
         return str(error)
-    return "as known" if all(results) else "checksums not known" if not any(results) else "as known, where known"
+    if all(results):
+        return "checksums match"
+    return "known checksums match" if any(results) else "no checksums known"
 
 
 def _print_all(chosen: list[Dataset], rows: list[dict[str, Any]], folder: str | None) -> None:
@@ -101,19 +104,20 @@ def _print_all(chosen: list[Dataset], rows: list[dict[str, Any]], folder: str | 
         )
         for one, row in zip(chosen, rows, strict=True)
     ]
-    columns = ["name", "paper", "queries", "documents", "features", "size", "here"]
-    print_table(f"data sets, looked for in {folder or 'no folder: give --data or RANKTRON_DATA'}", columns, table)
+    columns = ["name", "paper", "queries", "documents", "features", "size", "found"]
+    where = f"data sets in {folder}" if folder else "data sets (to look for them, give --data or set RANKTRON_DATA)"
+    print_table(where, columns, table)
     homes: dict[tuple[str, str, str], list[Dataset]] = {}
     for one in chosen:
         homes.setdefault((one.source, one.url, one.licence), []).append(one)
     for (source, url, licence), sets in homes.items():
-        click.echo(f"{source}: {', '.join(one.name for one in sets)}\n  from   {url}\n  terms  {licence}")
-        click.echo("\n".join(f"  put    {files}" for files in dict.fromkeys(_files(one) for one in sets)) + "\n")
+        click.echo(f"{source}: {', '.join(one.name for one in sets)}\n  from     {url}\n  licence  {licence}")
+        click.echo("\n".join(f"  files    {files}" for files in dict.fromkeys(_files(one) for one in sets)) + "\n")
     click.echo("More about one of them: ranktron datasets NAME")
 
 
 def _files(one: Dataset) -> str:
-    """The files of a set on one line, the five folds as one, a folder of the set's own name as NAME."""
+    """The files of a data set on one line: five folds as one, and NAME for a folder with the name of the set."""
     places = (place.replace("Fold1", "Fold1…5") for place in one.folds[0])
     folder = "NAME" if one.folder == one.name else one.folder
     return ", ".join(f"{folder}/{place}{one.ending}" for place in places)
@@ -125,14 +129,14 @@ def _print_one(one: Dataset, row: dict[str, Any]) -> None:
     print_table(one.title, ["", ""], [
         ("name", one.name),
         ("used by", ", ".join(one.papers) or "none of the papers"),
-        ("holds", ", ".join(holds)),
+        ("contents", ", ".join(holds)),
         ("labels", f"{'grades' if one.kind == 'ranking' else 'values'} {one.labels}"),
         ("size", _size(row) if _size(row) != "–" else "not known"),
-        ("terms", one.licence),
+        ("licence", one.licence),
         ("from", f"{one.source}\n{one.url}"),
         ("files", _files(one).replace(", ", "\n").replace("NAME", one.name)),
         ("format", one.format),
-        ("here", _describe_location(row)),
+        ("found", _describe_location(row)),
     ])  # fmt: skip
 
 
@@ -149,7 +153,7 @@ def _describe_location(row: dict[str, Any]) -> str:
 
 
 def _size(row: dict[str, Any]) -> str:
-    """The size of the download where it is known, else that of the files."""
+    """The size of the download if it is known, otherwise that of the files."""
     packed = (row["archive"] or {}).get("bytes")
     sizes = [file and file["bytes"] for file in row["files"].values()]
     total = packed or (sum(sizes) if all(sizes) else None)

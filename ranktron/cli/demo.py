@@ -32,16 +32,21 @@ KEPT = "SLAM"
     type=click.Path(file_okay=False),
     default="ranktron-demo",
     show_default=True,
-    help="Where the picture and the model go.",
+    help="Folder for the plot and the model.",
 )
-@click.option("--queries", default=3000, show_default=True, type=click.IntRange(10), help="Length of the stream.")
+@click.option("--queries", default=3000, show_default=True, type=click.IntRange(10), help="Number of queries.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the simulation.")
+@click.option("--web", is_flag=True, help="Serve a search page that learns from your votes, at http://127.0.0.1:8080.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --web: address to listen on.")
 @click.option(
-    "--web", is_flag=True, help="Instead: a search page that learns from your votes, at http://127.0.0.1:8080."
+    "--port", type=click.IntRange(0, 65535), help="With --web: port to listen on.  [default: 8080, or a free one]"
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="With --web: the address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), help="With --web: the port; 8080, or a free one if it is taken.")
-@click.option("--dir", "folder", type=click.Path(file_okay=False), help="With --web: keep what is learnt here.")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False),
+    help="With --web: folder in which to keep what is learnt.  [default: a temporary one]",
+)
 @as_json
 @click.pass_context
 def demo(
@@ -55,9 +60,10 @@ def demo(
     folder: str | None,
     as_json: bool,
 ) -> None:
-    """Play a simulated stream through learners, live, beside chance and the best single feature.
+    """Watch several learners learn from a simulated stream.
 
-    With --web: a search page over the documentation of Python's standard library, whose ranker learns from your votes.
+    Shows them next to a random order and the best single feature, and writes a plot and a model. With --web: a search
+    page for the documentation of Python's standard library, whose ranker learns from your votes.
 
     Example: ranktron demo
     """
@@ -74,11 +80,11 @@ _OF_THE_STREAM, _OF_THE_PAGE = ("out", "queries", "seed", "as_json"), ("host", "
 
 
 def _check_mode(ctx: click.Context, web: bool) -> None:
-    """Refuses options that mean nothing, instead of passing over them."""
+    """Refuses options that have no effect, instead of ignoring them."""
     for name in _OF_THE_STREAM if web else _OF_THE_PAGE:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = next(each.opts[0] for each in ctx.command.params if each.name == name)
-            raise click.UsageError(f"{option} goes {'without' if web else 'with'} --web", ctx)
+            raise click.UsageError(f"{option} {'cannot be used with' if web else 'requires'} --web", ctx)
 
 
 def _stream(out: str, queries: int, seed: int, as_json: bool) -> None:
@@ -101,11 +107,11 @@ def _stream(out: str, queries: int, seed: int, as_json: bool) -> None:
         finals = {name: ys[-1] for name, (_, ys) in lines.items()}
         print_json({"ndcg@10": finals | levels, "picture": str(picture), "model": str(model)})
         return
-    click.echo(f"\nThe curve is in {picture}, the {KEPT} learner in {model}. Next: ranktron train --help")
+    click.echo(f"\nThe learning curves are in {picture}, the {KEPT} model is in {model}. Next: ranktron train --help")
 
 
 def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool) -> tuple[Any, Any]:
-    """Plays the learners side by side, with a live table on a terminal; gives their curves, and them."""
+    """Plays the learners in parallel, with a live table on a terminal; returns their curves and the learners."""
     from rich.console import Console
     from rich.live import Live
 
@@ -117,7 +123,7 @@ def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool
     turns = {name: play(learner, rounds, feedback.full, [ndcg]) for name, learner in learners.items()}
     sums = dict.fromkeys(learners, 0.0)
     lines: dict[str, tuple[list[int], list[float]]] = {name: ([], []) for name in learners}
-    marks = {round(10 ** (i / 40)) for i in range(400)} | {len(rounds)}  # evenly spread on a logarithmic axis
+    marks = {round(10 ** (i / 40)) for i in range(400)} | {len(rounds)}  # evenly spaced on a logarithmic axis
     console = Console(quiet=quiet, highlight=False)
     with Live(console=console, auto_refresh=False) as live:
         for done in range(1, len(rounds) + 1):
@@ -149,7 +155,7 @@ def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[st
     try:
         picture.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot make the folder {picture.parent}: {error.strerror}") from None
+        raise DataError(f"cannot create the folder {picture.parent}: {error.strerror}") from None
     kind, given = PLAYERS[KEPT]
     kept = learners[KEPT]
     Model(kind, given, kept.state(), kept.n_features).save(model)
@@ -157,4 +163,4 @@ def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[st
         title = "A simulated separable stream: time-averaged NDCG@10"
         curves(picture, lines, levels, title=title, x="rounds", y="NDCG@10, time average", log=True)
     except MissingExtra as error:
-        click.echo(f"No picture: {error}", err=True)
+        click.echo(f"No plot was written: {error}", err=True)

@@ -20,7 +20,7 @@ PORT = 8080
 
 
 def serve_search(folder: str | None, host: str, port: int | None) -> None:
-    """Reads the standard library, then serves the search page and the ranker behind it until it is told to stop."""
+    """Indexes the standard library, then serves the search page and its ranker until it is stopped."""
     try:
         from ranktron.service.demo.routes import search_routes, warm_up
         from ranktron.service.server import run
@@ -32,14 +32,14 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
     shown = f"[{host}]" if ":" in host else host
     keeping = tempfile.TemporaryDirectory(prefix="ranktron-") if folder is None else nullcontext(folder)
     with keeping as kept, suppress(KeyboardInterrupt):
-        where = "a temporary folder; --dir keeps it" if folder is None else folder
+        where = "a temporary folder, deleted at the end (--dir keeps it)" if folder is None else folder
         click.echo(f"Search page: http://{shown}:{port}/search  (dashboard: http://{shown}:{port}/)")
-        click.echo(f"What is learnt goes to {where}.")
+        click.echo(f"What the ranker learns is saved in {where}.")
         run(kept, None, host, port, search_routes(index, read_tokens(None)))
 
 
 def _prepare_index(warm_up: Callable[[], None]) -> Index:
-    """Reads and indexes the library while the ranker's machine code is loaded, or compiled where it is run first."""
+    """Reads and indexes the library while the ranker is loaded or, on first use, compiled."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -53,7 +53,7 @@ def _prepare_index(warm_up: Callable[[], None]) -> Index:
         documents = standard_library(lambda done, total: progress.update(bar, completed=done, total=total))
         progress.update(bar, description=f"Indexing {len(documents):,} names", total=None)
         index = Index(documents)
-        progress.update(bar, description="Compiling the ranker, this first time only", total=None)
+        progress.update(bar, description="Compiling the ranker (first use only)", total=None)
         warming.join()
     return index
 

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model", type=DATA)
 @click.argument("data", type=DATA)
-@click.option("--curve", type=click.Path(), help="Write NDCG@1 to NDCG@20 as a picture (.png or .svg).")
+@click.option("--curve", type=click.Path(), help="Write a plot of NDCG@1 to NDCG@20 (.png or .svg).")
 @metrics_option("ndcg@10,map")
 @null_option
 @table_options
 @strict_option
 @as_json
 def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], null: str | None, as_json: bool) -> None:
-    """Measure MODEL on DATA, beside chance and the best single feature.
+    """Evaluate MODEL on DATA, and compare it with simple baselines.
 
-    The best feature is chosen on DATA itself by the first metric, so it is an optimistic baseline.
+    The baselines are a random order and the best single feature. That feature is chosen on DATA itself by the first
+    metric, so it is an optimistic baseline.
 
     Example: ranktron evaluate my.model test.txt --metrics ndcg@10,map:letor
     """

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model", type=DATA)
 @click.argument("data", type=DATA, required=False)
-@click.option("--qid", help="The query of DATA to explain.")
-@click.option("--top", type=click.IntRange(1), help="How many to show.  [default: 10 documents, 20 weights]")
-@click.option("--features", default=4, show_default=True, type=click.IntRange(1), help="How many features to name.")
-@click.option("--out", type=OUT, help="Write a page to look at (.html).")
+@click.option("--qid", help="Id of the query to explain.")
+@click.option("--top", type=click.IntRange(1), help="Number of rows to show.  [default: 10 documents, 20 weights]")
+@click.option("--features", default=4, show_default=True, type=click.IntRange(1), help="Contributions per document.")
+@click.option("--out", type=OUT, help="Write the explanation as a web page (.html).")
 @null_option
 @scoring_options
 @strict_option
@@ -46,17 +46,18 @@ def explain(
     null: str | None,
     as_json: bool,
 ) -> None:
-    """Show the weights (or curves) of MODEL, or for one list of DATA what each feature contributed and decided.
+    """Explain the weights of MODEL, or its ranking of one query.
 
-    Without DATA: the weights, for scaled features and for features as they are, with their spread over the last part of
-    training. With DATA and --qid: what adds up to each score, and which features put a document above the next.
+    Without DATA: the weights, for scaled and for raw features, with their spread over the last part of training; for a
+    model with a feature map, the curve of each feature. With DATA and --qid: the contributions that add up to each
+    score, and which features put a document above the next.
 
     Example: ranktron explain my.model test.txt --qid 42 --out page.html
     """
     from ranktron.training.model import load
 
     if (data is None) != (qid is None):
-        raise click.UsageError("a list is named by both: DATA, and --qid")
+        raise click.UsageError("to explain the ranking of a query, give both DATA and --qid")
     if out is not None:
         keep_inputs(out, model, data)
     loaded = load(model)
@@ -110,7 +111,7 @@ def _show_list(explained: ExplainedList, top: int, features: int, out: str | Non
 
 
 def _table(title: str, documents: list[dict[str, Any]], terms: int) -> Any:
-    """The table with so many terms a line; where nothing is labelled, without labels."""
+    """The table with at most `terms` contributions per line; the column of labels only if there are any."""
     labelled = any(d["label"] is not None for d in documents)
     columns = ["#", "document", *["label"] * labelled, "score", "strongest\ncontributions", "lead over\nthe next"]
     rows = [
@@ -153,7 +154,7 @@ def _show_weights(model: Model, top: int | None, out: str | None, as_json: bool)
     titles = {"feature": "feature", "weight": "weight", "spread": "spread", "per_unit": "per unit, unscaled"}
     print_table(f"{model.kind}: {model.n_filled} weights", [titles[key] for key in shown], rows)
     if len(rows) < model.n_filled:
-        click.echo(f"{model.n_filled - len(rows)} smaller weights: --top {model.n_filled} shows all.")
+        click.echo(f"{model.n_filled - len(rows)} smaller weights are not shown: --top {model.n_filled} shows all.")
     click.echo(f"{weights.note[0].upper()}{weights.note[1:]}.")
     _say(out)
 
@@ -176,7 +177,7 @@ def _show_curves(model: Model, top: int | None, out: str | None, as_json: bool) 
     rows = [(name, f"{s.values.min():+.4g}", f"{s.values.max():+.4g}") for name, s in shapes[: top or 20]]
     print_table(f"{model.kind}: {model.n_filled} curves", ["feature", "lowest", "highest"], rows)
     if out is None:
-        click.echo("What each value adds to a score: --out page.html draws it.")
+        click.echo("To see what each value adds to a score, draw the curves with --out page.html.")
     _say(out)
 
 
@@ -195,7 +196,7 @@ def _cell(value: Any, key: str) -> str:
 
 def _say(out: str | None) -> None:
     if out is not None:
-        click.echo(f"{out}: the page to look at")
+        click.echo(f"Page written to {out}")
 
 
 def _strongest(contributions: Any, names: tuple[str, ...], count: int) -> dict[str, float]:

@@ -24,19 +24,19 @@ _TARGETS = ("solr", "elasticsearch", "opensearch", "vespa", "vespa-inputs", "ves
 def export_options(command: F) -> F:
     """The options that export and push share."""
     options: list[Callable[[F], F]] = [
-        click.option("--name", help="What the engine calls the model.  [default: the name of the file MODEL]"),
-        click.option("--store", help="The feature store (Solr) or the LTR store (Elasticsearch, OpenSearch)."),
+        click.option("--name", help="Name of the model in the engine.  [default: the name of the file MODEL]"),
+        click.option("--store", help="Feature store (Solr) or LTR store (Elasticsearch, OpenSearch)."),
         click.option(
             "--normalizers",
             type=click.Choice(["native", "fold"]),
             default="native",
             show_default=True,
-            help="Scaling as the engine's own normalisers, or folded into the weights.",
+            help="Export scaling as the engine's own normalizers, or fold it into the weights.",
         ),
-        click.option("--features", type=DATA, help="A file with the engine's names of the features, one a line."),
-        click.option("--data", type=DATA, help="Lists to check the file with.  [default: random ones]"),
-        click.option("--average", is_flag=True, help="The average of a model whose members vote."),
-        click.option("--one", metavar="NAME", help="A feature that is always 1: it keeps scores above 0 (Lucene)."),
+        click.option("--features", type=DATA, help="File with the engine's feature names, one per line."),
+        click.option("--data", type=DATA, help="Data to check the exported file with.  [default: random documents]"),
+        click.option("--average", is_flag=True, help="Export the average of a model whose members vote."),
+        click.option("--one", metavar="NAME", help="Feature that is always 1, to keep scores above 0 (Lucene)."),
         null_option,
         scoring_options,
         as_json,
@@ -48,14 +48,15 @@ def export_options(command: F) -> F:
 
 @click.command()
 @click.argument("model", type=DATA)
-@click.option("--to", type=click.Choice(_TARGETS), required=True, help="The engine.")
-@click.option("-o", "--out", type=OUT, help="The file to write.  [default: standard output]")
+@click.option("--to", type=click.Choice(_TARGETS), required=True, help="Search engine or format.")
+@click.option("-o", "--out", type=OUT, help="File to write.  [default: standard output]")
 @export_options
 def export(model: str, to: str, out: str | None, as_json: bool, **options: Any) -> None:
-    """Write MODEL as a file for a search engine, after checking that it ranks as the model does.
+    """Export MODEL to a file for a search engine, or to ONNX or JSON.
 
-    vespa has the weights as constants, vespa-inputs as query inputs (deployed once), vespa-weights the parameters of
-    the query for these. What an engine cannot hold is refused, with the reason and a way out.
+    The file is checked first: it must rank as the model does. vespa writes the weights as constants; vespa-inputs
+    writes a profile with the weights as query inputs, which is deployed once, and vespa-weights the values for it. A
+    model that an engine cannot represent is refused, with the reason and an alternative.
 
     Example: ranktron export my.model --to elasticsearch -o model.json
     """
@@ -78,7 +79,7 @@ def export(model: str, to: str, out: str | None, as_json: bool, **options: Any) 
 
 
 def exported_model(model: str, to: str, name: str, options: dict[str, Any]) -> Export:
-    """The file for an engine, made and checked as the options say."""
+    """The exported file, made and checked according to the options."""
     from ranktron.export import export as export_model
     from ranktron.training.model import load
 
@@ -99,13 +100,13 @@ def _lines(path: str) -> list[str]:
 
 
 def model_name(path: str) -> str:
-    """A name for the model, from that of its file."""
+    """A name for the model, derived from its file name."""
     word = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(path).stem).strip("_-")
     return word if re.match(r"[A-Za-z]", word) else f"ranker_{word}".strip("_")
 
 
 def summarize(exported: Export) -> dict[str, Any]:
-    """An exported file as `--json` tells of it."""
+    """What `--json` prints about an exported file."""
     return {
         "to": exported.target,
         "name": exported.name,
@@ -116,13 +117,13 @@ def summarize(exported: Export) -> dict[str, Any]:
 
 
 def describe_check(exported: Export) -> str:
-    """What checking the file has shown, in a few words."""
+    """The result of checking the file, in a few words."""
     check = exported.check
     return f"checked on {check.sample}: {check.swapped:,} of {check.pairs:,} pairs swapped by rounding"
 
 
 def print_notes(exported: Export) -> None:
-    """Notes and warnings about an exported file, on standard error."""
+    """Prints the notes and warnings about an exported file on standard error."""
     for note in exported.notes:
         click.echo(f"note: {note}", file=sys.stderr)
     for warning in exported.warnings:

@@ -16,7 +16,7 @@ from ranktron.cli.output import print_json, print_table
 @table_options
 @as_json
 def info(data: str, null: str | None, as_json: bool) -> None:
-    """Describe DATA: queries, documents, features, labels, list lengths, missing values.
+    """Describe DATA: sizes, labels, ranges and missing values.
 
     Example: ranktron info train.txt
     """
@@ -41,8 +41,8 @@ def info(data: str, null: str | None, as_json: bool) -> None:
         ("documents per query", f"{length['min']} – {length['max']}, median {length['median']:g}"),
         ("queries without a relevant document", summary["queries_without_relevant"]),
         ("queries whose labels are all equal", summary["queries_with_one_label"]),
-        ("queries whose rows were scattered", summary["duplicate_qids"]),
-        ("missing values (--nan)", _describe_missing(summary["missing"])),
+        ("queries whose rows are not adjacent", summary["duplicate_qids"]),
+        ("missing values (see --nan)", _describe_missing(summary["missing"])),
         ("constant features", ", ".join(summary["constant_features"]) or "none"),
         ("range of the features", f"{summary['lowest']:g} – {summary['highest']:g}"),
     ]
@@ -63,20 +63,21 @@ def _describe_missing(counts: dict[str, int]) -> str:
 
 
 def _columns(columns: dict[str, Any]) -> list[tuple[str, str]]:
-    """What each column of a table became, and what the names alone decided."""
+    """The role of each column, and which roles were found by the column's name."""
     from ranktron.data.io.columns import join_names
 
     words = {"label": "label", "query": "query id", "doc": "document id"}
     rows = []
     for role, word in words.items():
         by_name, name = role in columns["guessed"], columns[role]
-        rows.append((word, "none" if name is None else f"{name} (by its name; or --{role})" if by_name else name))
+        hint = f" (found by its name; --{role} overrides)" if by_name else ""
+        rows.append((word, "none" if name is None else name + hint))
     rows.append((f"features ({len(columns['features'])})", join_names(columns["features"])))
-    return rows + ([("not read", join_names(columns["dropped"]))] if columns["dropped"] else [])
+    return rows + ([("ignored", join_names(columns["dropped"]))] if columns["dropped"] else [])
 
 
 def describe(rounds: Any) -> dict[str, Any]:
-    """What `info` says about a data set."""
+    """The facts that `info` prints about a data set."""
     import numpy as np
 
     from ranktron.data.imputation import count_missing, fit_imputer, impute
@@ -89,7 +90,8 @@ def describe(rounds: Any) -> dict[str, Any]:
     lowest = np.minimum.reduceat(rounds.labels, rounds.offsets[:-1])
     names = rounds.feature_names or [str(j + rounds.first_index) for j in range(rounds.n_features)]
     lacking = count_missing(rounds).tolist()
-    known = impute(rounds, fit_imputer("mean", rounds)) if any(lacking) else rounds  # means lie within the ranges
+    # Missing values are replaced by means, which lie within the ranges to be found.
+    known = impute(rounds, fit_imputer("mean", rounds)) if any(lacking) else rounds
     low, high = feature_ranges(known.X)
     return {
         "queries": len(rounds),

@@ -1,4 +1,4 @@
-"""The entry point: it finds the command and turns every error into one line and an exit code."""
+"""The entry point: finds the command and turns every error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _COMMANDS = (
     "datasets",
     "convert",
     "simulate",
+    "clicks",
     "train",
     "tune",
     "cv",
     "demo",
     "evaluate",
     "compare",
+    "estimate",
     "rank",
     "explain",
     "export",
@@ -40,7 +42,7 @@ _COMMANDS = (
 
 
 class _Commands(click.Group):
-    """Imports a command only when it is asked for; the list of commands costs nothing heavy."""
+    """Imports a command only when it is used, so that heavy imports do not delay the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -55,7 +57,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="ranktron")
 def cli() -> None:
-    """Learning to rank from a stream: show a ranking, receive feedback, update the weights.
+    """Online and large-margin learning to rank: train, evaluate, export and serve rankers.
 
     Start with `ranktron demo`, or with your own data:
 
@@ -81,11 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.Abort:
         code = _complain("interrupted", 1)
     except BrokenPipeError:
-        # The reader of our output has gone; what is still buffered must not raise once more at exit.
+        # Whoever read our output has closed it (as `head` does): flushing the rest at exit must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except MemoryError:
-        code = _complain("out of memory: convert the data to a store and read that, or use a part of it", 1)
+        code = _complain("out of memory: use fewer data, or a .rounds store, which `ranktron convert` writes", 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 

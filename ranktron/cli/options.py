@@ -1,4 +1,4 @@
-"""What several commands take: their common options, and the files that they name."""
+"""Options that several commands share, and reading the files that they name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 DATA = click.Path(exists=True, allow_dash=True)
 OUT = click.Path(allow_dash=True)
 _READING = "ranktron.reading"
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines instead of a table.")
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Machine-readable output: one JSON object instead of a table."
+)
 
 
 def metrics_option(default: str) -> Callable[[F], F]:
@@ -38,12 +40,12 @@ def metrics_option(default: str) -> Callable[[F], F]:
         except DataError as error:
             raise click.BadParameter(str(error)) from None
 
-    help_text = "Metrics, separated by commas; a convention may follow a colon, as in ndcg@10:letor."
+    help_text = "Comma-separated metrics, each with an optional convention, as in ndcg@10:letor."
     return click.option("--metrics", default=default, show_default=True, callback=parse, help=help_text)
 
 
 def as_metric(_context: click.Context, _option: click.Parameter, text: str) -> Metric:
-    """A metric by its name; a name that does not exist is a fault of the command line."""
+    """A metric by its name; an unknown name is a usage error (exit code 2)."""
     from ranktron.metrics import metric
 
     try:
@@ -53,7 +55,7 @@ def as_metric(_context: click.Context, _option: click.Parameter, text: str) -> M
 
 
 def _as_recipe(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    """The text of a feature map; one that does not exist is a fault of the command line."""
+    """The name of a feature map; an unknown one is a usage error (exit code 2)."""
     if text is not None:
         from ranktron.data.maps import as_map
 
@@ -70,7 +72,7 @@ map_option = click.option(
     metavar="MAP",
     default=None,
     callback=_as_recipe,
-    help="Feature map, kept in the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N.",
+    help="Feature map, saved with the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N.",
 )
 
 epochs_option = click.option(
@@ -92,20 +94,21 @@ null_option = click.option(
     "--null",
     type=click.Choice(["error", "zero", "min", "mean"]),
     default=None,
-    help="What a NULL value in the data stands for.  [default: what --nan says, or the model; otherwise error]",
+    help="How to read NULL: as an error, as 0, or as the smallest or mean value of the feature within the query.  "
+    "[default: left to --nan or to the model, otherwise error]",
 )
 
 nan_option = click.option(
     "--nan",
     type=click.Choice(IMPUTATIONS),
     default=None,
-    help="What stands for a missing value (NULL, NaN), learnt on the training data, kept in the model: the feature's "
-    "mean, 0, or the mean and a further feature that says so.  [default: error]",
+    help="How the model treats missing values (NULL, NaN): refuse them, or replace them by the feature's mean in the "
+    "training data, by 0, or by the mean with an additional feature that marks them.  [default: error]",
 )
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
-    """Keeps how data is to be read for `read_data`, so that no command has to hand it on."""
+    """Stores an option of `read_data` in the context, so that commands need not pass it on."""
     context.meta.setdefault(_READING, {})[option.name] = value
 
 
@@ -113,68 +116,68 @@ def _reading_option(*names: str, **settings: Any) -> Callable[[F], F]:
     return click.option(*names, expose_value=False, callback=_remember, **settings)
 
 
-_LABEL = _reading_option("--label", metavar="COLUMN", help="The column with the label.  [default: by its name]")
-_QUERY = _reading_option("--query", metavar="COLUMN", help="The column with the query id.  [default: by its name]")
-_DOC = _reading_option("--doc", metavar="COLUMN", help="The column with the document id.  [default: by its name]")
-_FEATURES = _reading_option("--features", metavar="A,B,...", help="The columns that are features.  [default: the rest]")
-_DROP = _reading_option("--drop", metavar="A,B,...", help="Columns that are no features.")
+_LABEL = _reading_option("--label", metavar="COLUMN", help="Column with the label.  [default: found by its name]")
+_QUERY = _reading_option("--query", metavar="COLUMN", help="Column with the query id.  [default: found by its name]")
+_DOC = _reading_option("--doc", metavar="COLUMN", help="Column with the document id.  [default: found by its name]")
+_FEATURES = _reading_option("--features", metavar="A,B,...", help="Columns to use as features.  [default: all others]")
+_DROP = _reading_option("--drop", metavar="A,B,...", help="Columns to ignore.")
 _JUDGMENTS = _reading_option(
     "--judgments",
     type=click.Path(exists=True),
-    help="A file with the grades of the documents, which become the labels.",
+    help="File with relevance judgments, used as labels.",
 )
 _INPUT_FORMAT = _reading_option(
     "--input-format",
     "format",
     type=click.Choice(FORMATS),
-    help="Format of the data.  [default: by its first bytes and its name]",
+    help="Format of the data.  [default: recognised by content and name]",
 )
 strict_option = _reading_option(
-    "--strict", is_flag=True, help="Refuse data that has fewer or more features than the model, instead of a warning."
+    "--strict", is_flag=True, help="Fail, instead of warning, if the data have fewer or more features than the model."
 )
 
 
 def table_options(command: F) -> F:
-    """The options of every command that reads data: which column of a table is what."""
+    """The options of every command that reads data: the roles of columns, and the format."""
     return _LABEL(_QUERY(_DOC(_FEATURES(_DROP(_JUDGMENTS(_INPUT_FORMAT(command)))))))
 
 
 def scoring_options(command: F) -> F:
-    """The same for commands whose model knows the features, and that mean something else by --features."""
+    """The same for commands that take the features from the model and use --features for something else."""
     return _LABEL(_QUERY(_DOC(_DROP(_INPUT_FORMAT(command)))))
 
 
 def read_data(
     path: str, null: str | None = None, like: Model | Rounds | None = None, part: str | None = None
 ) -> Rounds:
-    """Reads data; with a model or other data, as wide as those and with the same features.
+    """Reads data, with the features of `like` if it is given.
 
-    Of a folder that holds train, vali and test, `part` is read.
+    Of a folder with train, vali and test files, `part` is read.
     """
     from ranktron.data.io import read as read_rounds
 
     path = _find_part(path, part)
     with show_activity(f"reading {path}"):
         rounds = read_rounds(path, null=null or null_for(like), like=like, **reading_options())
-    if part != "train":  # training warns of it itself
+    if part != "train":  # training itself warns
         _say_if_scattered(path, rounds)
     return rounds
 
 
 def _say_if_scattered(path: str, rounds: Rounds) -> None:
-    """Says that rows of a query were put together: two files in one may use the same ids for different queries."""
+    """Reports that rows of a query were not adjacent: two concatenated files may use one id for different queries."""
     from ranktron.data.io.grouping import repeated_documents, scattered_queries
 
     scattered = scattered_queries(rounds)
     if scattered:
         twice = repeated_documents(rounds)
-        more = f"; {twice:,} documents stand there more than once: is this one file twice?" if twice else ""
-        what = f"the rows of {scattered:,} of {len(rounds):,} queries stood in several places and were put together"
+        more = f"; {twice:,} documents occur more than once: was the file appended to itself?" if twice else ""
+        what = f"the rows of {scattered:,} of {len(rounds):,} queries were not adjacent and have been grouped"
         click.echo(f"{path}: {what}{more}", err=True)
 
 
 def read_documents(path: str, null: str | None, model: Model) -> Rounds:
-    """Reads data to be scored, which need not have labels."""
+    """Reads data to be scored; labels are optional."""
     from ranktron.data.io import read_documents as read_rounds
 
     path = _find_part(path, "test")
@@ -184,36 +187,36 @@ def read_documents(path: str, null: str | None, model: Model) -> Rounds:
 
 
 def null_for(like: Model | Rounds | None, nan: str | None = None) -> str:
-    """What a NULL is where --null does not say: missing to a model that fills it in, otherwise an error."""
+    """The default of --null: "nan" for a model that imputes missing values, otherwise an error."""
     fills_in = getattr(like, "imputer", None) is not None or (nan or "error") != "error"
     return "nan" if fills_in else "error"
 
 
 def reading_options() -> dict[str, Any]:
-    """How the command line says that data is to be read, as `ranktron.read` takes it."""
+    """The options of `ranktron.read` that the command line gave."""
     context = click.get_current_context(silent=True)
     return {} if context is None else dict(context.meta.get(_READING, {}))
 
 
 def _find_part(path: str, part: str | None) -> str:
-    """The file of one part in a folder that holds train, vali and test; any other path as it is."""
+    """The file of one part in a folder with train, vali and test files; any other path unchanged."""
     from ranktron.data.io.files import fold_parts
 
     found = fold_parts(path) if path != "-" else {}
     if not found or part is None:
         return path
     if part not in found:
-        raise DataError(f"{path}: there is no {part} part in it, only {', '.join(map(str, found.values()))}")
+        raise DataError(f"{path}: there is no {part} file in this folder, only {', '.join(map(str, found.values()))}")
     others = ", ".join(str(file) for name, file in found.items() if name != part)
-    click.echo(f"{path}: reading {found[part]}, the {part} part (not {others})", err=True)
+    click.echo(f"{path}: reading {found[part]} (not {others})", err=True)
     return str(found[part])
 
 
 def keep_inputs(out: str, *inputs: str | None) -> None:
-    """Refuses to write over a file that is read, and two things to standard output."""
+    """Refuses to overwrite an input, and to write two things to standard output."""
     context = click.get_current_context(silent=True)
     if out == "-" and context is not None and context.params.get("as_json"):
-        raise click.UsageError("--json is for standard output, and so is -: name a file to write")
+        raise click.UsageError("--json and - both write to standard output: name a file to write")
     for path in inputs:
         if path and out != "-" and os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path):
             raise click.UsageError(f"{out} is an input and would be overwritten: write to another file")
@@ -232,7 +235,7 @@ def with_preset(
 
 
 def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
-    """The parameters of an algorithm that texts like eta=0.1 set."""
+    """Parses parameters of an algorithm given as KEY=VALUE, such as eta=0.1."""
     known = {p.name: p for p in algorithm(name).parameters}
     parameters = {}
     for setting in settings:
@@ -240,7 +243,7 @@ def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") 
         key = RENAMED.get(name, {}).get(key, key)
         if not equals or key not in known:
             raise click.UsageError(
-                f"{option} {setting}: {name} has the parameters {', '.join(known)}, given as --set KEY=VALUE"
+                f"{option} {setting}: the parameters of {name} are {', '.join(known)}, given as --set KEY=VALUE"
             )
         try:
             parameters[key] = known[key].parse(value)

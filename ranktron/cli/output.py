@@ -1,4 +1,4 @@
-"""How commands speak: tables for eyes, JSON for machines, progress on terminals."""
+"""What commands print: tables, machine-readable JSON, and progress on terminals."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import click
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """One JSON object on standard output, numbers to full precision."""
+    """Prints one JSON object on standard output, with numbers at full precision."""
     click.echo(json.dumps(content, allow_nan=False))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], out: str | None = None) -> None:
-    """A table for eyes: text to the left, numbers to the right; on standard error where a file goes to the output."""
+    """Prints a table; on standard error if `out` says that a file goes to standard output."""
     from rich.console import Console
 
     Console(highlight=False, stderr=out == "-").print(table(title, columns, rows))
 
 
 def print_written(out: str, what: str) -> None:
-    """Says what was written; on standard error where it went to standard output."""
+    """Reports what was written; on standard error if the file itself went to standard output."""
     click.echo(f"{'standard output' if out == '-' else out}: {what}", err=out == "-")
 
 
 def print_widest(tables: Sequence[Any]) -> None:
-    """Prints the first of several forms of a table, wide to narrow, that fits; the last one where none does."""
+    """Prints the first of several versions of a table, wide to narrow, that fits the terminal; else the last."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -39,7 +39,7 @@ def print_widest(tables: Sequence[Any]) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Any:
-    """A table that can be printed or shown live."""
+    """A table to be printed or shown live: text is left-aligned, numbers are right-aligned."""
     from rich import box
     from rich.table import Table
 
@@ -64,7 +64,7 @@ def _is_text(cell: str) -> bool:
 
 @contextmanager
 def show_activity(what: str) -> Iterator[None]:
-    """Shows on a terminal that something is going on that cannot be counted."""
+    """Shows a spinner on a terminal, for work whose progress cannot be counted."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -77,7 +77,7 @@ def show_activity(what: str) -> Iterator[None]:
 
 @contextmanager
 def statements() -> Iterator[None]:
-    """Shows on standard error what a run states about itself before it begins, such as the memory it will take."""
+    """Shows the library's log messages on standard error, such as the memory that a solver will need."""
 
     class Echo(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -96,7 +96,7 @@ def statements() -> Iterator[None]:
 
 @contextmanager
 def show_progress(what: str, total: int) -> Iterator[Callable[..., None] | None]:
-    """A progress bar on a terminal: yields a function to call at each step, or after several; None elsewhere."""
+    """Shows a progress bar on a terminal: yields a function to call with the number of steps done; else None."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

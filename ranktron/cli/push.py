@@ -17,22 +17,22 @@ _ENGINES = ("elasticsearch", "opensearch", "solr", "vespa")
 
 @click.command()
 @click.argument("model", type=DATA)
-@click.option("--to", type=click.Choice(_ENGINES), required=True, help="The engine.")
-@click.option("--url", help="Where the engine answers.  [default: its usual port on this machine]")
-@click.option("--featureset", help="The feature set to make the model from (Elasticsearch, OpenSearch).")
-@click.option("--collection", help="The collection or core (Solr).")
-@click.option("--version", help="What follows the name.  [default: the time]")
-@click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(0.1), help="Seconds for each call.")
-@click.option("--dry-run", is_flag=True, help="Print the calls and make none.")
+@click.option("--to", type=click.Choice(_ENGINES), required=True, help="Search engine.")
+@click.option("--url", help="Address of the engine.  [default: its usual port on this machine]")
+@click.option("--featureset", help="Feature set to create the model from (Elasticsearch, OpenSearch).")
+@click.option("--collection", help="Collection or core (Solr).")
+@click.option("--version", help="Version, appended to the name.  [default: the current time]")
+@click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(0.1), help="Seconds per request.")
+@click.option("--dry-run", is_flag=True, help="Print the requests without sending them.")
 @export_options
 def push(
     model: str, to: str, url: str | None, featureset: str | None, collection: str | None, version: str | None,
     timeout: float, dry_run: bool, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Upload MODEL to a search engine under a new name, next to the versions before it.
+    """Upload MODEL to a search engine as a new version.
 
-    The user and password, or the API key, come from the environment: RANKTRON_ENGINE_USER and RANKTRON_ENGINE_PASSWORD,
-    or RANKTRON_ENGINE_API_KEY.
+    Earlier versions are kept. Credentials are read from the environment: RANKTRON_ENGINE_USER and
+    RANKTRON_ENGINE_PASSWORD, or RANKTRON_ENGINE_API_KEY.
 
     Example: ranktron push my.model --to elasticsearch --featureset movies --url https://search:9200
     """
@@ -41,13 +41,13 @@ def push(
     name = f"{options['name'] or model_name(model)}-{version or time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
     if to == "vespa":
         raise click.UsageError(
-            "Vespa takes models with the application: export with --to vespa into schemas/SCHEMA/NAME.profile and run "
+            "Vespa models are part of the application: export with --to vespa into schemas/SCHEMA/NAME.profile and run "
             "vespa deploy, or deploy --to vespa-inputs once and send what --to vespa-weights writes with the queries"
         )
     if to == "solr" and collection is None:
-        raise click.UsageError("Solr keeps models in a collection: name it with --collection")
+        raise click.UsageError("Solr stores models in a collection: name it with --collection")
     if to != "solr" and featureset is None:
-        raise click.UsageError("the LTR plugin makes models from a feature set: name it with --featureset")
+        raise click.UsageError("the LTR plugin creates models from a feature set: name it with --featureset")
     address = pushing.checked_url(url or pushing.HOMES[to])
     exported = exported_model(model, to, name, options)
     if to == "solr":
@@ -67,7 +67,7 @@ def push(
         if dry_run and call.body is not None:
             click.echo(call.body.decode(), nl=False)
     if not dry_run:
-        click.echo(f"{exported.name} is there, {describe_check(exported)}; queries use it when they name it")
+        click.echo(f"Uploaded {exported.name}, {describe_check(exported)}; queries use it when they name it")
     print_notes(exported)
 
 

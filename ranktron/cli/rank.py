@@ -23,21 +23,21 @@ from ranktron.errors import DataError
 @click.command()
 @click.argument("model", type=DATA)
 @click.argument("data", type=DATA)
-@click.option("-o", "--out", type=OUT, required=True, help="The file to write; - is standard output.")
+@click.option("-o", "--out", type=OUT, required=True, help="File to write; - is standard output.")
 @click.option(
     "--format",
     "style",
     type=click.Choice(["scores", "trec"]),
     default="scores",
     show_default=True,
-    help="scores: one a line, in the order of DATA. trec: a run file.",
+    help="scores: one per line, in the order of DATA. trec: a TREC run file.",
 )
 @null_option
 @table_options
 @strict_option
 @as_json
 def rank(model: str, data: str, out: str, style: str, null: str | None, as_json: bool) -> None:
-    """Score the documents of DATA with MODEL and write them to a file.
+    """Score the documents of DATA and write the scores to a file.
 
     Example: ranktron rank my.model test.txt -o run.txt --format trec
     """
@@ -63,7 +63,7 @@ def rank(model: str, data: str, out: str, style: str, null: str | None, as_json:
 
 
 def _as_run(rounds: Any, scores: Any) -> dict[str, dict[str, float]]:
-    """A run by query and document; documents without a name are called by their place in the list."""
+    """A run by query and document; documents without an id are named by their index within the query."""
     run = {}
     for q, qid in enumerate(rounds.qids):
         a, b = rounds.offsets[q], rounds.offsets[q + 1]

@@ -14,19 +14,19 @@ from ranktron.papers import PAPERS
 
 @click.command()
 @click.argument("name", type=click.Choice([*PAPERS, "all"]), default="all", required=False)
-@click.option("--out", required=True, type=click.Path(file_okay=False), help="Folder of the report; also keeps cells.")
+@click.option("--out", required=True, type=click.Path(file_okay=False), help="Folder for the report and the cache.")
 @click.option(
-    "--data", type=click.Path(exists=True, file_okay=False), envvar="RANKTRON_DATA", help="Folder of the data sets."
+    "--data", type=click.Path(exists=True, file_okay=False), envvar="RANKTRON_DATA", help="Folder with the data sets."
 )
-@click.option("--seeds", type=click.IntRange(1), help="How many seeds; by default as many as each experiment states.")
+@click.option("--seeds", type=click.IntRange(1), help="Number of seeds.  [default: as each experiment states]")
 @click.option("--quick", is_flag=True, help="Fewer rounds, passes and seeds: minutes instead of an hour.")
 @as_json
 def reproduce(name: str, out: str, data: str | None, seeds: int | None, quick: bool, as_json: bool) -> None:
-    """Run the experiments of a paper (or of all) again and write a report: what it says, what came out, a verdict.
+    """Reproduce the experiments of the papers and write a report.
 
-    Simulations always run; experiments on data sets run where those are found in --data, or in the folder that
-    RANKTRON_DATA names. Finished computations are kept in the folder of the report: Ctrl-C loses little, and the same
-    command goes on from there.
+    For every claim the report has the published value, ours and a verdict. Simulations always run; experiments on data
+    sets run if these are found in --data (or $RANKTRON_DATA). Finished computations are cached in the folder of the
+    report: after Ctrl-C the same command continues from there.
 
     Example: ranktron reproduce slam --quick --out report
     """
@@ -53,7 +53,7 @@ def reproduce(name: str, out: str, data: str | None, seeds: int | None, quick: b
 
 @contextmanager
 def _progress(total: float) -> Iterator[Callable[[float], None] | None]:
-    """A bar with the remaining time on a terminal; it counts guessed seconds, as cells differ much."""
+    """Shows a progress bar with the remaining time; it counts estimated seconds, as cells differ a lot."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _values(text: str) -> list[float] | None:
-    """LOW:HIGH:N evenly spread on a logarithmic scale, or values separated by commas; None if it is neither."""
+    """The N values of LOW:HIGH:N, evenly spaced on a logarithmic scale, or comma-separated values; None if neither."""
     try:
         if text.count(":") == 2:
             low, high, count = text.split(":")
@@ -54,7 +54,7 @@ def _values(text: str) -> list[float] | None:
     metavar="KEY=VALUES",
     multiple=True,
     required=True,
-    help="One parameter as LOW:HIGH:N (logarithmic) or A,B,C; others as KEY=VALUE.",
+    help="One parameter to vary, as KEY=LOW:HIGH:N (logarithmic) or KEY=A,B,C; fixed ones as KEY=VALUE.",
 )
 @click.option("--epochs", default=1, show_default=True, type=click.IntRange(1), help="Passes over the data.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the shuffling.")
@@ -62,11 +62,11 @@ def _values(text: str) -> list[float] | None:
     "--scale",
     type=click.Choice(SCALINGS),
     default=None,
-    help="Scaling; auto: standardise if features fall outside [-1, 1].  [default: auto]",
+    help="Feature scaling; auto: standardise if features fall outside [-1, 1].  [default: auto]",
 )
 @map_option
 @click.option("--valid", type=DATA, help="Validation set.")
-@click.option("--curve", type=click.Path(), help="Write the values as a picture (.png or .svg).")
+@click.option("--curve", type=click.Path(), help="Write a plot of the results (.png or .svg).")
 @metrics_option("ndcg@10")
 @nan_option
 @null_option
@@ -77,7 +77,7 @@ def sweep(
     recipe: str | None, valid: str | None, curve: str | None, metrics: list[Metric], nan: str | None,
     null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Play DATA once for many values of one parameter, all at once.
+    """Train with many values of one parameter at once.
 
     Example: ranktron sweep train.txt --algo slam --set eta=1e-3:1e1:16
     """

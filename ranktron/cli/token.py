@@ -17,14 +17,14 @@ from ranktron.cli.output import print_json
     multiple=True,
     default=["rank", "feedback"],
     show_default=True,
-    help="What the token allows: rank (rank and look), feedback, admin (everything); may be given more than once.",
+    help="What the token allows: rank (rank and read), feedback, admin (everything); may be given more than once.",
 )
 @as_json
 def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
     """Create a token for the service.
 
-    The token itself is printed once, to standard error, and is not stored. The line with its hash goes to standard
-    output, for the file of tokens.
+    The token itself is printed once, to standard error, and is not stored. The line with its hash is printed to
+    standard output: add it to the tokens file.
 
     Example: ranktron token shop --scope rank --scope feedback
     """

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +26,7 @@ from ranktron.cli.options import (
     parse_settings,
     preset_option,
     read_data,
+    reading_options,
     table_options,
     with_preset,
 )
@@ -34,6 +37,7 @@ from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 
 if TYPE_CHECKING:
     from ranktron.data.rounds import Rounds
+    from ranktron.learners.clicks.estimating import WeightedLog
     from ranktron.learners.schedule import History
     from ranktron.metrics import Metric
     from ranktron.training.fit import Trained
@@ -41,14 +45,21 @@ if TYPE_CHECKING:
 
 _EPOCHS, _SHUFFLE = TRAINING
 _FEW = 8
+CLICK_ALGORITHMS = ("ranksvm", "rankmm", "hinge")
 
 
 def _algorithms_help() -> str:
     lines = ["\b", "Algorithms and their parameters (--set key=value):"]
     for each in ALGORITHMS.values():
-        lines.append(f"  {each.name}: {each.summary}")
-        lines += [f"    {p.name}={str(p.default).lower()}: {p.help}" for p in each.parameters]
+        lines += _wrapped(f"{each.name}: {each.summary}", 2)
+        for p in each.parameters:
+            lines += _wrapped(f"{p.name}={str(p.default).lower()}: {p.help}", 4)
     return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """Lines for a terminal of 80 columns; click itself adds an indent of 2."""
+    return textwrap.wrap(text, 78, initial_indent=" " * indent, subsequent_indent=" " * (indent + 4))
 
 
 @click.command(epilog=_algorithms_help())
@@ -65,23 +76,30 @@ def _algorithms_help() -> str:
     "--scale",
     type=click.Choice(SCALINGS),
     default=None,
-    help="Scaling, kept in the model; auto: standardise if features fall outside [-1, 1].  [default: auto]",
+    help="Feature scaling, saved with the model; auto: standardise if features fall outside [-1, 1].  [default: auto]",
 )
 @map_option
 @nan_option
-@click.option("--valid", type=DATA, help="Validation set: the best epoch on it is kept.")
+@click.option("--valid", type=DATA, help="Validation set: the epoch that is best on it is kept.")
 @click.option(
-    "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the epoch."
+    "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the best epoch."
 )
 @click.option(
     "--feedback",
     type=click.Choice(USERS),
     default=None,
-    help="A simulated user whose clicks are learnt from, instead of labels; its seed is --seed.",
+    help="Learn from the clicks of a simulated user instead of labels; its seed is --seed.",
 )
-@click.option("--from", "start", type=DATA, help="A model to go on from, exactly where it stopped.")
+@click.option(
+    "--clicks",
+    type=click.Choice(["auto", "randomised", "harvested", "em"]),
+    default=None,
+    help="DATA is a click log, as `ranktron clicks` describes it: learn from its clicks, with position bias estimated "
+    "in this way. For ranksvm (then the default), rankmm and hinge.",
+)
+@click.option("--from", "start", type=DATA, help="Model to continue training, exactly where it stopped.")
 @click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
-@click.option("--curve", type=click.Path(), help="Write the learning curve as a picture (.png or .svg).")
+@click.option("--curve", type=click.Path(), help="Write the learning curve as an image (.png or .svg).")
 @metrics_option("ndcg@10")
 @null_option
 @table_options
@@ -89,13 +107,13 @@ def _algorithms_help() -> str:
 def train(
     data: str, algo: str | None, preset: str | None, settings: tuple[str, ...], epochs: int | None, seed: int | None,
     shuffle: bool | None, scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric,
-    feedback: str | None, start: str | None, out: str, curve: str | None, metrics: list[Metric], null: str | None,
-    as_json: bool,
+    feedback: str | None, clicks: str | None, start: str | None, out: str, curve: str | None, metrics: list[Metric],
+    null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Learn a ranker from DATA, one query at a time, and save it.
+    """Train a ranker on DATA and save it.
 
-    The ranking of every round is measured before it is learnt from, so that the time averages are honest. Ctrl-C
-    saves what was learnt so far; --from goes on from there.
+    Online learners rank each query before they learn from it: the time averages are those of these rankings. Ctrl-C
+    saves the model as trained so far; --from continues from there.
 
     Example: ranktron train train.txt --algo hinge --set eta=0.1 --valid vali.txt --model my.model
     """
@@ -107,17 +125,22 @@ def train(
     before = load(start) if start else None
     if before is not None and (algo or preset or settings or scale or recipe or nan):
         raise click.UsageError(
-            "--from goes on with the model's own algorithm, parameters, imputation, scaling and map: leave them out"
+            "--from keeps the model's algorithm, parameters, imputation, scaling and map: leave these options out"
         )
-    name = before.kind if before is not None else algo or DEFAULT_ALGORITHM
+    name = before.kind if before is not None else algo or ("ranksvm" if clicks else DEFAULT_ALGORITHM)
+    if clicks and (before is not None or feedback or name not in CLICK_ALGORITHMS):
+        raise click.UsageError(
+            f"--clicks takes {', '.join(CLICK_ALGORITHMS)}, and neither --from nor --feedback: the log says it all"
+        )
     parameters = parse_settings(name, settings)
     if before is None:
         parameters, scale, epochs = with_preset(name, preset, parameters, scale, epochs)
     epochs = epochs or _EPOCHS.default
     if null not in (None, "error"):
-        click.echo(f"--null {null} is for reading these files and is not kept in the model: --nan is", err=True)
+        click.echo(f"--null {null} applies to these files and is not saved with the model; --nan would be", err=True)
     null = null or null_for(before, nan)
-    rounds = read_data(data, null, before, part="train")
+    log = _read_log(data, clicks) if clicks else None
+    rounds = read_data(data, null, before, part="train") if log is None else log.lists
     checked = read_data(valid, null, rounds, part="vali") if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
     user = feedback or (before.record.get("feedback") if before is not None else None)
@@ -125,7 +148,13 @@ def train(
     asked |= {"nan": nan or "error", "feedback": user}
     _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
     with show_progress(f"training {name}", epochs * len(rounds)) as step, statements():
-        trained = train_model(name, parameters, rounds, schedule, start=before, valid=checked, progress=step, **asked)
+        weights = None if log is None else log.weights
+        trained = train_model(
+            name, parameters, rounds, schedule, start=before, valid=checked, progress=step, weights=weights, **asked
+        )
+    if log is not None:
+        record = {**trained.model.record, "examination": log.examination.to_dict()}
+        trained = replace(trained, model=replace(trained.model, record=record))
     trained.model.save(out)
     if curve:
         _draw(curve, name, metrics, trained.history)
@@ -135,18 +164,33 @@ def train(
     else:
         _print(summary, trained, select, out)
     if trained.history.interrupted:
-        raise DataError(f"interrupted after {trained.history.rounds:,} rounds; saved in {out}: go on with --from {out}")
+        done = f"interrupted after {trained.history.rounds:,} rounds"
+        raise DataError(f"{done}; the model so far is saved in {out}: continue with --from {out}")
+
+
+def _read_log(path: str, method: str) -> WeightedLog:
+    """A list for each click of a log, weighed by how likely it was to be seen."""
+    from ranktron.data.io import read_click_log
+    from ranktron.learners.clicks.estimating import weigh_log
+
+    options = reading_options()
+    chosen = {name: options[name] for name in ("features", "drop", "format") if options.get(name)}
+    with show_activity(f"reading {path}"):
+        rounds, impressions = read_click_log(path, **chosen)
+        if rounds is None:
+            raise DataError(f"{path}: there is no feature in it")
+        return weigh_log(impressions, rounds, None if method == "auto" else method)
 
 
 def _compile(
     name: str, parameters: Mapping[str, Any], rounds: Rounds, checked: Rounds | None, asked: dict[str, Any]
 ) -> None:
-    """Learns from the first few lists and forgets it, so that neither bar nor speed counts what is compiled once."""
+    """Trains on a few queries and discards the result, so that the reported speed does not include compilation."""
     from ranktron.learners.schedule import Schedule
     from ranktron.training.fit import train as train_model
 
     few, valid = rounds[:_FEW], None if checked is None else checked[:_FEW]
-    with show_activity("getting ready (the first time, this compiles)"), suppress(DataError), warnings.catch_warnings():
+    with show_activity("preparing (compiles on first use)"), suppress(DataError), warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
         tried = train_model(name, parameters, few, Schedule(1), valid=valid, **asked)
         if tried.history.interrupted:
@@ -183,15 +227,15 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
     history = trained.history
     rate = history.rounds / history.seconds if history.seconds else 0.0
     rows: list[tuple[str, object]] = [
-        ("rounds", f"{history.rounds:,} ({rate:,.0f} a second)"),
-        ("rounds learnt from", history.mistakes),
+        ("rounds", f"{history.rounds:,} ({rate:,.0f} per second)"),
+        ("rounds with an update", history.mistakes),
         ("scaling", summary["scale"]),
     ]
-    rows += [("map", summary["map"])] if summary["map"] else []
+    rows += [("feature map", summary["map"])] if summary["map"] else []
     rows += [("missing values", summary["nan"])] if trained.model.imputer is not None else []
     rows += [(f"{name}, time average", value) for name, value in (summary["online"] or {}).items()]
     if history.valid:
-        rows.append(("epoch kept", f"{summary['epoch']}, the best by {select}"))
+        rows.append(("best epoch", f"{summary['epoch']}, by {select}"))
         rows += [(f"{name}, validation", value) for name, value in summary["valid"].items()]
     rows += [(remark, count) for remark, count in history.remarks.items() if count]
     print_table(f"{trained.model.kind} → {out}", ["", ""], rows, out)

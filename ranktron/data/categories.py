@@ -1,6 +1,6 @@
-"""Categorical columns of a data frame: one feature for each category, as sparse rows; the categories stay in the model.
+"""Categorical columns of a data frame: one feature for each category, as sparse rows; stored in the model.
 
-Frames are pandas' or polars', known by what they offer: neither is imported.
+Data frames are those of pandas or polars, recognised by their methods: neither library is imported.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ CATEGORY, TEXT = ("category", "Categorical", "Enum"), ("str", "string", "String"
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """Turns the columns of a frame into features: a number stays one, a category becomes as many as were seen at fit.
+    """One-hot encoding: a numeric column is one feature, a categorical one has a feature for each category seen at fit.
 
-    The feature `colour=red` is 1 where `colour` is `red` and 0 elsewhere. A category that was not seen at fit is 0 in
-    all of them. So is a missing one, where `nan` does not refuse it; `indicator` makes a category of it, too, if there
-    was one at fit: `colour is missing`.
+    The feature `colour=red` is 1 if `colour` is `red` and 0 otherwise. A category that was not seen at fit is 0 in all
+    of them. So is a missing one, unless `nan` refuses it; with `indicator` it is a category of its own, `colour is
+    missing`, if there was one at fit.
 
     Parameters
     ----------
@@ -34,6 +34,7 @@ class Encoder:
     categories : dict of str to tuple
         The categories of those that have some, as texts; None stands for a missing one.
     nan : "error", "mean", "zero" or "indicator"
+        How missing categories are treated.
 
     Examples
     --------
@@ -82,11 +83,11 @@ class Encoder:
             kinds = f"a data frame with the columns {', '.join(self.columns)}"
             wrong = f"lacks {missing[0]!r}" if missing else f"has {new[0]!r}" if new else "has a column twice"
             raise DataError(
-                f"the model has categorical features and takes {kinds}: this {wrong if found else 'is none'}"
+                f"the model has categorical features and takes {kinds}: this {wrong if found else 'is no data frame'}"
             )
 
     def _codes(self, frame: Any, column: str) -> npt.NDArray[Any]:
-        """The place of each row's category among those of the column; -1 for one that is not among them."""
+        """The index of each row's category among those of the column; -1 for an unknown one."""
         known = {category: place for place, category in enumerate(self.categories[column])}
         texts = _texts(frame, column)
         if self.nan == "error" and None in texts:
@@ -98,7 +99,7 @@ class Encoder:
 
 
 def fit_encoder(frame: Any, categorical: str | Sequence[str] | None = "auto", nan: str = "error") -> Encoder | None:
-    """Learns the categories of a frame's columns; None where no column has any.
+    """Learns the categories of a data frame's columns; returns None if no column is categorical.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ def _collect_categories(texts: list[str | None], nan: str) -> tuple[str | None, 
 
 
 def _kinds(frame: Any) -> dict[Any, str]:
-    """The name of each column's type, without what it is a type of."""
+    """The name of each column's type, without its parameters."""
     types = frame.schema if hasattr(frame, "schema") else dict(zip(frame.columns, frame.dtypes, strict=True))
     return {column: str(kind).partition("(")[0].partition("[")[0] for column, kind in types.items()}
 
@@ -176,14 +177,14 @@ def _numbers(frame: Any, column: Any) -> npt.NDArray[np.float32]:
 
 
 def encoder_to_dict(encoder: Encoder) -> dict[str, Any]:
-    """What a model file keeps of an encoder."""
+    """The encoder as a model file stores it."""
     categories = [list(encoder.categories.get(column, ())) for column in encoder.columns]
     has_some = [column in encoder.categories for column in encoder.columns]
     return {"columns": list(encoder.columns), "categories": categories, "categorical": has_some, "nan": encoder.nan}
 
 
 def encoder_from_dict(kept: Mapping[str, Any] | None, n_features: int) -> Encoder | None:
-    """The encoder that a model file kept."""
+    """The encoder that a model file stores."""
     if kept is None:
         return None
     rows = list(zip(kept["columns"], kept["categories"], kept["categorical"], strict=True))

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Writing files atomically: completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ranktron.errors import DataError
 
 @contextmanager
 def atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a file for writing that takes its place only when it is complete and on disk.
+    """Opens a file for writing that appears under its name only when it is complete and on disk.
 
-    A link stays a link: what it leads to is written. A device or a pipe is written to directly. `-` is standard output,
-    which gets the whole or nothing as well.
+    Of a symbolic link, the target is replaced. A device or a pipe is written to directly. `-` is standard output, which
+    gets everything or nothing as well.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

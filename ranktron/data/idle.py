@@ -1,4 +1,4 @@
-"""Lists in which there is nothing to rank, and lists that were hardly meant to be one: said aloud before they count."""
+"""Warnings about data that are probably not what was meant: queries with nothing to rank, and merged queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def count_idle(rounds: Rounds) -> tuple[int, int]:
 
 
 def warn_of_idle(rounds: Rounds, lost: str) -> None:
-    """Warns where there is nothing to rank in more than half of the queries; `lost` says what that means."""
+    """Warns if there is nothing to rank in more than half of the queries; `lost` is the consequence."""
     single, equal = count_idle(rounds)
     if 2 * (single + equal) <= len(rounds):
         return
@@ -33,9 +33,9 @@ def warn_of_idle(rounds: Rounds, lost: str) -> None:
 
 
 def warn_of_merged(rounds: Rounds) -> None:
-    """Warns of query ids that come back, in blocks, after other queries: perhaps those of another query.
+    """Warns if rows of a query come in several blocks: different queries may have been given the same id.
 
-    Rows that were shuffled are no reason: there a query comes back nearly as often as it has documents.
+    Shuffled rows are no reason to warn: there a query has nearly as many blocks as documents.
     """
     if rounds.rows is None:
         return
@@ -52,7 +52,7 @@ def warn_of_merged(rounds: Rounds) -> None:
 
 
 def _runs(rows: Integers, offsets: Integers) -> Integers:
-    """In how many pieces each query stood in the input."""
+    """In how many blocks the rows of each query came."""
     breaks = np.concatenate(([0], np.cumsum(np.diff(rows) != 1), [0]))
     last, first = np.maximum(offsets[1:] - 1, offsets[:-1]), offsets[:-1]
     return 1 + breaks[last] - breaks[first]

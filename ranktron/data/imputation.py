@@ -1,4 +1,4 @@
-"""Missing values: what stands for them is learnt at fit, stored in the model and applied before the scaling."""
+"""Imputation of missing values: learnt at fit, stored in the model and applied before the scaling."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ranktron.types import Features, Floats, Integers, Matrix
 
 @dataclass(frozen=True, eq=False)
 class Imputer:
-    """Puts a number in the place of every missing value (NaN), and says which ones were missing where asked.
+    """Replaces every missing value (NaN) by a number, and optionally adds features that mark them.
 
-    `mean` and `indicator` fill in the feature's mean over the training data, 0 for a feature that has no value there;
-    `zero` fills in 0. `indicator` adds a feature that is 1 where the value is missing and 0 elsewhere, for each feature
-    that was missing at fit: one that is missing later only is filled in, and nothing else tells of it. What sparse rows
-    leave out is 0 and not missing; a NaN that they hold is.
+    `mean` and `indicator` use the feature's mean over the training data, 0 for a feature without any value there;
+    `zero` uses 0. `indicator` also adds a feature that is 1 if the value is missing and 0 otherwise, for each feature
+    that had missing values at fit. What sparse rows leave out is 0 and not missing; a stored NaN is missing.
 
     Parameters
     ----------
-    name : "mean", "zero" or "indicator"
+    name : {"mean", "zero", "indicator"}
+        The rule.
     fill : float64, (features,)
-        What stands for a missing value of each feature.
+        The replacement for missing values of each feature.
     indicators : int64
-        The features that have an indicator, which stand behind all others in this order.
+        The features that have an indicator; the indicators come after all features, in this order.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Imputer:
         return len(self.fill) + len(self.indicators)
 
     def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The names of the features with those of the indicators behind them."""
+        """The names of the features, followed by those of the indicators."""
         return (*names, *(f"{names[j]} is missing" for j in self.indicators))
 
     def __call__(self, X: Features) -> Features:
@@ -61,7 +61,7 @@ class Imputer:
         return self._filled_sparse(X) if isinstance(X, Sparse) else self.filled(X)
 
     def filled(self, X: Matrix) -> Matrix:
-        """A matrix with numbers in place of NaN, and the indicators behind its columns."""
+        """The matrix without NaN, followed by the columns of the indicators."""
         missing = np.isnan(X)
         if not len(self.indicators):
             return np.where(missing, self.fill.astype(np.float32), X) if missing.any() else X
@@ -89,7 +89,7 @@ class Imputer:
 
 
 def fit_imputer(name: str, rounds: Rounds) -> Imputer | None:
-    """Learns what stands for missing values; None where they are errors.
+    """Learns how to replace missing values; None if they are errors.
 
     >>> rounds = Rounds.from_arrays([[1.0, 2.0], [np.nan, 4.0]], [0, 1], missing=True)
     >>> fit_imputer("mean", rounds).fill
@@ -134,7 +134,7 @@ def _sparse_sums(X: Sparse) -> tuple[Floats, Integers]:
 
 
 def impute(rounds: Rounds, imputer: Imputer | None) -> Rounds:
-    """The same rounds without missing values; where nothing says what stands for them, they are refused."""
+    """The same rounds without missing values; refused if there are some and no imputer."""
     if imputer is not None:
         names = None if rounds.feature_names is None else imputer.names(rounds.feature_names)
         return replace(rounds, X=imputer(rounds.X), feature_names=names, missing=False)
@@ -147,12 +147,12 @@ def impute(rounds: Rounds, imputer: Imputer | None) -> Rounds:
 
 
 def imputer_to_dict(imputer: Imputer) -> dict[str, Any]:
-    """What a model file keeps of an imputer."""
+    """The imputer as a model file stores it."""
     return {"name": imputer.name, "fill": imputer.fill, "indicators": imputer.indicators}
 
 
 def imputer_from_dict(kept: Mapping[str, Any] | None, n_features: int) -> Imputer | None:
-    """The imputer that a model file kept."""
+    """The imputer that a model file stores."""
     if kept is None:
         return None
     if kept["name"] not in IMPUTATIONS[1:]:

@@ -1,4 +1,4 @@
-"""Many rounds in three arrays: `X`, `labels` and `offsets`. Ragged lists are slices, never padding."""
+"""Many rounds in three arrays: `X`, `labels` and `offsets`. Queries of different lengths are slices, never padded."""
 
 from __future__ import annotations
 
@@ -20,28 +20,31 @@ from ranktron.types.validation import check_count
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """Lists of documents, grouped by query and ready for the kernels.
+    """Queries with their documents, grouped by query.
 
-    Build one with `Rounds.from_arrays` or `ranktron.read`: they check the values. The constructor checks only that
-    the arrays fit together, so that a memory-mapped store opens without being read.
+    Build it with `Rounds.from_arrays` or `ranktron.read`, which check the values. The constructor checks only that the
+    arrays fit together, so that a memory-mapped store opens without being read.
 
     Parameters
     ----------
     X : float32, C-contiguous, (documents, features)
-        Or the rows of a `Sparse`, where most features are 0.
+        The features; or `Sparse` rows, if most of them are 0.
     labels : float64, (documents,)
+        The relevance of each document.
     offsets : int64, (queries + 1,)
-        Query q owns the rows `offsets[q]` to `offsets[q + 1]`.
+        Query q has the rows `offsets[q]` to `offsets[q + 1]`.
     qids : (queries,)
+        The query ids.
     docids : (documents,), optional
-        Names of the documents.
+        The document ids.
     rows : int64, (documents,), optional
-        The row of the input that became each row here; None where the input was already grouped.
+        The input row of each row; None if the input was already grouped.
     feature_names : tuple of str, optional
-    first_index : 0 or 1
-        The number that text files give to the first feature.
+        The names of the features.
+    first_index : {0, 1}
+        The index of the first feature in text files.
     missing : bool
-        Whether features may be missing (NaN); only a model that fills them in takes such lists.
+        Whether features may be missing (NaN); only a model with an imputer takes such data.
 
     Examples
     --------
@@ -93,11 +96,28 @@ class Rounds:
     ) -> Rounds:
         """Checks and groups plain arrays.
 
-        Query ids may come in any order and be of any type; queries keep the order in which they first appear and
-        documents their order within the query. `group` gives the sizes of consecutive lists instead. Without either,
-        or with one id for all, all rows are one list. Features may be one of scipy's sparse matrices: they stay sparse.
-        The columns of a data frame give their names to the features. With `missing`, NaN stands for a missing value
-        and is let through.
+        Queries keep the order in which they first appear, and documents their order within the query. Without `qid`
+        and `group`, or with one id for all, all rows are one query. The columns of a data frame give their names to
+        the features.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features), data frame, or one of scipy's sparse matrices
+            The features; sparse matrices stay sparse.
+        y : array of shape (documents,)
+            The labels, finite and >= 0.
+        qid : array of shape (documents,), or one id, optional
+            The query id of each row, of any type and in any order.
+        group : sequence of int, optional
+            The sizes of consecutive queries, instead of `qid`.
+        docids : array of shape (documents,), optional
+            The document ids.
+        feature_names : sequence of str, optional
+            The names of the features.
+        first_index : {0, 1}
+            The index of the first feature when written to a text file.
+        missing : bool
+            Whether NaN is allowed and means a missing value.
         """
         names = frame_feature_names(X) if feature_names is None else tuple(map(str, feature_names))
         X = _as_features(X, missing)
@@ -155,7 +175,21 @@ class Rounds:
         return replace(self, X=X, labels=labels, offsets=offsets, qids=qids, docids=docids, rows=None)
 
     def split(self, fraction: float, seed: int | None = None) -> tuple[Rounds, Rounds]:
-        """Divides the queries in two, never a query: the first `fraction` of them (of a shuffle, given a seed)."""
+        """Splits the queries into two parts.
+
+        Parameters
+        ----------
+        fraction : float
+            The share of the queries in the first part, between 0 and 1.
+        seed : int, optional
+            Seed of a shuffle of the queries before the split; without it the first part has the first queries.
+
+        Examples
+        --------
+        >>> rounds = Rounds.from_arrays([[1.0]] * 4, [1, 0, 0, 1], qid=["a", "b", "c", "d"])
+        >>> [part.qids.tolist() for part in rounds.split(0.75)]
+        [['a', 'b', 'c'], ['d']]
+        """
         if not 0.0 < fraction < 1.0:
             raise DataError(f"the fraction to split by must lie between 0 and 1, not {fraction}")
         cut = round(fraction * len(self))
@@ -166,14 +200,16 @@ class Rounds:
 
     @classmethod
     def concat(cls, parts: Sequence[Rounds]) -> Rounds:
-        """Joins several `Rounds` with the same features; a query id that stands in two of them is an error."""
+        """Joins several `Rounds` with the same features; a query id that occurs in two of them is an error."""
         if not parts:
             raise DataError("nothing to concatenate")
         first = parts[0]
         parts = [part.ordered_by(first.feature_names) for part in parts]
         for part in parts:
             if part.n_features != first.n_features:
-                raise DataError(f"cannot join lists of {first.n_features} and of {part.n_features} features")
+                raise DataError(
+                    f"cannot concatenate queries with {first.n_features} and with {part.n_features} features"
+                )
         alike = len({part.qids.dtype.kind for part in parts}) == 1  # else numpy would make texts of numbers
         qids = np.concatenate([part.qids if alike else part.qids.astype(object) for part in parts])
         twice = [q for q, count in Counter(qids.tolist()).items() if count > 1]
@@ -193,7 +229,7 @@ class Rounds:
         )
 
     def ordered_by(self, names: tuple[str, ...] | None) -> Rounds:
-        """The same lists with the features that have these names, in this order; as they are where names are missing.
+        """The same queries with the features of these names, in this order; unchanged if there are no names.
 
         >>> rounds = Rounds.from_arrays([[1.0, 5.0]], [0], feature_names=("price", "age"))
         >>> rounds.ordered_by(("age", "price")).X.tolist()
@@ -229,13 +265,13 @@ def take_qid_column(X: Any) -> tuple[Any, Any]:
 
 
 def frame_feature_names(X: Any) -> tuple[str, ...] | None:
-    """The column names of a data frame; None for an array, and where not all are names."""
+    """The column names of a data frame; None for an array, or if not all of them are text."""
     columns = list(getattr(X, "columns", ()))
     return tuple(columns) if columns and all(isinstance(name, str) for name in columns) else None
 
 
 def stack_rows(parts: list[Features]) -> Features:
-    """Rows below rows; sparse ones where some of them are."""
+    """Stacks rows; the result is sparse if some of them are."""
     if any(isinstance(X, Sparse) for X in parts):
         return Sparse.concatenate([X if isinstance(X, Sparse) else Sparse.from_matrix(X) for X in parts])
     return np.concatenate(parts)
@@ -253,9 +289,9 @@ def _as_features(X: Any, missing: bool) -> Features:
 
 
 def as_matrix(X: Any, missing: bool = False) -> Matrix:
-    """A table of any kind of real numbers as kernels take it; it is not copied where it is that already.
+    """Converts a table of real numbers to the matrix that kernels take, without a copy if it is one already.
 
-    With `missing`, NaN is let through.
+    With `missing`, NaN is allowed.
     """
     try:
         given = np.asarray(X)
@@ -299,7 +335,7 @@ def _as_labels(y: Any, n: int) -> Floats:
 
 def _group_rows(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers, Integers | None]:
     if qid is not None and group is not None:
-        raise DataError("give either qid (one id per row) or group (sizes of consecutive lists), not both")
+        raise DataError("give either qid (one id per row) or group (sizes of consecutive queries), not both")
     if group is not None:
         return *_from_sizes(n, group), None
     if qid is None or isinstance(qid, str | int | float | np.generic):  # one id for all rows
@@ -308,7 +344,7 @@ def _group_rows(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integer
 
 
 def _as_ids(given: Any, n: int, what: str) -> npt.NDArray[Any]:
-    """One id per document. A list whose ids numpy would change, such as 1 and "1", stays a list of objects."""
+    """One id per document; ids that numpy would convert, such as 1 and "1" in one list, stay objects."""
     try:
         ids = np.asarray(given)
     except ValueError:  # lists of several lengths
@@ -323,7 +359,7 @@ def _as_ids(given: Any, n: int, what: str) -> npt.NDArray[Any]:
 def _from_sizes(n: int, group: Any) -> tuple[npt.NDArray[Any], Integers]:
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or len(sizes) == 0 or sizes.min() <= 0:
-        raise DataError("group must hold the sizes of consecutive lists: positive whole numbers")
+        raise DataError("group must be the sizes of consecutive queries: positive whole numbers")
     if sizes.sum() != n:
         raise DataError(f"group sizes add up to {sizes.sum()}, but there are {n} documents")
     return np.arange(len(sizes)), np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Scaling of features: fitted once, stored in the model, applied at prediction."""
+"""Feature scaling: fitted once, stored in the model, applied at prediction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ranktron.types import Features, Floats, Integers, Matrix
 
 
 class Scaler(Protocol):
-    """Maps features to scaled features, list by list."""
+    """Maps features to scaled features, query by query."""
 
     @property
     def name(self) -> str: ...
@@ -87,7 +87,7 @@ def _dense_moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
-    """The same of sparse rows, with all their zeros."""
+    """The same for sparse rows, including their zeros."""
     own = X.trimmed()
     values = own.written_values().astype(np.float64)
     mean = np.bincount(own.columns, values, X.width) / len(X)
@@ -127,11 +127,11 @@ def feature_ranges(X: Features) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Global:
-    """The same shift and divisor for every list: (x − shift) / divisor. It can be folded into linear weights.
+    """The same shift and divisor for every query: (x − shift) / divisor. It can be folded into linear weights.
 
-    `standard` shifts by the mean and divides by the standard deviation; `minmax` maps what was seen to [0, 1].
-    A feature that never varied becomes 0. Sparse features are not shifted, so that zeros stay zeros: for a linear
-    ranker that changes every score of a list by the same number.
+    `standard` shifts by the mean and divides by the standard deviation; `minmax` maps the training data to [0, 1]. A
+    constant feature becomes 0. Sparse features are not shifted, so that zeros stay zeros: for a linear ranker this
+    changes all scores by the same number.
     """
 
     name: str
@@ -147,20 +147,21 @@ class Global:
         return scaled
 
     def fold(self, w: Floats) -> tuple[Floats, float]:
-        """Weights and constant that score unscaled features alike: w / divisor and −Σ w · shift / divisor."""
+        """Weights and constant for unscaled features with the same scores: w / divisor and −Σ w · shift / divisor."""
         return w / self.divisor, float(-np.dot(w / self.divisor, self.shift))
 
 
 @dataclass(frozen=True, eq=False)
 class Running(Global):
-    """Standardises by an estimate of mean and deviation that each query of a stream goes on updating.
+    """Standardises by running estimates of mean and standard deviation, which each query of a stream updates.
 
-    With n rows so far and m of a query, δ being the difference of their means (Chan, Golub and LeVeque 1979):
+    With n rows so far, m rows of a query, and δ the difference of their means (Chan, Golub and LeVeque, Updating
+    Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979):
 
         mean ← mean + δ m / (n + m),    M ← M + M_query + δ² n m / (n + m),    σ² = M / (n + m)
 
-    A linear learner multiplies its weights by σ_new / σ_old, so that its scores stay what they were but for a constant.
-    `low` and `high` tell what never varied: a deviation of rounding errors does not.
+    A linear learner multiplies its weights by σ_new / σ_old, so that its scores change only by a constant. `low` and
+    `high` tell which features are constant: their computed deviation may not be 0 because of rounding.
 
     Examples
     --------
@@ -250,7 +251,7 @@ def fit_scaler(name: str | None, rounds: Rounds, weights: Floats | None = None) 
         name = "standard"
     shift, divisor = (mean, deviation) if name == "standard" else (low, high - low)
     shift = np.zeros_like(shift) if isinstance(rounds.X, Sparse) else shift
-    # A constant feature may show a deviation of rounding errors: it is the range that tells.
+    # Because of rounding, the computed deviation of a constant feature may not be 0; its range is.
     return Global(name, shift, np.where(high > low, divisor, 1.0))
 
 
@@ -263,7 +264,7 @@ _ESTIMATE = ("shift", "divisor", "mean", "squares", "low", "high")
 
 
 def scaler_to_dict(scaler: Scaler | None) -> dict[str, Any]:
-    """What a model file keeps of a scaler."""
+    """The scaler as a model file stores it."""
     if scaler is None:
         return {"name": "none"}
     if isinstance(scaler, Running):
@@ -274,7 +275,7 @@ def scaler_to_dict(scaler: Scaler | None) -> dict[str, Any]:
 
 
 def scaler_from_dict(kept: Mapping[str, Any], n_features: int) -> Scaler | None:
-    """The scaler that a model file kept."""
+    """The scaler that a model file stores."""
     name = kept["name"]
     if name == "none":
         return None

@@ -1,7 +1,7 @@
 """A nested dict of numbers, texts and arrays as bytes: a JSON header, then the arrays, then a checksum.
 
-No pickle, no time stamps: the same content always gives the same bytes. Reading runs nothing and refuses whatever it
-does not know.
+No pickle, no time stamps: the same content always gives the same bytes. Reading executes no code and refuses anything
+unknown.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def same(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
 
 
 def deserialize(data: bytes, name: str = "the file") -> dict[str, Any]:
-    """Turns bytes back into the nested dict; anything else than what `pack` wrote is an error."""
+    """Turns bytes back into the nested dict; anything that `serialize` did not write is an error."""
     if not data.startswith(_MAGIC):
         raise DataError(f"{name} is not a Ranktron model")
     start = len(_MAGIC) + 8

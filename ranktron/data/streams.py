@@ -35,7 +35,7 @@ def shuffled(rounds: Rounds, seed: int, epoch: int = 0, start: int = 0) -> Itera
 
 
 def each(rounds: Rounds, queries: Integers) -> Iterator[Round]:
-    """Yields some rounds, by their numbers.
+    """Yields some rounds, by their indices.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def each(rounds: Rounds, queries: Integers) -> Iterator[Round]:
 
 
 def repeat(rounds: Iterable[Round], times: int) -> Iterator[Round]:
-    """Yields a finite stream several times over.
+    """Yields a finite stream several times.
 
-    An iterator, which is at its end after one pass, is refused.
+    An iterator, which is exhausted after one pass, is refused.
 
     Parameters
     ----------

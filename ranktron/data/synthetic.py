@@ -1,4 +1,4 @@
-"""Simulated data: the papers' separable lists, and lists shaped like web search. Seeded, any size, streaming."""
+"""Synthetic data: the papers' separable data, and noisy data shaped like web search. Seeded, any size, streaming."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _LARGEST_RATIO = 1e5
 
 @dataclass(frozen=True)
 class Separable:
-    """An endless stream of lists that one unit vector ranks perfectly, with a margin (SLAM, section 8).
+    """An endless stream of queries that one unit vector ranks perfectly, with a margin (SLAM paper, section 8).
 
-    Every grade has a Gaussian of its own. Along the ranker u its spread is cut off at two deviations, so that for
-    any two documents of one list with R_i > R_j
+    Every grade has a Gaussian distribution. Along the ranker u it is truncated at two standard deviations, so that for
+    any two documents of one query with R_i > R_j
 
         <u, x_i> − <u, x_j> ≥ margin.
 
@@ -63,7 +63,7 @@ class Separable:
 
     @property
     def ranker(self) -> Floats:
-        """The unit vector that ranks every list perfectly."""
+        """The unit vector that ranks every query perfectly."""
         u = np.random.default_rng((self.seed, 0)).normal(size=self.features)
         return u / np.linalg.norm(u)
 
@@ -87,25 +87,25 @@ class Separable:
         return features
 
     def margin_of(self, round: Round) -> float:
-        """The smallest distance along the ranker between documents of different grade of one list."""
+        """The smallest distance along the ranker between documents of different grade of one query."""
         s = round.X @ self.ranker
         better = round.labels[:, None] > round.labels[None, :]
         return float(np.min(np.where(better, s[:, None] - s[None, :], np.inf)))
 
     def rounds(self, queries: int, skip: int = 0) -> Rounds:
-        """Some lists of the stream, the first ones or those after `skip` others; their margin is verified."""
+        """Some queries of the stream, the first ones or those after `skip` others; their margin is verified."""
         lists = _some(self, queries, skip)
         if not min(map(self.margin_of, lists)) >= self.margin:
-            raise DataError("rounding to 32 bits has eaten the margin; choose a larger one")
+            raise DataError("the margin is lost when features are rounded to 32 bits; choose a larger one")
         return _collect(lists)
 
 
 @dataclass(frozen=True)
 class WebSearch:
-    """An endless stream of noisy lists shaped like web search: skewed grades, mixed scales, a curved truth.
+    """An endless stream of noisy queries shaped like web search: skewed grades, mixed scales, nonlinear relevance.
 
-    136 features and some 120 documents a list; about 52, 32, 13, 2 and 1 percent of them have the grades 0 to 4.
-    No linear ranker is perfect here: a third of the truth is curvature, another is noise.
+    136 features and some 120 documents per query; about 52, 32, 13, 2 and 1 percent of them have the grades 0 to 4.
+    No linear ranker is perfect here: a third of the relevance is nonlinear, another third is noise.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class WebSearch:
             yield Round((Z * scales).astype(np.float32), labels, str(number))
 
     def rounds(self, queries: int, skip: int = 0) -> Rounds:
-        """Some lists of the stream, the first ones or those after `skip` others."""
+        """Some queries of the stream, the first ones or those after `skip` others."""
         return _collect(_some(self, queries, skip))
 
 
@@ -167,11 +167,11 @@ def _collect(lists: list[Round]) -> Rounds:
 
 @dataclass(frozen=True)
 class Adversary:
-    """The adversary of Theorem 9: it looks at the learner's ranking before it labels the list.
+    """The adversary of Theorem 9: it looks at the learner's ranking before it labels the documents.
 
     Every deterministic learner loses at least 1 − 1/log2(3) of NDCG (and 1/2 of AP) in each of ⌊R²/γ²⌋ − 1 rounds,
-    although one vector ranks all of them perfectly with margin γ. Play it as `play(learner, adversary.against(learner),
-    feedback.full)`: it may ask the learner, because ranking changes nothing.
+    although one vector ranks all queries perfectly with margin γ. Use it as `play(learner, adversary.against(learner),
+    feedback.full)`; it can call `learner.rank`, because ranking changes nothing.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class Adversary:
         return self.rounds_to_come + 1
 
     def against(self, learner: Learner) -> Iterator[Round]:
-        """The lists that the learner gets wrong, one after the other."""
+        """Yields queries that the learner gets wrong, one after the other."""
         for i in range(self.rounds_to_come):
             X = np.zeros((self.documents, self.features), np.float32)
             X[2:, 0] = self.radius  # Eq. (25)
@@ -220,7 +220,7 @@ class Adversary:
             yield Round(X, labels, str(i))
 
     def ranker(self, rounds: Iterable[Round]) -> Floats:
-        """The vector of Theorem 9's proof that ranks these lists perfectly; its length is at most 1/2."""
+        """The vector from the proof of Theorem 9 that ranks these queries perfectly; its length is at most 1/2."""
         w = np.zeros(self.features)
         w[0] = -self.margin / (2.0 * self.radius)
         for i, round in enumerate(rounds):

@@ -211,26 +211,30 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         """
         with unchanged_if_refused(self):
             rounds, weights = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
-            schedule = self._schedule()
-            trained = train(
-                self._algorithm.name,
-                self._own_parameters(),
-                rounds,
-                schedule,
-                nan=NAN.check(self.nan),
-                scaling=self.scale,
-                map=self.map,
-                valid=self._validation_set(eval_set, eval_qid, eval_group, len(rounds) > 1),
-                weights=weights,
-                feedback=self.feedback,
-            )
-            if trained.history.interrupted:
-                raise KeyboardInterrupt
-            self._adopt(replace(trained.model, encoder=self._encoder), with_queries=len(rounds) > 1)
-            self._user = simulated_user(self.feedback, self.learner_, rounds, schedule.seed)
-            self.history_ = trained.history
-            self._steps_before = steps_before(self)
+            self._learn(rounds, weights, eval_set, eval_qid, eval_group)
         return self
+
+    def _learn(self, rounds: Rounds, weights: Floats | None, eval_set: Any, eval_qid: Any, eval_group: Any) -> None:
+        """Trains on rounds that count as much as their weights say, and adopts what was learnt."""
+        schedule = self._schedule()
+        trained = train(
+            self._algorithm.name,
+            self._own_parameters(),
+            rounds,
+            schedule,
+            nan=NAN.check(self.nan),
+            scaling=self.scale,
+            map=self.map,
+            valid=self._validation_set(eval_set, eval_qid, eval_group, len(rounds) > 1),
+            weights=weights,
+            feedback=self.feedback,
+        )
+        if trained.history.interrupted:
+            raise KeyboardInterrupt
+        self._adopt(replace(trained.model, encoder=self._encoder), with_queries=len(rounds) > 1)
+        self._user = simulated_user(self.feedback, self.learner_, rounds, schedule.seed)
+        self.history_ = trained.history
+        self._steps_before = steps_before(self)
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
         """Scores of the documents, in input order."""
@@ -378,21 +382,24 @@ class OnlineRanker(BaseRanker):
         """
         blank = not hasattr(self, "learner_")
         with unchanged_if_refused(self):
-            rounds = self._rounds(X, y, qid, group, reset=blank)
-            if blank:
-                own, nan = self._own_parameters(), NAN.check(self.nan)
-                model = make_untrained(self._algorithm.name, own, rounds, self.scale, self.map, nan)
-                self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
-            if self._user is None and self.feedback is not None:
-                self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
-            scaler = self._model.scaler
-            if isinstance(scaler, Running):
-                self._model = play_rescaled(self.learner_, self._model, scaler, rounds, self._user)
-                return self
-            self._model, history = learn_once(self.learner_, self._model, rounds, self._user)
-            if history.interrupted:
-                raise KeyboardInterrupt
+            self._play(self._rounds(X, y, qid, group, reset=blank), blank=blank)
         return self
+
+    def _play(self, rounds: Rounds, *, blank: bool) -> None:
+        """Plays rounds once, in order; the first ones that there are fit imputation, scaling and map."""
+        if blank:
+            own, nan = self._own_parameters(), NAN.check(self.nan)
+            model = make_untrained(self._algorithm.name, own, rounds, self.scale, self.map, nan)
+            self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
+        if self._user is None and self.feedback is not None:
+            self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
+        scaler = self._model.scaler
+        if isinstance(scaler, Running):
+            self._model = play_rescaled(self.learner_, self._model, scaler, rounds, self._user)
+            return
+        self._model, history = learn_once(self.learner_, self._model, rounds, self._user)
+        if history.interrupted:
+            raise KeyboardInterrupt
 
 
 def around_model(cls: type[BaseRanker], model: Model) -> BaseRanker:

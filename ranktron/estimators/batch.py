@@ -1,6 +1,7 @@
 """The rankers that are trained in passes over all pairs, or solved: one small class each."""
 
 from ranktron.estimators.base import BaseRanker, OnlineRanker, from_table
+from ranktron.estimators.clicks import ClickRanker
 from ranktron.metrics import Metric
 
 
@@ -46,8 +47,8 @@ class CommitteePerceptron(OnlineRanker):
 
 
 @from_table("ranksvm")
-class RankSVM(BaseRanker):
-    """The support vector machine on pairs of documents, solved without forming a pair.
+class RankSVM(ClickRanker):
+    """The support vector machine on pairs of documents, solved without forming a pair; on labels, or on clicks.
 
     `n_epochs`, `shuffle` and `random_state` have no effect: the solution is unique.
 

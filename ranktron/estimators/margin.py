@@ -3,12 +3,13 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ranktron.estimators.base import BaseRanker, from_table
+from ranktron.estimators.base import from_table
+from ranktron.estimators.clicks import ClickRanker
 from ranktron.types import Floats
 
 
 @from_table("rankmm")
-class RankMM(BaseRanker):
+class RankMM(ClickRanker):
     """The linear ranker of maximum margin: a pair should be as far apart in score as in label.
 
     `loss="average"` is RankMM-1, `"max"` RankMM-2 and `"max-average"` RankMM-3. The default `step="exact"` asks for

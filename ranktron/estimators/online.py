@@ -3,6 +3,7 @@
 import warnings
 
 from ranktron.estimators.base import OnlineRanker, from_table
+from ranktron.estimators.clicks import OnlineClickRanker
 from ranktron.metrics import Metric
 from ranktron.training.parameters import Parameter
 
@@ -16,7 +17,7 @@ _FEEDBACK = Parameter(
 
 
 @from_table("hinge")
-class HingePerceptron(OnlineRanker):
+class HingePerceptron(OnlineClickRanker):
     """A linear ranker that steps along the margin violations of a list whenever it misorders one.
 
     Examples

@@ -1,4 +1,4 @@
-"""Models for search engines: a file in the engine's own shape, checked before it is written.
+"""Exporting models to search engines: a file in the engine's own format, checked before it is written.
 
     engine          what is written
     --------------  ----------------------------------------------------------------------
@@ -11,8 +11,8 @@
     onnx            a graph from features to scores
     json            names, weights and constant, for anything else
 
-Every engine is one object with `write`, which makes the file, and `scores`, which reads the file and scores lists by
-the rules the engine documents, in the engine's arithmetic. What does not score as the model does is not written.
+Every engine is one object with `write`, which makes the file, and `scores`, which reads the file and scores documents
+by the engine's documented rules, in its arithmetic. A file that does not score as the model does is not written.
 """
 
 from ranktron.export.exporting import TARGETS, Export, export

@@ -1,4 +1,4 @@
-"""What every engine offers, and how numbers are written."""
+"""The protocol of engines, and how numbers are formatted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ranktron.types import Floats, Integers, Matrix
 
 
 class ExportableRanker(Protocol):
-    """What is exported: named features, and how large a score's terms are, of which rounding errors are a share."""
+    """What is exported: named features, and the size of a score's terms, to which rounding errors are proportional."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -27,10 +27,10 @@ R = TypeVar("R", contravariant=True)
 
 
 class Engine(Protocol[R]):
-    """A target for rankers of one sort: `write` makes its file, `scores` reads the file and scores as the engine does.
+    """A target for one kind of rankers: `write` makes its file, `scores` reads the file and scores as the engine does.
 
-    `scales_lists` says whether it can scale features within each list, `fills` whether it knows missing values from 0,
-    `lucene` whether neither scores nor features may be negative there, `double` whether it computes in double
+    `scales_lists`: whether it can scale features within each query; `fills`: whether it distinguishes missing values
+    from 0; `lucene`: whether scores and features must not be negative; `double`: whether it computes in double
     precision.
     """
 
@@ -54,7 +54,7 @@ class Engine(Protocol[R]):
 
 
 def shortest_single(value: float) -> float:
-    """A number as an engine of 32-bit floats reads it, in its shortest decimal form.
+    """The shortest decimal that an engine with 32-bit floats reads as this number.
 
     >>> shortest_single(0.1 + 1e-12)
     0.1
@@ -67,12 +67,12 @@ def shortest_single(value: float) -> float:
 
 
 def as_json(content: Any) -> bytes:
-    """JSON for people and machines."""
+    """Indented JSON."""
     return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def dot32(columns: list[Matrix], weights: list[float]) -> Floats:
-    """Σ_j w_j x_j added up one after the other in 32-bit floats, as a loop over floats in Java does."""
+    """Σ_j w_j x_j, summed sequentially in 32-bit floats like a loop over floats in Java."""
     total = np.zeros(len(columns[0]) if columns else 0, np.float32)
     for column, weight in zip(columns, weights, strict=True):
         total += np.float32(weight) * column

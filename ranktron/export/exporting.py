@@ -1,4 +1,4 @@
-"""From a model to a checked file."""
+"""Exporting a model to a checked file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LUCENE = ("solr", "elasticsearch", "opensearch")
 
 @dataclass(frozen=True)
 class Export:
-    """A file for an engine, what was done to get there, what to beware of, and how it was checked."""
+    """A file for an engine, with notes, warnings and the result of the check."""
 
     target: str
     name: str
@@ -63,7 +63,7 @@ class Export:
     check: Check
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file, whole or not at all."""
+        """Writes the file, completely or not at all."""
         with atomically(path) as file:
             file.write(self.content)
 
@@ -80,27 +80,27 @@ def export(
     average: bool = False,
     one: str | None = None,
 ) -> Export:
-    """Makes the file of an engine from a model, and checks that it ranks as the model does.
+    """Exports a model to an engine's format, and checks that the file ranks as the model does.
 
     Parameters
     ----------
     model : Model
-        A linear one, or RankBoost's; others are refused with the reason and a way out.
+        A linear one, or RankBoost's; others are refused, with the reason and an alternative.
     to : str
         One of `TARGETS`.
     name, store : str
-        What the engine calls the model, and where it keeps it (Solr's feature store).
+        The name of the model in the engine, and its store (Solr's feature store, the LTR plugin's store).
     normalizers : "native" or "fold"
-        A scaling becomes the engine's own normalisers, or part of the weights. An engine that cannot hold the
-        normalisers gets the weights folded, and a note says so.
+        Whether scaling becomes the engine's own normalizers, or is folded into the weights. If an engine cannot
+        represent the normalizers, it is folded, with a note.
     feature_names : sequence of str, optional
-        What the engine calls the features, where that is not what the model calls them.
+        The names of the features in the engine, if they differ from those of the model.
     data : Rounds, optional
-        Lists to check the file with; without any, random ones in the range of the features.
+        Data to check the file with; by default random documents in the range of the features.
     average : bool
         Export the average of a model whose members vote.
     one : str, optional
-        A feature of the engine that is 1 for every document: it gets a weight that keeps scores above 0.
+        A feature of the engine that is 1 for every document; it gets a weight that keeps scores above 0.
 
     Examples
     --------
@@ -137,9 +137,9 @@ def export(
 
 def _export_stumps(model: Model, to: str, name: str, store: str | None, sample: Sample, one: str | None) -> Export:
     if to not in TREES:
-        raise DataError(f"thresholded features have no weights that {to} could take: export to vespa instead")
+        raise DataError(f"{to} takes linear weights, which thresholded features do not have: export to vespa instead")
     if one is not None:
-        raise DataError("trees carry a constant of their own: a feature that is always 1 is not needed")
+        raise DataError("trees have a constant of their own: a feature that is always 1 is not needed")
     engine: Engine[StumpRanker] = _import_engine(TREES[to])
     _check_scaling(to, "none" if model.scaler is None else model.scaler.name, engine.scales_lists)
     _check_missing(to, model, False, model.imputer is None or (engine.lucene and model.imputer.name == "zero"))
@@ -185,7 +185,7 @@ def _import_engine(place: str) -> Any:
 
 
 def _fit_to_engine(engine: LinearEngine, ranker: LinearRanker, normalizers: str) -> tuple[LinearRanker, list[str]]:
-    """The ranker as the engine can hold it, and notes on what had to change for that."""
+    """The ranker in a form that the engine supports, and notes on what was changed."""
     notes = []
     if ranker.scaling in ("standard", "minmax"):
         why = engine.why_folded(ranker)

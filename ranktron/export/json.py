@@ -1,7 +1,7 @@
-"""Plain JSON: names, weights, normalisation and constant, for whatever can add up products.
+"""Plain JSON: names, weights, normalisation and constant, for other programs.
 
-The rule: score = constant + Σ weight · (value − shift) / divisor over the features; a value that is missing is 0. In
-version 2, which is written for models that fill in missing values, it counts as `missing`, and adds `adds_if_missing`.
+score = constant + Σ weight · (value − shift) / divisor over the features; a missing value is 0. In
+version 2, written for models with an imputer, a missing value is replaced by `missing`, and adds `adds_if_missing`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ranktron.types import Floats, Integers, Matrix
 
 
 class PlainJson:
-    """A file for programs of one's own."""
+    """A JSON file for other programs."""
 
     keeps_constant = True
     scales_lists = False

@@ -1,8 +1,8 @@
 """MLflow: the model file as a pyfunc flavour, and ranking metrics in a run. Public as `ranktron.mlflow`.
 
-What is logged is the one file that `Model.save` writes, and the name of this module, which loads it: no pickle. A
-`pyfunc` model takes a data frame or an array and gives scores, in input order; a column `qid` of the frame holds query
-ids, for models whose scores depend on the list.
+The file that `Model.save` writes is logged with the name of this module, which loads it: no pickle. A
+`pyfunc` model takes a data frame or an array and returns scores, in input order; a column `qid` of the frame has query
+ids, for models whose scores depend on the other documents of the query.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ FILE = "ranktron.model"
 
 
 def save_model(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
-    """Writes a folder that MLflow knows as a model.
+    """Writes a model as a folder in MLflow's format.
 
     Parameters
     ----------
     model : Model or fitted ranker
+        What to log or evaluate.
     path : str
         A folder that does not exist yet.
     **options
-        Of `mlflow.pyfunc.save_model`: `signature`, `input_example`, `metadata`, `pip_requirements`, ...
+        Options of `mlflow.pyfunc.save_model`: `signature`, `input_example`, `metadata`, `pip_requirements`, ...
 
     Examples
     --------
@@ -47,15 +48,16 @@ def save_model(model: Any, path: str | os.PathLike[str], **options: Any) -> None
 
 
 def log_model(model: Any, name: str = "model", **options: Any) -> Any:
-    """Logs a model or a fitted ranker to the run that is active, or to a new one: MLflow's `ModelInfo`.
+    """Logs a model or a fitted ranker to the active run, or to a new one; returns MLflow's `ModelInfo`.
 
     Parameters
     ----------
     model : Model or fitted ranker
+        What to log or evaluate.
     name : str
-        What MLflow calls it.
+        The name of the model in MLflow.
     **options
-        Of `mlflow.pyfunc.log_model`: `registered_model_name`, `signature`, `input_example`, ...
+        Options of `mlflow.pyfunc.log_model`: `registered_model_name`, `signature`, `input_example`, ...
 
     Examples
     --------
@@ -67,7 +69,12 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
 
 
 def load_model(uri: str) -> Model:
-    """The `Model` that was logged or saved, by its address: `runs:/...`, `models:/...` or the path of a folder.
+    """Loads a `Model` that was logged or saved.
+
+    Parameters
+    ----------
+    uri : str
+        Its address: `runs:/...`, `models:/...` or the path of a folder.
 
     Examples
     --------
@@ -91,20 +98,22 @@ def log_evaluation(
     prefix: str = "",
     step: int | None = None,
 ) -> dict[str, float]:
-    """Measures a model or a fitted ranker on some lists and logs the means to the active run.
+    """Evaluates a model or a fitted ranker and logs the mean metrics to the active run.
 
     MLflow's names have no @ and no colon: `ndcg@10` is logged as `ndcg_at_10`, `map:letor` as `map.letor`.
 
     Parameters
     ----------
     model : Model or fitted ranker
+        What to log or evaluate.
     X, y, qid, group
         Features, labels and query ids, as `fit` takes them.
     metrics : sequence of str
+        The metrics, by name.
     prefix : str
-        Stands before each name, as in `test_`.
+        A prefix for each name, such as `test_`.
     step : int, optional
-        MLflow's own: the pass, or the day.
+        MLflow's step, such as the number of the pass or the day.
 
     Returns
     -------
@@ -129,7 +138,7 @@ def log_evaluation(
 
 
 class Scorer:
-    """What `mlflow.pyfunc.load_model` holds: it scores documents."""
+    """The object behind `mlflow.pyfunc.load_model`: it scores documents."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -143,7 +152,7 @@ class Scorer:
 
 
 def _load_pyfunc(path: str) -> Scorer:
-    """What MLflow calls, by this very name."""
+    """Called by MLflow, which requires this name."""
     return Scorer(load(path))
 
 

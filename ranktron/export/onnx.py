@@ -1,8 +1,8 @@
 """ONNX: a graph from a matrix of features to scores, which onnxruntime checks before it is written.
 
 The input `features` is a float matrix with one row per document and one column per feature, in the order of the
-metadata `feature_names`; the output `scores` has one float per document. NaN is a missing value to models that fill
-them in.
+metadata `feature_names`; the output `scores` has one float per document. NaN is a missing value for models with an
+imputer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ranktron.export.solr import why_not_single
 from ranktron.types import Floats, Integers, Matrix
 
 Step = tuple[str, list[str], str, dict[str, Any]]
-_OPSET, _IR = 13, 8  # read by every runtime since 2021
+_OPSET, _IR = 13, 8  # supported by every runtime since 2021
 
 
 class Onnx:
@@ -79,7 +79,7 @@ def onnx_file(name: str, names: tuple[str, ...], arrays: Mapping[str, Any], step
 
 
 def onnx_scores(file: bytes, X: Matrix) -> Floats:
-    """What onnxruntime makes of these features."""
+    """The scores of these features, computed by onnxruntime."""
     try:
         import onnxruntime
     except ImportError:

@@ -1,4 +1,4 @@
-"""Uploading an exported model with the engine's REST calls. Old versions stay: going back is naming one of them."""
+"""Uploading an exported model with the engine's REST API. Earlier versions are kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOMES = {
 
 @dataclass(frozen=True)
 class EngineCall:
-    """One request; where the engine answers 400, `otherwise` is tried in its place."""
+    """One request; if the engine answers 400, `otherwise` is sent instead."""
 
     purpose: str
     method: str
@@ -35,7 +35,7 @@ class EngineCall:
 
 
 def plugin_calls(content: bytes, featureset: str, store: str | None) -> list[EngineCall]:
-    """The calls of the LTR plugin: create the model from a feature set, then clear the cache of compiled models.
+    """The requests to the LTR plugin: create the model from a feature set, then clear the cache of compiled models.
 
     >>> [call.path for call in plugin_calls(b"{}", "movies", None)]
     ['/_ltr/_featureset/movies/_createmodel', '/_ltr/_clearcache']
@@ -50,7 +50,7 @@ def plugin_calls(content: bytes, featureset: str, store: str | None) -> list[Eng
 
 
 def solr_calls(content: bytes, collection: str) -> list[EngineCall]:
-    """Solr's calls: put the model into the store, then reload the collection (the core, where there is no cloud).
+    """The requests to Solr: put the model into the store, then reload the collection (or the core, without cloud mode).
 
     >>> [call.path for call in solr_calls(b"{}", "films")]
     ['/films/schema/model-store', '/admin/collections?action=RELOAD&name=films']
@@ -64,7 +64,7 @@ def solr_calls(content: bytes, collection: str) -> list[EngineCall]:
 
 
 def credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The header that says who one is, from the environment: a user and a password, or an API key.
+    """The authorization header, from the environment: a user and a password, or an API key.
 
     >>> credentials({"RANKTRON_ENGINE_USER": "a", "RANKTRON_ENGINE_PASSWORD": "b"})
     {'Authorization': 'Basic YTpi'}
@@ -84,7 +84,7 @@ def credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def checked_url(url: str) -> str:
-    """The address of an engine, without a slash at its end; credentials in it are refused."""
+    """The address of an engine, without a trailing slash; credentials in it are refused."""
     try:
         parts = urlsplit(url)
         fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -104,7 +104,7 @@ def send(
     timeout: float,
     done: Callable[[EngineCall, int], None],
 ) -> None:
-    """Makes the calls one after the other and tells `done` of each; the first that fails is an error."""
+    """Sends the requests one after the other and calls `done` after each; the first failure is an error."""
     made: list[str] = []
     for call in calls:
         try:
@@ -129,7 +129,7 @@ def _failure_message(made: list[str], call: EngineCall, why: str) -> str:
 
 
 class _Refused(RanktronError):
-    """An answer that is no success."""
+    """A response with an error status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -137,7 +137,7 @@ class _Refused(RanktronError):
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirect would carry the credentials elsewhere, and lose the body."""
+    """Refuses redirects, which would send the credentials elsewhere and lose the body."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -160,7 +160,7 @@ def _request(url: str, call: EngineCall, headers: Mapping[str, str], timeout: fl
         raise DataError(f"{url} did not answer within {timeout:g} seconds (--timeout)") from None
     except (OSError, HTTPException, ValueError) as error:
         raise DataError(f"{url} cannot be reached: {error or type(error).__name__}") from None
-    if _header_status(text) != 0:  # Solr may say 200 and mean something else
+    if _header_status(text) != 0:  # Solr may answer 200 with an error in the body
         raise _Refused(_header_status(text), _in_words(_header_status(text), text))
     return status
 
@@ -182,7 +182,7 @@ def _in_words(status: int, text: bytes) -> str:
 
 
 def _engine_message(text: bytes) -> str:
-    """The engine's own words, short."""
+    """The engine's error message, shortened."""
     content: Any = _parse_json(text)
     error = content.get("error") if isinstance(content, dict) else None
     if isinstance(error, dict):

@@ -1,4 +1,4 @@
-"""What is exported: a weight for each named feature, how the features are normalised, and a constant."""
+"""The linear ranker that is exported: weights of named features, their normalisation, and a constant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VOTES = {"pairwise": ("output", "voted"), "committee": ("combine", "borda")}
 class LinearRanker:
     """Scores Σ_j w_j (x_j − shift_j) / divisor_j + constant; with `scaling` minmax-query, x_j is scaled in each list.
 
-    Where `fill` is given, a missing x_j counts as fill_j and adds lack_j to the score.
+    If `fill` is given, a missing x_j is replaced by fill_j and adds lack_j to the score.
 
     >>> ranker = LinearRanker(("a",), np.array([2.0]), np.array([1.0]), np.array([4.0]), "standard", 0.5)
     >>> folded = ranker.folded()
@@ -43,27 +43,27 @@ class LinearRanker:
         return len(self.weights) * (1 if self.fill is None else 2)
 
     def missing(self) -> tuple[Floats, Floats] | None:
-        """What stands for missing values and what they add to a score; None where nothing may be missing."""
+        """The replacement of missing values and what they add to a score; None if values must not be missing."""
         return None if self.fill is None or self.lack is None else (self.fill, self.lack)
 
     @property
     def reads_zeros(self) -> bool:
-        """Whether a missing value counts as 0 and nothing else: all that engines without missing values can do."""
+        """Whether missing values are just 0, which is all that engines without missing values support."""
         return self.fill is None or not (self.fill.any() or np.any(self.lack))
 
     def folded(self) -> LinearRanker:
-        """The same scores of features as they are: the normalisation becomes part of the weights and the constant."""
+        """The same scores for raw features: the normalisation is folded into the weights and the constant."""
         weights = self.weights / self.divisor
         constant = self.constant - float(weights @ self.shift)
         blank, ones = np.zeros(len(weights)), np.ones(len(weights))
         return replace(self, weights=weights, shift=blank, divisor=ones, scaling="none", constant=constant)
 
     def without_constant(self) -> LinearRanker:
-        """The same order: a constant moves all scores alike."""
+        """The same ranking without the constant, which is the same for all documents."""
         return replace(self, constant=0.0)
 
     def with_one(self, name: str, weight: float) -> LinearRanker:
-        """With one feature more that is 1 for every document, and carries a constant."""
+        """The ranker with an additional feature that is 1 for every document, whose weight is the constant."""
         if name in self.names:
             raise DataError(f"{name!r} is a feature of the model: name another one that is 1 for every document")
         return replace(
@@ -78,7 +78,7 @@ class LinearRanker:
         )
 
     def magnitude(self, X: Matrix) -> Floats:
-        """How large the terms of each score are together: rounding errors are a share of this."""
+        """The sum of the absolute terms of each score, to which rounding errors are proportional."""
         if self.scaling == "minmax-query":
             return np.full(len(X), float(np.abs(self.weights).sum()) + abs(self.constant))
         X = X if self.fill is None else np.where(np.isnan(X), self.fill, X)
@@ -86,13 +86,13 @@ class LinearRanker:
         return terms + abs(self.constant) + (0.0 if self.lack is None else float(np.abs(self.lack).sum()))
 
     def lowest(self, low: Floats, high: Floats) -> float:
-        """The lowest score of features within these ranges."""
+        """The lowest score for features within these ranges."""
         edges = [self.weights * (edge - self.shift) / self.divisor for edge in (low, high)]
         return float(np.minimum(*edges).sum()) + self.constant
 
 
 class LinearEngine(Engine[LinearRanker], Protocol):
-    """A target for linear rankers; `why_folded` says why it cannot hold their normalisers, and nothing if it can."""
+    """A target for linear rankers; `why_folded` says why it cannot represent their normalizers, or is empty."""
 
     @property
     def keeps_constant(self) -> bool: ...
@@ -101,7 +101,7 @@ class LinearEngine(Engine[LinearRanker], Protocol):
 
 
 def linear_ranker(model: Model) -> LinearRanker:
-    """The linear ranker that a model is; a model that is none is refused with the reason and a way out."""
+    """A linear model's ranker; other models are refused, with the reason and an alternative."""
     if model.kind in VOTES and model.by_list and not isinstance(model.scaler, PerQuery):
         raise DataError(
             f"a {model.kind} model whose members vote is not linear: its score depends on the whole list, which search "
@@ -122,7 +122,7 @@ def linear_ranker(model: Model) -> LinearRanker:
     weights = np.array(weights, float)
     if model.imputer is None:
         return LinearRanker(model.names, weights, shift, divisor, scaling, constant)
-    d = model.n_features  # the weights behind these are of indicators, whose scaling is folded into what they add
+    d = model.n_features  # further weights are those of indicators, whose scaling is folded into what they add
     lack = np.zeros(d)
     lack[model.imputer.indicators] = weights[d:] / divisor[d:]
     constant -= float(np.sum(weights[d:] * shift[d:] / divisor[d:]))
@@ -131,18 +131,18 @@ def linear_ranker(model: Model) -> LinearRanker:
 
 
 def check_plain(model: Model) -> None:
-    """Refuses a model that looks at something else than its features."""
+    """Refuses a model with a feature map."""
     if model.map is not None:
         raise DataError(
-            "this model looks at a map of its features, which search engines cannot compute: train without --map to "
-            "export it, or serve it with ranktron serve"
+            "this model uses a feature map, which search engines cannot compute: train without --map to export it, or "
+            "serve it with ranktron serve"
         )
 
 
 def average_members(model: Model) -> Model:
-    """A model whose members vote, with their average in place of the vote."""
+    """The model with the average of its members instead of their vote."""
     if model.kind not in VOTES or model.parameters.get(VOTES[model.kind][0]) != VOTES[model.kind][1]:
-        raise DataError(f"this {model.kind} model does not vote: it is exported as it is, without its average")
+        raise DataError(f"the members of this {model.kind} model do not vote: export it without --average")
     return replace(model, parameters={**model.parameters, VOTES[model.kind][0]: "average"})
 
 

@@ -23,7 +23,7 @@ _LTR = "org.apache.solr.ltr"
 
 
 class Solr:
-    """The model store of a Solr collection."""
+    """A model for the model store of a Solr collection."""
 
     keeps_constant = False
     scales_lists = False
@@ -73,7 +73,7 @@ def _normalise(feature: dict[str, Any], column: Matrix) -> Matrix:
 
 
 def why_not_single(ranker: LinearRanker) -> str:
-    """Why 32-bit normalisers cannot hold the scaling: a range so small beside its place that it rounds to nothing."""
+    """Why 32-bit normalizers cannot represent the scaling: a range that rounds to 0 because values are much larger."""
     low, high = ranker.shift.astype(np.float32), (ranker.shift + ranker.divisor).astype(np.float32)
     gone = high <= low if ranker.scaling == "minmax" else ranker.divisor.astype(np.float32) <= 0.0
     if ranker.scaling in ("standard", "minmax") and gone.any():

@@ -1,4 +1,4 @@
-"""Sums of thresholded features, as RankBoost learns them: small trees, for the engines that have trees."""
+"""Exporting sums of thresholded features (RankBoost) as small trees, for engines that support trees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SLACK = np.float32(1e-6)
 
 @dataclass(frozen=True, eq=False)
 class StumpRanker:
-    """Scores Σ_t α_t [x_{f_t} > θ_t] + constant of features as they are; each θ is a 32-bit float.
+    """Scores Σ_t α_t [x_{f_t} > θ_t] + constant of raw features; each θ is a 32-bit float.
 
     >>> StumpRanker(("a",), np.array([0, 0]), np.array([0.5, 1.5], np.float32), np.array([-1.0, 2.0]), 0.0).lowest()
     -1.0
@@ -43,11 +43,11 @@ class StumpRanker:
         return len(self.alphas)
 
     def magnitude(self, X: Matrix) -> Floats:
-        """How large the terms of each score are together: rounding errors are a share of this."""
+        """The sum of the absolute terms of each score, to which rounding errors are proportional."""
         return np.full(len(X), float(np.abs(self.alphas).sum()) + abs(self.constant))
 
     def lowest(self) -> float:
-        """The lowest score there can be."""
+        """The lowest possible score."""
         total = self.constant
         for feature in np.unique(self.features):
             mine = np.flatnonzero(self.features == feature)
@@ -57,7 +57,7 @@ class StumpRanker:
 
 
 def stump_ranker(model: Model, lifted: bool) -> StumpRanker:
-    """The stumps of a boosted model, for features as they are; `lifted` by a constant, so that no score is negative."""
+    """The stumps of a boosted model for raw features; `lifted` adds a constant, so that no score is negative."""
     learner = model.learner()
     if not isinstance(learner, Stumps) or isinstance(model.scaler, PerQuery):
         raise DataError("only stumps whose features are not scaled within each list can become trees")
@@ -74,11 +74,11 @@ def stump_ranker(model: Model, lifted: bool) -> StumpRanker:
 
 
 def _unscale_thresholds(model: Model, features: Integers, thresholds: Floats) -> Singles:
-    """The largest 32-bit value of each feature that the model, after scaling it, does not find above the threshold."""
+    """The largest 32-bit value of each feature that, after scaling, is not above the threshold."""
     scaler = model.scaler
     shift = scaler.shift[features] if isinstance(scaler, Global) else np.zeros(len(features))
     divisor = scaler.divisor[features] if isinstance(scaler, Global) else np.ones(len(features))
-    # Scaling never turns two values around, so the place is found by halving the line of all 32-bit floats.
+    # Scaling is monotonic, so that a binary search over all 32-bit floats finds the value.
     low, high = np.full(len(features), -0x7F7FFFFF), np.full(len(features), 0x7F7FFFFF)
     while (low < high).any():
         middle = (low + high + 1) >> 1
@@ -131,7 +131,7 @@ def _solr_leaf(node: dict[str, Any], names: tuple[str, ...], X: Matrix) -> Singl
 
 
 def _before_slack(threshold: np.float32) -> float:
-    """The number that Solr's own 1e-6 brings closest to the threshold."""
+    """The number that is closest to the threshold after Solr has added its tolerance of 1e-6."""
     start = threshold - _SLACK
     near = [start, np.nextafter(start, np.float32(np.inf)), np.nextafter(start, np.float32(-np.inf))]
     return float(min(near, key=lambda value: abs(float(value + _SLACK) - float(threshold))))
@@ -203,7 +203,7 @@ class VespaTrees:
 
 
 class OnnxTrees:
-    """A graph that compares columns with thresholds and adds up the steps of those above."""
+    """A graph that compares columns with thresholds and sums the steps of those above."""
 
     scales_lists = False
     fills = False

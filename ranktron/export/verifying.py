@@ -1,8 +1,8 @@
-"""The check before a file is written: it is read back, and has to score as the model does.
+"""The check before a file is written: read back, it has to score as the model does.
 
-In exact arithmetic the scores of the file are the model's but for a constant. In 32-bit floats they may differ by
-rounding, and by no more: with d terms each score by at most (d + 8) 2⁻²³ Σ |terms|. A file beyond that is refused.
-Two documents that are closer than rounding may change places; such pairs are counted.
+In exact arithmetic the scores of the file equal the model's up to a constant. In 32-bit floats they may differ by
+rounding: with d terms by at most (d + 8) 2⁻²³ Σ |terms|. A file that differs more is refused.
+Two documents whose scores are closer than that may swap; such pairs are counted.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ranktron.types import Floats, Matrix
 
 LISTS, DOCUMENTS = 64, 32
 MOST_LISTS = 1000
-LACKING = 0.2  # the share of features that random documents lack, of models that fill them in
+LACKING = 0.2  # the share of missing features in random documents, for models with an imputer
 
 
 @dataclass(frozen=True)
 class Check:
     """How many pairs of a sample were compared, and how many of them the engine's rounding swaps.
 
-    `gap` is the largest difference of the model's scores that a swapped pair had; `error` the largest difference
-    between a score of the engine and of the model, constants aside.
+    `gap` is the largest difference in the model's scores of a swapped pair; `error` the largest difference
+    between the scores of engine and model, up to a constant.
     """
 
     sample: str
@@ -46,7 +46,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Lists to check with, and the range of each feature in them."""
+    """Documents to check with, and the range of each feature in them."""
 
     rounds: Rounds
     low: Floats
@@ -56,12 +56,12 @@ class Sample:
 
 
 def sample_rounds(model: Model, data: Rounds | None) -> Sample:
-    """The first lists of the data; without data, lists drawn at random from the range that the scaling knows."""
+    """The first queries of the data; without data, random documents in the range given by the scaling."""
     if data is not None:
         data = data[:MOST_LISTS] if len(data) > MOST_LISTS else data
         known = data.X if model.imputer is None else model.fill(data).X[:, : model.n_features]
         low, high = known.min(axis=0).astype(float), known.max(axis=0).astype(float)
-        return Sample(data, low, high, f"{len(data):,} lists of the data", False)
+        return Sample(data, low, high, f"{len(data):,} queries of the data", False)
     ones = np.ones(model.n_features)
     low, high, within = -ones, ones, "between -1 and 1"
     if isinstance(model.scaler, Global):
@@ -76,7 +76,7 @@ def sample_rounds(model: Model, data: Rounds | None) -> Sample:
         X[rng.random(X.shape) < LACKING] = np.nan
         low, high = np.minimum(low, model.imputer.fill), np.maximum(high, model.imputer.fill)
     rounds = Rounds.from_arrays(X, np.zeros(len(X)), group=np.full(LISTS, DOCUMENTS), missing=True)
-    return Sample(rounds, low, high, f"{LISTS} lists drawn at random, features {within}", True)
+    return Sample(rounds, low, high, f"{LISTS} queries drawn at random, features {within}", True)
 
 
 def verify_export(engine: Engine[Any], file: bytes, ranker: ExportableRanker, model: Model, sample: Sample) -> Check:
@@ -84,12 +84,12 @@ def verify_export(engine: Engine[Any], file: bytes, ranker: ExportableRanker, mo
     rounds = sample.rounds
     wanted = model.score_rounds(rounds)
     X = _with_ones(rounds.X, len(ranker.names))
-    X = X if engine.fills else np.nan_to_num(X)  # a document that lacks a feature has 0 there
+    X = X if engine.fills else np.nan_to_num(X)  # engines score a feature that a document lacks as 0
     with np.errstate(over="ignore", invalid="ignore"):
         found = engine.scores(file, ranker.names, X, rounds.offsets)
     if not np.isfinite(found).all():
         raise DataError("the engine's 32-bit floats overflow on these features: scale them (--scale) and train again")
-    unit = 2.0**-23  # the model itself scales features to 32-bit floats
+    unit = 2.0**-23  # the model also rounds scaled features to 32-bit floats
     bound = (ranker.terms + 8) * unit * ranker.magnitude(X) + 1e-30
     pairs = swapped = 0
     gap = error = 0.0
@@ -107,8 +107,8 @@ def verify_export(engine: Engine[Any], file: bytes, ranker: ExportableRanker, mo
 
 
 def _swaps(wanted: Floats, found: Floats, double: bool) -> tuple[int, int, float]:
-    """How many pairs the model puts in order, how many of them the engine puts in the other, and their largest gap."""
-    ours = wanted.astype(np.float32)  # documents are ordered by scores rounded so
+    """The number of pairs with different scores, how many of them the engine swaps, and their largest gap."""
+    ours = wanted.astype(np.float32)  # documents are ordered by scores rounded to 32 bits
     theirs = found if double else found.astype(np.float32)
     pairs = swapped = 0
     gap = 0.0
@@ -122,5 +122,5 @@ def _swaps(wanted: Floats, found: Floats, double: bool) -> tuple[int, int, float
 
 
 def _with_ones(X: Matrix, width: int) -> Matrix:
-    """The features, with a column of ones more where the exported ranker has one more."""
+    """The features, with an additional column of ones if the exported ranker has one."""
     return X if X.shape[1] == width else np.hstack([X, np.ones((len(X), width - X.shape[1]), np.float32)])

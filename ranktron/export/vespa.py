@@ -2,11 +2,11 @@
 
 A profile is a file `schemas/SCHEMA/NAME.profile` of the application package. Weights as constants need a deployment
 for every new model; weights as query inputs (`VespaInputs`) are deployed once, and the parameters that `VespaWeights`
-writes then go into each query, or into a query profile. A model that scales within each list becomes a global phase,
-the only place of any of these engines that sees the whole list.
+writes then go into each query, or into a query profile. A model that scales within each query becomes a global phase,
+the only phase of any of these engines that sees all documents of the query.
 
-Features are rank features by their own names (`bm25(title)`) or functions of the application. A name that can be
-neither, such as a column's number, becomes a function that reads the attribute `feature_NAME`: edit it, or name the
+Features are rank features by their own names (`bm25(title)`) or functions of the application. A name that is neither,
+such as the number of a column, becomes a function that reads the attribute `feature_NAME`: edit it, or name the
 features.
 """
 
@@ -53,7 +53,7 @@ class Vespa:
 
 
 class VespaInputs:
-    """A rank profile whose weights come with the query; those of today are the defaults."""
+    """A rank profile whose weights are query inputs, with the current ones as defaults."""
 
     keeps_constant = True
     scales_lists = False
@@ -96,7 +96,7 @@ class VespaWeights:
         return as_json({"ranking.profile": _check_name(name), **parameters})
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
-        """The scores of a profile whose own weights are 0, to which these parameters are given."""
+        """The scores of a profile with default weights of 0, given these parameters."""
         parameters = json.loads(file)
         given = {key.removeprefix("input."): value for key, value in parameters.items() if key.startswith("input.")}
         zero = np.zeros(len(names))
@@ -119,7 +119,7 @@ def _remarks(ranker: LinearRanker) -> list[str]:
 
 
 def remarks_on(names: tuple[str, ...]) -> list[str]:
-    """Says which features are read from attributes, because their names are no rank features."""
+    """A note on features that are read from attributes, because their names are not rank features."""
     read = [feature for feature, name in zip(feature_expressions(names), names, strict=True) if feature != name]
     if not read:
         return []
@@ -156,13 +156,13 @@ def profile_text(
     ]
     body += definitions
     body += _block("global-phase" if globally else "first-phase", _block("expression", sums))
-    if globally:  # computed where the documents are, and sent with the hits
+    if globally:  # computed on the content nodes, and sent with the hits
         body += _block("match-features", features)
     return "\n".join([*_block(f"rank-profile {_check_name(name)} inherits default", body), ""]).encode()
 
 
 def _fill_missing(feature: str, fill: float) -> str:
-    """A feature with a number in the place of NaN, which Vespa has for float and double attributes without a value."""
+    """A feature with NaN replaced by a number; float and double attributes without a value are NaN in Vespa."""
     return f"if (isNan({feature}) > 0, {format_number(fill, brackets=True)}, {feature})"
 
 
@@ -175,7 +175,7 @@ def _normalise(scaling: str, feature: str, shift: float, divisor: float) -> str:
 
 
 def _parameters(ranker: LinearRanker) -> dict[str, float]:
-    """The constant and the weights, by names that no feature has."""
+    """The constant and the weights, with names that differ from those of features."""
     words = ["intercept", *(f"w_{_word(name)}" for name in ranker.names)]
     values = [ranker.constant, *ranker.weights.tolist()]
     return dict(zip(_distinct(words, feature_expressions(ranker.names)), values, strict=True))
@@ -189,7 +189,7 @@ def rank_features(names: tuple[str, ...], X: Matrix) -> dict[str, Floats]:
 
 
 def feature_expressions(names: tuple[str, ...]) -> list[str]:
-    """How the expression calls each feature."""
+    """The name of each feature in the expression."""
     plain = [name if _FEATURE.fullmatch(name) else f"feature_{_word(name)}" for name in names]
     return _distinct(plain)
 
@@ -199,7 +199,7 @@ def _word(name: str) -> str:
 
 
 def _distinct(words: list[str], taken: Iterable[str] = ()) -> list[str]:
-    """The same words, with numbers where one would stand for two things."""
+    """The same words, made unique by numbers."""
     used, result = set(taken), []
     for word in words:
         chosen, number = word, 2
@@ -215,7 +215,7 @@ def _block(header: str, lines: Iterable[str]) -> list[str]:
 
 
 def format_number(value: float, *, brackets: bool = False) -> str:
-    """A number with a point, as schema files want it; a negative one in brackets where a sign stands before it.
+    """A number with a decimal point, as schema files require; a negative one in brackets after another sign.
 
     >>> format_number(1e-7), format_number(-2, brackets=True)
     ('1.0e-07', '(-2.0)')

@@ -1,11 +1,11 @@
-"""Reads a rank profile and scores with it, by the rules that Vespa documents.
+"""Reads a rank profile and scores with it, by Vespa's documented rules.
 
 Expressions are sums, differences, products and quotients of numbers, constants, query inputs, functions and rank
 features, `if (a > b, yes, no)` and `isNan(f)`, 1 or 0, in double precision. `normalize_linear(f)`, in the global phase
-only, maps the values of f among the hits of a query to 0 … 1 (to ½ where they are all the same). A query input that the
+only, maps the values of f among the hits of a query to 0 … 1 (to ½ if they are all the same). A query input that the
 query does not give has its default.
 
-This is not Vespa itself, of which no build is in the package registries; it knows what the exporter writes.
+This is not Vespa itself, of which no build is in the package registries; it supports what the exporter writes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IS_NAN = "isNan("
 
 @dataclass(frozen=True)
 class Profile:
-    """A rank profile: what it defines, and the expression of its last phase."""
+    """A rank profile: its definitions, and the expression of its last phase."""
 
     constants: Mapping[str, float]
     inputs: Mapping[str, float]
@@ -120,7 +120,7 @@ class _Evaluation:
         return inner
 
     def _choice(self) -> Floats | float:
-        """What follows `if`: (one > other, value where so, value elsewhere)."""
+        """The rest of an `if`: (one > other, value if true, value if false)."""
         self._expect("(")
         one = self._sum()
         self._expect(">")
@@ -175,7 +175,7 @@ def _tokens(expression: str) -> Iterator[tuple[str, str]]:
 
 
 def _feature(text: str, at: int) -> str:
-    """The name that begins here, with its arguments in brackets and what follows a dot; empty if none does."""
+    """The feature that begins here, with its arguments in brackets and output after a dot; empty if there is none."""
     word = _WORD.match(text, at)
     if word is None:
         return ""
@@ -188,7 +188,7 @@ def _feature(text: str, at: int) -> str:
 
 
 def _parts(text: str) -> list[tuple[str, str]]:
-    """What a block holds: (`header`, what stands in its braces), or (`name`, what follows the colon)."""
+    """The contents of a block: (`header`, the text in its braces), or (`name`, the text after the colon)."""
     parts, at = [], 0
     while at < len(text):
         brace, line = text.find("{", at), text.find("\n", at)

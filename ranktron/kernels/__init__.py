@@ -1,4 +1,5 @@
-"""Compiled leaves: kernels on dense and sparse features, grades and orderings, and the choice between them.
+"""Compiled kernels: on dense and sparse features, on grades and orderings, and the dispatch between dense and sparse.
 
-`dense` and `csr` are twins, `dispatch` chooses; `grades` and `sorting` know labels and scores alone.
+`dense` and `csr` have the same functions for the two kinds of rows, and `dispatch` chooses between them; `grades` and
+`sorting` work on labels and scores alone.
 """

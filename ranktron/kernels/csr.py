@@ -1,7 +1,7 @@
-"""The twins of `score`, `pull_back` and `descend` for rows of which only the columns that are not 0 are held.
+"""The kernels `score`, `pull_back` and `descend` for sparse rows (compressed sparse rows, CSR).
 
-Rows are three arrays: where each row starts, its columns, its values (none where all are 1). Each kernel gives
-what its dense twin gives for the same numbers.
+Rows are three arrays: where each row starts, its columns, its values (empty if all are 1). Each kernel gives the same
+result as its dense counterpart.
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ Columns = npt.NDArray[np.int32] | npt.NDArray[np.uint16]
 Values = npt.NDArray[np.float32]
 
 ONES: Values = np.empty(0, np.float32)
-"""The values of rows that hold nothing but ones."""
+"""The values of rows whose entries are all 1."""
 
 
 @jit
 def _score_ones(starts: Integers, columns: Columns, w: Floats) -> Floats:
-    """Scores rows of ones in four sums side by side: instructions that gather weights would take longer."""
+    """Scores rows of ones with four independent sums, which is faster than vector gather instructions."""
     scores = np.empty(starts.shape[0] - 1)
     for i in range(scores.shape[0]):
         row = columns[starts[i] : starts[i + 1]]
@@ -39,7 +39,7 @@ def _score_ones(starts: Integers, columns: Columns, w: Floats) -> Floats:
 
 @jit_dot
 def score_rows(starts: Integers, columns: Columns, values: Values, w: Floats) -> Floats:
-    """Scores sparse rows: the twin of `kernels.score`.
+    """Scores sparse rows: the counterpart of `dense.score`.
 
     >>> score_rows(np.array([0, 1, 3]), np.array([1, 0, 1], np.int32), ONES, np.array([1.0, 10.0]))
     array([10., 11.])
@@ -48,7 +48,7 @@ def score_rows(starts: Integers, columns: Columns, values: Values, w: Floats) ->
         return _score_ones(starts, columns, w)
     m = starts.shape[0] - 1
     scores = np.empty(m)
-    # Slices and unsigned places let the loops run without a look at each place.
+    # With slices and unsigned indices numba omits the check for negative indices.
     for i in range(m):
         row, held = columns[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]]
         total = 0.0
@@ -60,7 +60,7 @@ def score_rows(starts: Integers, columns: Columns, values: Values, w: Floats) ->
 
 @jit
 def add_sparse_row(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> None:
-    """Adds g times a row to the direction: the twin of `kernels.add_row`."""
+    """Adds g times a row to the direction: the counterpart of `dense.add_row`."""
     row = columns[starts[i] : starts[i + 1]]
     if values.shape[0] == 0:
         for at in range(row.shape[0]):
@@ -79,7 +79,8 @@ def _add_ones(starts: Integers, columns: Columns, items: Integers, gradient: Flo
         if g == 0.0:
             continue
         whole = row.shape[0] & ~3
-        for at in range(0, whole, 4):  # the columns of a row differ: four are read before the first is written
+        # The columns of a row differ, so four can be read before the first is written.
+        for at in range(0, whole, 4):
             a, b, c, d = np.uint64(row[at]), np.uint64(row[at + 1]), np.uint64(row[at + 2]), np.uint64(row[at + 3])
             p, q, r, s = direction[a], direction[b], direction[c], direction[d]
             direction[a], direction[b], direction[c], direction[d] = p + g, q + g, r + g, s + g
@@ -104,7 +105,7 @@ def _add_rows(
 def pull_back_rows(
     starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, direction: Floats
 ) -> float:
-    """Carries a gradient back to the weights and returns the squared length: the twin of `kernels.pull_back`.
+    """Computes the gradient in the weights and returns its squared length: the counterpart of `dense.pull_back`.
 
     >>> direction = np.empty(2)
     >>> rows = np.array([0, 1, 3]), np.array([1, 0, 1], np.int32), ONES
@@ -118,7 +119,7 @@ def pull_back_rows(
 
 @jit
 def _add_row_measured(starts: Integers, columns: Columns, values: Values, i: int, g: float, direction: Floats) -> float:
-    """Adds a row, and says by how much the squared length of the direction grows."""
+    """Adds a row and returns by how much the squared length of the direction grows."""
     grown = 0.0
     for at in range(starts[i], starts[i + 1]):
         column = np.uint32(columns[at])
@@ -133,7 +134,7 @@ def _add_row_measured(starts: Integers, columns: Columns, values: Values, i: int
 def _move_row(
     starts: Integers, columns: Columns, i: int, eta: float, t: float, w: Floats, lagged_sum: Floats, direction: Floats
 ) -> None:
-    """Steps along the direction where this row has something, and leaves a direction of 0 there."""
+    """Takes the step in the columns of this row, and sets the direction to 0 there."""
     for at in range(starts[i], starts[i + 1]):
         column = np.uint32(columns[at])
         step = eta * direction[column]
@@ -147,9 +148,9 @@ def descend_rows(
     starts: Integers, columns: Columns, values: Values, items: Integers, gradient: Floats, loss: float, eta: float,
     t: float, w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
 ) -> bool:  # fmt: skip
-    """Takes the step of round t: the twin of `kernels.descend`.
+    """Takes the step of round t: the counterpart of `dense.descend`.
 
-    Where the list has fewer entries than there are columns, only its own columns are visited.
+    If the query has fewer entries than there are columns, only these columns are visited.
     """
     touched = 0
     for i in range(items.shape[0]):
@@ -182,8 +183,8 @@ def descend_rows(
 
 @jit
 def first_misplaced(starts: Integers, columns: Columns, width: int) -> int:
-    """The first row that reaches beyond the arrays or the width, or names a column twice; -1 if there is none."""
-    last = np.full(width, -1, np.int32)  # the last row that had something in a column
+    """The first row that reaches beyond the arrays or the width, or has a column twice; -1 if there is none."""
+    last = np.full(width, -1, np.int32)  # the last row with an entry in each column
     for i in range(starts.shape[0] - 1):
         if not 0 <= starts[i] <= starts[i + 1] <= columns.shape[0]:
             return i

@@ -1,6 +1,6 @@
-"""Features most of which are 0: rows as lists of (column, value).
+"""Sparse features: rows as lists of (column, value).
 
-A `Sparse` stands wherever a matrix of features may stand: it has a shape, a length and slices.
+A `Sparse` can be used wherever a matrix of features can: it has a shape, a length and slices.
 """
 
 from __future__ import annotations
@@ -14,27 +14,29 @@ import numpy.typing as npt
 from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES, Columns, Values, first_misplaced, score_rows
 from ranktron.kernels.dense import first_non_finite, score
-from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Features, Floats, Integers, Matrix
 
 LARGEST_DENSE = 1 << 30
-"""So many bytes a sparse table may take when it is made dense."""
+"""The largest size in bytes of a dense matrix made from sparse rows."""
 
 FILL_IN = "a ranker with nan='mean', 'zero' or 'indicator' (--nan) takes NaN as a missing value"
 
 
 @dataclass(frozen=True, eq=False)
 class Sparse:
-    """Rows of features of which only those that are not 0 are held.
+    """Rows of features in which only nonzero entries are stored (compressed sparse rows, CSR).
 
-    Row i holds `values[starts[i]:starts[i + 1]]` in the columns `columns[starts[i]:starts[i + 1]]`, each column at most
-    once; where `values` is empty, all of them are 1. Slices share the arrays.
+    Row i has `values[starts[i]:starts[i + 1]]` in the columns `columns[starts[i]:starts[i + 1]]`, each column at most
+    once; if `values` is empty, all of them are 1. Slices share the arrays.
 
     Parameters
     ----------
     starts : int64, (rows + 1,)
-    columns : int32, or uint16 where they fit: a pass over rows of ones waits for little but their columns
+        Where each row starts.
+    columns : int32, or uint16 where they fit
+        The column of each entry. The speed of a pass over rows of ones depends mostly on the size of this array.
     values : float32, as long as `columns`, or empty
+        The value of each entry.
     width : int
         The number of columns.
 
@@ -52,7 +54,7 @@ class Sparse:
 
     @classmethod
     def from_matrix(cls, X: Any) -> Sparse:
-        """The same numbers as a matrix or as one of scipy's sparse ones; a column named twice in a row is added up."""
+        """Converts a matrix or one of scipy's sparse matrices; entries of the same row and column are added up."""
         if not hasattr(X, "tocsr"):
             X = np.asarray(X)
             rows, columns = np.nonzero(X)
@@ -81,7 +83,7 @@ class Sparse:
         return len(self.starts) - 1
 
     def __getitem__(self, rows: Any) -> Any:
-        """Some of the rows: a slice without copying, any other choice copied. `X[:, j]` is column j, written out."""
+        """Some of the rows: a slice without copying, any other choice copied. `X[:, j]` is column j as an array."""
         if isinstance(rows, tuple):
             return self._column(*rows)
         if isinstance(rows, slice):
@@ -106,12 +108,12 @@ class Sparse:
         return chosen
 
     def rearranged(self, places: Integers) -> Sparse:
-        """The same rows with the columns in another order: first that which stood at the first of these places."""
+        """The same rows with the columns in another order: column j of the result is column `places[j]` of this."""
         columns: Any = np.argsort(places).astype(self.columns.dtype)[self.columns]
         return Sparse(self.starts, columns, self.values, self.width)
 
     def astype(self, _kind: Any) -> Sparse:
-        """Itself: its values have the one type that they can have."""
+        """Returns itself: values are always float32."""
         return self
 
     def copy(self) -> Sparse:
@@ -119,7 +121,7 @@ class Sparse:
         return self._taken(np.arange(len(self)))
 
     def trimmed(self) -> Sparse:
-        """The same rows with no entries but theirs in the arrays, which are views of these."""
+        """The same rows with arrays that contain only their own entries, as views."""
         start, stop = int(self.starts[0]), int(self.starts[-1])
         if start == 0 and stop == len(self.columns):
             return self
@@ -127,12 +129,12 @@ class Sparse:
         return Sparse(self.starts - start, self.columns[start:stop], values, self.width)
 
     def padded(self, front: int, back: int) -> Sparse:
-        """The same rows with so many empty columns before and after their own."""
+        """The same rows with `front` empty columns before and `back` after their own."""
         columns = self.columns + np.int32(front) if front else self.columns
         return Sparse(self.starts, columns, self.values, front + self.width + back)
 
     def check_places(self) -> None:
-        """Refuses arrays that do not fit together: kernels trust them."""
+        """Refuses inconsistent arrays, because kernels do not check them."""
         kinds = [array.dtype.name for array in (self.starts, self.columns, self.values)]
         fits = kinds in (["int64", "int32", "float32"], ["int64", "uint16", "float32"]) and len(self.values) in (
             0,
@@ -142,10 +144,10 @@ class Sparse:
             raise DataError("the arrays of these sparse rows do not fit together; build them with Sparse.from_matrix")
         row = first_misplaced(self.starts, self.columns, self.width)
         if row >= 0:
-            raise DataError(f"sparse row {row} names a column twice, or one beyond the {self.width} that there are")
+            raise DataError(f"sparse row {row} has a column twice, or one beyond the {self.width} columns")
 
     def check(self, missing: bool = False) -> None:
-        """Refuses arrays that do not fit together and values that are not finite; `missing` ones may be NaN."""
+        """Refuses inconsistent arrays and values that are not finite; with `missing`, NaN is allowed."""
         self.check_places()
         own = self.trimmed()
         bad = first_infinite(own.values) if missing else first_non_finite(own.values)
@@ -158,7 +160,7 @@ class Sparse:
             )
 
     def dense(self) -> Matrix:
-        """The same numbers as a matrix; refused where it would be too large."""
+        """The same numbers as a matrix; refused if it would be too large."""
         if self.size * 4 > LARGEST_DENSE:
             raise DataError(
                 f"{len(self)} rows of {self.width} features are too many to write out with all their zeros "
@@ -176,21 +178,16 @@ class Sparse:
         return Sparse(own.starts, own.columns, values.astype(np.float32), self.width)
 
     def written_values(self) -> Values:
-        """The values, where all of them are 1 too."""
+        """The values as an array, also if all of them are 1."""
         return self.values if len(self.values) else np.ones(len(self.columns), np.float32)
 
     def score(self, w: Floats) -> Floats:
         """X w."""
         return score_rows(self.starts, self.columns, self.values, w)
 
-    def shown(self, w: Floats) -> tuple[Integers, Floats]:
-        """The order in which a list is shown, and its scores."""
-        scores = score_rows(self.starts, self.columns, self.values, w)
-        return argsort_descending(scores), scores
-
     @staticmethod
     def concatenate(parts: list[Sparse]) -> Sparse:
-        """Rows below rows, all of the same width."""
+        """Stacks rows of the same width."""
         own = [part.trimmed() for part in parts]
         ends = np.cumsum([0, *(len(part.columns) for part in own)])
         starts = [part.starts[1:] + end for part, end in zip(own, ends, strict=False)]
@@ -205,7 +202,7 @@ class Sparse:
 
 
 def first_infinite(values: npt.NDArray[Any]) -> int:
-    """Where the first infinity stands among all values; -1 if there is none."""
+    """The index of the first infinity among all values; -1 if there is none."""
     infinite = np.isinf(values).reshape(-1)
     return int(infinite.argmax()) if infinite.any() else -1
 
@@ -219,14 +216,23 @@ _KINDS = np.ndarray, Sparse
 
 
 def check_features(X: Features, width: int) -> None:
-    """Says what is wrong with a list that a learner of so many features cannot rank."""
+    """Refuses features that a learner with `width` features cannot rank."""
     if not isinstance(X, _KINDS) or X.ndim != 2:
         what = f"an array of the shape {X.shape}" if isinstance(X, np.ndarray) else f"a {type(X).__name__}"
         raise DataError(
-            f"features are np.asarray(X, np.float32) or Sparse.from_matrix(X), a row a document, not {what}"
+            f"features are np.asarray(X, np.float32) or Sparse.from_matrix(X), a row per document, not {what}"
         )
     if X.shape[1] != width:
-        raise DataError(f"this learner knows {width} features, the list has {X.shape[1]}")
+        raise DataError(f"this learner has {width} features, the query has {X.shape[1]}")
+
+
+def as_dense(X: Features) -> Matrix:
+    """The features as a matrix; a matrix is given back as it is.
+
+    >>> as_dense(Sparse.from_matrix(np.array([[0.0, 2.0]], np.float32)))
+    array([[0., 2.]], dtype=float32)
+    """
+    return X.dense() if isinstance(X, Sparse) else X
 
 
 def linear_scores(X: Features, w: Floats) -> Floats:

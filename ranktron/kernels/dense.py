@@ -28,7 +28,7 @@ def score(X: Matrix, w: Floats) -> Floats:
 
 @jit_dot
 def squared_length(direction: Floats) -> float:
-    """The sum of squares: added one after the other they would take longer than all the rest of a short round."""
+    """The sum of squares, in any order: a strictly sequential sum would take longer than the rest of a short round."""
     squared = 0.0
     for j in range(direction.shape[0]):
         squared += direction[j] * direction[j]
@@ -44,7 +44,7 @@ def add_row(X: Matrix, i: int, g: float, direction: Floats) -> None:
 
 @jit
 def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -> float:
-    """Carries a gradient in score space back to the weights: direction = Σ_i gradient_i X[items_i].
+    """Computes the gradient in the weights from that in the scores: direction = Σ_i gradient_i X[items_i].
 
     Returns the squared length of the direction.
 
@@ -56,7 +56,8 @@ def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -
     """
     d = direction.shape[0]
     direction[:] = 0.0
-    one = -1  # rows are added two at a time, so that the direction is read and written half as often
+    # Rows are added two at a time, so that the direction is read and written half as often.
+    one = -1
     for other in range(items.shape[0]):
         if gradient[other] == 0.0:
             continue
@@ -75,6 +76,8 @@ def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -
 @jit
 def move(w: Floats, lagged_sum: Floats, direction: Floats, eta: float, t: float) -> None:
     """Steps against the direction, in place: w -= η·direction, and lagged_sum -= t·η·direction for the average."""
+    # The mean of w_1 … w_T is w − lagged_sum / T, so that rounds without an update cost nothing (Daumé, Practical
+    # Structured Learning Techniques for Natural Language Processing, 2006).
     for j in range(w.shape[0]):
         step = eta * direction[j]
         w[j] -= step
@@ -88,7 +91,7 @@ def descend(
 ) -> bool:  # fmt: skip
     """Takes the step of round t and adds the round to Σ f_t, Σ η_t f_t and Σ η_t² |z_t|².
 
-    False, and nothing changed, where the loss or the step is not a number any more. `direction` is 0 before and after.
+    Returns False and changes nothing if the loss or the step is not finite. `direction` is 0 before and after.
     """
     squared = pull_back(X, items, gradient, direction)
     if not np.isfinite(loss + eta * squared * eta):
@@ -104,14 +107,14 @@ def descend(
 
 @jit
 def rank_list(X: Matrix, w: Floats) -> tuple[Integers, Floats]:
-    """The order in which a list is shown, and its scores."""
+    """The order in which documents are shown, and their scores."""
     scores = score(X, w)
     return argsort_descending(scores), scores
 
 
 @jit
 def is_full(items: Integers, labels: Floats, m: int) -> bool:
-    """Whether feedback is on every document of the list in its order, with labels that can be."""
+    """Whether feedback is on all m documents, in input order, with valid labels."""
     if items.shape[0] != m or labels.shape[0] != m:
         return False
     full = True
@@ -124,8 +127,8 @@ def is_full(items: Integers, labels: Floats, m: int) -> bool:
 def gather_observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Floats, int]:
     """Gathers the scores of the observed documents.
 
-    The second number is -1, or the position of the first observation that cannot be: a document that is not in the
-    list, the same document twice, a label that is negative, missing or not a number.
+    The second number is -1, or the position of the first invalid observation: a document that does not exist, the same
+    document twice, a label that is negative, missing or not a number.
     """
     gathered = np.empty(items.shape[0])
     if items.shape[0] != labels.shape[0]:
@@ -142,7 +145,7 @@ def gather_observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Fl
 
 @jit
 def first_non_finite(values: npt.NDArray[Any]) -> int:
-    """Finds the first NaN or infinity, -1 where there is none."""
+    """Finds the first NaN or infinity, -1 if there is none."""
     for i in range(values.shape[0]):
         if not np.isfinite(values[i]):
             return i
@@ -156,6 +159,6 @@ def longest_row(X: Matrix) -> float:
     for i in range(X.shape[0]):
         squared = 0.0
         for j in range(X.shape[1]):
-            squared += np.float64(X[i, j]) * np.float64(X[i, j])  # a 32-bit square may overflow, or vanish
+            squared += np.float64(X[i, j]) * np.float64(X[i, j])  # a 32-bit square may overflow or underflow
         longest = max(longest, squared)
     return float(np.sqrt(longest))

@@ -1,8 +1,8 @@
-"""What kernels take as features, and the few verbs that they use on it: one kernel then serves both kinds.
+"""Operations on features, dense or sparse, so that one kernel serves both kinds.
 
-A kernel takes a matrix, or of `Sparse` rows the three arrays (starts, columns, values): that is what `as_arrays` gives.
-The verbs are ordinary functions in Python; in a kernel numba chooses the code of the one kind or of the other while it
-compiles, so that the choice costs nothing, and a matrix is treated as if there were nothing else.
+A kernel takes a matrix, or the three arrays (starts, columns, values) of `Sparse` rows, as `as_arrays` returns them.
+The operations are ordinary functions in Python; in a kernel, numba chooses the dense or the sparse code at compile
+time, so that the choice costs nothing at run time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from numba.extending import overload
 
 from ranktron.kernels.csr import add_sparse_row, descend_rows, pull_back_rows, score_rows
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.kernels.dense import add_row, descend, pull_back, score
+from ranktron.kernels.dense import add_row, descend, pull_back, rank_list, score
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Features, Floats, Integers, Matrix
 
 Code = Callable[..., Any]
@@ -34,12 +35,12 @@ def as_arrays(X: Features) -> FeatureArrays:
 
 
 def as_features(X: FeatureArrays, width: int) -> Features:
-    """What `as_arrays` was made of: a matrix, or sparse rows of so many columns."""
+    """The inverse of `as_arrays`: a matrix, or `Sparse` rows with `width` columns."""
     return Sparse(X[0], X[1], X[2], width) if isinstance(X, tuple) else X
 
 
 def held_as(X: Features, sparse: bool | None) -> Features:
-    """The same features as sparse rows or written out; None: as they are.
+    """The same features as sparse rows (True), as a matrix (False), or unchanged (None).
 
     >>> held_as(np.array([[0.0, 2.0]], np.float32), True).columns
     array([1], dtype=int32)
@@ -47,6 +48,18 @@ def held_as(X: Features, sparse: bool | None) -> Features:
     if sparse is None or sparse == isinstance(X, Sparse):
         return X
     return Sparse.from_matrix(X) if sparse else X.dense()
+
+
+def rank_by_weights(X: Features, w: Floats) -> tuple[Integers, Floats]:
+    """The order in which w ranks a list, and its scores.
+
+    >>> rank_by_weights(Sparse.from_matrix(np.array([[0.0, 2.0], [1.0, 0.0]], np.float32)), np.array([3.0, 1.0]))
+    (array([1, 0]), array([2., 3.]))
+    """
+    if not isinstance(X, Sparse):
+        return rank_list(X, w)
+    scores = X.score(w)
+    return argsort_descending(scores), scores
 
 
 def linear_direction(X: Features, gradient: Floats) -> Floats:
@@ -83,7 +96,7 @@ def take_rows(X: FeatureArrays, items: Integers) -> FeatureArrays:
 
 
 def add_one_row(X: FeatureArrays, i: int, g: float, direction: Floats) -> None:
-    """Adds g times row i to the direction. Each column adds up in the order of the calls: to the bit for both kinds."""
+    """Adds g times row i to the direction, with results that are equal to the bit for dense and sparse rows."""
     (_rows_add if isinstance(X, tuple) else _matrix_add)(X, i, g, direction)
 
 
@@ -91,13 +104,13 @@ def sgd_step(
     X: FeatureArrays, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
     w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
 ) -> bool:  # fmt: skip
-    """Takes the step of round t, or refuses to: `kernels.descend` for either kind."""
+    """Takes the step of round t, or returns False: `dense.descend` or `csr.descend_rows`."""
     step = _rows_descend if isinstance(X, tuple) else _matrix_descend
     return step(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction)
 
 
 def is_matrix(X: FeatureArrays) -> bool:
-    """Whether all zeros are written out."""
+    """Whether the features are a dense matrix."""
     return not isinstance(X, tuple)
 
 
@@ -162,7 +175,7 @@ def _rows_descend(
 
 
 def in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:
-    """Says what a verb is in a kernel: the code for an array, or for the tuple of sparse rows."""
+    """Registers the code of an operation in kernels: for a matrix, and for the tuple of sparse rows."""
     overload(verb, strict=False, inline="always")(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
 
 

@@ -10,7 +10,7 @@ from ranktron.types import Floats
 
 @jit
 def add(tree: Floats, grade: int, value: float) -> None:
-    """Adds a document of a grade to a Fenwick tree of numbers and sums."""
+    """Adds a document with this grade and value to the tree."""
     position = grade + 1
     while position < tree.shape[0]:
         tree[position, 0] += 1.0
@@ -20,7 +20,7 @@ def add(tree: Floats, grade: int, value: float) -> None:
 
 @jit
 def below(tree: Floats, grade: int) -> tuple[float, float]:
-    """Number and sum of the values of grades below `grade`."""
+    """The number of documents of grades below `grade`, and the sum of their values."""
     number, total = 0.0, 0.0
     while grade > 0:
         number += tree[grade, 0]

@@ -1,4 +1,4 @@
-"""What the labels of a list say before its scores do: which documents have which grade, and who leads in each."""
+"""Documents by grade: which documents have which label, and which have the best and worst scores in each grade."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from ranktron.types import Floats, Integers, validation
 
 
 def check_scores(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """The scores and labels of one list as kernels take them; what does not fit together is refused.
+    """The scores and labels of one query as kernels take them, after checking that they match.
 
     >>> check_scores([1, 2], [0, 1])
     (array([1., 2.]), array([0., 1.]))
@@ -25,7 +25,7 @@ def check_scores(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, 
     return s, y
 
 
-_SMALL = 32  # whole numbers from 0 to below this are graded without sorting
+_SMALL = 32  # whole-number labels below this are graded by counting instead of sorting
 
 
 @jit
@@ -42,7 +42,7 @@ def _sorted_grades(labels: Floats) -> tuple[Integers, int]:
 
 @jit
 def grades(labels: Floats) -> tuple[Integers, int]:
-    """Numbers the grades of a list from 0 (the lowest label in it) upwards: (each document's grade, how many).
+    """Numbers the grades of a query from 0 (its lowest label) upwards: (the grade of each document, how many grades).
 
     >>> grades(np.array([2.0, 0.0, 2.0, 0.5]))
     (array([2, 0, 2, 1]), 3)
@@ -81,7 +81,7 @@ def _sorted_by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
 
 @jit
 def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
-    """Puts documents together that have the same label, the best first: (documents, starts, the label of each grade).
+    """Groups documents by label, the highest first: (documents, starts, the label of each grade).
 
     The documents of grade g, counted from the best, are `documents[starts[g]:starts[g + 1]]`, in their input order.
 
@@ -117,7 +117,7 @@ def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
 
 @jit
 def grades_seen(labels: Floats, binary: bool) -> tuple[Integers, Integers, Floats]:
-    """The documents by the grades that a measure sees: a binary one takes every label above 0 for the same."""
+    """The documents by grade as a metric sees them: for a binary one all labels above 0 are the same."""
     if binary:
         return by_grade((labels > 0.0).astype(np.float64))
     return by_grade(labels)
@@ -135,7 +135,8 @@ def extremes(scores: Floats, documents: Integers, starts: Integers) -> tuple[Int
     for g in range(count):
         low = high = documents[starts[g]]
         lowest_score = highest_score = scores[low]
-        for place in range(starts[g] + 1, starts[g + 1]):  # choices instead of branches, which would be guessed wrong
+        # Conditional moves instead of branches, which would often be mispredicted.
+        for place in range(starts[g] + 1, starts[g + 1]):
             i, s = documents[place], scores[documents[place]]
             below, above = s < lowest_score, s > highest_score
             low, lowest_score = i if below else low, s if below else lowest_score

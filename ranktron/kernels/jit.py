@@ -1,7 +1,7 @@
-"""How a kernel is compiled.
+"""The decorators that compile kernels.
 
-A kernel takes arrays and numbers and gives arrays and numbers; it calls nothing but other module-level kernels, so
-that its machine code is found on disk by the next process.
+A kernel takes arrays and numbers and returns arrays and numbers; it calls only other module-level kernels, so that
+its machine code can be cached on disk.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
-    """Compiles a leaf kernel on first use and keeps its machine code on disk."""
-    return _compile(function, fastmath=False)  # said aloud: left open, it would be that of whoever calls it first
+    """Compiles a kernel on first use and caches its machine code on disk."""
+    # Explicit, because without it a kernel would inherit the setting of the kernel that calls it first.
+    return _compile(function, fastmath=False)
 
 
 def jit_dot(function: F) -> F:
@@ -23,7 +24,7 @@ def jit_dot(function: F) -> F:
 
 
 def jit_rounding(function: F) -> F:
-    """Compiles a kernel that may round once, instead of twice, where it multiplies and adds."""
+    """Compiles a kernel that may use fused multiply-add, which rounds once instead of twice."""
     return _compile(function, fastmath={"contract"})
 
 
@@ -31,5 +32,5 @@ def _compile(function: F, **options: Any) -> F:
     options |= {"nogil": True, "error_model": "numpy"}
     try:
         return cast(F, numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # neither the package's folder nor the home can be written to: every process compiles anew
+    except RuntimeError:  # neither the package's folder nor the home is writable: every process compiles again
         return cast(F, numba.njit(**options)(function))

@@ -1,7 +1,7 @@
-"""Random numbers that are a function of (seed, round, stream, index): whoever repeats a round repeats its chance.
+"""Counter-based random numbers, a function of (seed, round, stream, index): repeating a round repeats its choices.
 
 Counters are mixed by the finaliser of SplitMix64 (Steele, Lea and Flood, Fast Splittable Pseudorandom Number
-Generators, 2014). Learner and user draw from streams of their own: equal seeds do not make them depend on each other.
+Generators, 2014). Learners and simulated users draw from separate streams, independent even if their seeds are equal.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from ranktron.kernels.jit import jit
 
 EXPLORATION, PLACKETT_LUCE, CLICKS = 0, 1, 2
-"""The streams: who draws."""
+"""The streams, by what they are used for."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -17,7 +17,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 @jit
 def _mix(z: np.uint64) -> np.uint64:
-    """Stirs 64 bits until each of them depends on all."""
+    """Mixes 64 bits so that each depends on all (the finaliser of SplitMix64)."""
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
     return z ^ (z >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""Ordering: `argsort_descending` is the only place that orders documents by score."""
+"""Sorting: `argsort_descending` is the only function that orders documents by score."""
 
 from typing import Any
 
@@ -9,18 +9,19 @@ from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
 Keys = npt.NDArray[Any]
-"""Whole numbers to sort by, filled up with the highest to a multiple of 16."""
+"""Integer keys to sort by, padded with the largest one to a multiple of 16."""
 
-_RUN = 8  # so long are the runs that a merge sort begins with
-_FEW = 160  # so few documents are sorted by comparing each with each
-_LANES = 16  # keys are filled up to a multiple of this, so that no vector is begun and not filled
+_RUN = 8  # the length of the runs that merge sort starts with, made by insertion sort
+_FEW = 160  # up to this many documents are sorted by comparison counting
+_LANES = 16  # keys are padded to a multiple of this, so that vector loops have no remainder
 
 
 @jit
 def _argsort_by_counting(keys: Keys, m: int) -> Integers:
-    """Sorts few keys by counting, for each, how many are smaller: m² comparisons, but many at a time and no guess."""
+    """Sorts few keys by counting how many are smaller than each: m² comparisons, but vectorised and branch-free."""
+    # Comparison counting: Knuth, The Art of Computer Programming, volume 3, section 5.2, Algorithm C.
     n = keys.shape[0]
-    ranks = np.zeros(2 * n, np.int32)  # and behind them, for each rank, how many have it already
+    ranks = np.zeros(2 * n, np.int32)  # the second half: for each rank, how many keys have it already
     for j in range(0, m, 4):
         a, b, c, d = keys[j], keys[j + 1], keys[j + 2], keys[j + 3]
         for i in range(n):
@@ -36,7 +37,8 @@ def _argsort_by_counting(keys: Keys, m: int) -> Integers:
 
 @jit
 def argsort_radix(keys: npt.NDArray[np.uint32]) -> Integers:
-    """Four stable passes over bytes without a comparison, which a processor would guess wrong half of the time."""
+    """Sorts by four stable passes over bytes, without comparisons, half of which a processor would mispredict."""
+    # Radix sort, least significant digit first: Knuth, volume 3, section 5.2.5, with all histograms made in one pass.
     m = keys.shape[0]
     counts = np.zeros((4, 256), np.int32)
     for i in range(m):
@@ -62,13 +64,13 @@ def argsort_radix(keys: npt.NDArray[np.uint32]) -> Integers:
 
 @jit
 def _blank_keys(m: int) -> Keys:
-    """Room for m keys and, up to a multiple of 16, keys above all others."""
+    """An array for m keys, padded with the largest key to a multiple of 16."""
     return np.full((m + _LANES - 1) // _LANES * _LANES, 0x7FFFFFFF, np.int32)
 
 
 @jit
 def _blank_from(keys: Keys, n: int) -> Keys:
-    """The first n keys, filled up in the same way."""
+    """The first n keys, padded in the same way."""
     full = (n + _LANES - 1) // _LANES * _LANES
     keys[n:full] = 0x7FFFFFFF
     return keys[:full]
@@ -76,7 +78,8 @@ def _blank_from(keys: Keys, n: int) -> Keys:
 
 @jit
 def _falling_keys(scores: Floats) -> Keys:
-    """Whole numbers that grow as the scores, as float32, fall."""
+    """Integers in the reverse order of the scores as float32."""
+    # Flipping bits makes floats compare as integers: Herf, Radix Tricks (2001).
     keys = _blank_keys(scores.shape[0])
     singles = keys.view(np.float32)
     for i in range(scores.shape[0]):
@@ -105,9 +108,10 @@ def argsort_descending(scores: Floats) -> Integers:
 
 @jit
 def argsort_top(scores: Floats, k: int) -> Integers:
-    """The first k places of `argsort_descending` (all of a shorter list), with a sort of few more than k documents.
+    """The first k documents of `argsort_descending` (or all, if fewer), with a sort of few more than k documents.
 
-    Of k groups of documents each has a best one: nobody behind the last of these can be among the first k.
+    Documents are divided into k groups. The k best documents of these groups are at least as good as the worst of them,
+    so that no document that is worse than that one can be among the first k.
 
     >>> argsort_top(np.array([0.5, 2.0, 0.0, 1.0]), 2)
     array([1, 3])
@@ -125,7 +129,7 @@ def argsort_top(scores: Floats, k: int) -> Integers:
         last = max(last, best[group])
     chosen = np.empty(m, np.int64)
     n = 0
-    for i in range(m):  # without a guess: what is not chosen is written over by the next
+    for i in range(m):  # without branches: what is not chosen is overwritten by the next
         key = keys[i]
         chosen[n], keys[n] = i, key
         n += key <= last
@@ -134,7 +138,7 @@ def argsort_top(scores: Floats, k: int) -> Integers:
 
 @jit
 def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: int) -> Integers:
-    """The first places of the ideal order: by grade and, within a grade, as a ranking shows its documents.
+    """The first `wanted` documents of the ideal order: by grade, and by score within a grade.
 
     >>> ideal_order(np.array([0.5, 2.0, 1.0, 3.0]), np.array([0, 2, 3, 1]), np.array([0, 3, 4]), 2)
     array([3, 2])
@@ -159,9 +163,9 @@ def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: i
 
 @jit
 def argsort_ascending(values: npt.NDArray[Any]) -> Integers:
-    """The stable order of any numbers, smallest first: a merge sort.
+    """The stable order of any numbers, smallest first: a merge sort (Knuth, volume 3, section 5.2.4).
 
-    Kernels use it in place of numpy's own sorts: several cached kernels that contain those can disturb one another.
+    Kernels use it instead of numpy's sorts, because several cached kernels with those can break one another.
 
     >>> argsort_ascending(np.array([2.0, 0.5, 2.0, -1.0]))
     array([3, 1, 0, 2])

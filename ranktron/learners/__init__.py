@@ -1,4 +1,4 @@
-"""Learners: `rank` shows, `learn` updates. An algorithm is a named composition in one small file."""
+"""Learners: `rank` orders documents, `learn` updates the weights. An algorithm composes parts in one small file."""
 
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.classification import classification_perceptron

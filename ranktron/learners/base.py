@@ -1,4 +1,4 @@
-"""What a learner can do, as attributes of its type: nobody has to ask with `isinstance` or `getattr`."""
+"""The base classes of learners, whose attributes say what a learner can do, without `isinstance` or `getattr`."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from ranktron.types import Features, Feedback, FeedbackModel, Floats, Ranking, R
 class BaseLearner(ABC):
     """A learner that can be trained, stored, served and exported; `play` alone needs less (`ranktron.types.Learner`).
 
-    The attributes hold the answers that most learners give. A learner that differs says so in its own class.
+    The attributes have the values of most learners; a class that differs overrides them.
 
     Attributes
     ----------
     rounds : int
-        The rounds learnt from so far.
+        The number of rounds so far.
     mistakes : int
         How many of them (for pairwise learners: how many pairs) were mistakes.
     learns_online : bool
-        Whether `learn` learns; False for the results of batch solvers, which only rank.
+        Whether `learn` is supported; False for the results of batch solvers, which only rank.
     linear : bool
-        Whether each of its members scores linearly, so that adding a constant to a feature changes no order.
+        Whether all its members are linear, so that adding a constant to a feature does not change the ranking.
     votes : bool
-        Whether `predict` takes one list at a time, because its scores are votes among the documents of the list.
+        Whether `predict` takes one query at a time, because scores are votes that depend on its other documents.
     labels_received : int or None
-        Of how many documents shown first it receives the labels; None where it learns from any labels.
+        How many labels it receives, those of the documents shown first; None if it learns from any labels.
     constant : float
-        What every score contains beside X · coef.
+        The constant that is added to X · coef.
     kernel : KernelFunction or None
-        What compares documents in place of the inner product, where there is such a kernel.
+        The kernel function, if it has one.
     rescales : bool
-        Whether `rescale` keeps its scores when the scale of the features changes; it then takes a running scaling.
+        Whether it supports `rescale`, and so scale="running-standard".
 
     Examples
     --------
@@ -58,7 +58,7 @@ class BaseLearner(ABC):
     constant: float = 0.0
     kernel: Any = None
     rescales: ClassVar[bool] = False
-    renamed_attributes: ClassVar[Mapping[str, str]] = {}  # since 0.1, whose pickles are read until 0.3
+    renamed_attributes: ClassVar[Mapping[str, str]] = {}  # the name in pickles of 0.1, which are read until 0.3
 
     def __setstate__(self, pickled: dict[str, Any]) -> None:
         self.__dict__.update({self.renamed_attributes.get(name, name): value for name, value in pickled.items()})
@@ -81,25 +81,25 @@ class BaseLearner(ABC):
 
     @property
     def coef(self) -> Floats | None:
-        """The weights to serve; None where there are none."""
+        """The weights of `predict`; None if there are none."""
         return None
 
     @property
     def ranking_weights(self) -> Floats | None:
-        """The weights whose scores `rank` orders by; None where there are none."""
+        """The weights of `scores`, by which `rank` orders documents; None if there are none."""
         return None
 
     @abstractmethod
     def scores(self, X: Features) -> Floats:
-        """The scores of the current weights, which `rank` shows."""
+        """The scores of the current weights, by which `rank` orders documents."""
 
     @abstractmethod
     def predict(self, X: Features) -> Floats:
-        """The scores to serve after training; they differ from `scores` where a learner averages."""
+        """The scores to use after training; they differ from `scores` if the learner averages its weights."""
 
     @abstractmethod
     def rank(self, X: Features, number: int) -> Ranking:
-        """What to show in round `number`; changes nothing."""
+        """The ranking to show in round `number`; changes no state."""
 
     @abstractmethod
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
@@ -111,24 +111,24 @@ class BaseLearner(ABC):
 
     @abstractmethod
     def restore(self, state: State) -> None:
-        """Takes over what `state` gave; a state that this learner cannot have reached is refused."""
+        """Restores what `state` returned; an impossible state is refused."""
 
     def rescale(self, factors: Floats) -> None:
-        """Multiplies each weight by a factor of its own: the scale of its feature has changed by as much."""
+        """Multiplies each weight by a factor, after the scale of its feature has changed by that factor."""
         raise NotImplementedError
 
     def simulated_feedback(self, round: Round, ranking: Ranking) -> Feedback:
-        """The feedback that the learner receives when it is simulated from labels: all of them, or the first k."""
+        """The feedback to simulate from labels: all of them, or those of the first k documents shown."""
         return feedbacks.full(round, ranking)
 
     @property
     def hears(self) -> FeedbackModel:
-        """The name of `simulated_feedback` in 0.1; it goes with 0.3."""
-        warnings.warn("hears is called simulated_feedback now", DeprecationWarning, stacklevel=2)
+        """The name of `simulated_feedback` in 0.1; removed in 0.3."""
+        warnings.warn("hears is deprecated: use simulated_feedback", DeprecationWarning, stacklevel=2)
         return self.simulated_feedback
 
     def pending(self, X: Features, ranking: Ranking, k: int) -> PendingRound:
-        """All that is kept of a round until labels of at most the first k shown documents come.
+        """What has to be kept of a round until the labels of at most the first k documents arrive.
 
         >>> from ranktron.learners import hinge_perceptron
         >>> learner, X = hinge_perceptron(1), np.array([[1.0], [3.0], [2.0]], np.float32)
@@ -142,16 +142,16 @@ class BaseLearner(ABC):
         return PendingRound(X[first], ranking.scores[first], ranking.number, len(X))
 
     def learn_pending(self, pending: PendingRound, places: Feedback) -> float:
-        """Learns from a pending round exactly what `learn` would learn from the whole list; items are places shown."""
+        """Learns from a pending round exactly as `learn` from all documents; items are positions in the ranking."""
         return self.learn(pending.rows, Ranking(np.arange(len(pending.rows)), pending.shown, pending.number), places)
 
     def weigh_members(self, valid: Rounds, metric: Metric) -> None:
-        """Lets validation queries say what the members of a committee are worth, where the learner has one."""
+        """Weights the members of a committee on a validation set, if the learner has one."""
         return
 
 
 class WeightVectorLearner(BaseLearner):
-    """A learner whose current ranker is one weight vector `w`, and that serves another one, `coef`.
+    """A learner with a current weight vector `w` and possibly another one for `predict`, `coef`.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The checks that every surrogate and every learner must pass; run them on your own, too.
+"""Checks that every surrogate and every learner must pass, including your own.
 
-Each raises an `AssertionError` that says which property does not hold.
+Each raises an `AssertionError` that names the property that does not hold.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ Lists = Iterator[tuple[Floats, Floats]]
 def check_surrogate(
     surrogate: Surrogate, *, margin: float | None = None, convex: bool = True, grades: int = 4, seed: int = 0
 ) -> None:
-    """Checks a loss in score space on random lists.
+    """Checks a surrogate on random queries.
 
-    The gradient is the slope; permuting a list permutes the gradient; inputs are left alone. Where `convex`, the
-    subgradient inequality holds; where a `margin` is given, a list separated by it costs nothing, and so does a list
-    of one grade or of one document.
+    The gradient is that of the loss; permuting documents permutes it; inputs are not changed. If `convex`, the
+    subgradient inequality holds; if a `margin` is given, queries that are separated by it have no loss, nor do queries
+    with a single grade or document.
 
     Parameters
     ----------
     surrogate : Surrogate
         A function of (scores, labels) that returns the loss and its gradient.
     margin : float, optional
-        A list whose grades are separated by this much in score costs nothing; None where there is no such margin.
+        The distance in score between grades from which on there is no loss; None if there is no such margin.
     convex : bool
-        Whether to check the inequality of subgradients.
+        Whether to check the subgradient inequality.
     grades : int
-        How many different labels the random lists have.
+        How many different labels the random queries have.
     seed : int
-        Seed of the random lists.
+        Seed of the random queries.
 
     Examples
     --------
@@ -106,18 +106,18 @@ def _check_costs_nothing(surrogate: Surrogate, scores: Floats, labels: Floats, w
 def check_learner(make: Callable[[], Learner], rounds: Rounds, hear: FeedbackModel = feedback.full) -> None:
     """Checks a learner on a stream.
 
-    `rank` changes nothing; the same stream gives the same state; a state that was saved and restored mid-stream goes
-    on as if nothing had happened; short and tied lists and late feedback are taken; whatever is refused leaves the
-    learner as it was.
+    `rank` changes nothing; the same stream gives the same state; saving and restoring in the middle of a stream makes
+    no difference; short queries, ties and late feedback are handled; refused input leaves the learner
+    unchanged.
 
     Parameters
     ----------
     make : callable
         Returns a new learner each time it is called.
     rounds : Rounds
-        Lists to play.
+        The stream to play.
     hear : callable
-        The feedback, a function of (round, ranking).
+        The feedback model, a function of (round, ranking).
 
     Examples
     --------

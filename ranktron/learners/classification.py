@@ -1,4 +1,4 @@
-"""Algorithm 1 of Chaudhuri and Tewari: the perceptron for classification, on lists of one document."""
+"""Algorithm 1 of Chaudhuri and Tewari: the perceptron for classification, on queries with one document."""
 
 from ranktron.learners.linear import Linear
 from ranktron.learners.mistakes import Misclassified
@@ -7,7 +7,7 @@ from ranktron.surrogates import ClassificationHinge
 
 
 def classification_perceptron(n_features: int, eta: float = 1.0, average: bool = False) -> Linear:
-    """Composes the hinge of classification with updates on mistakes: w += η y x.
+    """Composes the classification hinge with updates on mistakes: w += η y x.
 
     Parameters
     ----------

@@ -342,8 +342,21 @@ def _attraction(noise: float, grades: int) -> tuple[float, ...]:
 
 
 def click_model(name: str, grades: int, seed: int = 0, k: int = 10) -> ClickModel:
-    """The user of that name, as the command line and the estimators call it, with the defaults of its function.
+    """The click model of that name, with the defaults of its function; the names of `train --feedback`.
 
+    Parameters
+    ----------
+    name : {"perfect", "navigational", "informational", "position-based", "dependent-click", "dynamic-bayesian"}
+        The model: a user of `cascade`, or one of the other functions.
+    grades : int
+        How many grades the labels have.
+    seed : int
+        Seed of the clicks.
+    k : int
+        How many documents are shown.
+
+    Examples
+    --------
     >>> click_model("position-based", grades=3).click
     (0.0, 0.5, 1.0)
     """

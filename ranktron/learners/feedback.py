@@ -1,6 +1,6 @@
-"""Who answers: functions (round, ranking) -> Feedback that decide which labels the learner receives.
+"""Feedback models: functions (round, ranking) -> Feedback that decide what the learner receives.
 
-`full` and `top(k)` reveal labels; the click models of `ranktron.learners.click_models` click instead.
+`full` and `top(k)` reveal labels; the click models of `ranktron.learners.click_models` simulate clicks.
 """
 
 from functools import lru_cache, partial
@@ -31,8 +31,17 @@ __all__ = [
 
 
 def full(round: Round, ranking: Ranking) -> Feedback:
-    """Reveals every label of the list.
+    """Reveals the labels of all documents of the query.
 
+    Parameters
+    ----------
+    round : Round
+        The query with its labels.
+    ranking : Ranking
+        What was shown; it makes no difference.
+
+    Examples
+    --------
     >>> list_ = Round(np.ones((2, 1), np.float32), np.array([0.0, 1.0]), "q1")
     >>> full(list_, Ranking(np.array([1, 0]), np.zeros(2), 0))
     Feedback(items=array([0, 1]), labels=array([0., 1.]))
@@ -42,15 +51,22 @@ def full(round: Round, ranking: Ranking) -> Feedback:
 
 @lru_cache(maxsize=256)
 def _everyone(m: int) -> Integers:
-    """The numbers of all documents of a list, made once for each length and not to be written to."""
+    """The indices of all m documents, read-only, so that one array serves all queries of that length."""
     items = np.arange(m)
     items.setflags(write=False)
     return items
 
 
 def top(k: int) -> FeedbackModel:
-    """Reveals the labels of the first k shown documents; those of the others are not in the feedback at all.
+    """Reveals the labels of the first k documents shown; the other documents are not in the feedback.
 
+    Parameters
+    ----------
+    k : int
+        How many labels to reveal.
+
+    Examples
+    --------
     >>> list_ = Round(np.ones((3, 1), np.float32), np.array([0.0, 1.0, 2.0]), "q1")
     >>> top(2)(list_, Ranking(np.array([2, 0, 1]), np.zeros(3), 0))
     Feedback(items=array([2, 0]), labels=array([2., 0.]))

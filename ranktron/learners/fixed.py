@@ -1,4 +1,4 @@
-"""A linear scorer that does not learn: what a batch solver leaves behind, or a model with its scaling folded in."""
+"""A linear scorer that does not learn: the result of a batch solver, or a model with its scaling folded in."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -51,7 +51,7 @@ class Fixed(BaseLearner):
         return Ranking(argsort_descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
-        raise DataError("this model is fixed: it was solved or folded, and cannot go on learning")
+        raise DataError("this model has fixed weights and cannot learn online: train it again")
 
     def state(self) -> State:
         return {"coef": self.weights.copy(), "constant": self.constant}

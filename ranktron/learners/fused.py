@@ -1,7 +1,7 @@
-"""The same learners without the visits to Python: whole passes, and many learners at once, in compiled loops.
+"""Fused passes: whole passes of a learner, or of many learners at once, in compiled loops.
 
-Private. It composes the very kernels that `play` composes, in the same order, so that it gives the same weights to the
-bit (a test says so); it exists because a round then costs a fraction. `can_fuse` says which learners it can play.
+Private. It calls the same kernels as `play` in the same order, so that weights are equal to the bit (which tests
+check), but without the overhead of Python in each round. `can_fuse` tells which learners it supports.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from ranktron.metrics.dispatch import NDCG, first_outside, value
 from ranktron.metrics.gain import dcg, ideal_dcg
 from ranktron.types import Floats, Integers, Round, Step
 
-_FEW = 32  # so few places are filled by insertion
+_FEW = 32  # up to this many positions are filled by insertion
 
 
 def can_fuse(learner: object) -> TypeGuard[Linear]:
-    """Whether compiled passes can play a learner; if not, only `play` can."""
+    """Whether fused passes support a learner; otherwise `play` is used."""
     return type(learner) is Linear and learner.fused is not None
 
 
 @jit
 def _best(labels: Floats, choices: Floats) -> Floats:
-    """What each NDCG divides by, once for a list however many learners rank it; NaN where a label is out of range."""
+    """The ideal DCG of each NDCG, once per query for all learners; NaN if a label is out of range."""
     best = np.zeros(choices.shape[0])
     for c in range(choices.shape[0]):
         code, k, gain, discount, _, _, limit = choices[c]
@@ -50,7 +50,7 @@ def _best(labels: Floats, choices: Floats) -> Floats:
 
 @jit
 def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, values: Floats) -> None:
-    """Every metric of the ranking that is shown; only its first k places are put in order where only they count."""
+    """Every metric of the ranking shown; only the first k positions are sorted if no metric needs more."""
     for c in range(choices.shape[0]):
         code, k, gain, discount, empty, short, _ = choices[c]
         if np.isnan(best[c]):
@@ -69,7 +69,7 @@ def _pass(
     X: FeatureArrays, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, numbers: Floats,
     w: Floats, lagged_sum: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
-    """Plays the queries one after the other; returns how many, fewer than all where a round has to be refused."""
+    """Plays the queries one after the other; returns how many, fewer than all if a round has to be refused."""
     longest, spec = np.max(offsets[1:] - offsets[:-1]), as_spec(numbers)
     items, gradient, direction = np.arange(longest), np.empty(longest), np.zeros(w.shape[0])
     for n in range(queries.shape[0]):
@@ -92,7 +92,7 @@ def _many(
     same: npt.NDArray[np.bool_], W: Floats, lagged_sums: Floats, sums: Floats, choices: Floats, losses: Floats,
     values: Floats,
 ) -> int:  # fmt: skip
-    """One list for many learners, whose scores are the rows of S; returns the learner that refuses it, -1 if none."""
+    """One query for many learners, whose scores are the rows of S; returns the first learner that refuses it, or -1."""
     m = labels.shape[0]
     items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
     plan, best = label_plan(labels, as_spec(numbers[0])), _best(labels, choices)
@@ -116,7 +116,7 @@ def metric_numbers(metrics: tuple[Metric, ...]) -> Floats:
 
 
 def _etas(step: Step, first: int, count: int) -> Floats:
-    """The step sizes of so many rounds."""
+    """The step sizes of several rounds."""
     if isinstance(step, Constant):
         return np.full(count, step.eta)
     return np.array([step(number) for number in range(first, first + count)])
@@ -125,7 +125,7 @@ def _etas(step: Step, first: int, count: int) -> Floats:
 def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple[Metric, ...]) -> tuple[Floats, Floats]:
     """Plays some queries with full feedback: (the loss of each, its metrics).
 
-    A round that has to be refused is an error, as in `play`; the learner is then as it was before that round.
+    An invalid round is an error, as in `play`; the learner is then as it was before that round.
     """
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
     etas = _etas(learner.step, learner.rounds, len(queries))
@@ -150,19 +150,20 @@ def _steps(learners: Sequence[Linear]) -> Floats:
 def play_many(
     learners: Sequence[Linear], rounds: Iterable[Round], metrics: Iterable[Metric | str] = ()
 ) -> Iterator[tuple[Floats, Floats]]:
-    """Plays one stream with full feedback through many linear learners at once, with one matrix product per list.
+    """Trains many linear learners on one stream with full feedback, with one matrix product per query.
 
-    Yields after each round (the loss of every learner, its metrics as a table of learners × metrics). The learners end
-    as if each had been played alone; on a matrix but for the last bit of a score: the product adds in another order.
+    Yields after each round (the loss of every learner, the metrics as an array of learners × metrics). The result is
+    the same as for each learner alone, except for the last bit of scores on dense features, which are added in another
+    order.
 
     Parameters
     ----------
     learners : sequence of Linear
-        SLAM, minimax, hinge or ListNet learners of the same number of features; they are changed.
+        SLAM, minimax, hinge or ListNet learners with the same number of features; they are changed.
     rounds : iterable of Round
         The stream, played once.
     metrics : iterable of str or Metric
-        Measured on each ranking of each learner.
+        Computed for each ranking of each learner.
 
     Examples
     --------
@@ -176,19 +177,19 @@ def play_many(
     from threadpoolctl import threadpool_limits
 
     if not learners or not all(map(can_fuse, learners)) or len({learner.n_features for learner in learners}) > 1:
-        raise DataError("play_many plays SLAM, minimax, hinge and ListNet learners of the same number of features")
+        raise DataError("play_many takes SLAM, minimax, hinge and ListNet learners with the same number of features")
     if len(set(map(id, learners))) < len(learners):
-        raise DataError("play_many plays each learner once: the same one stands there twice")
+        raise DataError("play_many was given the same learner twice: each must be another object")
     measures = tuple(metric(each) for each in metrics)
     table = np.array([learner.fused_numbers for learner in learners])
     tables = zip(*((learner.w, learner.lagged_sum, learner.sums) for learner in learners), strict=True)
     W, lagged_sums, sums = (np.array(table) for table in tables)
-    for j, learner in enumerate(learners):  # from now on the learners look into these tables
+    for j, learner in enumerate(learners):  # from here on the weights of the learners are views of these tables
         learner.w, learner.lagged_sum, learner.sums = W[j], lagged_sums[j], sums[j]
     same = np.array([j == 0 or learner.fused == learners[j - 1].fused for j, learner in enumerate(learners)])
     steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
     choices, first = metric_numbers(measures), np.array([learner.rounds for learner in learners])
-    # For matrices of this size a second thread costs far more than it brings.
+    # For matrices of this size a second thread costs far more than it gains.
     with threadpool_limits(1, user_api="blas"):
         for round in rounds:
             losses, values = np.empty(len(learners)), np.empty((len(learners), len(measures)))

@@ -1,7 +1,7 @@
-"""One round's learning as a single kernel, for the surrogates and mistake rules that declare a fused form.
+"""The update of one round as a single kernel, for surrogates and mistake rules that declare a fused form.
 
-Private. The kernel composes the very kernels that the surrogates and the mistake rules call, in the same order, so that
-the weights are the same to the bit (a test says so); a round then costs one visit to machine code instead of four.
+Private. It calls the same kernels as the surrogates and mistake rules, in the same order, so that weights are equal to
+the bit (which tests check); a round then takes one call of compiled code instead of four.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ranktron.types import Floats, Integers, Mistake, Surrogate
 
 
 class FusedSpec(NamedTuple):
-    """The fused form of a surrogate, completed by its mistake rule: what the kernels of this file read by name."""
+    """The fused form of a surrogate with that of its mistake rule, as named fields for the kernels."""
 
     loss: int
     binary: bool
@@ -37,11 +37,11 @@ class FusedSpec(NamedTuple):
 
 
 class Recipe:
-    """Named by pickled learners of 0.1.0, which `Linear` gives a `FusedSpec` instead. Until 0.3."""
+    """The name of this class in pickles of 0.1.0; `Linear` replaces it by a `FusedSpec`. Until 0.3."""
 
 
 def fused_spec(surrogate: Surrogate, mistake: Mistake | None) -> FusedSpec | None:
-    """The spec of a surrogate and a mistake rule that see the same grades; None where one declares no fused form."""
+    """The spec of a surrogate and a mistake rule that use the same grades; None if one of them has no fused form."""
     form: FusedForm | None = _declaration(surrogate, "fused_form")
     if form is None:
         return None
@@ -54,7 +54,7 @@ def fused_spec(surrogate: Surrogate, mistake: Mistake | None) -> FusedSpec | Non
 
 
 def _declaration(thing: object, name: str) -> Any:
-    """What a class declares of itself; a subclass that computes something else has to declare it anew."""
+    """The declaration of a class itself, not inherited: a subclass may compute something else."""
     for cls in type(thing).__mro__:
         if name in vars(cls):
             return getattr(thing, name)
@@ -65,14 +65,14 @@ def _declaration(thing: object, name: str) -> Any:
 
 @jit
 def as_spec(numbers: Floats) -> FusedSpec:
-    """The spec that travels as numbers: Python hands an array to a kernel several times faster than a tuple."""
+    """The spec from an array of numbers: passing an array to a kernel is several times faster than passing a tuple."""
     loss, binary, k, margin, fraction, mistakes_only, mistake_k = numbers
     return FusedSpec(int(loss), binary != 0.0, int(k), margin, fraction, mistakes_only != 0.0, int(mistake_k))
 
 
 @jit
 def label_plan(labels: Floats, spec: FusedSpec) -> tuple[Integers, Integers, Floats]:
-    """All that depends on the labels alone: the documents by grade, and the weights of SLAM."""
+    """What depends on the labels alone: the documents by grade, and the weights of SLAM."""
     if spec.loss == LISTNET_LOSS and not spec.mistakes_only:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
     documents, starts, values = grades_seen(labels, spec.binary)
@@ -85,7 +85,7 @@ def label_plan(labels: Floats, spec: FusedSpec) -> tuple[Integers, Integers, Flo
 def fused_loss(
     labels: Floats, scores: Floats, spec: FusedSpec, plan: tuple[Integers, Integers, Floats], gradient: Floats
 ) -> float:
-    """The loss of a whole list, with its gradient; -1 where there is nothing to learn."""
+    """The loss of all documents of a query, with its gradient; -1 if there is nothing to learn."""
     documents, starts, v = plan
     if starts.shape[0] == 0:
         return listnet(scores, labels, gradient)
@@ -109,7 +109,7 @@ def fused_step(
     plan: tuple[Integers, Integers, Floats], eta: float, t: float,
     w: Floats, lagged_sum: Floats, sums: Floats, gradient: Floats, direction: Floats,
 ) -> float:  # fmt: skip
-    """Learns from the labels of a whole list: the loss, or NaN where scores or weights overflow."""
+    """Learns from the labels of all documents of a query: the loss, or NaN if scores or weights overflow."""
     loss = fused_loss(labels, scores, spec, plan, gradient)
     if loss < 0.0:
         return 0.0
@@ -121,7 +121,7 @@ def fused_round(
     X: FeatureArrays, m: int, scores: Floats, items: Integers, labels: Floats, numbers: Floats, eta: float, t: float,
     w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
 ) -> float:  # fmt: skip
-    """The same for one round as it comes; NaN, and nothing changed, where the feedback is not on the whole list."""
+    """The same for one round with its feedback; NaN, without any change, if the feedback is not on all documents."""
     if scores.shape[0] != m or not is_full(items, labels, m):
         return np.nan
     spec = as_spec(numbers)

@@ -1,4 +1,4 @@
-"""The hinge perceptron: on a mistake, one step along the mean margin violation of all pairs of the list."""
+"""The hinge perceptron: on a mistake, one step on the mean margin violation over all pairs of the query."""
 
 from ranktron.defaults import PAPER
 from ranktron.learners.linear import Linear
@@ -15,7 +15,7 @@ def hinge_perceptron(
     margin: float = _PRINTED["margin"],
     average: bool = _PRINTED["average"],
 ) -> Linear:
-    """Composes the pairwise hinge (mean over pairs), a constant step and updates on mistakes only.
+    """Composes the mean pairwise hinge, a constant step size and updates on mistakes only.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The linear learner: scores X w, and steps along the gradient that a surrogate gives in score space."""
+"""The linear learner: scores X w, and (sub)gradient steps on a surrogate."""
 
 from dataclasses import dataclass, field
 from math import isfinite
@@ -7,24 +7,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import Sparse, check_features
-from ranktron.kernels.dense import gather_observed, is_full, rank_list
-from ranktron.kernels.dispatch import as_arrays, sgd_step
+from ranktron.kernels.csr_rows import check_features
+from ranktron.kernels.dense import gather_observed, is_full
+from ranktron.kernels.dispatch import as_arrays, rank_by_weights, sgd_step
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.fused_step import fused_round, fused_spec
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
-LARGEST_COUNT = 1 << 53  # of rounds, pairs or mistakes: more cannot be told apart as float64
+LARGEST_COUNT = 1 << 53  # of rounds, pairs or mistakes: float64 cannot represent all larger integers
 
 
 @dataclass(eq=False)
 class Linear(WeightVectorLearner):
-    """Online (sub)gradient descent on a surrogate, on mistake rounds only where `mistake` is given.
+    """Online (sub)gradient descent on a surrogate, on mistakes only if `mistake` is given.
 
         w_{t+1} = w_t − η_t X_tᵀ ∇φ(s_t, R_t),    s_t = X_t w_t
 
-    Feedback is learnt at the scores *of the ranking that was shown*, so that it may come late. With `average`,
-    `coef` and `predict` are those of the mean of w_1 … w_T; `rank` always shows the current w.
+    The gradient is taken at the scores *of the ranking that was shown*, so that feedback may come late. With `average`,
+    `coef` and `predict` use the mean of w_1 … w_T; `rank` always uses the current w.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Linear(WeightVectorLearner):
     step : Step
         The step size of each round.
     mistake : Mistake, optional
-        Which rounds are mistakes; without it every round makes a step.
+        Which rankings are mistakes; without it there is an update in every round.
     average : bool
         Serve the mean of all weight vectors instead of the last one.
 
@@ -76,7 +76,7 @@ class Linear(WeightVectorLearner):
         self._compose()
 
     def _compose(self) -> None:
-        """Makes what follows from the surrogate, the mistake rule and the number of features."""
+        """Prepares what depends on the surrogate, the mistake rule and the number of features."""
         self.fused = fused_spec(self.surrogate, self.mistake)
         self.fused_numbers = np.array(self.fused or (), float)
         self._direction = np.zeros(self.n_features)
@@ -90,11 +90,11 @@ class Linear(WeightVectorLearner):
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
-        order, scores = X.shown(self.w) if isinstance(X, Sparse) else rank_list(X, self.w)
+        order, scores = rank_by_weights(X, self.w)
         return Ranking(order, scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
-        """Learns from what was observed and returns the surrogate's loss (0 where nothing was wrong)."""
+        """Learns from the observed labels and returns the surrogate's loss (0 if there was no mistake)."""
         m, width = X.shape
         if width != self.n_features:
             check_features(X, self.n_features)
@@ -111,7 +111,7 @@ class Linear(WeightVectorLearner):
         return self._learn_step_by_step(X, ranking, feedback)
 
     def _learn_step_by_step(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
-        """What `learn` does for every surrogate, on part of a list too; it says why a round has to be refused."""
+        """`learn` for any surrogate, also with feedback on some documents; raises the errors for invalid rounds."""
         scores = observed_scores(X, ranking, feedback)
         if self.mistake is not None and not self.mistake(scores, feedback.labels):
             self.rounds += 1
@@ -143,7 +143,7 @@ class Linear(WeightVectorLearner):
 
 
 def as_weights(kept: Floats, n_features: int) -> Floats:
-    """The weights that a state holds, as a copy; anything but one finite number per feature is refused."""
+    """The weights of a state, as a copy; anything but one finite number per feature is refused."""
     weights = np.array(kept, float)
     if weights.shape != (n_features,) or not np.isfinite(weights).all():
         raise DataError(f"the state does not hold one finite weight for each of {n_features} features")
@@ -151,7 +151,7 @@ def as_weights(kept: Floats, n_features: int) -> Floats:
 
 
 def stored_count(state: State, name: str) -> int:
-    """A number of rounds that a state holds; one that no stream can have reached is refused."""
+    """A count of a state; an impossible one is refused."""
     count = int(state[name])
     if not 0 <= count <= LARGEST_COUNT:
         raise DataError(f"the state does not hold a number from 0 to {LARGEST_COUNT} under {name!r}, but {count}")
@@ -159,7 +159,7 @@ def stored_count(state: State, name: str) -> int:
 
 
 def stored_number(state: State, name: str) -> float:
-    """A finite number that a state holds."""
+    """A finite number of a state."""
     number = float(state[name])
     if not isfinite(number):
         raise DataError(f"the state does not hold a finite number under {name!r}, but {number}")
@@ -167,7 +167,7 @@ def stored_number(state: State, name: str) -> float:
 
 
 def overflow(number: int) -> str:
-    """Says that a round was refused because its numbers grew beyond all bounds."""
+    """The error message for a round whose scores or weights overflow."""
     return (
         f"numbers overflow in round {number}: choose a smaller step, scale the features, or use smaller labels; "
         "NaN or infinity among the features does it, too"
@@ -175,7 +175,7 @@ def overflow(number: int) -> str:
 
 
 def observed_scores(X: Features, ranking: Ranking, feedback: Feedback) -> Floats:
-    """The shown scores of the observed documents; feedback that cannot be is refused."""
+    """The scores of the observed documents as they were shown; invalid feedback is refused."""
     if ranking.scores.shape[0] == X.shape[0]:
         if is_full(feedback.items, feedback.labels, X.shape[0]):
             return ranking.scores
@@ -188,7 +188,7 @@ def observed_scores(X: Features, ranking: Ranking, feedback: Feedback) -> Floats
 
 
 def why_refused(ranking: Ranking, feedback: Feedback, bad: int) -> str:
-    """Says in words what `gather_observed` found wrong with the observation at `bad`."""
+    """The error message for the observation at `bad` that `gather_observed` found invalid."""
     m = ranking.scores.shape[0]
     if bad < 0:
         return f"the ranking was made for a list of {m} documents, this list has another length"

@@ -1,4 +1,4 @@
-"""Online ListNet: gradient descent on the cross-entropy, in every round."""
+"""Online ListNet: gradient descent on the cross-entropy, with an update in every round."""
 
 from ranktron.defaults import PAPER
 from ranktron.learners.linear import Linear
@@ -11,7 +11,7 @@ _PRINTED = PAPER["listnet"]
 def online_listnet(
     n_features: int, eta: float = _PRINTED["eta"], step: str = _PRINTED["step"], average: bool = _PRINTED["average"]
 ) -> Linear:
-    """Composes ListNet's cross-entropy with a step eta/√t (or a constant one); it learns from every round.
+    """Composes ListNet's cross-entropy with step sizes eta/√t (or constant ones); it updates in every round.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The one loop: show a ranking, receive feedback, update the weights."""
+"""The online learning loop: show a ranking, receive feedback, update the weights."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,12 +16,12 @@ def play(
     metrics: Sequence[Callable[[Floats], float] | str] | Callable[[Floats], float] | str = (),
     delay: int = 0,
 ) -> Iterator[Turn]:
-    """Plays a stream through a learner and yields one `Turn` per round, once its feedback has been learnt.
+    """Plays a stream: ranks each query, learns from its feedback, and yields one `Turn` per round.
 
-    Rounds are numbered on from `learner.rounds`, so that a second pass continues schedules and chance instead of
-    repeating them. Metrics (or their names), one or several, measure the ranking that was shown. With `delay`, the
-    feedback of a round arrives only after that many later rounds have been ranked; what is still under way at the end
-    arrives then.
+    Round numbers continue from `learner.rounds`, so that a second pass continues step sizes and chance instead of
+    repeating them. Metrics evaluate the ranking that was shown, before learning from it. With `delay`, the
+    feedback of a round arrives only after that many later rounds have been ranked; feedback that is outstanding at the
+    end of the stream arrives then.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ def play(
     rounds : iterable of Round
         The stream: `Rounds`, a generator, or a reader such as `ranktron.stream(path)`.
     feedback : callable
-        Answers `(round, ranking)` with `Feedback`: `ranktron.feedback.full`, `ranktron.feedback.top(k)`, or your own.
+        A function (round, ranking) -> Feedback: `ranktron.feedback.full`, `ranktron.feedback.top(k)`, or your own.
     metrics : str, Metric, or several of them
-        Measured on each ranking as it was shown.
+        Computed for each ranking as it was shown.
     delay : int
         How many later rounds are ranked before the feedback of a round arrives.
 

@@ -1,4 +1,4 @@
-"""Algorithm 3 of Chaudhuri and Tewari: the perceptron that meets the lower bound, and needs no learning rate."""
+"""Algorithm 3 of Chaudhuri and Tewari: the perceptron that attains the lower bound, and needs no learning rate."""
 
 from ranktron.defaults import PAPER
 from ranktron.learners.linear import Linear
@@ -10,14 +10,14 @@ _PRINTED = PAPER["minimax"]
 
 
 def minimax_perceptron(n_features: int, eta: float = _PRINTED["eta"], average: bool = _PRINTED["average"]) -> Linear:
-    """Composes the worst pair of a list with updates on mistakes.
+    """Composes the worst pair of a query with updates on mistakes.
 
     Parameters
     ----------
     n_features : int
         The number of features.
     eta : float
-        The step size; from weights of 0 it changes the length of the weights and no ranking.
+        The step size; if learning starts from zero weights, it scales the weights and changes no ranking.
     average : bool
         Serve the mean of all weight vectors instead of the last one.
 

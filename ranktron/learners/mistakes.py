@@ -1,7 +1,7 @@
-"""What counts as a mistake: rules (scores, labels) -> bool under the worst tie-breaking of a measure.
+"""Mistake rules: functions (scores, labels) -> bool, with ties broken in the worst way for a metric.
 
-Scores are compared as float32, as everywhere where they decide an order. The rules never sort: at w = 0 all scores
-tie, and a rule that trusted the input order would call a list that happens to be sorted by relevance perfect.
+Scores are compared as float32, as everywhere where they decide an order. The rules do not sort: at w = 0 all scores
+tie, and with ties in input order a query whose documents happen to be sorted by relevance would be no mistake.
 """
 
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ def misordered_grades(
 ) -> bool:
     """Whether NDCG@k (k = 0: of the whole list) of these grades would lose anything under the worst tie-breaking.
 
-    Let g be the k-th best document's grade. Nothing is lost if every better grade stands strictly above everything
-    lower, and enough documents of grade g to fill the first k stand above everything of lower grade than g.
+    Let g be the k-th best document's grade. Nothing is lost if every better grade is strictly above everything
+    lower, and enough documents of grade g to fill the first k are above everything of a grade lower than g.
     """
     wanted = scores.shape[0] if k == 0 else min(k, scores.shape[0])
     for g in range(starts.shape[0] - 2):
@@ -55,7 +55,7 @@ class Misordered:
     Parameters
     ----------
     k : int
-        Only the first k places count; 0 counts all.
+        Only the first k positions count; 0: all of them.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Misclassified:
 
 
 def mistake_rule(measure: Metric) -> Mistake:
-    """The rule that belongs to a measure.
+    """The mistake rule of a metric.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def mistake_rule(measure: Metric) -> Mistake:
         return Misordered(measure.k or 0)
     if measure.name == "map":
         return MisorderedBinary()
-    raise DataError(f"there is no rule of mistakes for {measure}; there are rules for ndcg, ndcg@k and ap")
+    raise DataError(f"there is no mistake rule for {measure}; there are rules for ndcg, ndcg@k and ap")
 
 
 __getattr__ = lazy_names(__name__, renamed={"mistake_of": "mistake_rule"})

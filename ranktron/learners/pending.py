@@ -1,4 +1,4 @@
-"""Pending rounds: all that must be kept of a round until its feedback comes, however long its list was."""
+"""Pending rounds: what has to be kept of a round until its feedback arrives, independent of the number of documents."""
 
 from typing import NamedTuple
 
@@ -14,12 +14,12 @@ EVERY: Columns = np.zeros(0, np.int32)
 
 
 class PendingRound(NamedTuple):
-    """What learning from the labels of the first shown documents needs, and no more.
+    """What is needed to learn from the labels of the documents shown first.
 
     `rows` are the features of these documents in the order shown, `shown` their scores (or what a surrogate takes from
-    them), `drift` the part of the direction that no label changes and `constant` that of the loss; `size` is the length
-    of the list. Labels are given by place: 0 is the document shown first. Of sparse rows `drift` is kept where it is
-    not 0: in `columns`.
+    them), `drift` the part of the direction that is independent of labels and `constant` that of the loss; `size` is
+    the number of documents. Labels are given by position: 0 is the document shown first. For sparse rows only the
+    nonzero entries of `drift` are kept, in `columns`.
     """
 
     rows: Features

@@ -1,4 +1,4 @@
-"""One fit: what it learns from and in which order, how the best pass is chosen, and how far it is."""
+"""A training run: its queries and their order, the choice of the best pass, and its progress."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ranktron.types.validation import check_count
 
 @dataclass(frozen=True)
 class Schedule:
-    """How often and in which order the queries are played. The order of an epoch is a function of seed and epoch."""
+    """The number of passes and the order of the queries, which is a function of seed and epoch."""
 
     epochs: int = 1
     seed: int = 0
@@ -46,9 +46,9 @@ class Schedule:
 
 @dataclass
 class History:
-    """Where training stands and what it has seen: filled while it runs, so that an interrupted run is not lost.
+    """The progress and results of training, updated while it runs, so that an interrupted run is not lost.
 
-    `remarks` counts what a reader of the report should know, such as queries that teach nothing.
+    `remarks` counts what users should know, such as queries from which nothing can be learnt.
     """
 
     epoch: int = 0
@@ -65,7 +65,7 @@ class History:
     spread: Spread = field(default_factory=Spread, compare=False)
 
     def note(self, turn: Turn, every: int) -> None:
-        """Counts a round, adds up its values and keeps every so-manieth time average for the curve."""
+        """Counts a round, adds up its values and keeps time averages at intervals for the learning curve."""
         self.position += 1
         self.rounds += 1
         self.mistakes += turn.loss > 0.0
@@ -75,7 +75,7 @@ class History:
                 self.curve.append((self.rounds, self.averages()))
 
     def note_all(self, losses: Floats, values: Floats, every: int) -> None:
-        """Notes many rounds at once, as if one by one."""
+        """The same as `note` for many rounds."""
         before = self.rounds
         self.position += len(losses)
         self.rounds += len(losses)
@@ -92,7 +92,7 @@ class History:
 
     @property
     def kept(self) -> dict[str, float]:
-        """What the validation queries said of the epoch that was kept; empty without any."""
+        """The metrics of the best epoch on the validation set; empty without one."""
         if not self.valid:
             return {}
         return self.valid[min(self.epoch - self.first_epoch, len(self.valid)) - 1]
@@ -100,7 +100,7 @@ class History:
 
 @dataclass(eq=False)
 class Validation:
-    """Validation queries, the metric that chooses on them, and the best pass so far with what was kept of it."""
+    """A validation set, the metric that selects on it, and the best pass so far with its state."""
 
     rounds: Rounds
     select: Metric
@@ -115,7 +115,7 @@ class Validation:
     def judge(
         self, epoch: int, scores: Floats, keep: Callable[[], Any], metrics: Sequence[Metric] = ()
     ) -> dict[str, float]:
-        """Measures the scores after a pass; what `keep` gives is kept if no pass was better before."""
+        """Evaluates the scores after a pass; keeps what `keep` returns if no earlier pass was better."""
         means = dict(evaluate(scores, self.rounds, [self.select, *metrics]).means)
         value = means[str(self.select)] * (1.0 if self.select.higher_is_better else -1.0)
         if self.kept is None or value > self.best:
@@ -124,43 +124,45 @@ class Validation:
 
 
 def repetitions(weights: Floats, epoch: int) -> Integers:
-    """How often an epoch plays queries of these weights: w times each, or the whole numbers next to w by turns.
+    """How often an epoch uses queries of these weights: w times, or the neighbouring integers in turn.
 
-    Over E epochs a query is played w E times, rounded up or down. Each query has a turn of its own, so that not
-    all of them are played in the same epochs.
+    Over E epochs a query is used w E times, rounded up or down. The turns differ between queries, so that not
+    all of them are used in the same epochs.
 
     >>> [repetitions(np.array([2.0, 0.5, 0.5]), epoch).tolist() for epoch in range(4)]
     [[2, 1, 0], [2, 0, 1], [2, 1, 0], [2, 0, 1]]
     """
-    turn = np.arange(len(weights)) * (np.sqrt(5.0) - 1.0) / 2.0 % 1.0  # golden ratio: evenly spread however many
+    # Multiples of the golden ratio are evenly spread, however many there are (Knuth, The Art of Computer Programming,
+    # volume 3, section 6.4).
+    turn = np.arange(len(weights)) * (np.sqrt(5.0) - 1.0) / 2.0 % 1.0
     times: Integers = (np.floor(weights * (epoch + 1) + turn) - np.floor(weights * epoch + turn)).astype(np.int64)
     return times
 
 
 @dataclass(eq=False)
 class Fit:
-    """One fit, whoever does it: passes of an online learner, passes over pairs, or a batch solver.
+    """One training run: passes of an online learner, passes over pairs, or a batch solver.
 
-    Ctrl-C and the choice of the best pass are written here, for all of them.
+    Ctrl-C and the choice of the best pass are implemented here for all of them.
 
     Parameters
     ----------
     rounds : Rounds
-        The queries to learn from, scaled and mapped.
+        The training queries, scaled and mapped.
     schedule : Schedule
         How many passes, in which order.
     history : History
-        How far it is; filled while it runs.
+        The progress; updated while it runs.
     validation : Validation, optional
-        Queries that choose the best pass.
+        The validation set that selects the best pass.
     start : State
-        What to go on from; empty: from nothing.
+        The state to continue from; empty to start anew.
     progress : callable, optional
-        Is told how many queries have been learnt from since it was told before.
+        Called with the number of queries since the previous call.
     weights : array, optional
-        How much each query counts, above 0. Solvers multiply its loss; in passes it is played so many times.
+        The weight of each query, above 0. Solvers multiply its loss; passes use it that many times.
     feedback : FeedbackModel, optional
-        Who answers instead of the learner's own simulation from labels.
+        The feedback model, instead of the learner's `simulated_feedback`.
     """
 
     rounds: Rounds
@@ -175,7 +177,7 @@ class Fit:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Counts the seconds; meanwhile Ctrl-C sets `stopping` instead of breaking a step in the middle."""
+        """Measures the time; meanwhile Ctrl-C sets `stopping` instead of interrupting an update."""
         began = perf_counter()
         with self._interrupts:
             try:
@@ -186,44 +188,44 @@ class Fit:
 
     @property
     def stopping(self) -> bool:
-        """Whether Ctrl-C has asked for the end."""
+        """Whether Ctrl-C was pressed."""
         return self._interrupts.asked
 
     def plays(self, number: int, start: int = 0) -> Integers:
-        """The queries that epoch `number` plays, in order, from position `start` on."""
+        """The queries of epoch `number`, in order, from position `start` on."""
         if self.weights is None:
             return self.schedule.queries(len(self.rounds), number, start)
         played = np.repeat(np.arange(len(self.rounds)), repetitions(self.weights, number))
         return played[self.schedule.queries(len(played), number, start)]
 
     def length(self, number: int) -> int:
-        """How many queries epoch `number` plays."""
+        """The number of queries of epoch `number`."""
         return len(self.rounds) if self.weights is None else int(repetitions(self.weights, number).sum())
 
     def repeated(self) -> Rounds:
-        """The queries, each as often as its weight says, for passes that mix the pairs of all queries."""
+        """The queries, each repeated by its weight, for passes that mix the pairs of all queries."""
         if self.weights is None:
             return self.rounds
         times = repetitions(self.weights, 0)
         if not np.array_equal(times, self.weights):
-            raise DataError("passes over pairs take whole sample weights: a query of weight 2 is there twice")
+            raise DataError("passes over pairs take whole sample weights: a query of weight 2 is used twice")
         return self.rounds[np.repeat(np.arange(len(self.rounds)), times)]
 
     def advance(self, queries: int) -> None:
-        """Tells whoever watches that so many more queries have been learnt from."""
+        """Reports progress: the number of further queries that have been learnt from."""
         if self.progress is not None:
             self.progress(queries)
 
     def judge(
         self, scores: Callable[[Rounds], Floats], keep: Callable[[], Any], metrics: Sequence[Metric] = ()
     ) -> None:
-        """Lets the validation queries, where there are any, judge the pass that has just ended."""
+        """Evaluates the pass that has just ended on the validation set, if there is one."""
         if self.validation is not None:
             found = self.validation.judge(self.history.epoch, scores(self.validation.rounds), keep, metrics)
             self.history.valid.append(found)
 
     def best(self) -> Any:
-        """What was kept of the best pass, to which the history returns; None without one, or after Ctrl-C."""
+        """The state of the best pass, to which the history returns; None without one, or after Ctrl-C."""
         if self.validation is None or self.validation.kept is None or self.history.interrupted:
             return None
         self.history.epoch = self.validation.epoch

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for the end of the round, so that a learner is never caught in the middle of a step."""
+"""Handling of Ctrl-C: waits for the end of the round, so that a learner is never interrupted during an update."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Self
 class Interrupts:
     """While entered, the first Ctrl-C only sets `asked`; the second one interrupts at once.
 
-    Outside the main thread, where no signals arrive, it does nothing.
+    Outside the main thread, which receives no signals, it does nothing.
 
     >>> with Interrupts() as interrupts:
     ...     interrupts.asked

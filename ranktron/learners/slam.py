@@ -21,7 +21,7 @@ def slam_perceptron(
     step: str = _PRINTED["step"],
     average: bool = _PRINTED["average"],
 ) -> Linear:
-    """Composes a SLAM surrogate with updates on the mistakes of its own measure.
+    """Composes a SLAM surrogate with updates on the mistakes of its metric.
 
     Parameters
     ----------

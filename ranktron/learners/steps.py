@@ -1,4 +1,4 @@
-"""Step sizes: how far round number t (from 0) may move the weights."""
+"""Step sizes η_t as functions of the round number t, which counts from 0."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from ranktron.types import Step
 
 @dataclass(frozen=True)
 class Constant:
-    """The same step in every round: η_t = eta.
+    """The same step size in every round: η_t = eta.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class InversePower:
-    """A step that shrinks with the rounds: η_t = eta · (t + 1)^(−power).
+    """A step size that shrinks as a power of the round number: η_t = eta · (t + 1)^(−power).
 
     Parameters
     ----------
@@ -61,8 +61,17 @@ class InversePower:
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    """A step that shrinks by the same factor in every round: η_t = eta · decay^t.
+    """A step size that shrinks by the same factor in every round: η_t = eta · decay^t.
 
+    Parameters
+    ----------
+    eta : float
+        The step size of the first round, above 0.
+    decay : float
+        The factor, above 0 and at most 1.
+
+    Examples
+    --------
     >>> ExponentialDecay(0.5, 0.5)(2)
     0.125
     """

@@ -1,8 +1,8 @@
-"""How much weights still move: their mean and spread over the last part of a stream, kept in two vectors.
+"""How much weights still change: running mean and variance over the last part of a stream, in two vectors.
 
 A snapshot of the weights is taken eight times for every doubling of the number of rounds, at round numbers that do not
-depend on how training is cut into runs. Each new snapshot weighs a quarter and the older ones fade, so that nine tenths
-of the weight lie on the last half of all rounds. However long the stream, a few dozen snapshots are all there are.
+depend on how training is divided into runs. Each new snapshot has weight 1/4 and the older ones fade, so that
+nine tenths of the weight are on the last half of all rounds. Even a long stream has only a few dozen snapshots.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class Spread:
         return None if self.variance is None or self.snapshots < 2 else np.sqrt(self.variance)
 
     def record(self) -> dict[str, Any]:
-        """What a model file keeps; nothing before the first snapshot."""
+        """The spread as a model file stores it; empty before the first snapshot."""
         if self.mean is None:
             return {}
         return {"snapshots": self.snapshots, "rounds": self.rounds, "mean": self.mean, "variance": self.variance}
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Spread:
-        """What the record of a model kept under `spread`."""
+        """The spread that the record of a model stores."""
         kept = record.get("spread") or {}
         if not kept:
             return cls()

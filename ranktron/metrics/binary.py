@@ -79,7 +79,7 @@ def r_precision(labels: Floats, empty: float) -> float:
 
 @jit
 def bpref(labels: Floats, empty: float) -> float:
-    """Bpref of labels in ranked order; 1 where every document is relevant."""
+    """Bpref of labels in ranked order; 1 if every document is relevant."""
     relevant = count_relevant(labels, labels.shape[0])
     if relevant == 0:
         return empty
@@ -96,7 +96,7 @@ def bpref(labels: Floats, empty: float) -> float:
 
 @jit
 def rank_efficiency(labels: Floats, empty: float) -> float:
-    """The share of (relevant, other) pairs in the right order; 1 where every document is relevant."""
+    """The share of (relevant, other) pairs in the right order; 1 if every document is relevant."""
     relevant = count_relevant(labels, labels.shape[0])
     if relevant == 0:
         return empty

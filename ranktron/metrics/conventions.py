@@ -1,6 +1,6 @@
-"""What each tool means by NDCG: the choices in which they differ, as data.
+"""The conventions of evaluation tools: the choices in which their NDCG and other metrics differ, as a table.
 
-One row a convention. `docs/metrics.md` shows this table and a test holds the two together.
+One row per convention. `docs/metrics.md` shows this table, and a test compares the two.
 """
 
 from collections.abc import Mapping
@@ -24,24 +24,24 @@ SUMS = frozenset({"dcg", "inversions"})
 
 @dataclass(frozen=True)
 class Convention:
-    """All the choices behind a metric's name.
+    """The choices that a metric's name leaves open.
 
     Parameters
     ----------
     gain : "2^r - 1" or "r"
-        What a document of grade r is worth to DCG.
+        The gain of a document of grade r in DCG.
     discount : "1/log2(i + 1)" or "1, then 1/log2(i)"
-        What it is worth at rank i.
+        The discount of rank i.
     ties : "worst", "line", "docid" or "average"
-        Which of two documents with equal scores counts as shown first.
+        How documents with equal scores are ordered.
     empty : float
         The value of a query without relevant documents (0 for sums: DCG and inversions).
     short : "pad", "truncate" or "zero"
-        A list shorter than k: filled up with irrelevant documents; k taken as its length; value 0.
+        A query with fewer than k documents: padded with irrelevant ones, k reduced to their number, or value 0.
     tool : str
         Whose choices these are.
     measured : tuple of str
-        The metrics that the tool itself has; for the others the convention says what it would do.
+        The metrics that the tool itself has; the convention extends to the others.
     only : bool
         Whether the convention is limited to `measured`.
     exceptions : mapping
@@ -64,7 +64,7 @@ class Convention:
     exceptions: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def empty_of(self, name: str) -> float:
-        """The value that `name` gives to a query without relevant documents."""
+        """The value of the metric `name` for a query without relevant documents."""
         return 0.0 if name in SUMS else self.exceptions.get(name, self.empty)
 
 

@@ -1,6 +1,6 @@
-"""The compiled passes: one list's value for the loop, all lists' values for an evaluation.
+"""Compiled metrics: the value of one query for `play`, and those of many queries for `evaluate`.
 
-Machine code cannot be passed as an argument and still be found on disk, so a metric is a number here.
+A metric is a number here, because a kernel that takes a function as an argument cannot be cached on disk.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ _inversions, _tau = pairs.inversions, pairs.tau
 
 @jit
 def first_outside(labels: Floats, limit: float) -> int:
-    """Finds the first label that is not a number from 0 to `limit`, -1 where there is none."""
+    """Finds the first label that is not a number from 0 to `limit`, -1 if there is none."""
     outside = 0
     for i in range(labels.shape[0]):
         outside += not (0.0 <= labels[i] <= limit)
@@ -54,7 +54,7 @@ def first_outside(labels: Floats, limit: float) -> int:
 
 @jit
 def value(code: int, labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    """The metric's value for one list of labels in ranked order."""
+    """The value of a metric for the labels of one query in ranked order."""
     if code == NDCG:
         return ndcg(labels, k, gain, discount, empty, short)
     if code == AP:
@@ -84,7 +84,7 @@ def value(code: int, labels: Floats, k: int, gain: int, discount: int, empty: fl
 def checked_value(
     labels: Floats, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
 ) -> float:
-    """The metric's value for one list, NaN where a label is out of range."""
+    """The value of a metric for one query, NaN if a label is out of range."""
     if first_outside(labels, limit) >= 0:
         return np.nan
     return value(code, labels, k, gain, discount, empty, short)
@@ -94,7 +94,7 @@ def checked_value(
 def shown_value(
     labels: Floats, order: Integers, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
 ) -> float:
-    """The same for labels in the order of the input, of which `order` says how they are shown."""
+    """The same for labels in input order, shown in the given `order`."""
     ranked = np.empty(order.shape[0])
     for place in range(order.shape[0]):
         there = 0 <= order[place] < labels.shape[0]
@@ -104,7 +104,7 @@ def shown_value(
 
 @jit
 def values(labels: Floats, offsets: Integers, choices: Integers, empty: Floats, out: Floats) -> None:
-    """Every metric (a row of `choices`: code, k, gain, discount, short) of every list of labels in ranked order."""
+    """Every metric (a row of `choices`: code, k, gain, discount, short) of every query, from labels in ranked order."""
     for q in range(offsets.shape[0] - 1):
         ranked = labels[offsets[q] : offsets[q + 1]]
         for row in range(choices.shape[0]):

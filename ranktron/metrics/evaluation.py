@@ -1,4 +1,4 @@
-"""Measures scores against labels: every metric of every query, in one pass for each rule of ties."""
+"""Evaluates scores against labels: every metric of every query, in one pass for each way of breaking ties."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ _CHUNK = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The values of some metrics on some queries.
+    """The values of some metrics on some queries, made by `evaluate`.
 
-    Attributes
+    Parameters
     ----------
     means : {str(metric): float}
         The mean over queries.
     per_query : {str(metric): array}
-        One value a query, in the order of `qids`.
+        One value per query, in the order of `qids`.
     qids : array
+        The query ids.
     empty_queries : int
-        How many queries had no relevant document; what they count is up to each metric's convention.
+        How many queries had no relevant document; each metric's convention says what these count.
 
     Examples
     --------
@@ -54,8 +55,21 @@ class Evaluation:
     def interval(
         self, which: str | Metric, level: float = 0.95, seed: int = 0, resamples: int = 2000
     ) -> tuple[float, float]:
-        """The bootstrap percentile interval of a mean: queries drawn with replacement, the same for the same seed.
+        """The bootstrap percentile interval of a mean: queries are drawn with replacement.
 
+        Parameters
+        ----------
+        which : str or Metric
+            The metric, one of those evaluated.
+        level : float
+            The confidence level.
+        seed : int
+            Seed of the draws; the same seed gives the same interval.
+        resamples : int
+            How many samples to draw.
+
+        Examples
+        --------
         >>> rounds = Rounds.from_arrays([[1.0]] * 4, [1, 0, 0, 1], group=[2, 2])
         >>> evaluate([2, 1, 2, 1], rounds, "mrr").interval("mrr")
         (0.5, 1.0)
@@ -92,7 +106,7 @@ class Evaluation:
 
 
 def evaluate(scores: Any, rounds: Any, which: str | Metric | Iterable[str | Metric]) -> Evaluation:
-    """Measures scores on lists of documents, or a run against judgments; higher scores rank first.
+    """Evaluates scores against the labels of documents, or a run against judgments; higher scores rank first.
 
     Parameters
     ----------
@@ -103,13 +117,14 @@ def evaluate(scores: Any, rounds: Any, which: str | Metric | Iterable[str | Metr
     rounds : Rounds, or the judgments of a run
         Judgments are a dict `{query: {document: grade}}`, a TREC file (qrels), a data frame with columns such as
         query_id, doc_id and relevance, or the `Qrels` of ranx.
-    which : metrics, by value or by name
+    which : metrics
+        One or several, by value or by name.
 
     Notes
     -----
-    A run is measured as trec_eval -c does it. A document that was not judged is not relevant. One that was judged and
-    not returned counts among the relevant ones and adds nothing. A query that is judged and not in the run counts 0;
-    one that is not judged is left out.
+    A run is evaluated as by `trec_eval -c`. A document that was not judged is not relevant. A relevant document that
+    the run does not return counts among the relevant ones and gains nothing. A query that is judged but not in the run
+    counts 0; one that is not judged is left out.
 
     Examples
     --------
@@ -149,7 +164,7 @@ def _evaluate_run(run: ByQuery, qrels: ByQuery, chosen: tuple[Metric, ...]) -> E
 
 
 def _values(scores: Any, rounds: Rounds, chosen: tuple[Metric, ...]) -> dict[str, Floats]:
-    """The values of each metric, one a query."""
+    """The values of each metric, one per query."""
     scores = as_scores(scores, len(rounds.labels))
     labels, offsets = (np.require(array, None, ["C", "W", "E"]) for array in (rounds.labels, rounds.offsets))
     for each in chosen:
@@ -164,7 +179,7 @@ def _values(scores: Any, rounds: Rounds, chosen: tuple[Metric, ...]) -> dict[str
 
 
 def _measure(ordering: Ordering, labels: Floats, offsets: Integers, ties: str, alike: list[Metric]) -> Floats:
-    """The values, metrics × queries, of metrics that share a rule of ties."""
+    """The values (metrics × queries) of metrics that break ties in the same way."""
     ranked = ordering.labels(labels, ties)
     averaged = ties == "average" and ordering.tied > 0
     plans = [each.arguments for each in alike]

@@ -4,7 +4,7 @@
     NDCG@k = DCG@k / max over all orders of DCG@k
     ERR@k  = Σ_{i<=k} (1/i) · R_i · Π_{j<i} (1 − R_j),  R = (2^r − 1) / 2^4
 
-All take labels in ranked order; a `k` of 0 means the whole list.
+All take labels in ranked order; a `k` of 0 means all documents.
 """
 
 import numpy as np
@@ -18,11 +18,20 @@ EXPONENTIAL_GAIN = 0
 LOG_DISCOUNT = 0
 ZERO_IF_SHORT = 2
 
+
+def log_discounts(m: int) -> Floats:
+    """1/log2(1 + i) for the ranks i = 1, ..., m.
+
+    >>> log_discounts(3).round(3)
+    array([1.   , 0.631, 0.5  ])
+    """
+    return np.asarray(1.0 / np.log2(np.arange(2.0, m + 2.0)))
+
+
 _GRADES = 32
 _TABLE = 1024
 _GAINS = 2.0 ** np.arange(_GRADES) - 1.0
-_RANKS = np.arange(1, _TABLE + 1)
-_DISCOUNTS = np.stack([1.0 / np.log2(_RANKS + 1), 1.0 / np.log2(np.maximum(_RANKS, 2))])
+_DISCOUNTS = np.stack([log_discounts(_TABLE), np.concatenate([[1.0], log_discounts(_TABLE - 1)])])
 
 
 @jit
@@ -75,7 +84,7 @@ def dcg(labels: Floats, k: int, gain: int, discount: int, short: int) -> float:
 
 @jit
 def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
-    """The highest DCG@k of any order; added up from the top, as `dcg` does, so that a perfect list has exactly 1."""
+    """The highest DCG@k of any order, summed as in `dcg`, so that a perfect ranking has an NDCG of exactly 1."""
     depth = cut_off(k, labels.shape[0])
     highest, fractions = 0, 0
     for i in range(labels.shape[0]):
@@ -86,7 +95,7 @@ def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
     total = 0.0
     position, grade = 0, highest
     while position < depth and grade > 0:
-        size = 0  # counted anew for each grade: that is many comparisons at a time, a table of counts is one by one
+        size = 0  # a vectorised count per grade is faster than a histogram
         for i in range(labels.shape[0]):
             size += labels[i] == grade
         worth = compute_gain(float(grade), gain)

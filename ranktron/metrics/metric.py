@@ -1,4 +1,4 @@
-"""A metric is a value: `ndcg@10:letor` parses, prints, compares and hashes, and gives a shown ranking its number."""
+"""Metrics as values: `ndcg@10:letor` parses, prints, compares and hashes, and evaluates the labels of a ranking."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ranktron.types import Floats, Integers, validation
 
 
 class Measure(NamedTuple):
-    """What is true of a metric under every convention."""
+    """Properties of a metric that do not depend on the convention."""
 
     summary: str
     cut: str = "none"
-    """Whether it looks at the first k only: "none", "optional" or "required"."""
+    """Whether it takes a cut-off k: "none", "optional" or "required"."""
     higher_is_better: bool = True
 
 
@@ -62,14 +62,14 @@ _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
 @dataclass(frozen=True)
 class Metric:
-    """Gives labels in ranked order, best position first, their value.
+    """A ranking metric: called with the labels of documents in ranked order, best first, it returns a number.
 
     Parameters
     ----------
     name : str
         One of `MEASURES`: ndcg, dcg, map, mrr, err, p, recall, rprec, bpref, rankeff, inversions, tau, auc.
     k : int >= 1, optional
-        How many positions count; the whole list where it is None.
+        How many positions count; all of them by default.
     convention : str
         One of `CONVENTIONS`: paper, letor, trec, sklearn, lightgbm, ranklib.
 
@@ -117,6 +117,13 @@ class Metric:
     def parse(cls, text: str) -> Metric:
         """Reads `name`, `name@k`, `name:convention` or `name@k:convention`.
 
+        Parameters
+        ----------
+        text : str
+            Such as `ndcg@10:letor`.
+
+        Examples
+        --------
         >>> str(Metric.parse("ap:xgboost"))
         'map:lightgbm'
         """
@@ -139,7 +146,7 @@ class Metric:
 
     @property
     def choices(self) -> Convention:
-        """Gain, discount, ties and the rest."""
+        """The convention: gain, discount, ties and so on."""
         return CONVENTIONS[self.convention]
 
     @property
@@ -152,7 +159,7 @@ class Metric:
 
     @cached_property
     def arguments(self) -> tuple[int, int, int, int, float, int, float]:
-        """What the kernels need to know: code, k (0: the whole list), gain, discount, empty, short, highest label."""
+        """The arguments of the kernels: code, k (0: no cut-off), gain, discount, empty, short, highest label."""
         from ranktron.metrics.dispatch import CODES
 
         c = self.choices
@@ -166,7 +173,7 @@ class Metric:
         return checked_value, shown_value
 
     def __call__(self, labels: Floats) -> float:
-        """The value of a shown ranking, from its labels in the order shown."""
+        """The value of a ranking, from the labels in the order shown."""
         if not (type(labels) is np.ndarray and labels.dtype is _FLOAT64 and labels.flags.carray and labels.ndim == 1):
             labels = _as_labels(labels)
         value: float = self._kernels[0](labels, *self.arguments)
@@ -175,8 +182,17 @@ class Metric:
         return value
 
     def shown(self, labels: Floats, order: Integers) -> float:
-        """The value of a list shown in this order: `self(labels[order])` in one visit to machine code.
+        """The value of documents shown in this order: `self(labels[order])` in a single compiled call.
 
+        Parameters
+        ----------
+        labels : array of float
+            The label of each document.
+        order : array of int
+            The documents in the order shown.
+
+        Examples
+        --------
         >>> Metric("ndcg", 1).shown(np.array([0.0, 2.0]), np.array([1, 0]))
         1.0
         """
@@ -192,7 +208,7 @@ class Metric:
 
 
 def out_of_range(metric: Metric, labels: Floats) -> str:
-    """Says which label a metric is not defined for."""
+    """The error message for a label that the metric is not defined for."""
     with np.errstate(invalid="ignore"):
         bad = np.flatnonzero(~((labels >= 0.0) & (labels <= metric.highest_label)))
     return f"{metric} is defined for labels from 0 to {metric.highest_label:g}; position {bad[0]} has {labels[bad[0]]}"
@@ -201,6 +217,14 @@ def out_of_range(metric: Metric, labels: Floats) -> str:
 def metric(given: str | Metric) -> Metric:
     """Takes a metric or its name.
 
+    Parameters
+    ----------
+    given : str or Metric
+        `name`, `name@k`, `name:convention` or `name@k:convention`, such as `ndcg@10` or `map:letor`; a `Metric` is
+        returned unchanged.
+
+    Examples
+    --------
     >>> metric("ndcg@10")
     Metric(name='ndcg', k=10, convention='paper')
     """
@@ -212,7 +236,7 @@ def metric(given: str | Metric) -> Metric:
 
 
 def metrics(given: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
-    """Takes one metric or several, by value or by name; each once."""
+    """Takes one metric or several, by value or by name, without duplicates."""
     several = [given] if isinstance(given, str | Metric) else given
     chosen = tuple(dict.fromkeys(map(metric, several)))
     if not chosen:

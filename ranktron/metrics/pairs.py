@@ -1,4 +1,4 @@
-"""Metrics that count pairs of documents with different labels, graded labels included.
+"""Metrics that count pairs of documents with different labels, binary or graded.
 
     Q   = #{pairs whose lower-labelled document is shown first}
     tau = 1 − 2 Q / P,  P = #{pairs with different labels}
@@ -30,7 +30,7 @@ def _merge(source: Floats, target: Floats, start: int, middle: int, stop: int) -
 
 @jit
 def wrong_and_all_pairs(labels: Floats) -> tuple[int, int]:
-    """(Q, P) of labels in ranked order, by merge sort."""
+    """(Q, P) of labels in ranked order, counted by merge sort in O(m log m) (Knight, JASA 1966)."""
     m = labels.shape[0]
     runs, merged = labels.copy(), np.empty(m)
     wrong = 0
@@ -57,7 +57,7 @@ def inversions(labels: Floats) -> float:
 
 @jit
 def tau(labels: Floats, empty: float) -> float:
-    """Tau of labels in ranked order; 1 where all labels are equal and above 0."""
+    """Kendall's tau of labels in ranked order; 1 if all labels are equal and above 0."""
     wrong, pairs = wrong_and_all_pairs(labels)
     if pairs > 0:
         return 1.0 - 2.0 * wrong / pairs

@@ -1,11 +1,11 @@
-"""Measures a run, documents with scores for each query, against judgments (qrels), which may know other documents.
+"""Evaluates a run (documents with scores for each query) against judgments (qrels), which may be on other documents.
 
-As trec_eval -c does it:
+The rules are those of trec_eval -c:
 
-- a document that was returned and not judged is not relevant (bpref leaves it out); a grade below 0 is no judgment,
-- a document that was judged and not returned is nowhere in the ranking: it is in the ideal ranking and in the number of
-  relevant documents, and adds nothing. Metrics that count pairs rank these documents last, the least relevant first,
-- a query that is judged and not in the run counts 0; one that is in the run and not judged is left out.
+- a document that was returned but not judged is not relevant (bpref ignores it); a grade below 0 is no judgment,
+- a relevant document that was not returned is part of the ideal ranking and of the number of relevant documents, and
+  gains nothing. Metrics that count pairs rank such documents last, the least relevant first,
+- a query that is judged but not in the run counts 0; one that is in the run but not judged is left out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class JudgedRun:
         self.relevant = np.array([each.relevant for each in self.lists])
 
     def values(self, metric: Metric, measure: Measured) -> Floats:
-        """The values of a metric, one a query; `measure` gives those of complete lists."""
+        """The values of a metric, one per query; `measure` computes those of complete rankings."""
         if metric.name in PAIRS:
             return self._measured(metric, measure, "all")
         if metric.name == "bpref":
@@ -63,12 +63,12 @@ class JudgedRun:
         return np.where(self.relevant > 0, np.where(some, values, 0.0), metric.choices.empty_of(metric.name))
 
     def _share(self) -> Floats:
-        """Which part of the relevant documents was returned."""
+        """The share of the relevant documents that was returned."""
         share: Floats = np.array([each.hits / max(each.relevant, 1) for each in self.lists])
         return share
 
     def _measured(self, metric: Metric, measure: Measured, which: str) -> Floats:
-        """The values on one choice of documents; a query that has none of them counts as one without relevant ones."""
+        """The values on some of the documents; a query without any of them counts as one without relevant documents."""
         chosen = [getattr(each, which) for each in self.lists]
         values: Floats = np.full(len(chosen), 0.0 if which == "returned" else metric.choices.empty_of(metric.name))
         some = [q for q, (scores, _, _) in enumerate(chosen) if len(scores)]
@@ -98,7 +98,7 @@ class _List:
         self.hits = sum(grades.get(docid, 0.0) > 0 for docid in found)
         self.grades = grades
         scores = np.array(list(found.values()), np.float32)
-        # Places from the bottom, equal ones where scores are equal, so that there is room below for what was missed.
+        # Ranks from the bottom, equal for equal scores, so that documents that were not returned can be placed below.
         places = np.unique(scores, return_inverse=True)[1].astype(float) + len(missed)
         labels = np.array([grades.get(docid, 0.0) for docid in found], float)
         ids = np.array(list(found), dtype=str)
@@ -118,13 +118,13 @@ class _List:
         return self.all[0][known], self.all[1][known], self.all[2][known]
 
     def share_of_ideal(self, metric: Metric) -> float:
-        """The ideal DCG of what was returned, as a share of that of all that was judged."""
+        """The ideal DCG of the documents returned, divided by that of all judged documents."""
         _, k, gain, discount, *_ = metric.arguments
         best = ideal_dcg(np.array(list(self.grades.values()), float), k, gain, discount)
         return ideal_dcg(self.returned[1], k, gain, discount) / best if best else 0.0
 
     def r_precision(self, metric: Metric) -> float:
-        """Which part of the first R documents returned is relevant."""
+        """The share of relevant documents among the first R returned."""
         scores, labels, ids = self.returned
         if not len(scores) or not self.relevant:
             return 0.0
@@ -170,7 +170,7 @@ def _numbers(qid: Any, documents: Any, what: str) -> dict[str, float]:
 
 
 def _from_frame(frame: Any, what: str) -> dict[str, dict[str, float]]:
-    """The rows of a frame of pandas, polars or pyarrow, by the usual names of its columns."""
+    """The rows of a data frame of pandas, polars or pyarrow, by the usual names of its columns."""
     from ranktron.data.io.columns import Columns, assign_roles, join_names, plain
 
     columns = [str(name) for name in (frame.column_names if hasattr(frame, "column_names") else frame.columns)]

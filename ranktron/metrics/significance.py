@@ -1,4 +1,4 @@
-"""Whether one system is really better than another: paired tests over queries, and tables of systems."""
+"""Statistical significance: paired tests over queries, and tables that compare systems."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHUNK = 1 << 21
 
 
 def t_test(a: Evaluation, b: Evaluation, which: str | Metric, tails: int = 2) -> float:
-    """The p-value of the paired t-test: of no difference (two tails), or of `a` being no better than `b` (one).
+    """The p-value of Student's paired t-test: of no difference (two tails), or of `a` being no better than `b` (one).
 
         t = mean(d) / (sd(d) / √n),  d = the difference on each of n queries
 
@@ -59,7 +59,7 @@ def permutation_test(
 ) -> float:
     """The p-value of Fisher's randomisation test: how often random signs give so large a mean difference.
 
-    All 2^n signs where there are at most 14 queries; otherwise `resamples` random ones, with the observed one counted
+    All 2^n signs are tried for up to 14 queries; otherwise `resamples` random ones, with the observed one counted
     among them.
 
     Parameters
@@ -71,7 +71,7 @@ def permutation_test(
     tails : {2, 1}
         2 asks whether they differ, 1 whether `a` is better.
     resamples : int
-        How many random signs, where there are too many for all of them.
+        The number of random signs, if there are too many to try all.
     seed : int
         Seed of the random signs.
 
@@ -95,7 +95,7 @@ def permutation_test(
 
 
 def _signed_sums(d: Floats, resamples: int, seed: int) -> tuple[Floats, int]:
-    """The sums of d under many signs, and how many more (the observed one) to count."""
+    """The sums of d under many signs, and how many more (0, or 1 for the observed one) to count."""
     n = len(d)
     if n <= _EXACT:
         signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
@@ -112,7 +112,7 @@ def _signed_sums(d: Floats, resamples: int, seed: int) -> tuple[Floats, int]:
 
 
 def _differences(a: Evaluation, b: Evaluation, which: str | Metric, tails: int) -> Floats:
-    """How much better a is than b, query by query."""
+    """How much better a is than b on each query."""
     if tails not in (1, 2):
         raise DataError(f"a test has one tail or two, not {tails}")
     if len(a.qids) != len(b.qids) or not np.array_equal(a.qids, b.qids):
@@ -132,6 +132,7 @@ def _bonferroni(p: Floats) -> Floats:
 
 
 def _holm(p: Floats) -> Floats:
+    # Holm, A Simple Sequentially Rejective Multiple Test Procedure, 1979, as adjusted p-values.
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     adjusted = np.empty_like(p)
@@ -150,15 +151,18 @@ CORRECTIONS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Systems side by side. A mean carries the letters of the systems that it is significantly better than.
+    """A comparison of systems, made by `compare`; letters beside a mean name the systems it significantly outperforms.
 
-    Attributes
+    Parameters
     ----------
     systems, metrics : tuple of str
+        The names of the systems and of the metrics.
     means : {system: {metric: float}}
+        The mean over queries.
     p_values : {metric: array (systems, systems)}
-        Corrected; of the better against the worse of each pair.
+        The corrected p-value for each pair, tested in the direction observed.
     beats : {system: {metric: tuple of systems}}
+        The systems that each is significantly better than.
     note : str
         Test, tails, level and correction, in words.
 
@@ -182,7 +186,7 @@ class Comparison:
 
     @property
     def letters(self) -> dict[str, str]:
-        """The letter of each system; numbers where there are more than 26, nothing where there is only one."""
+        """The letter of each system; numbers if there are more than 26, nothing if there is only one."""
         if len(self.systems) == 1:
             return {self.systems[0]: ""}
         if len(self.systems) <= len(ascii_lowercase):
@@ -190,7 +194,7 @@ class Comparison:
         return {system: f"{i}," for i, system in enumerate(self.systems, start=1)}
 
     def marks(self, system: str, which: str) -> str:
-        """The letters of the systems that this one beats."""
+        """The letters of the systems that this one is significantly better than."""
         return "".join(self.letters[loser] for loser in self.beats[system][which]).rstrip(",")
 
     def best(self, which: str) -> float:
@@ -199,7 +203,7 @@ class Comparison:
         return choose(self.means[system][which] for system in self.systems)
 
     def text(self) -> str:
-        """A table for people."""
+        """The table as plain text."""
         heads = ["", "system", *self.metrics]
         rows = [
             [self.letters[s].rstrip(","), s]
@@ -262,22 +266,22 @@ def compare(
     level: float = 0.05,
     correction: str = "holm",
 ) -> Comparison:
-    """Sets systems side by side, with marks where one is significantly better than another.
+    """Compares systems in a table that marks where one is significantly better than another.
 
     Parameters
     ----------
     evaluations : {name: Evaluation}
-        Over the same queries.
+        The systems, evaluated on the same queries.
     which : metrics, optional
-        Those of the first evaluation where it is None.
-    test : "t" or "permutation"
-        Student's paired test, or Fisher's randomisation test.
-    tails : 1 or 2
-        One asks whether the better system is better, two whether they differ.
+        By value or by name; by default those of the first evaluation.
+    test : {"t", "permutation"}
+        Student's paired t-test, or Fisher's randomisation test.
+    tails : {2, 1}
+        2 tests whether two systems differ, 1 whether the better one is better.
     level : float
-        The p-value under which a difference is marked.
-    correction : "holm", "bonferroni" or "none"
-        For testing all pairs of systems under one metric.
+        The significance level: differences with a smaller p-value are marked.
+    correction : {"holm", "bonferroni", "none"}
+        The correction for testing all pairs of systems under one metric.
 
     Examples
     --------

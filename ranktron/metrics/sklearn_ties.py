@@ -1,7 +1,7 @@
-"""Scikit-learn's metrics on tied scores. `ends` gives each position the end of its run of equal scores.
+"""Scikit-learn's metrics for tied scores. `ends` has, for each position, the end of its run of equal scores.
 
-DCG is averaged over all orders of a run; AP adds a whole run at once, at the precision reached at its end; a tied pair
-counts half in AUC.
+DCG is averaged over all orders of a run (McSherry and Najork, Computing Information Retrieval Performance Measures
+Efficiently in the Presence of Tied Scores, 2008); AP counts a run at the precision at its end; a tied pair counts half.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def tied_dcg(labels: Floats, ends: Integers, k: int, gain: int, discount: int) -
 
 @jit
 def tied_average_precision(labels: Floats, ends: Integers, empty: float) -> float:
-    """AP where the documents of a run of equal scores are found together."""
+    """AP in which the documents of a run of equal scores are retrieved together."""
     hits = 0
     total = 0.0
     i = 0
@@ -52,7 +52,7 @@ def tied_average_precision(labels: Floats, ends: Integers, empty: float) -> floa
 
 @jit
 def tied_auc(labels: Floats, ends: Integers, empty: float) -> float:
-    """AUC where a pair with equal scores is half right."""
+    """AUC in which a pair with equal scores counts half."""
     relevant = count_relevant(labels, labels.shape[0])
     others = labels.shape[0] - relevant
     if relevant == 0:
@@ -71,7 +71,7 @@ def tied_auc(labels: Floats, ends: Integers, empty: float) -> float:
 
 @jit
 def tied_value(code: int, labels: Floats, ends: Integers, k: int, gain: int, discount: int, empty: float) -> float:
-    """The metric's value for one list of labels in ranked order with ties."""
+    """The value of a metric for the labels of one query in ranked order, with ties."""
     if code == AP:
         return tied_average_precision(labels, ends, empty)
     if code == AUC:
@@ -87,7 +87,7 @@ def tied_value(code: int, labels: Floats, ends: Integers, k: int, gain: int, dis
 def tied_values(
     labels: Floats, ends: Integers, offsets: Integers, choices: Integers, empty: Floats, out: Floats
 ) -> None:
-    """Every metric (a row of `choices`: code, k, gain, discount, short) of every list."""
+    """Every metric (a row of `choices`: code, k, gain, discount, short) of every query."""
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         local = ends[start:stop] - start

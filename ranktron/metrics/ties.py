@@ -1,7 +1,7 @@
-"""The one place that orders documents for a metric. Scores are compared as 32-bit floats.
+"""Ordering documents for metrics. Scores are compared as 32-bit floats.
 
-Lists are ordered by score first, equal scores in input order; then each run of equal scores is rearranged as the rule
-of ties says.
+Documents are ordered by score, equal scores in input order; then each run of equal scores is rearranged according to
+the convention.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from ranktron.types import Floats, Integers
 
 @jit
 def by_score(scores: Floats, offsets: Integers, order: Integers, ends: Integers) -> int:
-    """Orders every list; `ends` gives each position the end of its run of equal scores. Returns how many have ties."""
+    """Orders every query; `ends` gets the end of each position's run of equal scores. Returns how many have ties."""
     tied = 0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
@@ -48,7 +48,7 @@ def lowest_label_first(ranked: Floats, ends: Integers) -> None:
 
 @jit
 def average(ranked: Floats, ends: Integers) -> None:
-    """Gives each document of a run of equal scores the mean of the run, in place."""
+    """Replaces the labels of a run of equal scores by their mean, in place."""
     i = 0
     while i < ranked.shape[0]:
         total = 0.0
@@ -71,7 +71,7 @@ def last_docid_first(order: Integers, ends: Integers, docids: npt.NDArray[Any]) 
 
 
 class Ordering:
-    """Every list of a set ordered by score, from which each rule of ties takes its ranking."""
+    """All queries ordered by score, from which each tie rule derives its ranking."""
 
     def __init__(self, scores: Floats, offsets: Integers, docids: npt.NDArray[Any] | None = None) -> None:
         self.order = np.empty(len(scores), np.int64)
@@ -92,7 +92,7 @@ class Ordering:
 
 
 def arrange(scores: Any, labels: Any, ties: str = "worst", docids: Any = None) -> Floats:
-    """Puts one list's labels in the order of its scores, best first.
+    """The labels of one query in the order of its scores, best first.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def arrange(scores: Any, labels: Any, ties: str = "worst", docids: Any = None) -
         One number per document.
     ties : "worst", "line", "docid" or "average"
         Documents with equal scores: lower label first; input order; document ids descending as text (input order
-        where there are none); each gets the mean label of its equals.
+        if there are none); each gets the mean label of the tied documents.
     docids : array, optional
         One name per document.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ranktron.metrics import Evaluation, t_test
+from ranktron.papers.committee_future import BOOSTED, CHOSEN
 from ranktron.papers.committee_tables import MARKS, SHOWN, TABLE_4
 from ranktron.papers.committee_training import ALPHA_BOUND, TABLE_5_TIMES
 from ranktron.papers.harness import pairwise_cells
@@ -380,6 +381,8 @@ PAPER = Paper(
         SIZES,
         ALPHA_BOUND,
         TABLE_5_TIMES,
+        BOOSTED,
+        CHOSEN,
         table_4_experiment("td2003"),
         table_4_experiment("td2004"),
     ),

@@ -10,6 +10,7 @@ from ranktron.papers.harness import predtron_cells
 from ranktron.papers.harness.curves import curve_lines
 from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results, Series
 from ranktron.papers.harness.verdicts import REPRODUCED, InSettings, Near, Ordered, Values
+from ranktron.papers.predtron_specialists import SPECIALISTS
 from ranktron.papers.report.charts import Figure, Panel
 from ranktron.types import Floats
 
@@ -287,5 +288,6 @@ PAPER = Paper(
         PLOT_B,
         PLOT_C,
         PLOT_C_CAPTION,
+        SPECIALISTS,
     ),
 )

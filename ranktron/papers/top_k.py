@@ -13,6 +13,7 @@ from ranktron.papers.harness.experiment import Claim, Experiment, Paper, Results
 from ranktron.papers.harness.verdicts import AtLeast, AtMost, Near, Ordered, Values
 from ranktron.papers.report.charts import ChartLine, Figure, Panel
 from ranktron.papers.theory.top_k_games import Indistinguishable
+from ranktron.papers.top_k_annealing import annealing_experiment
 from ranktron.types import Floats
 
 HORIZONS = (2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
@@ -275,5 +276,7 @@ PAPER = Paper(
         figure_1_experiment("ohsumed-letor3", 100_000),
         figure_1_experiment("yandex-imat2009", 100_000),
         figure_1_experiment("yahoo-ltrc", 200_000),
+        annealing_experiment("mq2008"),
+        annealing_experiment("ohsumed-letor3"),
     ),
 )

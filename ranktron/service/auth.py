@@ -111,6 +111,8 @@ class Authenticator:
         given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
         if given not in kinds:
             raise RequestError(415, "wrong_content_type", f"the body must be {' or '.join(kinds)}: set Content-Type")
+        if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+            raise RequestError(415, "compressed", "compressed bodies are not taken: send it without Content-Encoding")
         return given
 
     def check_length(self, headers: Mapping[bytes, bytes]) -> int:

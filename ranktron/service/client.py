@@ -14,8 +14,19 @@ Documents = Mapping[str, Sequence[float] | Mapping[str, float]]
 
 
 class ServiceError(RanktronError):
-    """A request that the service refused: its status, its code for machines, and its sentence.
+    """A request that the service refused.
 
+    Parameters
+    ----------
+    status : int
+        The HTTP status.
+    code : str
+        The error code, which programs can rely on.
+    message : str
+        What was wrong, in one sentence.
+
+    Examples
+    --------
     >>> error = ServiceError(404, "unknown_ranker", "there is no ranker 'shop'")
     >>> error.status, error.code
     (404, 'unknown_ranker')
@@ -81,9 +92,15 @@ class Client:
         algorithm: str = "topk",
         parameters: Mapping[str, Any] | None = None,
         labels: tuple[float, float] = (0, 4),
+        close_after: float | None = None,
     ) -> dict[str, Any]:
-        """Makes a ranker; to make the same one again changes nothing."""
-        definition = {"features": list(features), "algorithm": algorithm, "labels": list(labels)}
+        """Makes a ranker; to make the same one again changes nothing.
+
+        After `close_after` seconds, if it is given, a round without feedback counts as one that gained nothing.
+        """
+        definition: dict[str, Any] = {"features": list(features), "algorithm": algorithm, "labels": list(labels)}
+        if close_after is not None:
+            definition["close_after"] = close_after
         return self._ask("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})
 
     def create_from_model(self, name: str, data: bytes) -> dict[str, Any]:
@@ -105,13 +122,24 @@ class Client:
         return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": _listed(documents)})
 
     def feedback(
-        self, name: str, round: int, labels: Mapping[str, float] | None = None, *, clicks: Sequence[str] | None = None
+        self,
+        name: str,
+        round: int,
+        labels: Mapping[str, float] | None = None,
+        *,
+        clicks: Sequence[str] | None = None,
+        gains: Mapping[str, float] | None = None,
     ) -> dict[str, Any]:
         """Labels of some of the first documents shown, or which of them were clicked (an empty list: none was).
 
-        Safe to send again after an error of the connection.
+        Or what each has gained so far: gains and clicks may come again, when there are more. Safe to send again after
+        an error of the connection.
         """
-        told = {"labels": None if labels is None else dict(labels), "clicks": None if clicks is None else list(clicks)}
+        told = {
+            "labels": None if labels is None else dict(labels),
+            "clicks": None if clicks is None else list(clicks),
+            "gains": None if gains is None else dict(gains),
+        }
         content = {"round": round, **{key: value for key, value in told.items() if value is not None}}
         return self._ask("POST", self._path(name, "feedback"), content)
 
@@ -146,6 +174,10 @@ class Client:
     def keep(self, name: str) -> dict[str, Any]:
         """Keeps the present version, to roll back to."""
         return self._ask("POST", self._path(name, "versions"))
+
+    def release(self, name: str, version: int) -> dict[str, Any]:
+        """Lets a version that is kept go; the two newest stay, since a start goes on from them."""
+        return self._ask("DELETE", self._path(name, f"versions/{version}"))
 
     def rollback(self, name: str, version: int) -> dict[str, Any]:
         """Goes back to the weights of a version that was kept."""

@@ -28,7 +28,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Meta(description="bytes of all open rounds; above it the oldest of the ranker that has most are dropped"),
     ] = 500_000_000
     open_seconds: Annotated[Seconds, Meta(description="how long a round stays open for feedback")] = 7 * 86400.0
-    heard: Annotated[
+    received: Annotated[
         Count,
         Meta(description="how many of the first documents shown may get labels, where the learner has no k of its own"),
     ] = 10
@@ -36,7 +36,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         int, Meta(ge=0, description="how many shown documents of a round are kept for explanations")
     ] = 10
     explained_rounds: Annotated[
-        int, Meta(ge=0, description="answered rounds of a ranker that can still be explained")
+        int, Meta(ge=0, description="answered rounds of a ranker that can still be explained, and gain more")
     ] = 1_000
     remembered: Annotated[
         Count, Meta(description="answered rounds of a ranker that are remembered: their feedback may come twice")
@@ -78,6 +78,8 @@ def read_config(path: str | Path) -> Config:
     """The settings of a file; what it does not mention keeps its default."""
     try:
         settings = tomllib.loads(Path(path).read_text("utf-8"))
+        if "heard" in settings and "received" not in settings:  # its name in 0.1
+            settings["received"] = settings.pop("heard")
         return msgspec.convert(settings, Config)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None

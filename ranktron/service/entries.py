@@ -9,14 +9,40 @@ import msgspec
 decode = msgspec.msgpack.Decoder().decode
 encode = msgspec.msgpack.Encoder().encode
 
+Told = list[tuple[int, float, str]]
+"""Places, labels and names of documents, in the order of the places."""
+
+_told = msgspec.msgpack.Decoder(Told)
+
 
 class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
-    """One line of the journal: something that changes the weights."""
+    """One line of the journal: something that changes the weights.
+
+    Its `kind` says what `body` is. "feedback": the labels of a round. "gains": what a round that was answered before
+    has gained since (`LaterGains`). "full": a list with all labels. "model": another model. "nothing": it was damaged.
+    """
 
     kind: str
     round: int
     at: float
     body: bytes
+
+
+class LaterGains(msgspec.Struct, array_like=True, frozen=True):
+    """What the documents of a round had gained before, and have now; and the round, which may be gone by itself."""
+
+    before: Told
+    now: Told
+    shown: bytes
+
+    @property
+    def new(self) -> Told:
+        """What each document has gained in between."""
+        pairs = zip(self.before, self.now, strict=True)
+        return [(place, label - earlier, document) for (_, earlier, _), (place, label, document) in pairs]
+
+
+_later = msgspec.msgpack.Decoder(LaterGains)
 
 
 class Result(NamedTuple):
@@ -36,9 +62,20 @@ class Answered(NamedTuple):
 
     @property
     def labels(self) -> dict[str, float]:
-        return told_labels(self.body)
+        return {document: label for _, label, document in _told.decode(self.body)}
 
 
-def told_labels(body: bytes) -> dict[str, float]:
-    """The labels that an entry of feedback holds, by document."""
-    return {document: label for _, label, document in decode(body)}
+def read_told(body: bytes) -> Told:
+    """What an entry of feedback tells."""
+    return _told.decode(body)
+
+
+def read_gains(body: bytes) -> LaterGains:
+    """What an entry of later gains tells."""
+    return _later.decode(body)
+
+
+def told_labels(entry: JournalEntry) -> dict[str, float]:
+    """The labels that a round has after an entry of feedback or of later gains, by document."""
+    told = read_gains(entry.body).now if entry.kind == "gains" else read_told(entry.body)
+    return {document: label for _, label, document in told}

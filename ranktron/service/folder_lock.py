@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,3 +46,23 @@ class FolderLock:
             with suppress(OSError):
                 os.close(each)
         self._held = []
+
+
+class OpenFiles:
+    """Files that are written to; it notices when they are no longer the ones that stand at their paths."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._identities = [_identity(path) for path in paths]
+
+    def are_gone(self) -> bool:
+        """Whether one of them was removed, or another put in its place."""
+        return [_identity(path) for path in self._paths] != self._identities
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -48,6 +48,14 @@ class StoredRanker(NamedTuple):
     wrong: DataError | None = None
 
 
+class Logged(NamedTuple):
+    """An entry as the journal has it, None if it is damaged; and the round that it answers, if that is there."""
+
+    version: int
+    body: bytes | None
+    shown: bytes | None
+
+
 class AddRanker(NamedTuple):
     """Gives the new `StoredRanker`. The rounds of a deleted ranker of that name count on; some numbers are reserved."""
 
@@ -149,12 +157,20 @@ class Journal(Protocol):
         """All rankers that have not been removed."""
         ...
 
-    def entries(self, ranker: int) -> Iterator[tuple[int, bytes | None]]:
-        """Versions and bodies in order; None for a body that is damaged."""
+    def last_version(self, ranker: int) -> int:
+        """The version of the last entry; 0 if there is none."""
         ...
 
-    def rounds(self, ranker: int) -> Iterator[tuple[int, bytes | None]]:
-        """Numbers and bodies of the rounds that were kept; None for a body that is damaged."""
+    def entries(self, ranker: int) -> Iterator[Logged]:
+        """The entries, in order, each with the round that it answers; only a few at a time are in memory."""
+        ...
+
+    def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
+        """Numbers and bodies of the rounds that no entry answers; None for a body that is damaged."""
+        ...
+
+    def last_rounds(self, ranker: int, count: int) -> list[tuple[int, bytes | None]]:
+        """The last rounds that are there, answered or not, oldest first."""
         ...
 
     def checksum(self, ranker: int, version: int) -> int | None:

@@ -1,19 +1,16 @@
-"""One ranker at work: it shows rankings, keeps rounds open, and learns what the journal tells it to.
+"""One ranker at work: it shows rankings, and keeps their rounds open.
 
-Nothing here waits or writes: `rank` and `check` change no weights, `apply` moves them, and the same entries applied in
-the same order give the same weights to the bit, live or in a replay.
+Nothing here waits, writes or changes weights. What clients send back is checked in `feedback` and becomes an entry of
+the journal; what the journal has is learnt in `learning`.
 """
 
 from __future__ import annotations
 
-import logging
 from asyncio import Future
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import isfinite, sqrt
 from time import monotonic, time
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,22 +18,20 @@ from ranktron.errors import DataError
 from ranktron.learners.base import BaseLearner
 from ranktron.service import stored_round
 from ranktron.service.config import Config
-from ranktron.service.entries import Answered, JournalEntry, Result, decode, encode, told_labels
+from ranktron.service.entries import Answered, JournalEntry, Result
 from ranktron.service.epochs import Epochs
-from ranktron.service.errors import RequestError, gone
+from ranktron.service.errors import RequestError
 from ranktron.service.features import check_comparable, matrix_of
 from ranktron.service.open_rounds import BESIDE, AnsweredRounds, OpenRounds
 from ranktron.service.snapshots import Snapshots
-from ranktron.service.stats import Stats, observed_quality
+from ranktron.service.stats import Stats
 from ranktron.service.stored_round import StoredRound
-from ranktron.service.types import Definition, Document, FeedbackRequest, FullRequest, RankAnswer, Ranked, RankRequest
+from ranktron.service.types import Definition, Document, RankAnswer, Ranked, RankRequest
 from ranktron.training.model import Model
-from ranktron.types import Features, Feedback, Floats, Matrix
+from ranktron.types import Features, Floats, Matrix
 
 RECENT = 20
 DRIFT = 100  # updates over which the change of the weights is shown
-_logger = logging.getLogger("ranktron.service")
-T = TypeVar("T")
 
 
 class LiveRanker:
@@ -96,8 +91,8 @@ class LiveRanker:
         self.names, self.map = model.names, model.map
         self.filled_names = model.filled_names  # of the weights: indicators of missing values have one, too
         self.curves = None if model.map is None else model.additive
-        self.k = self.learner.labels_received or self.config.heard
-        self._note_weights()
+        self.k = self.learner.labels_received or self.config.received
+        self.note_weights()
         self._trail = deque([self._weights], maxlen=DRIFT + 1)  # of another model the weights cannot be compared
 
     @property
@@ -122,9 +117,18 @@ class LiveRanker:
         """How many updates the trail of the weights goes back, at most 100, and the weights that it starts with."""
         return len(self._trail) - 1, np.frombuffer(self._trail[0])
 
-    def _note_weights(self) -> None:
+    def note_weights(self) -> None:
+        """Notes the weights that rank: open rounds keep them."""
         weights = self.learner.ranking_weights
         self._weights = b"" if weights is None else weights.tobytes()
+
+    def note_update(self) -> None:
+        """Notes the weights after an update, for those who look at it."""
+        before = self._weights
+        self.note_weights()
+        self._trail.append(self._weights)
+        if before and self._weights:
+            self.stats.moved(before, self._weights)
 
     def note_kept(self, at: float | None) -> None:
         """Notes that this version is kept."""
@@ -134,7 +138,7 @@ class LiveRanker:
 
     def rank(self, request: RankRequest) -> tuple[RankAnswer, int, bytes]:
         """The ranking to show, and the number and the bytes of the open round to keep."""
-        self._check_open()
+        self.check_open()
         documents, at = request.documents, self.now()
         X = self.matrix(documents)
         features = self.mapped(X)
@@ -222,153 +226,6 @@ class LiveRanker:
                 bytes_over -= len(kept) + BESIDE
         self.forget(dropped)
 
-    # Feedback
-
-    def check_feedback(self, request: FeedbackRequest) -> JournalEntry | Result | Future[Result]:
-        """The entry to write for this feedback; what came or will come of it, if it has come before."""
-        number = self.epochs.number_of(request.round)
-        earlier, waiting = self.answered.get(number), self.unwritten.get(number)
-        if earlier is not None:
-            return self._same(earlier.labels, request, earlier.result)
-        if waiting is not None:
-            return self._same(told_labels(waiting[0].body), request, waiting[1])
-        if number not in self.open:
-            if number >= self.next:
-                raise RequestError(404, "unknown_round", f"there has been no round {request.round}")
-            raise gone(request.round, number in self.answered_ever, self.answered_ever.knows(number))
-        self._check_open()
-        self._check_learns()
-        shown = stored_round.unpack(self.open[number])
-        if shown.at < self.now() - self.config.open_seconds:
-            raise gone(request.round)
-        places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
-        for document in request.clicks or request.labels or ():
-            if document not in places:
-                shown_first = f"the first {shown.k} shown in round {request.round}"
-                raise RequestError(422, "not_shown", f"document {document!r} is not among {shown_first}")
-        labels = self._clicks_as_labels(request.clicks, places) if request.labels is None else request.labels
-        self._check_labels(labels.values())
-        told = sorted((places[document], label, document) for document, label in labels.items())
-        return JournalEntry("feedback", number, self.now(), encode(told))
-
-    def _clicks_as_labels(self, clicks: Iterable[str] | None, places: Iterable[str]) -> dict[str, float]:
-        """1 for each document of the page that was clicked, 0 for the others; a page is what a learner knows of it."""
-        if self.learns != "top":
-            raise RequestError(
-                409,
-                "learns_from_labels",
-                f"{self.template.kind} does not know what users saw: send labels",
-            )
-        clicked = set(clicks or ())
-        return {document: float(document in clicked) for document in places}
-
-    def _same(self, told: dict[str, float], request: FeedbackRequest, result: T) -> T:
-        if request.clicks is not None:
-            same = told == {document: float(document in request.clicks) for document in told}
-            same = same and set(request.clicks) <= told.keys()
-        else:
-            same = told == request.labels
-        if not same:
-            raise RequestError(409, "already_answered", f"round {request.round} has been answered with other labels")
-        return result
-
-    def replacement(self, model: bytes) -> JournalEntry:
-        """The entry that replaces the model."""
-        self._check_open()
-        return JournalEntry("model", self.next, self.now(), model)
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise RequestError(503, "busy", "the model is being replaced: try again in a moment")
-
-    def check_full(self, request: FullRequest) -> JournalEntry:
-        """The entry to write for a list of which all labels are known."""
-        if self.learns == "top":
-            raise RequestError(
-                409, "learns_from_the_top", f"{self.template.kind} learns from what it showed: rank, then send feedback"
-            )
-        self._check_open()
-        self._check_learns()
-        ids = [document.id for document in request.documents]
-        if set(ids) != request.labels.keys():
-            raise RequestError(422, "wrong_labels", "every document must have a label, and every label a document")
-        self._check_labels(request.labels.values())
-        X = self.matrix(request.documents)
-        labels = np.array([request.labels[document] for document in ids])
-        number, self.next = self.next, self.next + 1
-        return JournalEntry("full", number, self.now(), encode((X.tobytes(), labels.tobytes())))
-
-    def _check_learns(self) -> None:
-        if self.learns == "nothing":
-            raise RequestError(
-                409, "does_not_learn", f"{self.template.kind} was solved in one go: it ranks, but cannot learn"
-            )
-
-    def _check_labels(self, labels: Iterable[float]) -> None:
-        low, high = self.definition.labels
-        for label in labels:
-            if not low <= label <= high:
-                raise RequestError(422, "label_out_of_range", f"label {label:g} is not between {low:g} and {high:g}")
-
-    # Learning
-
-    def apply(self, entry: JournalEntry, version: int) -> Result:
-        """Does what an entry says; weights that would overflow stay as they were."""
-        before = self._weights
-        shown, told = None, decode(entry.body) if entry.kind == "feedback" else []
-        loss: float | None
-        try:
-            if entry.kind == "feedback":
-                shown = stored_round.unpack(self.open[entry.round])
-                loss = self._learn_shown(shown, told)
-            else:
-                loss = self._learn(entry)
-        except DataError:
-            loss = None
-        except Exception:  # whatever it is, it will be the same in a replay
-            _logger.exception("version %d of ranker %s could not be learnt", version, self.name)
-            loss = None
-        if loss is None:
-            self.refused = [*self.refused, version][-self.config.remembered :]
-        self.version = version
-        self._note_weights()
-        if entry.kind == "model":
-            self.closed = False
-        result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
-        if entry.kind == "feedback":
-            self._settle(entry, result)
-        try:
-            self._observe(entry, before, shown, told)
-        except Exception:  # it is only shown to people: what was learnt stands
-            _logger.exception("version %d of ranker %s could not be counted", version, self.name)
-        return result
-
-    def _learn_shown(self, shown: StoredRound, told: list[tuple[int, float, str]]) -> float:
-        places, labels = [place for place, _, _ in told], [label for _, label, _ in told]
-        heard = Feedback._make((np.array(places), np.array(labels, float)))  # which were checked when they came
-        return self.learner.learn_pending(shown.pending(self.mapped), heard)
-
-    def _learn(self, entry: JournalEntry) -> float:
-        if entry.kind == "nothing":
-            raise DataError("it stands for an entry that was damaged")
-        if entry.kind == "model":
-            self._replace(Model.from_bytes(entry.body), entry.round)
-            return 0.0
-        rows, kept = decode(entry.body)
-        grades = np.frombuffer(kept).copy()
-        X = self.mapped(np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy())
-        return self.learner.learn(X, self.learner.rank(X, entry.round), Feedback(np.arange(len(grades)), grades))
-
-    def _replace(self, model: Model, barrier: int) -> None:
-        """Goes on with another model; if it is of another kind, open rounds mean nothing to it."""
-        before = self.template
-        self.start_from(model)
-        self.next = max(self.next, self.learner.rounds)
-        if before.to_bytes() != self.template.to_bytes():
-            self.barrier = barrier
-            dropped = [number for number in self.open if number < barrier]
-            self.forget(dropped)
-
     def forget(self, numbers: Iterable[int]) -> None:
         """Drops open rounds, and counts them."""
         for number in numbers:
@@ -376,35 +233,14 @@ class LiveRanker:
             self.stats.dropped += 1
             self.forgotten.append(number)
 
-    def _settle(self, entry: JournalEntry, result: Result) -> None:
-        self.unwritten.pop(entry.round, None)
-        self.remember(entry, result, self.open.pop(entry.round))
+    # Replacing its model
 
-    def _observe(
-        self, entry: JournalEntry, before: bytes, shown: StoredRound | None, told: list[tuple[int, float, str]]
-    ) -> None:
-        """Counts what is shown to people, and changes nothing else."""
-        if entry.kind in ("model", "nothing"):
-            return
-        self._trail.append(self._weights)
-        if before and self._weights:
-            moved = np.frombuffer(self._weights) - np.frombuffer(before)
-            self.stats.moved(sqrt(float(moved @ moved)))
-        if shown is not None:
-            labels = np.array([label for _, label, _ in told], float)
-            delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
-            self.stats.answered(entry.round, observed_quality(labels), shown.explored, delay)
+    def replacement(self, model: bytes) -> JournalEntry:
+        """The entry that replaces the model."""
+        self.check_open()
+        return JournalEntry("model", self.next, self.now(), model)
 
-    def remember(self, entry: JournalEntry, result: Result, kept: bytes | None) -> None:
-        """Remembers that a round was answered, and, if it is known, what it showed."""
-        self.answered_ever.add(entry.round)
-        self.answered[entry.round] = Answered(entry.body, entry.at, result)
-        _shorten(self.answered, self.config.remembered)
-        if kept is not None:
-            self.past[entry.round] = kept
-            _shorten(self.past, self.config.explained_rounds)
-
-
-def _shorten(kept: OrderedDict[int, Any], length: int) -> None:
-    while len(kept) > length:
-        kept.popitem(last=False)
+    def check_open(self) -> None:
+        """Refuses while the model is being replaced."""
+        if self.closed:
+            raise RequestError(503, "busy", "the model is being replaced: try again in a moment")

@@ -62,6 +62,11 @@ def blank_model(definition: Definition, config: Config) -> Model:
             "file here instead (Content-Type: application/octet-stream)",
         )
     model = Model(definition.algorithm, definition.parameters, learner.state(), len(names), feature_names=tuple(names))
+    if definition.close_after is not None and not learner.labels_received:
+        why = f"{definition.algorithm} does not know what users saw: rounds without feedback teach it nothing"
+        raise RequestError(422, "bad_close_after", f"{why}; leave `close_after` out")
+    if definition.close_after is not None and definition.labels[0] > 0.0:
+        raise RequestError(422, "bad_close_after", "a round that closes gains 0: the lowest of `labels` must be 0")
     _check_usable(model, config, "bad_parameters")
     return model
 
@@ -79,7 +84,8 @@ def definition_of(data: bytes, config: Config) -> Definition:
 def stored_bytes(definition: Definition) -> bytes:
     """A definition as the journal keeps it; as in 0.1.0 where it was not made from a model."""
     content = msgspec.to_builtins(definition)
-    return msgspec.json.encode({name: value for name, value in content.items() if name != "model" or value})
+    later = {"model": "", "close_after": None}
+    return msgspec.json.encode({name: value for name, value in content.items() if value != later.get(name, ...)})
 
 
 def _read(data: bytes, width: int | None, config: Config) -> Model:

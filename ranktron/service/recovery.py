@@ -19,22 +19,22 @@ import msgspec
 import numpy as np
 
 from ranktron.errors import DataError, RanktronError
+from ranktron.service import learning, stored_round
 from ranktron.service.config import Config
-from ranktron.service.entries import JournalEntry, Result, encode
+from ranktron.service.entries import JournalEntry, encode
 from ranktron.service.epochs import Epochs
-from ranktron.service.journal import Define, Journal, JournalError, LossError, StoredRanker
-from ranktron.service.live_ranker import LiveRanker
+from ranktron.service.journal import Define, Journal, JournalError, StoredRanker
+from ranktron.service.live_ranker import RECENT, LiveRanker
 from ranktron.service.models import blank_model, complete_stored, stored_bytes, warm
 from ranktron.service.open_rounds import OpenRounds
+from ranktron.service.replay import replay
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats
-from ranktron.service.stored_round import shown_at
 from ranktron.service.types import Definition
 from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")
 _RIGHT = "Put that right"
-_entry = msgspec.msgpack.Decoder(JournalEntry)
 
 
 def snapshot_of(live: LiveRanker) -> dict[str, Any]:
@@ -140,44 +140,39 @@ def _unlimited(config: Config) -> Config:
 
 def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
     """Makes the ranker what it was: the same weights, to the bit. Whatever is written is written at the end."""
-    entries, damaged = list(journal.entries(live.id)), None
-    last = entries[-1][0] if entries else 0
+    last = journal.last_version(live.id)
     kept = live.snapshots.newest(lambda each: _misfit(each, stored, journal, last))
     if kept is not None:
         _take(live, kept)
         if last < live.version:
             lost = f"its log ends at version {last}, but there is a snapshot of version {live.version}"
             raise DataError(f"{lost}: the log has lost its end, or the snapshot is of another copy; delete it then")
-    rounds = _whole_rounds(live, journal)
-    live.open = OpenRounds({number: body for number, body in rounds.items() if number >= live.barrier})
-    at = shown_at(rounds[max(rounds)]) if rounds else 0.0
-    for version, body in entries:
-        if version > live.version + 1 or (body is None and version < entries[-1][0]):
-            wrong = min(version, live.version + 1)
-            raise DataError(f"its log is damaged at version {wrong}, or the snapshot that it goes on from is")
-        if body is None:  # the last one
-            if live.version < version <= stored.told:
-                raise LossError(f"its log is damaged at version {version}, which was acknowledged")
-            damaged = version
-            break
-        entry = _entry.decode(body)
-        at = max(at, entry.at)
-        if version > live.version:
-            _replay(live, entry, version)
-        elif entry.kind == "feedback":
-            shown = live.open.pop(entry.round, None)
-            live.remember(entry, Result(version not in live.refused, version), shown or rounds.get(entry.round))
-    if at > 0.0:
-        live.set_clock(at)
-    live.recent.extend(sorted(rounds)[-live.recent.maxlen :] if live.recent.maxlen else [])
-    with suppress(Exception):  # it only loads kernels
-        warm(live.model, live.k)
+    at, damaged = replay(live, journal, last, stored.told)
     if damaged is not None:
         _cut(live, journal, damaged)
+    _reopen(live, journal, at)
+    with suppress(Exception):  # it only loads kernels
+        warm(live.model, live.k)
     if live.definition != msgspec.json.decode(stored.definition, type=Definition):
         journal.write_now(Define(stored.id, stored_bytes(live.definition), stored.asked))
     journal.follow(live.id, live.version)
     live.stats.begin()
+
+
+def _reopen(live: LiveRanker, journal: Journal, at: float) -> None:
+    """Opens the rounds again that nobody has answered; it is then as late as it was, which was `at` or later."""
+    rounds = dict(journal.open_rounds(live.id))
+    whole = {number: body for number, body in rounds.items() if body is not None}
+    if len(whole) < len(rounds):
+        _logger.warning("%d rounds of ranker %s are damaged, and gone", len(rounds) - len(whole), live.name)
+    live.open = OpenRounds(whole)
+    live.forget([number for number in whole if number < live.barrier])
+    recent = [(number, body) for number, body in journal.last_rounds(live.id, RECENT) if body is not None]
+    live.recent.extend(number for number, _ in recent)
+    if recent:
+        at = max(at, stored_round.shown_at(recent[-1][1]))
+    if at > 0.0:
+        live.set_clock(at)
 
 
 def _misfit(kept: Mapping[str, Any], stored: StoredRanker, journal: Journal, last: int) -> str:
@@ -210,28 +205,11 @@ def _take(live: LiveRanker, kept: Any) -> None:
     live.note_kept(monotonic())
 
 
-def _whole_rounds(live: LiveRanker, journal: Journal) -> dict[int, bytes]:
-    """The rounds that were kept; damaged ones are reported, and nobody can answer them any more."""
-    rounds = dict(journal.rounds(live.id))
-    whole = {number: body for number, body in rounds.items() if body is not None}
-    if len(whole) < len(rounds):
-        _logger.warning("%d rounds of ranker %s are damaged, and gone", len(rounds) - len(whole), live.name)
-    return whole
-
-
 def _cut(live: LiveRanker, journal: Journal, version: int) -> None:
     """Cuts the last entry off; its version stays used. The round that it answered is gone, if it has been learnt."""
     nothing = JournalEntry("nothing", 0, 0.0, b"")
     journal.cut(live.id, version, encode(nothing), learnt=version <= live.version)
     if version > live.version:
-        live.apply(nothing, version)
-    left = {number for number, _ in journal.rounds(live.id)}
-    live.open = OpenRounds({number: body for number, body in live.open.items() if number in left})
+        learning.apply(live, nothing, version)
     live.cut += 1
     _logger.warning("the last entry of ranker %s, version %d, was damaged and is cut off", live.name, version)
-
-
-def _replay(live: LiveRanker, entry: JournalEntry, version: int) -> None:
-    if entry.kind == "feedback" and entry.round not in live.open:
-        raise DataError(f"its log is damaged: version {version} answers round {entry.round}, which is not there")
-    live.apply(entry, version)

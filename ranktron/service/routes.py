@@ -53,7 +53,7 @@ def _rounds(service: RankingService) -> list[Action]:
         Action(
             post,
             f"{_ONE}/feedback",
-            "Learn from labels of some of the first k documents that a round showed",
+            "Learn from labels, clicks or gains of some of the first k documents that a round showed",
             "feedback",
             t.FeedbackRequest,
             t.FeedbackAnswer,
@@ -108,12 +108,16 @@ def _versions(service: RankingService) -> list[Action]:
     def rollback(request: t.RollbackRequest, name: str) -> Any:
         return service.rollback(name, request)
 
+    def release(name: str, version: str) -> Any:
+        return service.release(name, _number(version, "unknown_version", "versions are whole numbers"))
+
     versions = f"{_ONE}/versions"
     return [
         Action("GET", f"{_ONE}/model", "The model file", "rank", None, bytes, model),
         Action("POST", f"{_ONE}/model", "Start from a trained model", "admin", bytes, t.RankerAnswer, start),
         Action("GET", versions, "The versions that are kept", "rank", None, t.VersionsAnswer, service.versions),
         Action("POST", versions, "Keep the present version", "admin", None, t.VersionsAnswer, service.keep),
+        Action("DELETE", f"{versions}/{{version}}", "Let a version go", "admin", None, t.VersionsAnswer, release),
         Action(
             "POST",
             f"{_ONE}/rollback",
@@ -128,9 +132,7 @@ def _versions(service: RankingService) -> list[Action]:
 
 def _looking(service: RankingService) -> list[Action]:
     def explain(name: str, round: str) -> t.ExplainAnswer:
-        if not (round.isascii() and round.isdecimal() and len(round) <= 16):
-            raise RequestError(404, "unknown_round", "rounds are whole numbers")
-        return service.explain(name, int(round))
+        return service.explain(name, _number(round, "unknown_round", "rounds are whole numbers"))
 
     board, why = "What the dashboard shows", "Why a round was ordered as it was"
     return [
@@ -166,6 +168,13 @@ def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
         Action("GET", "/", "The dashboard", None, None, str, lambda: page("index.html")),
         Action("GET", "/static/{file}", "A file of the dashboard", None, None, str, lambda file: page(file)),
     ]
+
+
+def _number(text: str, code: str, complaint: str) -> int:
+    """A number of a path."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 16):
+        raise RequestError(404, code, complaint)
+    return int(text)
 
 
 def page(file: str, folder: Path = PAGES) -> Content:

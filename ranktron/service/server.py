@@ -14,7 +14,6 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import click
-import numpy as np
 import uvicorn
 import uvloop
 from msgspec import Raw, structs
@@ -181,7 +180,7 @@ def _compile() -> None:
     """Does once what requests do, so that the first client does not wait for the compiler."""
     blank_model(Definition(["feature"]), Config())
     matrix_of([Document("first", Raw(b"[1.5]"))], ["feature"])
-    observed_quality(np.ones(1))
+    observed_quality((1.0,))
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -23,14 +23,14 @@ class Snapshots:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     snapshots = Snapshots(Path(folder), 1, keep=2)
     ...     for version in (3, 5, 8):
-    ...         snapshots.write(version, serialization.pack({"version": version}))
+    ...         snapshots.write(version, serialization.serialize({"version": version}))
     ...     snapshots.versions(), snapshots.newest()
     ([5, 8], {'version': 8})
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     snapshots = Snapshots(Path(folder), 1, keep=2)
     ...     for version in (3, 5, 8):
-    ...         snapshots.write(version, serialization.pack({"version": version}), wished=version == 3)
+    ...         snapshots.write(version, serialization.serialize({"version": version}), wished=version == 3)
     ...     snapshots.versions(), snapshots.wished()
     ([3, 5, 8], [3])
     """
@@ -48,7 +48,8 @@ class Snapshots:
         return self._with("kept")
 
     def _with(self, ending: str) -> list[int]:
-        return sorted(int(path.stem) for path in self.folder.glob(f"*.{ending}") if path.stem.isdigit())
+        paths = [path for path in self.folder.glob(f"*.{ending}") if path.stem.isdecimal() and path.is_file()]
+        return sorted(int(path.stem) for path in paths)  # a pipe with such a name would be waited for
 
     def write(self, version: int, data: bytes, *, wished: bool = False) -> None:
         """Writes a snapshot, flushes it to disk, and lets go of the oldest that nobody wished to keep."""
@@ -58,6 +59,15 @@ class Snapshots:
         _flush(self.folder)
         for old in self._with("snapshot")[: -self.keep]:
             (self.folder / f"{old:016d}.snapshot").unlink(missing_ok=True)
+
+    def remove(self, version: int) -> None:
+        """Removes a snapshot for good; the two newest are needed, since the journal goes on from them."""
+        if version in self.versions()[-2:]:
+            newest = f"version {version} is one of the two newest that are kept, from which a start goes on"
+            raise DataError(f"{newest}: it can go when there are two newer ones")
+        for ending in ("kept", "snapshot"):
+            (self.folder / f"{version:016d}.{ending}").unlink(missing_ok=True)
+        _flush(self.folder)
 
     def read(self, version: int) -> dict[str, Any]:
         """One of those that are kept; a damaged one is an error."""

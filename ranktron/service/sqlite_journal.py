@@ -26,7 +26,7 @@ from time import sleep
 from typing import Any
 
 from ranktron.errors import DataError
-from ranktron.service.folder_lock import FolderLock
+from ranktron.service.folder_lock import FolderLock, OpenFiles
 from ranktron.service.journal import (
     CAPACITY,
     AddRanker,
@@ -37,6 +37,7 @@ from ranktron.service.journal import (
     DropRounds,
     Job,
     JournalError,
+    Logged,
     Prune,
     RemoveRanker,
     Reserve,
@@ -47,10 +48,11 @@ from ranktron.service.journal import (
 )
 from ranktron.service.mark import Mark
 from ranktron.service.ranker_rows import RankerRow, alone, chained, follows, own_half, whole
-from ranktron.service.sqlite_tables import connected, deletions, explained, insert
+from ranktron.service.sqlite_tables import ENTRIES, LAST_ROUNDS, OPEN_ROUNDS, connected, deletions, explained, insert
 from ranktron.service.terms import Known, begin_term, end_of
 
 _COMPANY = 0.005  # seconds that an open round waits for others to be written with
+_PAGE = 2_000  # entries that are read at once
 _PAUSE = 0.1  # seconds until a disk that refused is tried again
 _logger = logging.getLogger("ranktron.service")
 
@@ -85,6 +87,7 @@ class SQLiteJournal:
             self.close()
             raise
         self._known, self._commits = self._term.known, self._term.commits
+        self._files = OpenFiles([folder / f"log.sqlite{ending}" for ending in ("", "-wal")])
 
     # Reading, before it starts
 
@@ -102,25 +105,40 @@ class SQLiteJournal:
             *self._term.lost,
         ]
 
-    def entries(self, ranker: int) -> Iterator[tuple[int, bytes | None]]:
-        incarnation = self._known[ranker].row.incarnation
-        before: int | None = None
-        for key, body, answers, checksum in self._rows("entries", ranker, "round"):
-            if key == ranker * CAPACITY + 1:
-                before = incarnation << 32 | incarnation
-            fits = whole(key, body, answers, checksum) and (before is None or follows(checksum, before))
-            yield key - ranker * CAPACITY, body if fits else None
-            before = checksum if fits else None
-
-    def rounds(self, ranker: int) -> Iterator[tuple[int, bytes | None]]:
-        for key, body, _, checksum in self._rows("rounds", ranker, "NULL"):
-            yield key - ranker * CAPACITY, body if whole(key, body, None, checksum) else None
-
-    def _rows(self, table: str, ranker: int, answers: str) -> list[Any]:
-        columns = f"key, CAST(body AS BLOB), {answers}, checksum"
-        query = f"SELECT {columns} FROM {table} WHERE key >= ? AND key < ? ORDER BY key"
+    def last_version(self, ranker: int) -> int:
         with explained(self.path):
-            return self._connection.execute(query, (ranker * CAPACITY, (ranker + 1) * CAPACITY)).fetchall()
+            return end_of(self._connection, self._known[ranker].row)[0]
+
+    def entries(self, ranker: int) -> Iterator[Logged]:
+        incarnation = self._known[ranker].row.incarnation
+        base, before = ranker * CAPACITY, None
+        at = base
+        while rows := self._page(at, base + CAPACITY):
+            for key, body, answers, checksum, shown, shown_checksum in rows:
+                if key == base + 1:
+                    before = incarnation << 32 | incarnation
+                fits = whole(key, body, answers, checksum) and (before is None or follows(checksum, before))
+                before = checksum if fits else None
+                if shown is not None and not (fits and whole(answers, shown, None, shown_checksum)):
+                    shown = None
+                yield Logged(key - base, body if fits else None, shown)
+            at = rows[-1][0] + 1
+
+    def _page(self, first: int, end: int) -> list[Any]:
+        with explained(self.path):
+            return self._connection.execute(ENTRIES, (first, end, _PAGE)).fetchall()
+
+    def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
+        return self._rounds(ranker, OPEN_ROUNDS, ranker * CAPACITY, (ranker + 1) * CAPACITY)
+
+    def last_rounds(self, ranker: int, count: int) -> list[tuple[int, bytes | None]]:
+        return self._rounds(ranker, LAST_ROUNDS, ranker * CAPACITY, (ranker + 1) * CAPACITY, count)[::-1]
+
+    def _rounds(self, ranker: int, query: str, *arguments: int) -> list[tuple[int, bytes | None]]:
+        with explained(self.path):
+            rows = self._connection.execute(query, arguments).fetchall()
+        base = ranker * CAPACITY
+        return [(key - base, body if whole(key, body, None, checksum) else None) for key, body, checksum in rows]
 
     def checksum(self, ranker: int, version: int) -> int | None:
         with explained(self.path):
@@ -243,6 +261,8 @@ class SQLiteJournal:
             if connection.execute(counted, (self._commits + 1, self._term.number)).rowcount != 1:
                 raise JournalError(f"another server has taken {self.folder} over: stop one of them")
             result = work()
+            if self._files.are_gone():  # what is written to a file that nobody can open again is lost
+                raise JournalError(f"{self.path} was removed or replaced while the server ran: stop it")
             connection.execute("COMMIT")
         except BaseException:
             self._known = before

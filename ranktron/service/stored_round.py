@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.learners.pending import PendingRound
+from ranktron.learners.pending import EVERY, PendingRound
 from ranktron.types import Features, Floats, Matrix
+
+_NO_DRIFT = np.zeros(0)
 
 
 class StoredRound(Struct, array_like=True, frozen=True):
@@ -60,19 +62,19 @@ class StoredRound(Struct, array_like=True, frozen=True):
         """The pending round, over the bytes of this one; arrays are copied where kernels may write them."""
         propensities = None
         if self.propensities is not None:
-            propensities = np.frombuffer(self.propensities).reshape(self.shape).copy()
+            propensities = np.frombuffer(bytearray(self.propensities)).reshape(self.shape)
         rows = mapped(self.features()[: self.k].copy())
         if isinstance(rows, Sparse):  # columns as learners keep them in their pending rounds
             rows = replace(rows, columns=rows.columns.astype(np.int32))
         return PendingRound(
             rows,
-            np.frombuffer(self.shown).copy(),
+            np.frombuffer(bytearray(self.shown)),
             self.number,
             self.size,
-            np.frombuffer(self.drift).copy(),
+            np.frombuffer(bytearray(self.drift)) if self.drift else _NO_DRIFT,
             self.constant,
             propensities,
-            np.frombuffer(self.columns, np.int32).copy(),
+            np.frombuffer(bytearray(self.columns), np.int32) if self.columns else EVERY,
         )
 
 
@@ -81,7 +83,28 @@ class _Head(Struct, array_like=True, frozen=True):
     at: float
 
 
+class ShownRound(Struct, array_like=True, frozen=True, gc=False):
+    """What a replay needs of a stored round: the same places, those that it passes over left as they are."""
+
+    number: int
+    at: float
+    version: Raw
+    explored: bool
+    query: Raw
+    size: int
+    ids: Raw
+    scores: Raw
+    rows: bytes
+    weights: Raw
+    shown: bytes
+    drift: bytes
+    constant: float
+    propensities: bytes | None
+    shape: tuple[int, ...]
+
+
 _head = msgspec.msgpack.Decoder(_Head)
+_shown = msgspec.msgpack.Decoder(ShownRound)
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(StoredRound)
 
@@ -97,3 +120,13 @@ def unpack(data: bytes) -> StoredRound:
 def shown_at(data: bytes) -> float:
     """When a round was shown, without unpacking the rest."""
     return _head.decode(data).at
+
+
+def number_of(data: bytes) -> int:
+    """The number of a round, without unpacking the rest."""
+    return _head.decode(data).number
+
+
+def read_shown(data: bytes) -> ShownRound:
+    """A stored round without what only people look at."""
+    return _shown.decode(data)

@@ -116,8 +116,8 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]]
         "Open rounds dropped since the server started, being too many, too old or too large.",
         lambda d: d.stats.since_start()[2],
     ),
-    "ranktron_feedback_total": ("counter", "Rounds that received feedback.", lambda d: d.stats.heard_rounds),
-    "ranktron_feedback_rate": ("gauge", "Feedback per second, recently.", lambda d: d.stats.heard().rate),
+    "ranktron_feedback_total": ("counter", "Rounds that received feedback.", lambda d: d.stats.received_rounds),
+    "ranktron_feedback_rate": ("gauge", "Feedback per second, recently.", lambda d: d.stats.received().rate),
     "ranktron_explored_total": (
         "counter",
         "Rankings shown since the server started that explored.",

@@ -28,6 +28,13 @@ class Definition(RequestBody):
     algorithm: str = "topk"
     parameters: dict[str, Value] = field(default_factory=dict)
     labels: tuple[Grade, Grade] = (0.0, 4.0)
+    close_after: (
+        Annotated[
+            float,
+            Meta(gt=0.0, description="seconds after which a round without feedback counts as one that gained nothing"),
+        ]
+        | None
+    ) = None
     model: Annotated[str, Meta(description="left out: the service notes here which model file it was made from")] = ""
 
 
@@ -76,15 +83,19 @@ class RankAnswer(ResponseBody):
 
 
 class FeedbackRequest(RequestBody):
-    """Labels of some of the first k documents that a round showed, or the ids of those among them that were clicked."""
+    """Labels of some of the first k documents that a round showed, or which were clicked, or what each has gained.
+
+    Clicks and gains may come again when there are more of them: gains are totals, and a click counts as 1.
+    """
 
     round: Number
     labels: Annotated[dict[str, Grade], Meta(min_length=1)] | None = None
     clicks: list[str] | None = None
+    gains: dict[str, Grade] | None = None
 
     def __post_init__(self) -> None:
-        if (self.labels is None) == (self.clicks is None):
-            raise ValueError("feedback has either `labels` or `clicks`")
+        if sum(given is not None for given in (self.labels, self.clicks, self.gains)) != 1:
+            raise ValueError("feedback has either `labels` or `clicks` or `gains`")
 
 
 class FeedbackAnswer(ResponseBody):
@@ -125,6 +136,7 @@ class RankerAnswer(ResponseBody, omit_defaults=True):
     rounds: int
     open: int
     map: str | None
+    close_after: float | None = None
     note: str = ""
 
 
@@ -217,7 +229,7 @@ class Delay(ResponseBody):
     p99: float | None
 
 
-class Heard(ResponseBody):
+class Received(ResponseBody):
     """How much feedback comes, and how late."""
 
     rounds: int
@@ -296,7 +308,7 @@ class DashboardAnswer(ResponseBody):
     open: int
     k: int
     seconds: float
-    feedback: Heard
+    feedback: Received
     exploration: float
     curve: list[Point]
     weights: list[Weight]

@@ -35,6 +35,7 @@ def ranker(live: LiveRanker) -> RankerAnswer:
         live.next,
         len(live.open),
         None if live.map is None else live.map.name,
+        live.definition.close_after,
     )
 
 
@@ -48,7 +49,7 @@ def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
         len(live.open),
         live.k,
         monotonic() - stats.started,
-        stats.heard(),
+        stats.received(),
         stats.explored / stats.ranked if stats.ranked else 0.0,
         stats.curve(),
         _weights(live),

@@ -1,7 +1,7 @@
-"""Losses in score space, each with its (sub)gradient.
+"""Surrogate losses in score space, each with its (sub)gradient.
 
-A surrogate is called with the scores and the labels of one list and answers (loss, gradient). It knows nothing of
-features: the learner carries the gradient back to its weights.
+A surrogate takes the scores and the labels of one query and returns (loss, gradient). It knows nothing of features:
+the learner computes the gradient in its weights by the chain rule.
 """
 
 from ranktron.surrogates.calibrated import CalibratedSquared

@@ -1,4 +1,4 @@
-"""The squared loss that is calibrated with NDCG, and cannot be learnt from the top of the list."""
+"""The squared loss that is calibrated for NDCG, and cannot be learnt from the first k labels."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,7 @@ import numpy as np
 
 from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit
-from ranktron.kernels.sorting import argsort_descending
-from ranktron.metrics.gain import exponential_gains
+from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, exponential_gains, ideal_dcg
 from ranktron.types import Floats
 
 
@@ -15,10 +14,7 @@ from ranktron.types import Floats
 def _calibrated_loss(scores: Floats, labels: Floats, gradient: Floats) -> float:
     m = scores.shape[0]
     G = exponential_gains(labels)
-    best = argsort_descending(labels)
-    Z = 0.0
-    for i in range(m):
-        Z += G[best[i]] / np.log2(i + 2.0)
+    Z = ideal_dcg(labels, 0, EXPONENTIAL_GAIN, LOG_DISCOUNT)
     loss = 0.0
     for i in range(m):
         apart = scores[i] - (G[i] / Z if Z > 0.0 else 0.0)
@@ -29,13 +25,13 @@ def _calibrated_loss(scores: Floats, labels: Floats, gradient: Floats) -> float:
 
 @dataclass(frozen=True)
 class CalibratedSquared:
-    """Charges each document the squared distance of its score from its share of the ideal DCG.
+    """The squared distance of each score from the document's gain divided by the ideal DCG.
 
         loss(s, R) = Σ_i (s_i − G(R_i) / Z(R))²,    G(r) = 2^r − 1,    Z(R) = the DCG of the ideal order
 
-    Its minimiser over random labels is E[G(R)/Z(R)], the order of which is best for expected NDCG. Z takes all labels
-    together: there is no decomposition over a few of them, and from the label of the first document alone nobody can
-    have sublinear regret. A list without a relevant document asks for scores of 0.
+    Its minimiser for random labels is E[G(R)/Z(R)], whose order maximises expected NDCG. Z depends on all labels
+    together: the loss is no sum of terms with a few labels each, and no learner that sees only the first label can
+    have sublinear regret. For a query without a relevant document the best scores are 0.
 
     Examples
     --------

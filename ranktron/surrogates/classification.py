@@ -1,4 +1,4 @@
-"""The hinge of the classification perceptron, each document a case of its own."""
+"""The hinge loss of the classification perceptron, for each document separately."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from ranktron.types import Floats
 
 @dataclass(frozen=True)
 class ClassificationHinge:
-    """Charges documents on the wrong side of 0, or less than 1 on the right one: label 0 means −1, all others +1.
+    """The hinge loss of classification by the sign of the score: label 0 is the class −1, all others +1.
 
         loss(s, y) = Σ_i max(0, 1 − y_i s_i)
 

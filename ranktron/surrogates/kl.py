@@ -1,4 +1,4 @@
-"""The Kullback-Leibler divergence of un-normalised exponentials: ListNet made separable."""
+"""The Kullback-Leibler divergence of unnormalised exponentials: a ListNet whose gradient is a sum over documents."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,7 +22,7 @@ def _kl(scores: Floats, labels: Floats, gradient: Floats) -> float:
 
 @jit
 def _estimate_kl(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
-    """Fills exp(s) − Σ exp(R_a) e_a / p(a): what is known counts in full, only labels are weighed."""
+    """Fills exp(s) − Σ exp(R_a) e_a / p(a): only labels are weighted, scores are known."""
     loss = 0.0
     for i in range(scores.shape[0]):
         gradient[i] = np.exp(scores[i])
@@ -74,18 +74,18 @@ def _estimated_as_printed(scores: Floats, places: Integers, labels: Floats, weig
 
 @dataclass(frozen=True)
 class KL:
-    """The divergence between exp(R) and exp(s), not normalised: convex, never negative, 0 where s = R.
+    """The divergence between exp(R) and exp(s), unnormalised: convex, never negative, 0 if s = R.
 
         loss(s, R) = Σ_i exp(R_i) (R_i − s_i − 1) + exp(s_i)
 
-    Its gradient exp(s) − exp(R) takes one label at a time, which ListNet's does not. Two estimates of it have no
-    bias: the paper's weighs exp(s) by one over the propensity as well, ours counts it in full, since scores are known.
-    The second varies far less.
+    Its gradient exp(s) − exp(R) is a sum of terms with one label each, unlike ListNet's. It has two unbiased
+    estimates: the paper's also weights exp(s) by one over the propensity; ours does not, since scores are known, and
+    has a far smaller variance.
 
     Parameters
     ----------
     printed : bool
-        Whether to estimate as the paper prints it.
+        Whether to use the estimate of the paper.
 
     Examples
     --------
@@ -106,17 +106,17 @@ class KL:
         return _kl(scores, labels, gradient), gradient
 
     def known(self, scores: Floats) -> Floats:
-        """The part of the gradient that needs no label: exp(s), or nothing as printed."""
+        """The term of the gradient without labels: exp(s), or nothing as printed."""
         return np.zeros(scores.shape[0]) if self.printed else np.exp(scores)
 
     def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...]) -> Floats:
-        """The part of the gradient that one label decides: −exp(R_i) e_i, as printed with exp(s_i) e_i."""
+        """The term of the gradient with the label of one document: −exp(R_i) e_i, as printed with exp(s_i) e_i."""
         part = np.zeros(scores.shape[0])
         part[items[0]] = (np.exp(scores[items[0]]) if self.printed else 0.0) - np.exp(labels[0])
         return part
 
     def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
-        """The loss and gradient estimated from the labels at some places, weighed by one over their propensities."""
+        """The loss and gradient estimated from some labels, weighted by one over their propensities."""
         if self.printed:
             gradient = np.empty(weights.shape[0])
             return _estimated_as_printed(scores, places, labels, weights, gradient), gradient
@@ -124,7 +124,7 @@ class KL:
         return _estimate_kl(scores, places, labels, weights, gradient), gradient
 
     def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
-        """What late feedback needs: exp(s), the first k scores, and Σ exp(s); as printed, the scores alone."""
+        """What is kept for late feedback: exp(s), the first k scores, and Σ exp(s); as printed, the scores alone."""
         if self.printed:
             return np.zeros(0), scores[:k].copy(), 0.0
         given, total = _exponentials(scores)
@@ -133,7 +133,7 @@ class KL:
     def settle(
         self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats
     ) -> tuple[float, float, Floats]:
-        """The estimate from what was kept: loss, factor of the base, gradient of the first k."""
+        """The estimate from what `outline` kept: loss, factor of the base, gradient of the first k."""
         gradient = np.empty(weights.shape[0])
         if self.printed:
             return _estimated_as_printed(shown, places, labels, weights, gradient), 0.0, gradient

@@ -12,15 +12,16 @@ from ranktron.types import Floats
 
 _SERIES = tuple(1.0 / factorial(k) for k in range(14))
 _LOG2_E, _LOG_2_HIGH, _LOG_2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
-_LEAST = -708.0  # below it an exponential is hardly a number any more
+_LEAST = -708.0  # below this an exponential underflows
 
 
 @jit_rounding
 def exponentials(values: Floats, highest: float, out: Floats) -> None:
-    """exp(value − highest), several at a time, which the library's exponential is not made for; right to the last bit
+    """exp(value − highest), vectorised, which the library's exponential is not; correct to the last bit
     but one.
 
-    exp(x) = 2^n exp(r) with a whole n and |r| <= log(2) / 2, where few terms of the series are enough.
+    exp(x) = 2^n exp(r) with an integer n and |r| <= log(2) / 2, for which few terms of the series are enough (Cody and
+    Waite, Software Manual for the Elementary Functions, 1980, chapter 6).
     """
     powers = np.empty(values.shape[0], np.int64)
     for i in range(values.shape[0]):
@@ -40,7 +41,7 @@ def exponentials(values: Floats, highest: float, out: Floats) -> None:
 
 @jit
 def _highest(values: Floats) -> float:
-    """The largest number, from eight that are looked for side by side."""
+    """The largest number, by eight independent maxima."""
     best = np.full(8, values[0])
     for start in range(0, values.shape[0] - 7, 8):
         for lane in range(8):
@@ -55,7 +56,7 @@ def _highest(values: Floats) -> float:
 
 @jit_dot
 def listnet(scores: Floats, labels: Floats, gradient: Floats) -> float:
-    """Fills the gradient P(s) − P(y) and returns the cross-entropy; no score and no label is too large."""
+    """Fills the gradient P(s) − P(y) and returns the cross-entropy, without overflow for large scores and labels."""
     highest = _highest(scores)
     wanted = np.empty(labels.shape[0])
     exponentials(labels, _highest(labels), wanted)
@@ -75,7 +76,7 @@ def listnet(scores: Floats, labels: Floats, gradient: Floats) -> float:
 
 @dataclass(frozen=True)
 class ListNet:
-    """Compares two distributions over which document is first.
+    """The cross-entropy of two distributions over which document is ranked first.
 
         loss(s, y) = −Σ_i P_y(i) log P_s(i),    P_a(i) = exp(a_i) / Σ_j exp(a_j)
 

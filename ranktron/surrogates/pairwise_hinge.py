@@ -1,4 +1,4 @@
-"""The pairwise hinge of RankSVM, summed or averaged over the pairs of a list, in O(m log m)."""
+"""The pairwise hinge of RankSVM, summed or averaged over the pairs of a query, in O(m log m)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,16 +14,16 @@ from ranktron.surrogates.fused_forms import MEAN_HINGE_LOSS, FusedForm
 from ranktron.types import Floats, Integers
 
 _NOTHING = np.zeros(0)
-_COMPARED_PAIRS = 1 << 16  # up to so many pairs are compared one by one
+_COMPARED_PAIRS = 1 << 16  # up to this many pairs are compared one by one
 
 
 @jit
 def _hinge_by_comparison(
     scores: Floats, documents: Integers, starts: Integers, margin: float, gradient: Floats
 ) -> float:
-    """Fills the gradient of the summed hinge and counts the pairs that pay, by comparing each with each.
+    """Fills the gradient of the summed hinge and counts the pairs with loss, by comparing all pairs.
 
-    For a few hundred documents quicker than any order: the inner loop is counts alone, several at a time.
+    For a few hundred documents faster than sorting: the inner loop only counts, and is vectorised.
     """
     m = documents.shape[0]
     ordered, paid = np.empty(m), np.zeros(m, np.int64)
@@ -49,8 +49,8 @@ def _hinge_by_comparison(
 def _hinge_by_sorting(scores: Floats, documents: Integers, starts: Integers, margin: float, gradient: Floats) -> float:
     """The same in O(m log m).
 
-    Walking down the scores, a document pays once for each lower-graded document seen less than the margin below it;
-    the mirror image of the walk (scores and grades turned around) charges the other half of each pair.
+    In descending order of scores, a document has loss with each lower-graded document less than the margin below it.
+    A second pass with scores and grades negated counts the other document of each pair. A Fenwick tree counts grades.
     """
     order = argsort_ascending(scores)[::-1]
     m, count = scores.shape[0], starts.shape[0] - 1
@@ -84,7 +84,7 @@ def summed_hinge(
 ) -> tuple[float, float]:
     """Fills the gradient of the summed hinge of documents by grade: (the sum, the number of pairs of different grade).
 
-    All counts are whole, so that it does not matter in which order pairs are counted.
+    All counts are integers, so that the result does not depend on the order in which pairs are counted.
     """
     pairs = 0.0
     for grade in range(starts.shape[0] - 2):
@@ -113,10 +113,10 @@ def mean_hinge_at(scores: Floats, documents: Integers, starts: Integers, margin:
 
 
 @jit
-def _estimate_hinge(
+def estimate_hinge(
     scores: Floats, places: Integers, labels: Floats, weights: Floats, margin: float, gradient: Floats
 ) -> float:
-    """Fills the gradient of the pairs among the observed documents, each weighed by its own weight."""
+    """Fills the gradient of the pairs of observed documents, each with its own weight."""
     gradient[:] = 0.0
     loss = 0.0
     for a in range(places.shape[0]):
@@ -132,17 +132,17 @@ def _estimate_hinge(
 
 @dataclass(frozen=True)
 class PairwiseHinge:
-    """Charges each wrongly ordered pair its margin violation.
+    """The sum of margin violations over all pairs of documents with different labels.
 
         loss(s, y) = Σ_{y_i > y_j} max(0, margin + s_j − s_i)
 
-    With margin 1 an upper bound on the number of inverted pairs. Its gradient takes two labels at a time, and no
-    fewer (Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top, Lemma 2).
+    With margin 1 an upper bound on the number of inverted pairs. Its gradient is a sum of terms with two labels each,
+    and not of terms with fewer (Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top, Lemma 2).
 
     Parameters
     ----------
     margin : float > 0
-        Distance in score under which a correctly ordered pair still pays.
+        Correctly ordered pairs whose scores are closer than this still incur loss.
 
     Examples
     --------
@@ -164,11 +164,11 @@ class PairwiseHinge:
         return loss, gradient
 
     def known(self, scores: Floats) -> Floats:
-        """The part of the gradient that needs no label: none."""
+        """The term of the gradient without labels: none."""
         return np.zeros(scores.shape[0])
 
     def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...]) -> Floats:
-        """The part of the gradient that two labels decide: [R_i > R_j] [margin + s_j > s_i] (e_j − e_i)."""
+        """The term of the gradient with the labels of two documents: [R_i > R_j] [margin + s_j > s_i] (e_j − e_i)."""
         part = np.zeros(scores.shape[0])
         i, j = items
         if labels[0] > labels[1] and self.margin + scores[j] - scores[i] > 0.0:
@@ -176,28 +176,28 @@ class PairwiseHinge:
         return part
 
     def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
-        """The loss and gradient estimated from the labels at some places, weighed by one over the pairs' propensities.
+        """The loss and gradient estimated from some labels, weighted by one over the pairs' propensities.
 
-        The gradient is that of the first documents only, as many as there can be labels of.
+        The gradient is that of the first k documents only.
         """
         gradient = np.empty(weights.shape[0])
-        return _estimate_hinge(scores, places, labels, weights, self.margin, gradient), gradient
+        return estimate_hinge(scores, places, labels, weights, self.margin, gradient), gradient
 
     def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
-        """What late feedback needs: the scores of the first k."""
+        """What is kept for late feedback: the scores of the first k."""
         return _NOTHING, scores[:k].copy(), 0.0
 
     def settle(
         self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats
     ) -> tuple[float, float, Floats]:
-        """The estimate from what was kept: loss, factor of the base (none), gradient of the first k."""
+        """The estimate from what `outline` kept: loss, factor of the base (none), gradient of the first k."""
         loss, gradient = self.estimate(shown, places, labels, weights)
         return loss, 0.0, gradient
 
 
 @dataclass(frozen=True)
 class MeanPairwiseHinge:
-    """The pairwise hinge divided by the number of pairs, so that a long list weighs no more than a short one.
+    """The mean margin violation over all pairs, so that queries with many documents do not count more than others.
 
         loss(s, y) = 1/|S| Σ_{(i, j) ∈ S} max(0, margin + s_j − s_i),    S = {(i, j): y_i > y_j}
 

@@ -1,7 +1,7 @@
-"""The SLAM family: large-margin listwise losses that bound what NDCG, NDCG@k or AP lose.
+"""The SLAM family: large-margin listwise losses that are upper bounds on the loss in NDCG, NDCG@k or AP.
 
-Every document is compared with the best-scored document of any lower grade. Its weight v_i is what the measure would
-lose at the document's place in the ideal order, where documents stand by grade and, within a grade, by score.
+Every document is compared with the best-scored document of any lower grade. Its weight v_i is what the metric would
+lose at its position in the ideal order, in which documents are sorted by grade and, within a grade, by score.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ NDCG, AP = 0, 1
 
 @jit
 def slam_weights(starts: Integers, values: Floats, measure: int, k: int) -> Floats:
-    """The weight v of each ideal place, which a list's grades decide before its scores are known."""
+    """The weight v of each position in the ideal order, which depends on the grades only."""
     relevant = 0
     for g in range(values.shape[0]):
         if values[g] > 0.0:
@@ -48,7 +48,7 @@ def slam_weights(starts: Integers, values: Floats, measure: int, k: int) -> Floa
 def slam(
     scores: Floats, starts: Integers, best_below: Integers, ideal: Integers, v: Floats, margin: float, gradient: Floats
 ) -> float:
-    """Fills the subgradient and returns the loss of Eq. (9), the weights of the ideal places given (and so frozen)."""
+    """Fills the subgradient and returns the loss of Eq. (9), for given (frozen) weights of the ideal positions."""
     gradient[:] = 0.0
     loss = 0.0
     g = 0
@@ -58,7 +58,7 @@ def slam(
         i, k = ideal[place], best_below[g]
         if k >= 0:
             c = margin + scores[k] - scores[i]  # Eq. (14)
-            if not c <= 0.0:  # what is not a number must not pass for nothing lost
+            if not c <= 0.0:  # NaN must not count as no loss
                 loss += v[place] * c
                 gradient[i] -= v[place]  # Eq. (13), (16)
                 gradient[k] += v[place]
@@ -85,7 +85,7 @@ def slam_fraction(
         charged = np.zeros(q + 1)
         for place in range(starts[g], min(starts[g + 1], v.shape[0])):
             i = ideal[place]
-            p = np.searchsorted(-falling, margin - scores[i], side="left")  # how many of the q still pay
+            p = np.searchsorted(-falling, margin - scores[i], side="left")  # how many of the q have loss
             loss += v[place] * (p * (margin - scores[i]) + sums[p]) / q
             gradient[i] -= v[place] * p / q
             charged[p] += v[place] / q
@@ -120,23 +120,24 @@ def slam_round(
 
 @dataclass(frozen=True)
 class SLAM:
-    """Charges every document for the best-scored document of lower grade that comes within the margin.
+    """The weighted margin violation of each document by the best-scored document of a lower grade.
 
         loss(s, R) = Σ_i v_i max(0, max_{j: R_i > R_j} (margin + s_j − s_i))
 
-    With margin 1 an upper bound on 1 − NDCG, 1 − NDCG@k or 1 − AP, whatever the scores. On noisy lists the single
-    best of many lower documents says little: `fraction` > 0 takes the mean hinge over that share of them instead,
-    which still costs nothing once the list is separated by the margin, but no longer bounds the measure.
+    With margin 1 an upper bound on 1 − NDCG, 1 − NDCG@k or 1 − AP, for any scores. On noisy data the single
+    best-scored of many lower documents says little: `fraction` > 0 takes the mean hinge over that share of them, which
+    is still 0 for queries that are separated by the margin, but no longer bounds the metric.
 
     Parameters
     ----------
     measure : Metric or str
         "ndcg", "ndcg@k" or "map" (also "ap").
     margin : float > 0
+        Correctly ordered pairs whose scores are closer than this still incur loss.
     fraction : float in [0, 1]
-        0 is the maximum of the paper, 1 the mean over all lower-graded documents.
+        0: the maximum, as in the paper; 1: the mean over all lower-graded documents.
     binarise : bool
-        Whether AP takes every label above 0 for relevant; if not, graded labels are refused.
+        Whether AP treats every label above 0 as relevant; otherwise graded labels are refused.
 
     Examples
     --------
@@ -172,13 +173,13 @@ class SLAM:
 
     @property
     def fused_form(self) -> FusedForm | None:
-        """How compiled passes compute this loss; None where graded labels have to be refused first."""
+        """How compiled passes compute this loss; None if graded labels have to be refused first."""
         if self.code == AP and not self.binarise:
             return None
         return FusedForm(SLAM_LOSS, self.code == AP, self.k, self.margin, self.fraction)
 
     def weights(self, scores: Floats, labels: Floats) -> Floats:
-        """The weights v, one per document, that a round at these scores freezes."""
+        """The weights v, one per document, which are frozen in a round with these scores."""
         documents, starts, values = self._grades(labels)
         worth = slam_weights(starts, values, self.code, self.k)
         v = np.zeros(len(scores))
@@ -186,11 +187,11 @@ class SLAM:
         return v
 
     def at(self, scores: Floats, labels: Floats, v: Floats) -> tuple[float, Floats]:
-        """Loss and gradient under weights that are given: convex in the scores, as the weights do not move."""
+        """Loss and gradient for given weights, which are convex in the scores."""
         gradient = np.empty(len(scores))
         documents, starts, _ = self._grades(labels)
         below = best_below(scores, extremes(scores, documents, starts)[1])
-        given = v[documents]  # every document has a place then, and most of them no weight
+        given = v[documents]  # one weight per document, 0 for most
         loss = slam_at(scores, documents, starts, below, documents, given, self.margin, self.fraction, gradient)
         return loss, gradient
 

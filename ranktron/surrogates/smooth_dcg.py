@@ -61,19 +61,19 @@ def _settle_smooth_dcg(
 
 @dataclass(frozen=True)
 class SmoothDCG:
-    """The gain of the first document, smoothed: what a softmax of the scores would gain, with its sign turned.
+    """The negative expected gain of the first document if it is drawn from a softmax of the scores.
 
         loss(s, R) = −Σ_i (2^{R_i} − 1) P_i,    P_i = exp(s_i / ε) / Σ_j exp(s_j / ε)
 
-    Not convex. The paper prints it without the minus, as if a gain were to be made small: `printed` keeps that sign.
-    Its gradient takes one label at a time.
+    Not convex. The paper prints it without the minus sign, as if the gain were to be minimised; `printed` keeps that.
+    Its gradient is a sum of terms with one label each.
 
     Parameters
     ----------
     epsilon : float > 0
-        How much the maximum is smoothed.
+        The temperature of the softmax; 0 would be the maximum.
     printed : bool
-        Whether to descend on the gain, as the paper prints it.
+        Whether to minimise the gain, as the paper prints it.
 
     Examples
     --------
@@ -99,31 +99,31 @@ class SmoothDCG:
         return self.estimate(scores, np.arange(m), labels, np.ones(m))
 
     def known(self, scores: Floats) -> Floats:
-        """The part of the gradient that needs no label: none."""
+        """The term of the gradient without labels: none."""
         return np.zeros(scores.shape[0])
 
     def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...]) -> Floats:
-        """The part of the gradient that one label decides: ∓G(R_i) P_i (e_i − P) / ε."""
+        """The term of the gradient with the label of one document: ∓G(R_i) P_i (e_i − P) / ε."""
         P = np.exp((scores - scores.max()) / self.epsilon)
         P /= P.sum()
         G = (1.0 if self.printed else -1.0) * compute_gain(float(labels[0]), EXPONENTIAL_GAIN)
         return np.asarray(G * P[items[0]] * (np.eye(len(scores))[items[0]] - P) / self.epsilon)
 
     def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
-        """The loss and gradient estimated from the labels at some places, weighed by one over their propensities."""
+        """The loss and gradient estimated from some labels, weighted by one over their propensities."""
         gradient = np.empty(scores.shape[0])
         sign = 1.0 if self.printed else -1.0
         return _estimate_smooth_dcg(scores, places, labels, weights, self.epsilon, sign, gradient), gradient
 
     def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
-        """What late feedback needs: P, and its first k."""
+        """What is kept for late feedback: P, and its first k."""
         P = _softmax(scores, self.epsilon)
         return P, P[:k].copy(), 0.0
 
     def settle(
         self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats
     ) -> tuple[float, float, Floats]:
-        """The estimate from what was kept: loss, factor of P, gradient of the first k."""
+        """The estimate from what `outline` kept: loss, factor of P, gradient of the first k."""
         gradient = np.empty(weights.shape[0])
         sign = 1.0 if self.printed else -1.0
         gain = _settle_smooth_dcg(shown, places, labels, weights, self.epsilon, gradient)

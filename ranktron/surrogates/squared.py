@@ -1,4 +1,4 @@
-"""The squared loss: every document's score should be its label."""
+"""The squared loss between scores and labels."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,7 +22,7 @@ def _squared_loss(scores: Floats, labels: Floats, gradient: Floats) -> float:
 
 @jit
 def _estimate_squared(scores: Floats, places: Integers, labels: Floats, weights: Floats, gradient: Floats) -> float:
-    """Fills 2 (s − Σ R_a e_a / p(a)) and returns the loss that it is the slope of."""
+    """Fills 2 (s − Σ R_a e_a / p(a)) and returns the loss of which this is the gradient."""
     loss = 0.0
     for i in range(scores.shape[0]):
         loss += scores[i] * scores[i]
@@ -60,11 +60,11 @@ def _settle_squared(
 
 @dataclass(frozen=True)
 class Squared:
-    """Charges each document the squared distance of its score from its label: a pointwise loss.
+    """The squared distance between scores and labels: a pointwise loss.
 
         loss(s, R) = Σ_i (s_i − R_i)²
 
-    Its gradient 2 (s − R) takes one label at a time: the label of a single document is enough to estimate it.
+    Its gradient 2 (s − R) is a sum of terms with one label each: the label of one document is enough to estimate it.
 
     Examples
     --------
@@ -77,6 +77,7 @@ class Squared:
     """
 
     coordinates: ClassVar[int] = 1
+    linear_in_label: ClassVar[bool] = True  # its gradient: unbiased labels are enough, they need not be grades
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
         scores, labels = check_scores(scores, labels)
@@ -84,28 +85,28 @@ class Squared:
         return _squared_loss(scores, labels, gradient), gradient
 
     def known(self, scores: Floats) -> Floats:
-        """The part of the gradient that needs no label: 2 s."""
+        """The term of the gradient without labels: 2 s."""
         return 2.0 * scores
 
     def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...]) -> Floats:
-        """The part of the gradient that one label decides: −2 R_i e_i."""
+        """The term of the gradient with the label of one document: −2 R_i e_i."""
         part = np.zeros(scores.shape[0])
         part[items[0]] = -2.0 * labels[0]
         return part
 
     def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
-        """The loss and gradient estimated from the labels at some places, weighed by one over their propensities."""
+        """The loss and gradient estimated from some labels, weighted by one over their propensities."""
         gradient = np.empty(scores.shape[0])
         return _estimate_squared(scores, places, labels, weights, gradient), gradient
 
     def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
-        """What late feedback needs: 2 s, the first k scores, and Σ s²."""
+        """What is kept for late feedback: 2 s, the first k scores, and Σ s²."""
         doubled = np.empty(scores.shape[0])
         return doubled, scores[:k].copy(), _double_scores(scores, doubled)
 
     def settle(
         self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats
     ) -> tuple[float, float, Floats]:
-        """The estimate from what was kept: loss, factor of the base, gradient of the first k."""
+        """The estimate from what `outline` kept: loss, factor of the base, gradient of the first k."""
         gradient = np.empty(weights.shape[0])
         return _settle_squared(shown, constant, places, labels, weights, gradient), 1.0, gradient

@@ -1,4 +1,4 @@
-"""The worst pair of a list: the surrogate of the minimax perceptron."""
+"""The worst pair of a query: the surrogate of the minimax perceptron."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from ranktron.types import Floats, Integers
 
 @jit
 def nearest(scores: Floats, lowest: Integers, best_below: Integers) -> tuple[float, int, int]:
-    """The smallest lead of a better document over a worse one, from what is known of every grade."""
+    """The smallest lead of a better document over a worse one, from the extreme scores of every grade."""
     lead, better, worse = np.inf, -1, -1
     for g in range(lowest.shape[0] - 2, -1, -1):
         own = scores[lowest[g]] - scores[best_below[g]]
@@ -26,7 +26,7 @@ def nearest(scores: Floats, lowest: Integers, best_below: Integers) -> tuple[flo
 def closest_pair(scores: Floats, labels: Floats) -> tuple[float, int, int]:
     """The smallest lead of a better document over a worse one: (lead, better, worse); infinite without pairs.
 
-    Of several such pairs the one of lowest grade counts.
+    Of several such pairs the one of lowest grade is returned.
     """
     documents, starts, _ = by_grade(labels)
     lowest, highest = extremes(scores, documents, starts)
@@ -55,7 +55,7 @@ def worst_pair(scores: Floats, labels: Floats, margin: float, gradient: Floats) 
 
 @dataclass(frozen=True)
 class WorstPair:
-    """Charges a list its worst pair alone.
+    """The largest margin violation of any pair of the query.
 
         loss(s, R) = max_{R_i > R_j} max(0, margin + s_j − s_i)
 

@@ -1,6 +1,6 @@
-"""Training: the table of algorithms, the model file, passes over data, cross-validation, sweeps, pictures of models.
+"""Training: the table of algorithms, the model file, passes over data, cross-validation, sweeps, figures.
 
-Nothing is imported before it is used, so that the table of algorithms stays quick to read.
+Modules are imported when they are used, so that reading the table of algorithms is fast.
 """
 
 from typing import TYPE_CHECKING

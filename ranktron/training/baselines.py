@@ -1,4 +1,4 @@
-"""What a number has to be compared with: chance, and the best single feature."""
+"""Baselines: a random order, and the best single feature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRAWS = 10
 
 
 class BestFeature(NamedTuple):
-    """A single feature used as the score, as it is (+1) or turned around (-1)."""
+    """A single feature used as the score, ascending (+1) or descending (-1)."""
 
     column: int
     sign: float
@@ -24,7 +24,7 @@ class BestFeature(NamedTuple):
 
 
 def random_means(rounds: Rounds, metrics: Sequence[Metric], seed: int = 0) -> dict[str, float]:
-    """Mean values of a random order, over several draws.
+    """The mean metrics of random orders, over several draws.
 
     >>> from ranktron.metrics import metric
     >>> lists = Rounds.from_arrays([[0.0]] * 4, [1, 0, 1, 0], group=[2, 2])
@@ -37,9 +37,9 @@ def random_means(rounds: Rounds, metrics: Sequence[Metric], seed: int = 0) -> di
 
 
 def best_feature(rounds: Rounds, metrics: Sequence[Metric], watch: Callable[[int], None] | None = None) -> BestFeature:
-    """The single feature, up or down, that is best by the first metric *on these very data*: an optimistic baseline.
+    """The single feature, up or down, that is best by the first metric *on these data*: an optimistic baseline.
 
-    Of sparse features the most frequent ones are tried.
+    Of sparse features only the most frequent ones are tried.
     """
     first = metrics[0]
     better = 1.0 if first.higher_is_better else -1.0

@@ -1,4 +1,4 @@
-"""The protocol of batch experiments: folds, selection on the validation part, seeds, results per fold and per query."""
+"""Cross-validation: folds, selection on the validation set, seeds, results per fold and per query."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS = ("train", "vali", "test")
 
 
 class Fold(NamedTuple):
-    """One division of the queries: learn on `train`, choose on `valid`, report on `test`."""
+    """One split of the queries: train on `train`, select on `valid`, report on `test`."""
 
     name: str
     train: Rounds
@@ -37,8 +37,8 @@ class Fold(NamedTuple):
 def read_folds(directory: str | os.PathLike[str], null: str = "error", **options: Any) -> Iterator[Fold]:
     """Reads folds in LETOR's layout, one at a time: `Fold1/train.txt`, `Fold1/vali.txt`, `Fold1/test.txt` and so on.
 
-    Files may have any ending that `read` knows and any name that begins with the name of their part. A directory that
-    holds the three parts itself is one fold. The options are those of `read`.
+    Files may have any extension that `read` knows and any name that begins with the name of their part. A folder that
+    has the three parts itself is one fold. The options are those of `read`.
     """
     for folder in fold_folders(directory):
         paths = [_part(folder, part) for part in PARTS]
@@ -67,9 +67,9 @@ def _part(folder: Path, part: str) -> Path:
 
 
 def split_folds(rounds: Rounds, count: int = 5, seed: int = 0) -> list[Fold]:
-    """Divides queries into folds at random, as LETOR does: one part tests, the next chooses, the others train.
+    """Splits queries into folds at random, as in LETOR: one part tests, the next validates, the others train.
 
-    A query is never cut, and every query is in the test part of exactly one fold.
+    The documents of a query stay together, and every query is in the test set of exactly one fold.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def split_folds(rounds: Rounds, count: int = 5, seed: int = 0) -> list[Fold]:
     count : int
         The number of folds, at least 3.
     seed : int
-        Seed of the division; it does not depend on the seeds of the training.
+        Seed of the split, independent of the seeds of the training.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One seed on one fold: what validation chose, and what that gives on the test part."""
+    """One seed on one fold: what was selected on the validation set, and its metrics on the test set."""
 
     fold: str
     seed: int
@@ -162,7 +162,7 @@ class Report:
 
     @property
     def evaluation(self) -> Evaluation:
-        """Every test query of every fold, its values averaged over seeds: ready for `compare` and the paired tests."""
+        """The metrics of every test query of every fold, averaged over seeds, for `compare` and the paired tests."""
         parts = [self.of_fold(fold) for fold in self.folds]
         per_query = {
             name: np.concatenate([np.mean([trial.test.per_query[name] for trial in part], axis=0) for part in parts])
@@ -189,10 +189,10 @@ def cross_validate(
     metrics: Sequence[str | Metric] = ("ndcg@10", "map"),
     watch: Callable[[], None] | None = None,
 ) -> Report:
-    """Trains on each fold and seed, chooses on the validation part by `select`, and measures that on the test part.
+    """Trains on each fold and seed, selects on the validation set by `select`, and evaluates on the test set.
 
-    What is chosen is a point of the grid and, for learners that pass over the data, the pass. The test part has no
-    say in anything. `seeds` is a number of seeds (0, 1, …) or the seeds themselves; `watch` is called after each
+    What is selected is a point of the grid and, for iterative learners, the pass. The test set has no
+    influence on it. `seeds` is a number of seeds (0, 1, …) or the seeds themselves; `watch` is called after each
     training.
 
     Examples
@@ -213,7 +213,7 @@ def cross_validate(
         raise DataError("cross-validation needs at least one seed")
     for fold in folds:
         if not (fold.valid.labels > 0.0).any():
-            raise DataError(f"{fold.name}: the validation part has no relevant document and cannot choose anything")
+            raise DataError(f"{fold.name}: the validation set has no relevant document to choose by")
 
     def fitted(fold: Fold, seed: int, point: Mapping[str, Any]) -> _Candidate:
         given, schedule = {**(parameters or {}), **point}, Schedule(epochs, seed, shuffle)
@@ -235,7 +235,7 @@ def cross_validate(
 
 
 class _Candidate(NamedTuple):
-    """A point of the grid, the model trained with it, and its value on the validation part."""
+    """A point of the grid, the model trained with it, and its metric on the validation set."""
 
     point: Mapping[str, Any]
     trained: Trained

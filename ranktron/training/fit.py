@@ -1,4 +1,4 @@
-"""Training: passes over a data set, the best of them chosen on a validation set, and going on where one stopped."""
+"""Training: passes over a data set, the choice of the best pass on a validation set, and continued training."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from ranktron.training.model import Model, served_scores
 from ranktron.types import FeedbackModel, Floats, Round
 
 CURVE_POINTS = 200
-CHUNK = 1024  # rounds of a compiled pass, after which progress is told and Ctrl-C is noticed
+CHUNK = 1024  # rounds of a compiled pass between two reports of progress, when Ctrl-C is noticed as well
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A model, and the history that led to it."""
+    """A model and the history of its training."""
 
     model: Model
     history: History
@@ -57,15 +57,14 @@ def train(
     weights: Floats | None = None,
     feedback: FeedbackModel | str | None = None,
 ) -> Trained:
-    """Trains a model from nothing, or on from `start`: with the same data and seed, as if it had never stopped.
+    """Trains a new model, or continues `start`: with the same data and seed, as if training had never stopped.
 
-    What stands for missing values is learnt first, then the scaling, then the feature map, each on what the one before
-    gives; a model to go on from has its own.
-    Online algorithms play the rounds; batch algorithms solve. Either way a validation set, where given, chooses the
-    best epoch by `select` (NDCG@10). Ctrl-C ends the run early with `history.interrupted` and loses nothing. `progress`
-    is told how many rounds have been played since it was told before; it changes nothing else. `weights` says how much
-    each query counts, 1 where it is left out: a query of weight 2 is the same as two queries. `feedback` answers
-    instead of the learner's own simulation: a simulated user by name, or any feedback model.
+    Imputation is fitted first, then the scaling, then the feature map, each on the result of the one before; a model to
+    continue has its own. Online algorithms play the rounds; batch algorithms solve. In both cases a validation set, if
+    given, selects the best epoch by `select` (NDCG@10). Ctrl-C ends the run early, with `history.interrupted`, and
+    keeps what was learnt. `progress` is called with the number of rounds since its previous call; it has no other
+    effect. `weights` is the weight of each query, by default 1: a query of weight 2 counts like two queries. `feedback`
+    replaces the learner's `simulated_feedback`: a simulated user by name, or any feedback model.
 
     >>> from ranktron.data.synthetic import Separable
     >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
@@ -83,7 +82,7 @@ def train(
     solver = stored_algorithm(start.kind).solver()
     if solver is not None:
         if feedback is not None:
-            raise DataError(f"{start.kind} learns from all labels at once: there is no user to simulate")
+            raise DataError(f"{start.kind} learns from all labels at once, not from the clicks of a simulated user")
         state = solver(fit, start.parameters)
     else:
         learner = start.blank_learner() if blank else start.learner()
@@ -97,23 +96,23 @@ def train(
 def learn_once(
     learner: BaseLearner, model: Model, rounds: Rounds, feedback: FeedbackModel | None = None
 ) -> tuple[Model, History]:
-    """Plays some rounds once, in order, after all that a model's learner has played.
+    """Plays some rounds once, in order, continuing a model.
 
-    What is left is the model that `train` leaves: from the same `start`, in one epoch and without shuffling.
+    The result is that of `train` from the same `start`, with one epoch and without shuffling.
     """
-    if len(rounds) > 1:  # a stream may well have a list that teaches nothing
+    if len(rounds) > 1:  # in a stream, a query from which nothing can be learnt is no reason to warn
         warn_of_useless(rounds)
     epoch = int(model.record.get("epoch", 0))
     history = History(epoch=epoch, first_epoch=epoch, spread=Spread.of(model.record))
     schedule = Schedule(1, int(model.record.get("seed", 0)), shuffle=False)
     fit = Fit(model.prepare(rounds), schedule, history, feedback=feedback)
     play_schedule(learner, fit)
-    kept = {name: value for name, value in model.record.items() if name == "feedback"}
+    kept = {name: value for name, value in model.record.items() if name in ("feedback", "examination")}
     return replace(model, record=_record(fit) | kept), history
 
 
 def _record(fit: Fit) -> dict[str, Any]:
-    """How a fit went: what a later one needs to go on exactly where it stopped."""
+    """The record of a training run: what is needed to continue exactly where it stopped."""
     history, schedule = fit.history, fit.schedule
     record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": len(fit.rounds)}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
@@ -121,7 +120,7 @@ def _record(fit: Fit) -> dict[str, Any]:
 
 
 def warn_of_useless(rounds: Rounds) -> None:
-    """Warns of queries that teach nothing, if they are most, and of ids that may stand for several queries."""
+    """Warns if nothing can be learnt from most queries, and if ids may have been used for several queries."""
     warn_of_idle(rounds, "nothing can be learnt from")
     warn_of_merged(rounds)
 
@@ -135,7 +134,7 @@ def make_untrained(
     nan: str = "error",
     weights: Floats | None = None,
 ) -> Model:
-    """A model that has learnt nothing, with the imputation, the scaling and the feature map that the rounds ask for."""
+    """An untrained model, with imputation, scaling and feature map fitted to the rounds."""
     imputer = fit_imputer(nan, rounds)
     filled = impute(rounds, imputer)
     model = Model(
@@ -161,10 +160,10 @@ def make_untrained(
 def play_rescaled(
     learner: BaseLearner, model: Model, scaler: Running, rounds: Rounds, feedback: FeedbackModel | None = None
 ) -> Model:
-    """Plays lists once, in order, after all that came before: the model with the running scaling that it ends with.
+    """Plays queries once, in order, with a running scaling; returns the model with the final scaling.
 
-    Each query updates the estimate before it is ranked, and the weights follow, so that scores stay what they were but
-    for a constant. The first query of a learner starts the estimate from nothing.
+    Each query updates the estimate before it is ranked, and the weights are rescaled, so that scores change only by a
+    constant. The first query of a learner starts the estimate.
     """
     scaler = Running.blank(model.n_filled, scaler.shifts) if learner.rounds == 0 else scaler
 
@@ -180,7 +179,7 @@ def play_rescaled(
         for _ in play(learner, scaled(), feedback or learner.simulated_feedback):
             pass
     except BaseException:
-        learner.restore(kept)  # weights of a scale that nobody would know of
+        learner.restore(kept)  # the scale of these weights would be unknown
         raise
     return replace(model, scaler=scaler)
 
@@ -188,9 +187,9 @@ def play_rescaled(
 def simulated_user(
     feedback: FeedbackModel | str | None, learner: BaseLearner, rounds: Rounds, seed: int
 ) -> FeedbackModel | None:
-    """Who answers: a feedback model as it is, or a click model by name.
+    """The feedback model: a given one, or a click model by name.
 
-    Its grades are those of the labels; it sees as many documents as the learner receives labels of, else ten.
+    Its grades are those of the labels; it sees as many documents as the learner receives labels, or ten.
     """
     if not isinstance(feedback, str):
         return feedback
@@ -199,15 +198,15 @@ def simulated_user(
 
 
 def play_schedule(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
-    """Plays the schedule's passes, after what is left of a pass that was interrupted.
+    """Plays the passes of the schedule, after the rest of an interrupted pass.
 
-    Validation queries measure every pass, and the learner ends as it was after the best one.
+    The validation set evaluates every pass, and the learner ends in its state after the best one.
     """
     history = fit.history
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
     every = max(1, fit.schedule.epochs * len(fit.rounds) // CURVE_POINTS)
     if fit.weights is not None and not any(fit.length(epoch) for epoch in range(history.epoch, last)):
-        raise DataError("the sample weights are so small that no query is played: 1 is once in each pass")
+        raise DataError("the sample weights are so small that no query is used: a weight of 1 is once in each pass")
     with fit.running():
         while history.epoch < last and not fit.stopping:
             _play_epoch(learner, fit, tuple(metrics), every)
@@ -227,7 +226,7 @@ def play_schedule(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()
 
 
 def _play_epoch(learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
-    """Plays what is left of an epoch, or as much of it as comes before Ctrl-C."""
+    """Plays the rest of an epoch, or as much of it as comes before Ctrl-C."""
     if fit.feedback is None and can_fuse(learner):
         _play_fused(learner, fit, metrics, every)
         return
@@ -244,7 +243,7 @@ def _play_epoch(learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], eve
 
 
 def _play_fused(learner: Linear, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
-    """The same in compiled passes over parts of the epoch, which end where a snapshot of the weights is due."""
+    """The same in fused passes over parts of the epoch, which end where a snapshot of the weights is due."""
     history = fit.history
     queries = fit.plays(history.epoch, history.position)
     while len(queries) and not fit.stopping:
@@ -264,5 +263,5 @@ def _snapshot(learner: BaseLearner, history: History) -> None:
 
 
 def _resumable(model: Model, rounds: Rounds) -> int:
-    """Where in its pass the model stopped; a pass over other data starts from its beginning."""
+    """The position in its pass at which the model stopped; with other data a pass starts at 0."""
     return int(model.record.get("position", 0)) if model.record.get("queries") == len(rounds) else 0

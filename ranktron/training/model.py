@@ -1,4 +1,4 @@
-"""The model: all that was learnt and all that is needed to use it elsewhere, in one file."""
+"""The model: everything that was learnt and that is needed to use it elsewhere, in one file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ranktron.data.maps.protocols import Additive, FittedMap, map_rounds
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.data.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.csr_rows import Sparse, as_dense
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.training.algorithms import FIXED, stored_algorithm
 from ranktron.types import Floats, Integers, State
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 class Explanation(NamedTuple):
-    """Why a list is ordered as it is: scores are sums of contributions, one per feature.
+    """The explanation of a ranking: scores are sums of contributions, one per feature.
 
-    Rows of `contributions` stand in the order of the input; `order` says who is first.
+    Rows of `contributions` are in input order; `order` is the ranking, best first.
 
     >>> import ranktron
     >>> ranker = ranktron.HingePerceptron().fit([[1.0, 0.0], [0.0, 1.0]], [0, 1], qid=0)
@@ -49,13 +49,13 @@ class Explanation(NamedTuple):
     feature_names: tuple[str, ...]
 
     def lead(self, position: int) -> Floats:
-        """What each feature adds to the lead of the document at `position` over the one below it."""
+        """The contribution of each feature to the lead of the document at `position` over the next one."""
         above, below = self.order[position], self.order[position + 1]
         lead: Floats = self.contributions[above] - self.contributions[below]
         return lead
 
     def deciding(self, position: int) -> list[int]:
-        """The fewest features without which the document at `position` would not lead the one below it.
+        """The smallest set of features without which the document at `position` would not lead the next one.
 
         >>> parts = np.array([[3.0, 0.0, -1.0], [0.0, 0.5, 0.0]])
         >>> explanation = Explanation(np.array([0, 1]), parts.sum(axis=1), parts, ("a", "b", "c"))
@@ -81,21 +81,23 @@ class Model:
     kind : str
         The algorithm's name.
     parameters : dict
-        The algorithm's parameters; those left out take their defaults now, and all of them are stored.
+        The algorithm's parameters; those left out take their defaults, and all of them are stored.
     state : dict
         What the learner has learnt.
     n_features, first_index : int
-        How wide the data is, and the number text files give to the first feature.
+        The number of features, and the index of the first feature in text files.
     feature_names : tuple of str, optional
+        The names of the features.
     scaler : Scaler, optional
+        The scaling.
     map : FittedMap, optional
-        What the (scaled) features go through before the learner sees them.
+        The feature map, applied after the scaling.
     record : dict
-        How it was trained: what a later run needs to go on exactly where this one stopped.
+        The record of the training: what is needed to continue exactly where it stopped.
     imputer : Imputer, optional
-        What stands for missing values; the scaling comes after it.
+        The imputation of missing values, applied before the scaling.
     encoder : Encoder, optional
-        What makes these features of the columns of a frame that has categorical ones.
+        The encoding of data frames with categorical columns.
 
     Examples
     --------
@@ -128,13 +130,13 @@ class Model:
         object.__setattr__(self, "parameters", complete)  # so that no later default can change what is stored
 
     def learner(self) -> BaseLearner:
-        """A learner that goes on exactly where this one stopped, from lists as `prepare` gives them."""
+        """A learner that continues exactly where this model stopped, on queries that `prepare` returns."""
         learner = self.blank_learner()
         learner.restore(self.state)
         return learner
 
     def after(self, learner: BaseLearner) -> Model:
-        """The same model with what its learner has learnt since.
+        """The same model with the state of a learner that has learnt more since.
 
         >>> import ranktron
         >>> lists = ranktron.synthetic.Separable(features=5).rounds(50)
@@ -148,35 +150,35 @@ class Model:
         return replace(self, state=learner.state(), record={})
 
     def blank_learner(self) -> BaseLearner:
-        """A learner of the same kind, on the same mapped features, that has learnt nothing."""
+        """An untrained learner of the same kind, for the same mapped features."""
         width = self.n_filled if self.map is None else self.map.n_outputs
         return stored_algorithm(self.kind).learner(width, self.parameters)
 
     @property
     def n_filled(self) -> int:
-        """How many features there are once missing values are filled in, indicators included."""
+        """The number of features after imputation, including indicators."""
         return self.n_features if self.imputer is None else self.imputer.n_outputs
 
     def prepare(self, rounds: Rounds) -> Rounds:
-        """The rounds as the learner sees them: features in the model's order, filled in, scaled and mapped."""
+        """The rounds as the learner takes them: features in the model's order, imputed, scaled and mapped."""
         return map_rounds(scale(self._shiftable(self.fill(rounds)), self.scaler), self.map)
 
     def fill(self, rounds: Rounds) -> Rounds:
-        """The rounds with their features in the model's order and nothing missing; not yet scaled."""
+        """The rounds with features in the model's order and imputed, but not scaled."""
         return impute(self._in_order(rounds), self.imputer)
 
     def _in_order(self, rounds: Rounds) -> Rounds:
-        """Rounds with the model's features: by their names where both sides have names, else by their places."""
+        """Rounds with the model's features, matched by name if both have names, otherwise by position."""
         rounds = rounds.ordered_by(self.feature_names)
         if rounds.n_features != self.n_features:
             raise DataError(f"the model was trained on {self.n_features} features, the data has {rounds.n_features}")
         return rounds
 
     def _shiftable(self, rounds: Rounds) -> Rounds:
-        """Rounds that the scaling gives the right numbers for.
+        """Rounds that can be scaled correctly: dense ones, unless the model is linear.
 
-        It does not shift sparse rows. A linear ranker then scores all documents lower or higher by the same number; for
-        any other one the zeros are written out.
+        Scaling does not shift sparse rows. For a linear ranker this changes all scores by the same number; for
+        others the rows are made dense.
         """
         shifts = isinstance(self.scaler, Global) and self.scaler.shift.any()
         if not shifts or not isinstance(rounds.X, Sparse) or self.blank_learner().linear:
@@ -206,7 +208,7 @@ class Model:
         return coef
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
-        """Scores documents, in input order. Query ids are needed where a score depends on the rest of its list."""
+        """Scores documents, in input order. Query ids are needed if a score depends on the query's other documents."""
         X, own_qid = take_qid_column(X)
         qid = own_qid if qid is None else qid
         if qid is None and self.by_list:
@@ -224,15 +226,15 @@ class Model:
 
     @property
     def by_list(self) -> bool:
-        """Whether the score of a document depends on the rest of its list."""
+        """Whether scores depend on the other documents of the query."""
         return isinstance(self.scaler, PerQuery) or self._scorer.votes
 
     def rank(self, X: Any) -> Integers:
-        """The order of one list, best first."""
+        """The order of one query's documents, best first."""
         return argsort_descending(self.score_rounds(self._lists(X, None)))
 
     def explain(self, X: Any) -> Explanation:
-        """What each feature contributes to each score of one list: w_j x_j, or f_j(x_j) where a map bends it."""
+        """The contribution of each feature to each score of one query: w_j x_j, or f_j(x_j) with a feature map."""
         rounds = self._lists(X, None)
         scores = self._scorer.predict(self.prepare(rounds).X)
         return Explanation(argsort_descending(scores), scores, self._contributions(rounds), self.filled_names)
@@ -240,13 +242,13 @@ class Model:
     def _contributions(self, rounds: Rounds) -> Floats:
         scaled = scale(self.fill(rounds), self.scaler).X
         if self.map is None:
-            contributions: Floats = (scaled.dense() if isinstance(scaled, Sparse) else scaled) * self.coef
+            contributions: Floats = as_dense(scaled) * self.coef
             return contributions
         return self.additive.contributions(scaled, self.weights)
 
     @property
     def additive(self) -> Additive:
-        """The map of a model whose scores are sums of one function per feature."""
+        """The feature map of a model whose scores are sums of one function per feature."""
         if not isinstance(self.map, Additive):
             what = "has no feature map" if self.map is None else f"mixes features in its map {self.map.name}"
             raise DataError(
@@ -256,18 +258,18 @@ class Model:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The features' names; their numbers in text files where they have none."""
+        """The names of the features; if they have none, their numbers in text files."""
         if self.feature_names is not None:
             return self.feature_names
         return tuple(str(j) for j in range(self.first_index, self.first_index + self.n_features))
 
     @property
     def filled_names(self) -> tuple[str, ...]:
-        """The names of what has a weight or a curve: the features, and the indicators of missing values behind them."""
+        """The names of the features, followed by those of the indicators of missing values."""
         return self.names if self.imputer is None else self.imputer.names(self.names)
 
     def folded(self) -> Model:
-        """The same ranking without a scaler: a global scaling becomes part of the weights and a constant."""
+        """A model with the same ranking and no scaler: the scaling is folded into the weights and a constant."""
         if isinstance(self.scaler, PerQuery):
             raise DataError("scaling within each query depends on the list and cannot be folded into the weights")
         if self.map is not None:
@@ -279,19 +281,19 @@ class Model:
         )
 
     def export(self, to: str, **options: Any) -> Any:
-        """The model as a file for a search engine, checked: an `Export`; `ranktron.export.export` says which options.
+        """Exports the model to a file for a search engine; options and result are those of `ranktron.export.export`.
 
         >>> model = Model("linear", {}, {"coef": np.array([0.5]), "constant": 0.0}, 1, feature_names=("bm25(title)",))
         >>> model.export("vespa", name="mine").content.decode().splitlines()[0]
         'rank-profile mine inherits default {'
         """
-        # Looked up by name, as the builders of algorithms are: what is written for engines stands above the model.
+        # Imported by name, like the builders of algorithms: `export` is a layer above this one.
         return import_module("ranktron.export").export(self, to, **options)
 
     def estimator(self) -> Any:
-        """A fitted estimator that goes on with `partial_fit` exactly where the model stopped.
+        """A fitted estimator whose `partial_fit` continues exactly where the model stopped.
 
-        Algorithms that solve for all data at once can score and rank, and be fitted anew.
+        Estimators of batch algorithms can score and rank, but only be fitted again.
 
         >>> import ranktron
         >>> path = getfixture("tmp_path") / "my.model"
@@ -300,7 +302,7 @@ class Model:
         >>> load(path).learner().rounds
         11
         """
-        # Looked up by name, as `export` is
+        # imported by name, like `export`
         return import_module("ranktron.estimators").as_estimator(self)
 
     def to_bytes(self) -> bytes:
@@ -338,7 +340,7 @@ class Model:
             names = content["feature_names"]
             content["feature_names"] = None if names is None else tuple(names)
             model = cls(**content)
-            _ = model._scorer  # a state that its learner cannot take is found here, not at the first query
+            _ = model._scorer  # an invalid state is found here, not at the first query
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, MemoryError) as error:
             if isinstance(error, DataError):
                 raise
@@ -346,7 +348,7 @@ class Model:
         return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model file, whole or not at all."""
+        """Writes the model file, completely or not at all."""
         with atomically(path) as file:
             file.write(self.to_bytes())
 
@@ -360,8 +362,15 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Reads a model file; "-" is standard input.
+    """Reads a model file.
 
+    Parameters
+    ----------
+    path : path
+        A file that `save` or `ranktron train` wrote; "-" is standard input.
+
+    Examples
+    --------
     >>> import ranktron
     >>> ranker = ranktron.HingePerceptron().fit([[1.0], [3.0]], [0, 1], qid=0)
     >>> path = getfixture("tmp_path") / "my.model"
@@ -377,7 +386,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def served_scores(learner: BaseLearner, rounds: Rounds) -> Floats:
-    """What a learner serves for many lists, in the order of `rounds.X`; one by one where its scores are votes."""
+    """The scores of a learner's `predict` for many queries, in the order of `rounds.X`."""
     if not learner.votes:
         return learner.predict(rounds.X)
     return np.concatenate([learner.predict(round.X) for round in rounds])

@@ -1,4 +1,4 @@
-"""What describes an algorithm: its parameters, and where its learner is built. It imports nothing heavy."""
+"""The description of an algorithm: its parameters, and where its learner is built. It imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _YES_OR_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False,
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its default says its type; `above` or `choices` say what is allowed."""
+    """One parameter: its default determines its type; `above` or `choices` restrict its values."""
 
     name: str
     default: Any
@@ -30,7 +30,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def check(self, value: Any) -> Any:
-        """The value as the parameter's own type, or an error that says what is allowed; metrics become their names."""
+        """The value in the parameter's type, or an error that says what is allowed; metrics become their names."""
         value = str(value) if type(value).__name__ == "Metric" else value
         if isinstance(self.default, bool):
             fits = _is_truth(value)
@@ -52,7 +52,7 @@ class Parameter:
         return type(self.default)(value)
 
     def parse(self, text: str) -> Any:
-        """The value that a text from the command line means."""
+        """Parses a value from the command line."""
         value: Any = text
         if isinstance(self.default, bool):
             value = _YES_OR_NO.get(text.lower(), text)
@@ -66,10 +66,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A way to learn.
+    """An algorithm.
 
     `name` is for the command line, `estimator` the class. `builder` ("module:function") makes the learner that ranks,
-    scores and keeps the state. An algorithm that does not learn by playing names its `solution`, a function
+    scores and keeps the state. An algorithm that does not learn online has a `solution`, a function
     (fit, parameters) -> state for that learner.
     """
 
@@ -105,11 +105,11 @@ class Algorithm:
         return {name: p.check(given.get(name, p.default)) for name, p in known.items()}
 
     def complete_stored(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """All parameters of a stored definition or model: what it leaves out never follows a newer default."""
+        """All parameters of a stored definition or model; missing ones take the defaults of 0.1.0, not newer ones."""
         return self.complete({**STORED_DEFAULTS[self.name], **stored})
 
     def learner(self, n_features: int, parameters: Mapping[str, Any]) -> BaseLearner:
-        """A new learner that has learnt nothing yet."""
+        """A new, untrained learner."""
         from ranktron.types.validation import check_count  # it imports numpy, and `--help` does not need it
 
         width = check_count(n_features, "the number of features", 0)
@@ -117,12 +117,12 @@ class Algorithm:
         return learner
 
     def solver(self) -> Callable[..., State] | None:
-        """What solves instead of playing; None for the algorithms that play."""
+        """The solver; None for algorithms that learn online."""
         return _import_from(self.solution) if self.solution else None
 
 
 def unknown_parameter(name: str, known: Iterable[str], what: str) -> str:
-    """What to say of a parameter that there is not: the nearest one, and all that there are.
+    """The error message for an unknown parameter: the most similar one, and all that exist.
 
     >>> unknown_parameter("etta", ["eta", "margin"], "hinge")
     "hinge has no parameter 'etta': did you mean 'eta'? It has eta, margin"

@@ -1,8 +1,8 @@
-"""What parameters were before they were stored: the defaults of 0.1.0, frozen.
+"""The default parameters of 0.1.0, frozen, for files that do not store all parameters.
 
-Version 0.1.0 wrote definitions and models that named only the parameters a user had chosen. Whatever such a file leaves
-out has the value of this table for ever, so that a later default never changes a stored ranker. A parameter that is new
-in a later version gets a row here, too: the value that means what rankers did before there was that parameter.
+Version 0.1.0 wrote definitions and models with only those parameters that a user had chosen. What such a file leaves
+out has the value in this table for ever, so that a later default never changes a stored ranker. A parameter that is new
+in a later version gets a row here, too: the value with which rankers behave as before.
 """
 
 from __future__ import annotations

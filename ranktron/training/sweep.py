@@ -1,4 +1,4 @@
-"""One parameter over many values, on the same stream."""
+"""Sweeps: many values of one parameter on the same stream."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True)
 class Swept:
-    """What one value of the parameter gave: time averages, mistakes, and validation means of the last weights."""
+    """The results of one value: time averages, mistakes, and the metrics of the last weights on the validation set."""
 
     value: float
     online: dict[str, float]
@@ -48,9 +48,9 @@ def sweep(
     valid: Rounds | None = None,
     watch: Step | None = None,
 ) -> list[Swept]:
-    """Plays the same stream once for every value of one parameter, all at once where the learners allow it.
+    """Plays the same stream for every value of one parameter, all at the same time if the learners support it.
 
-    Imputation, scaling and map are fitted on the whole of it first, once for all values.
+    Imputation, scaling and feature map are fitted on the whole stream first, once for all values.
 
     >>> from ranktron.metrics import metric
     >>> from ranktron.data.synthetic import Separable

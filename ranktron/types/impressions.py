@@ -49,7 +49,7 @@ class Impression(_Shown):
         if shown.shape != gained.shape:
             raise DataError(f"an impression of {len(shown)} documents with {len(gained)} gains")
         if len(shown) and (shown.min() < 0 or len(np.unique(shown)) < len(shown)):
-            raise DataError(f"an impression shows each document once, by its number from 0 on; not {shown.tolist()}")
+            raise DataError(f"an impression names each document once, by its index from 0; not {shown.tolist()}")
         if not (np.isfinite(gained).all() and (gained >= 0.0).all()):
             raise DataError(f"gains are finite and at least 0 (a click is 1), not {gained.tolist()}")
         known = None

@@ -1,4 +1,4 @@
-"""What surrogates, mistake rules, step sizes, learners and feedback models have to be able to do."""
+"""The protocols of surrogates, mistake rules, step sizes, learners and feedback models."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -10,6 +10,21 @@ from ranktron.types.rounds import Feedback, Ranking, Round
 class Surrogate(Protocol):
     """A loss in score space, with its (sub)gradient: it knows scores and labels, not features.
 
+    Parameters
+    ----------
+    scores : array of shape (documents,)
+        The scores of a query's documents.
+    labels : array of shape (documents,)
+        Their labels.
+
+    Returns
+    -------
+    loss : float
+    gradient : array of shape (documents,)
+        The (sub)gradient of the loss with respect to the scores.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> def squared(scores, labels):
     ...     return float(((scores - labels) ** 2).sum()), 2.0 * (scores - labels)
@@ -22,8 +37,17 @@ class Surrogate(Protocol):
 
 
 class Mistake(Protocol):
-    """Decides from scores and labels whether a round was a mistake, under the worst tie-breaking.
+    """Decides from scores and labels whether a ranking was a mistake, with ties broken in the worst way.
 
+    Parameters
+    ----------
+    scores : array of shape (documents,)
+        The scores of a query's documents.
+    labels : array of shape (documents,)
+        Their labels.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from ranktron.learners.mistakes import Misordered
     >>> rule: Mistake = Misordered()
@@ -35,8 +59,15 @@ class Mistake(Protocol):
 
 
 class Step(Protocol):
-    """The step size of round number `number` (from 0).
+    """A step size, as a function of the round number.
 
+    Parameters
+    ----------
+    number : int
+        The number of the round, from 0.
+
+    Examples
+    --------
     >>> from ranktron.learners.steps import InversePower
     >>> step: Step = InversePower(1.0, 0.5)
     >>> step(0), step(3)
@@ -47,16 +78,19 @@ class Step(Protocol):
 
 
 State = Mapping[str, Any]
-"""All that a learner has learnt, as numbers, text and arrays."""
+"""Everything that a learner has learnt, as numbers, text and arrays."""
 
 
 class Learner(Protocol):
-    """Ranks and learns. `rank` changes nothing; `learn` is the only thing that does. This is all that `play` needs.
+    """Ranks documents and learns from feedback. Only `learn` changes its state. This is all that `play` needs.
 
-    `scores` are those of the current weights, which `rank` shows; `predict` gives those to serve after training (they
-    differ where a learner averages). `simulated_feedback` is what the learner receives when its feedback is simulated
-    from labels. `state` and `restore` carry everything learnt, `rounds` included.
+    `rank` orders documents by `scores`, those of the current weights. `predict` returns the scores to use after
+    training; they differ from `scores` if the learner averages its weights. `simulated_feedback` is what the learner
+    receives when feedback is simulated from labels. `state` and `restore` save and load everything learnt, including
+    the number of `rounds` so far.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> import ranktron
     >>> learner: Learner = ranktron.learners.hinge_perceptron(n_features=2)
@@ -87,4 +121,4 @@ class Learner(Protocol):
 
 
 FeedbackModel = Callable[[Round, Ranking], Feedback]
-"""Who answers: takes the round and what was shown of it, and says what the learner receives."""
+"""A function that takes a round and the ranking shown, and returns what the learner receives."""

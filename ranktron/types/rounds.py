@@ -46,7 +46,8 @@ class Round(_List):
             what = "the features of a round are finite numbers, a row for each document (or Sparse.from_matrix(X))"
             X = validation.matrix(X, what)
             if not np.isfinite(X).all():
-                raise DataError(f"{what}; those of query {qid!r} hold NaN, infinity or what is too large for 32 bits")
+                bad = "contain NaN, infinity or a number too large for 32 bits"
+                raise DataError(f"{what}; those of query {qid!r} {bad}")
         grades = validation.floats(labels, "the labels of a round are one number for each document")
         if X.shape[0] != grades.shape[0]:
             raise DataError(f"query {qid!r} has {X.shape[0]} rows of features, but {grades.shape[0]} labels")

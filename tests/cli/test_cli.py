@@ -54,7 +54,7 @@ def test_train_evaluate_rank(data):
 
 def test_tables_are_for_eyes(data):
     for command, words in {
-        ("train", "train.txt", "--model", "m", "--valid", "vali.txt"): ["learnt from", "time average", "epoch kept"],
+        ("train", "train.txt", "--model", "m", "--valid", "vali.txt"): ["with an update", "time average", "best epoch"],
         ("evaluate", "m", "test.txt"): ["95 % interval", "random", "best feature", "without a relevant document"],
         ("info", "train.txt"): ["queries", "labels", "constant features", "share"],
         ("explain", "m", "test.txt", "--qid", "63"): ["query 63", "lead over", "contributions"],
@@ -137,7 +137,7 @@ def test_trec_runs_and_compare(data):
     }
     data("convert", "test.txt", "test.rounds")
     for arguments, words in {
-        ("good.run", "--data", "test.txt"): "good.run is a TREC run, which is measured with --qrels",
+        ("good.run", "--data", "test.txt"): "good.run is a TREC run, which is evaluated with --qrels",
         ("test.txt", "--data", "test.txt"): "test.txt begins with",
         ("test.rounds", "--data", "test.txt"): "test.rounds is a store file",
         ("good.run", "--qrels", "test.rounds"): "test.rounds is a store file: with --qrels",
@@ -254,7 +254,7 @@ def test_ctrl_c_saves_what_was_learnt(data, monkeypatch):
     monkeypatch.setattr(training, "CHUNK", 5)
     code, _, err = data("train", "train.txt", "--algo", "slam", "--epochs", 100, "--model", "cut")
     assert (code, err.count("\n")) == (1, 1)
-    assert "go on with --from cut" in err
+    assert "continue with --from cut" in err
     monkeypatch.setattr(training, "play_pass", passed)
     position = load("cut").record["position"]
     assert load("cut").learner().rounds == 60 + position == 69

@@ -127,7 +127,7 @@ class TestCommand:
         for words in ("slam: 8 weights", "per unit, unscaled", "±", "last half of 120 rounds"):
             assert words in out
         code, out, _ = files("explain", "m.model", "--top", 3)
-        assert "5 smaller weights: --top 8 shows all" in out
+        assert "5 smaller weights are not shown: --top 8 shows all" in out
 
     def test_weights_as_json(self, files):
         code, out, _ = files("explain", "m.model", "--json")
@@ -156,7 +156,7 @@ class TestCommand:
         qid = str(LISTS.qids[3])
         code, out, _ = files("explain", "m.model", "d.txt", "--qid", qid, "--out", "page.html", "--top", 4)
         assert code == 0
-        assert "page.html: the page to look at" in out
+        assert "Page written to page.html" in out
         text = Path("page.html").read_text()
         assert text.count('class="document"') == 4
         assert "8 more documents follow" in text or f"{len(LISTS[3].labels) - 4} more documents follow" in text

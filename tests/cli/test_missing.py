@@ -51,7 +51,7 @@ def test_imputation_is_part_of_the_model(run, files, nan):
 
 def test_null_says_how_to_read_and_is_not_kept(run, files):
     code, _, err = run("train", "train.txt", "--null", "mean", "--model", "m")
-    assert (code, err) == (0, "--null mean is for reading these files and is not kept in the model: --nan is\n")
+    assert (code, err) == (0, "--null mean applies to these files and is not saved with the model; --nan would be\n")
     code, _, err = run("evaluate", "m", "test.txt")
     assert code == 1
     assert "NULL" in err

@@ -108,7 +108,7 @@ def test_frames_that_do_not_fit_are_refused():
         ranker.predict(frame.drop(columns=["age"]))
     with pytest.raises(DataError, match="this has 'weight'"):
         ranker.predict(frame.assign(weight=1.0))
-    with pytest.raises(DataError, match="this is none"):
+    with pytest.raises(DataError, match="this is no data frame"):
         ranker.predict(np.zeros((2, 4)))
     with pytest.raises(DataError, match="column 'price' holds 'dear'"):
         ranker.predict(frame.astype({"price": object}).assign(price="dear"))

@@ -68,7 +68,7 @@ def test_split_divides_queries_and_concat_joins_them(seed):
 def test_a_query_in_two_parts_is_refused():
     with pytest.raises(DataError, match="query 'a' is split"):
         Rounds.concat([three_lists(), three_lists()])
-    with pytest.raises(DataError, match="2 and of 1 features"):
+    with pytest.raises(DataError, match="with 2 and with 1 features"):
         Rounds.concat([three_lists(), Rounds.from_arrays([[1.0]], [0], qid=["z"])])
 
 

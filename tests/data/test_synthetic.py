@@ -64,7 +64,7 @@ def test_web_search_has_its_shape():
     ],
 )
 def test_what_cannot_be_simulated_is_refused(call):
-    with pytest.raises(DataError, match=r"must be|needs|rounding"):
+    with pytest.raises(DataError, match=r"must be|needs|rounded"):
         call()
 
 

@@ -92,7 +92,7 @@ class TestExport:
     def test_a_file_and_what_to_know_of_it(self, run):
         code, out, err = run("export", "my.model", "--to", "elasticsearch", "-o", "m.json")
         assert code == 0
-        assert "m.json: my for elasticsearch, checked on 64 lists drawn at random" in out
+        assert "m.json: my for elasticsearch, checked on 64 queries drawn at random" in out
         assert "0 of 31,744 pairs swapped" in out
         assert "warning: scores can be negative" in err
         assert json.loads(Path("m.json").read_text())["model"]["name"] == "my"
@@ -118,7 +118,7 @@ class TestExport:
         Path("data.txt").write_text("1 qid:a 1:1 2:2 3:3\n0 qid:a 1:2 2:1 3:0\n")
         code, out, _ = run("export", "my.model", "--to", "json", "--features", "names", "--data", "data.txt", "-o", "j")
         assert code == 0
-        assert "checked on 1 lists of the data: 0 of 1 pairs" in out
+        assert "checked on 1 queries of the data: 0 of 1 pairs" in out
         assert [f["name"] for f in json.loads(Path("j").read_text())["features"]] == ["one", "two", "three"]
 
     @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ class TestExport:
             ((), 2, "--to"),
             (("--to", "solr", "-o", "my.model"), 2, "overwritten"),
             (("--to", "solr", "--features", "my.model"), 1, "cannot read the names"),
-            (("--to", "solr", "--average"), 1, "does not vote"),
+            (("--to", "solr", "--average"), 1, "do not vote"),
             (("--to", "solr", "-o", "no/folder/m"), 1, "cannot be written"),
         ],
     )
@@ -161,7 +161,7 @@ class TestPush:
         assert headers["Content-Type"] == "application/json"
         assert "Authorization" not in headers
         assert engine.asked[1][2] == b""
-        assert "my-7 is there" in out
+        assert "Uploaded my-7" in out
         assert not any(method == "DELETE" for method, _ in calls(engine))  # old versions stay
 
     def test_a_store_of_its_own(self, run, engine):

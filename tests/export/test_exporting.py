@@ -125,13 +125,13 @@ class TestRefusals:
         weights = [feature["weight"] for feature in json.loads(exported.content)["features"]]
         assert weights == pytest.approx(trained(name, mean).coef.tolist())
         assert any("average" in note for note in exported.notes)
-        with pytest.raises(DataError, match="does not vote"):
+        with pytest.raises(DataError, match="do not vote"):
             export(trained(name, mean), "json", average=True)
 
     def test_maps(self, linear):
         model = linear()
         object.__setattr__(model, "map", "bins")
-        with pytest.raises(DataError, match=r"map of its features.*--map"):
+        with pytest.raises(DataError, match=r"uses a feature map.*--map"):
             export(model, "solr")
 
     def test_kernels(self, linear, monkeypatch):

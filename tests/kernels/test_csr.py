@@ -111,8 +111,8 @@ def test_rows_are_a_matrix():
 @pytest.mark.parametrize(
     ("starts", "columns", "values", "words"),
     [
-        ([0, 2], [1, 1], [1, 1], "row 0 names a column twice"),
-        ([0, 1, 2], [1, 3], [1, 1], "row 1 names a column twice, or one beyond the 3"),
+        ([0, 2], [1, 1], [1, 1], "row 0 has a column twice"),
+        ([0, 1, 2], [1, 3], [1, 1], "row 1 has a column twice, or one beyond the 3"),
         ([0, 1], [-1], [1], "beyond"),
         ([0, 3], [1, 2], [1, 1], "row 0"),
         ([0, 2, 1], [1, 2], [1, 1], "row 1"),

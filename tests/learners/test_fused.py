@@ -168,8 +168,8 @@ def test_many_learners_of_sparse_lists_are_those_played_alone_to_the_bit(lists):
         ([[1, 0], [0, 1]], [np.nan, 0], [], "finite label"),
         ([[1, 0], [0, 1]], [-3, -1], [], "finite label"),
         ([[1, 0], [0, 1]], [9, 1], ["err"], "err is defined for labels from 0 to 4"),
-        ([[1, 0, 5], [0, 1, 5]], [1, 0], [], "knows 2 features, the list has 3"),
-        (Sparse.from_matrix(np.eye(2, 100_000, dtype=np.float32)), [1, 0], [], "knows 2 features"),
+        ([[1, 0, 5], [0, 1, 5]], [1, 0], [], "has 2 features, the query has 3"),
+        (Sparse.from_matrix(np.eye(2, 100_000, dtype=np.float32)), [1, 0], [], "has 2 features"),
         ([[1, 0], [0, 1]], [1, 0], ["ndgc"], "no metric 'ndgc'"),
     ],
 )
@@ -178,7 +178,7 @@ def test_many_learners_refuse_what_one_refuses(X, labels, metrics, complaint):
     with pytest.raises(DataError, match=complaint):
         list(play_many(learners, [Round(X, labels, "q")], metrics))
     assert [(learner.rounds, learner.w.tolist()) for learner in learners] == [(0, [0.0, 0.0])] * 2
-    with pytest.raises(DataError, match="stands there twice"):
+    with pytest.raises(DataError, match="the same learner twice"):
         list(play_many(learners[:1] * 2, EASY))
 
 

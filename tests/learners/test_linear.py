@@ -89,7 +89,7 @@ def test_a_list_that_is_not_made_of_numbers_is_refused(X, labels, complaint):
 @pytest.mark.parametrize("name", [name for name, _ in variants()])
 @pytest.mark.parametrize("X", [[[1.0] * 6], np.ones(6, np.float32), None])
 def test_what_is_not_a_matrix_is_not_ranked(name, X):
-    with pytest.raises(DataError, match="a row a document, not a"):
+    with pytest.raises(DataError, match="a row per document, not a"):
         ALGORITHMS[name].learner(6, {}).rank(X, 0)
 
 

@@ -3,6 +3,7 @@
     python tests/mutation/run.py run [options]   a sample of faults, each against the tests that are nearest to it
     python tests/mutation/run.py report          the score so far
     python tests/mutation/run.py chosen          the faults of chosen.toml, each against the tests that it names
+    python tests/mutation/run.py recheck         the faults of sample.json, each against the test that noticed it
 
 Kernels run as plain Python, so that nothing is compiled. All tests are imported once; then every fault gets a process
 of its own, forked from there, in which the code of one function is exchanged. Faults outside of functions (constants,
@@ -279,7 +280,7 @@ class Sampled:
         kept = json.loads(kept_at.read_text()) if kept_at.exists() else {}
         stop = time.monotonic() + 60.0 * self.options.minutes
         for source, path, text, mutant in sample(self.options):
-            key = f"{source}:{mutant.line}: {mutant.old} -> {mutant.new}"
+            key = name_in(source, mutant)
             again = self.options.again and kept.get(key) == "survived"
             if (again or key not in kept) and time.monotonic() < stop:
                 found = function_of(mutant, path, text)
@@ -289,6 +290,19 @@ class Sampled:
                 print(f"{kept[key][-60:]:>60}  {key}", flush=True)
         report()
         return True
+
+
+def name_in(source: str, mutant: Any) -> str:
+    """The name under which the answer to a fault is kept: that of the record inside functions, else with its line."""
+    from recorded import named_faults
+
+    names = _names_of_faults(named_faults, source)
+    return names.get(mutant, f"{source}:{mutant.line}: {mutant.old} -> {mutant.new}")
+
+
+@cache
+def _names_of_faults(named_faults: Callable[[Path, str], dict[str, Any]], source: str) -> dict[Any, str]:
+    return {mutant: name for name, mutant in named_faults(ROOT, source).items()}
 
 
 def sample(options: argparse.Namespace) -> list[tuple[str, Path, bytes, Any]]:
@@ -358,7 +372,7 @@ def collected(plugin: Any, tests: Sequence[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "report", "chosen"])
+    parser.add_argument("verb", choices=["run", "report", "chosen", "recheck"])
     parser.add_argument("--only", nargs="*", default=[], help="parts of the paths of files to put faults into")
     parser.add_argument("--per-file", type=int, default=8)
     parser.add_argument("--share", type=float, default=0.0, help="of all faults of a file")
@@ -375,8 +389,14 @@ def main() -> None:
         chosen = Chosen()
         collected(chosen, sorted({test for fault in chosen.faults for test in fault["tests"]}))
         return sys.exit("\n".join(chosen.lived) or 0)
-    tests = [f"tests/{package}" for package in PACKAGES]
-    return collected(Sampled(options), [*tests, *(str(path.relative_to(ROOT)) for path in sources())])
+    tests = [*(f"tests/{package}" for package in PACKAGES), *(str(path.relative_to(ROOT)) for path in sources())]
+    if options.verb == "recheck":
+        from recorded import Recheck
+
+        recheck = Recheck(ROOT, options.seconds)
+        collected(recheck, tests)
+        return sys.exit(recheck.verdict() or 0)
+    return collected(Sampled(options), tests)
 
 
 if __name__ == "__main__":

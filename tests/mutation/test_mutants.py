@@ -9,6 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mutants import mutants
+from recorded import GOAL, LIVES, named_faults, read_record, score
 
 RUN = Path(__file__).parent / "run.py"
 
@@ -59,6 +60,29 @@ def test_a_fault_changes_its_own_place_alone_and_can_be_compiled():
         assert source[mutant.start : mutant.stop].decode() == mutant.old
         assert source.count(b"\n", 0, mutant.start) + 1 == mutant.line
         assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source))
+
+
+def test_the_record_keeps_to_the_goal_and_explains_what_lives():
+    record = read_record()
+    assert len(record) >= 60
+    assert score(record) >= GOAL
+    for name, answer in record.items():
+        told = answer.removeprefix(LIVES) if answer.startswith(LIVES) else answer
+        assert len(told) > 20, name
+        assert answer.startswith((LIVES, "tests/", "ranktron/")), name
+
+
+def test_names_of_faults_outlive_other_changes_of_a_file(tmp_path):
+    before, after = "def f(a):\n    return a + 1 + (a + 1)\n", "import os\n\n\ndef f(a):\n    return a + 1 + (a + 1)\n"
+    names = []
+    for text in (before, after):
+        (tmp_path / "file.py").write_text(text)
+        found = named_faults(tmp_path, "file.py")
+        names.append(set(found))
+        for mutant in found.values():
+            assert text[mutant.start : mutant.stop] == mutant.old
+    assert names[0] == names[1]
+    assert {"file.py:f:0: a + 1 -> (a - 1)", "file.py:f:1: a + 1 -> (a - 1)"} <= names[0]
 
 
 @pytest.mark.slow

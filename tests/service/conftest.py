@@ -75,7 +75,7 @@ class Talk:
         """Waits until all that was asked for is on disk, or was refused by it."""
 
         async def wait():
-            await self.service._written(Call(lambda: None), patient=True)
+            await self.service._writer.written(Call(lambda: None), patient=True)
 
         self.runner.run(wait())
 

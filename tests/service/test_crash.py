@@ -20,7 +20,7 @@ import pytest
 
 from ranktron.service.config import Config
 from ranktron.service.entries import told_labels
-from ranktron.service.recovery import _entry
+from ranktron.service.replay import _entry
 from ranktron.service.service import RankingService
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.types import Feedback
@@ -211,15 +211,15 @@ def test_kill_9_at_random_moments(tmp_path):
 
     service = RankingService(tmp_path, Config(**SETTINGS))
     live = service.live("shop")
-    entries = [(version, _entry.decode(body)) for version, body in service.journal.entries(live.id)]
+    entries = [(version, _entry.decode(body)) for version, body, _ in service.journal.entries(live.id)]
     service.journal.close()
     assert [version for version, _ in entries] == list(range(1, live.version + 1))
-    logged = {entry.round: (told_labels(entry.body), version) for version, entry in entries}
+    logged = {entry.round: (told_labels(entry), version) for version, entry in entries}
     assert len(logged) == len(entries), "a round was learnt twice"
     assert acknowledged.items() <= logged.items(), "acknowledged feedback is missing"
     assert not gone & logged.keys()
 
-    learner = replayed_by_the_library([(entry.round, told_labels(entry.body)) for _, entry in entries], shown)
+    learner = replayed_by_the_library([(entry.round, told_labels(entry)) for _, entry in entries], shown)
     assert live.model.to_bytes() == with_state(live.model, learner)
     print(
         f"{KILLS} kills, {len(shown):,} rankings, {len(acknowledged):,} feedbacks acknowledged, {len(gone):,} rounds "

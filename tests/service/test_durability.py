@@ -13,7 +13,8 @@ import pytest
 from ranktron import DataError
 from ranktron.service import sqlite_journal as logs
 from ranktron.service.config import Config
-from ranktron.service.service import RESERVE, RankingService
+from ranktron.service.journal_writer import RESERVE
+from ranktron.service.service import RankingService
 
 ROUND = np.eye(3)
 
@@ -166,7 +167,7 @@ def test_a_round_that_an_entry_needs_must_be_there(serving, state):
 
 
 def test_an_older_snapshot_is_used_where_the_newest_is_damaged(serving, state, caplog):
-    talk = serving(state, snapshot_every=5).__enter__()
+    talk = serving(state, snapshot_every=5, explained_rounds=1).__enter__()
     talk.make()
     talk.play(22)
     model = talk.ask("GET", "/v1/rankers/shop/model")
@@ -254,20 +255,20 @@ def test_open_rounds_are_bounded_by_number_and_age(serving, state, monkeypatch):
         assert talk.tell(shown[5]["round"], {"d0": 1}, status=410) == "round_gone"
     service = RankingService(state)
     assert len(service.live("shop").open) == 4
-    assert sum(1 for _ in service.journal.rounds(1)) == 5  # the dropped are off the disk too; one was answered
+    assert len(service.journal.last_rounds(1, 100)) == 5  # the dropped are off the disk too; one was answered
     leave(service)
 
 
 def test_the_log_and_the_snapshots_stay_short(serving, state):
-    with serving(state, snapshot_every=10, versions=3, remembered=15) as talk:
+    with serving(state, snapshot_every=10, versions=3, remembered=15, explained_rounds=5) as talk:
         talk.make()
         numbers = talk.play(100)
         talk.written()
         assert talk.ask("GET", "/v1/rankers/shop/versions")["kept"] == [80, 90, 100]
         assert talk.tell(numbers[0], {"d0": 1}, status=410) == "round_gone"
     service = RankingService(state)
-    assert [version for version, _ in service.journal.entries(1)] == list(range(86, 101))
-    assert sum(1 for _ in service.journal.rounds(1)) == 10
+    assert [entry.version for entry in service.journal.entries(1)] == list(range(86, 101))
+    assert len(service.journal.last_rounds(1, 100)) == 10
     leave(service)
 
 

@@ -15,7 +15,7 @@ from ranktron.service import live_ranker as live_rankers
 from ranktron.service.config import Config
 from ranktron.service.entries import told_labels
 from ranktron.service.errors import RequestError
-from ranktron.service.recovery import _entry
+from ranktron.service.replay import _entry
 from ranktron.service.service import RankingService
 from ranktron.service.types import Definition, Document, ErrorAnswer, FeedbackRequest, RankRequest, RollbackRequest
 from ranktron.training.algorithms import ALGORITHMS
@@ -157,7 +157,7 @@ class Week:
             found = {name: (live.version, model(live)) for name, live in service.live_rankers.items()}
             assert found == left or self.deleted(found, left)
             for live in service.live_rankers.values():
-                self.check_entries(live, [(v, _entry.decode(body)) for v, body in service.journal.entries(live.id)])
+                self.check_entries(live, [(v, _entry.decode(body)) for v, body, _ in service.journal.entries(live.id)])
         finally:
             service.journal.close()
 
@@ -166,12 +166,12 @@ class Week:
         return all(found[name] == left[name] for name in found.keys() & left.keys())
 
     def check_entries(self, live, entries):
-        heard = {entry.round: (told_labels(entry.body), v) for v, entry in entries if entry.kind == "feedback"}
-        assert len(heard) == sum(entry.kind == "feedback" for _, entry in entries), "a round was learnt twice"
+        received = {entry.round: (told_labels(entry), v) for v, entry in entries if entry.kind == "feedback"}
+        assert len(received) == sum(entry.kind == "feedback" for _, entry in entries), "a round was learnt twice"
         for (ranker, number), told in self.told.items():
             if ranker == live.id:
-                assert heard[number] == told, "acknowledged feedback is missing"
-        assert not heard.keys() & live.open.keys()
+                assert received[number] == told, "acknowledged feedback is missing"
+        assert not received.keys() & live.open.keys()
 
 
 def model(live):

@@ -58,8 +58,8 @@ def learn_beside(model, learner, X, shown, number, labels):
     features = model.prepare(Rounds.from_arrays(X, np.zeros(len(X)))).X
     ranking = learner.rank(features, number)
     assert [f"d{item}" for item in ranking.order] == [ranked["id"] for ranked in shown["ranking"]]
-    heard = Feedback(np.arange(2), np.array([labels[f"d{item}"] for item in ranking.order[:2]]))
-    learner.learn_pending(learner.pending(features, ranking, 10), heard)
+    received = Feedback(np.arange(2), np.array([labels[f"d{item}"] for item in ranking.order[:2]]))
+    learner.learn_pending(learner.pending(features, ranking, 10), received)
 
 
 @pytest.mark.parametrize("how", MAPS)

@@ -114,13 +114,13 @@ def test_a_ranker_deleted_while_nobody_waited_and_made_again(tmp_path):
             await teach(service, 5)
             slow(service)
             waiting = service.rank("shop", LIST)
-            heard = asyncio.ensure_future(
+            received = asyncio.ensure_future(
                 service.feedback("shop", FeedbackRequest(waiting.round, {waiting.ranking[0].id: 1.0}))
             )
             await asyncio.sleep(0)
             await impatient(service.delete("shop"))
             await service.create("shop", DEFINITION)
-            assert (await heard).version == 6
+            assert (await received).version == 6
             with pytest.raises(RequestError, match="no longer open"):
                 await service.feedback("shop", FeedbackRequest(waiting.round, {waiting.ranking[0].id: 1.0}))
             assert service.rank("shop", LIST).round == waiting.round + 1

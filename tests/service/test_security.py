@@ -1,5 +1,6 @@
 """Nobody where they do not belong: tokens, scopes, hosts, limits; bad input is refused and nothing leaks."""
 
+import gzip
 import json
 import logging
 from time import monotonic
@@ -32,6 +33,7 @@ NEEDED = {
     ("GET", f"{ONE}/model"): ("rank", None),
     ("GET", f"{ONE}/versions"): ("rank", None),
     ("POST", f"{ONE}/versions"): ("admin", None),
+    ("DELETE", f"{ONE}/versions/1"): ("admin", None),
     ("POST", f"{ONE}/rollback"): ("admin", {"version": 0}),
     ("POST", f"{ONE}/model"): ("admin", None),
     ("GET", "/metrics"): ("rank", None),
@@ -63,7 +65,10 @@ def test_every_route_needs_its_scope_and_no_other(guarded):
 
 def test_the_table_above_is_complete(talk):
     paths = talk.ask("GET", "/openapi.json")["paths"]
-    known = {(method, path.replace("shop", "{name}").replace("/0", "/{round}")) for method, path in NEEDED}
+    known = {
+        (method, path.replace("shop", "{name}").replace("/0", "/{round}").replace("/1", "/{version}"))
+        for method, path in NEEDED
+    }
     known = {(method, path.replace("other", "{name}")) for method, path in known} | OPEN
     assert {(method.upper(), path) for path, methods in paths.items() for method in methods} == known - {
         ("GET", "/openapi.json")
@@ -137,8 +142,17 @@ def test_a_form_on_another_page_cannot_write(talk):
     assert talk.ask("POST", f"{ONE}/rank", LIST, content_type="Application/JSON; charset=utf-8")
 
 
+def test_a_compressed_body_is_refused_by_name(talk):
+    talk.make()
+    for content in (gzip.compress(json.dumps(LIST).encode()), json.dumps(LIST).encode()):
+        kind = {"content_type": "application/json", "content_encoding": "gzip"}
+        assert talk.ask("POST", f"{ONE}/rank", status=415, content=content, **kind) == "compressed"
+    assert talk.ask("POST", f"{ONE}/rank", LIST, content_encoding="Identity")["round"] == 0
+
+
 CHANGES = [
     ("POST", f"{ONE}/versions", None),
+    ("DELETE", f"{ONE}/versions/1", None),
     ("DELETE", ONE, None),
     ("POST", f"{ONE}/rank", LIST),
     ("POST", f"{ONE}/rollback", {"version": 0}),

@@ -10,10 +10,8 @@ import pytest
 
 from ranktron import DataError
 from ranktron.data import serialization
-from ranktron.service import live_ranker as live_rankers
-from ranktron.service import recovery
+from ranktron.service import learning, recovery
 from ranktron.service.journal import CAPACITY
-from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.mark import Mark
 from ranktron.service.ranker_rows import chained, own_half, read_rankers
 from ranktron.service.service import RankingService
@@ -31,6 +29,7 @@ REQUESTS = [
     ("GET", "/model", None),
     ("GET", "/versions", None),
     ("POST", "/versions", None),
+    ("DELETE", "/versions/1", None),
     ("POST", "/rollback", {"version": 1}),
     ("GET", "/dashboard", None),
     ("GET", "/explain/0", None),
@@ -109,7 +108,7 @@ def test_what_is_only_shown_never_stops_what_is_learnt(serving, state, monkeypat
         raise ZeroDivisionError
 
     if fault == "quality":
-        monkeypatch.setattr(live_rankers, "observed_quality", refuse)
+        monkeypatch.setattr(learning, "observed_quality", refuse)
     else:
         monkeypatch.setattr(Stats, "moved", refuse)
     talk = serving(state, answer_seconds=20.0).__enter__()
@@ -261,7 +260,7 @@ def test_what_was_put_right_serves_again(serving, state, left, monkeypatch):
         raise MemoryError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(recovery, "_replay", refuse)
+        patch.setattr(recovery, "replay", refuse)
         with serving(state) as talk:
             asides = talk.ask("GET", "/v1/rankers")["set_aside"]
             assert ["version 6: MemoryError: no room" in aside["message"] for aside in asides] == [True, True]
@@ -289,16 +288,16 @@ def test_a_journal_that_is_damaged_as_a_whole_still_ends_the_start(state, left):
 
 DIES = """
 import os, signal, sys
-from ranktron.service.live_ranker import LiveRanker
+from ranktron.service import learning
 from ranktron.service.server import run
-apply = LiveRanker.apply
+apply = learning.apply
 
-def die(self, entry, version):
-    if (self.name, version) == ("shop", 9):
+def die(live, entry, version):
+    if (live.name, version) == ("shop", 9):
         {how}
-    return apply(self, entry, version)
+    return apply(live, entry, version)
 
-LiveRanker.apply = die
+learning.apply = die
 run(sys.argv[1], None, "127.0.0.1", 0)
 """
 
@@ -356,7 +355,7 @@ def test_a_start_that_is_told_to_end_leaves_no_crash_file(serving, state, left, 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(LiveRanker, "apply", interrupt)
+        patch.setattr(learning, "apply", interrupt)
         with pytest.raises(KeyboardInterrupt):
             RankingService(state)
     assert not list(state.glob("crash-*"))

@@ -43,7 +43,7 @@ def test_the_metrics(talk):
     assert found["ranktron_rankers_set_aside", None, None] == 0
 
 
-def test_observed_quality_is_that_of_the_labels_heard(talk):
+def test_observed_quality_is_that_of_the_labels_received(talk):
     talk.make(labels=[0, 4])
     values = []
     for grades in ((1, 0), (0, 1), (0, 0), (2, 2)):

@@ -157,7 +157,7 @@ def test_one_walk_for_many_outputs_gives_what_cross_validation_gives():
 
 def test_what_cannot_be_cross_validated_is_an_error():
     empty = Rounds.from_arrays(np.ones((2, 5)), [0, 0])
-    with pytest.raises(DataError, match="Fold1: the validation part has no relevant document"):
+    with pytest.raises(DataError, match="Fold1: the validation set has no relevant document"):
         cross_validate("ranksvm", [FOLDS[0]._replace(valid=empty)])
     for arguments in ({"folds": []}, {"metrics": []}, {"grid": {"C": []}}, {"seeds": 0}):
         with pytest.raises(DataError, match="at least one"):
@@ -225,7 +225,11 @@ def test_the_command_compares_with_earlier_reports(run, letor):
         (("cv", "nowhere"), 2, "nowhere"),
         (("cv", "empty"), 1, "no file called train"),
         (("cv", "data", "--algo", "alien"), 2, "alien"),
-        (("cv", "data", "--algo", "committee", "--set", "speed=1"), 2, "--set speed=1: committee has the parameters"),
+        (
+            ("cv", "data", "--algo", "committee", "--set", "speed=1"),
+            2,
+            "speed=1: the parameters of committee are",
+        ),
         (("cv", "data", "--algo", "committee", "--set", "size=0"), 2, "size must be a whole number above 0"),
         (("cv", "data", "--algo", "committee", "--grid", "size=1,x"), 2, "--grid size=x"),
         (("cv", "data", "--algo", "committee", "--grid", "size"), 2, "--grid size"),

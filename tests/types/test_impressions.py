@@ -12,7 +12,7 @@ from ranktron.learners.checks import same
     [
         (([0, 1], [1.0]), "2 documents with 1 gains"),
         (([0, 0], [1.0, 0.0]), "each document once"),
-        (([-1], [1.0]), "from 0 on"),
+        (([-1], [1.0]), "index from 0"),
         (([0.5], [1.0]), "places in the list"),
         (([0], [-1.0]), "at least 0"),
         (([0], [np.nan]), "finite"),

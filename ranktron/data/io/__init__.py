@@ -1,6 +1,6 @@
-"""Reading and writing lists of documents: LETOR text, CSV, JSON lines, Parquet, data frames, a store, TREC files.
+"""Reading and writing data: LETOR text, CSV, JSON lines, Parquet, data frames, the `.rounds` store, TREC files.
 
-Nothing heavy is imported before a function is used.
+Heavy libraries are imported only when a function is used.
 """
 
 from typing import TYPE_CHECKING
@@ -9,17 +9,21 @@ from ranktron.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ranktron.data.io.api import read, read_documents, read_roles, stream, write
+    from ranktron.data.io.click_logs import read_click_log, read_impressions, read_ubi
     from ranktron.data.io.judgments import read_judgments
     from ranktron.data.io.store import verify
     from ranktron.data.io.trec import read_qrels, read_run, write_qrels, write_run
 
 __all__ = [
     "read",
+    "read_click_log",
     "read_documents",
+    "read_impressions",
     "read_judgments",
     "read_qrels",
     "read_roles",
     "read_run",
+    "read_ubi",
     "stream",
     "verify",
     "write",
@@ -29,6 +33,9 @@ __all__ = [
 
 _HOMES = {
     "read": "api",
+    "read_click_log": "click_logs",
+    "read_impressions": "click_logs",
+    "read_ubi": "click_logs",
     "read_documents": "api",
     "read_judgments": "judgments",
     "read_roles": "api",

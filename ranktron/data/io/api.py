@@ -1,4 +1,4 @@
-"""`read`, `stream` and `write`: which format a path stands for."""
+"""`read`, `stream` and `write`, for all formats."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BINARY = (write_parquet, write_arrow, write_store)
 
 
 class FeatureSpace(Protocol):
-    """Whatever has features: `Rounds`, a `Model`."""
+    """An object that has features: `Rounds` or a `Model`."""
 
     @property
     def n_features(self) -> int: ...
@@ -79,42 +79,43 @@ def read(
     strict: bool = False,
     sparse: bool | None = None,
 ) -> Rounds:
-    """Reads lists of documents from a file of any format, or from a data frame.
+    """Reads queries with their documents from a file of any supported format, or from a data frame.
 
     Parameters
     ----------
     source : path, several paths, a directory of parts, or a data frame
         LETOR text, CSV, TSV or JSON lines, each plain or compressed (gzip, zstd, bzip2, xz), Parquet, an Arrow file, a
-        feature log of Elasticsearch or OpenSearch, a store; a frame of pandas, polars or pyarrow. "-" is standard
-        input. A query must stand in one file; in it, its rows may stand anywhere.
+        feature log of Elasticsearch or OpenSearch, or a `.rounds` store; a frame of pandas, polars or pyarrow. "-" is
+        standard input. All rows of a query must be in the same file, in any order.
     label, query, doc : str, optional
-        The columns of a table with the label, the query id and the document id. Otherwise they are found by their
-        usual names (relevance, query_id, doc_id, ...); what is missing or ambiguous is an error that lists the columns.
-    features, drop : names, or one text with commas between them, optional
-        The columns that are features, or those that are not; otherwise every column without another role is one.
+        The columns of a table with the label, the query id and the document id. By default they are found by their
+        usual names (relevance, query_id, doc_id, ...); a missing or ambiguous one is an error that lists the columns.
+    features, drop : sequence of str, or a comma-separated str, optional
+        The columns that are features, or those that are not. By default every column without another role is a feature.
     judgments : path, optional
-        A file with the grades (`grade qid:Q # document`, TREC's qrels, or a table): they become the labels, and
+        A file with the grades (`grade qid:Q # document`, TREC's qrels, or a table). They become the labels, and
         documents without one are left out.
-    format : "letor", "csv", "tsv", "jsonl", "parquet", "arrow", "rounds" or "ltrlog", optional
-        Otherwise the file's first bytes decide, and its name where these leave it open.
-    null : "error", "zero", "min", "mean" or "nan"
-        What to make of NULL: refuse it, 0, or the smallest or mean value of the feature in the same list (0 where
-        the whole list has none). "min" is what LETOR's own "minimum" version does. "nan" leaves it to the model,
-        which has learnt what stands for a missing value.
+    format : {"letor", "csv", "tsv", "jsonl", "parquet", "arrow", "rounds", "ltrlog"}, optional
+        By default it is recognised by the file's first bytes, and by its name where these are not enough.
+    null : {"error", "zero", "min", "mean", "nan"}
+        How to treat missing values (NULL): raise an error, replace by 0, or by the smallest or mean value of the
+        feature within the query (0 where the whole query has none). "min" is what LETOR's own "minimum" version does.
+        "nan" keeps them for the model, which has learnt how to replace them.
     n_features : int >= 1, optional
-        A feature beyond it is an error, features that no line mentions are 0. Otherwise the largest index decides.
-    first_index : 0 or 1, optional
-        The number of the first feature. Otherwise 1, unless an index 0 occurs.
+        The number of features: a higher index is an error, features that no line mentions are 0. By default the
+        largest index in the data.
+    first_index : {0, 1}, optional
+        The index of the first feature. By default 1, unless an index 0 occurs.
     feature_names : tuple of str, optional
-        The features of files that have names: they are put in this order; one too few or too many is an error.
+        The order in which to put named features; a missing or additional name is an error.
     like : Model or Rounds, optional
         Reads the features of these, by name where both have names. Numbered features that the file lacks are 0, and
-        columns that are not known are left out; either is said in a `RankingWarning`.
+        unknown columns are left out; both cases give a `RankingWarning`.
     strict : bool
-        Whether what `like` would say in a warning is an error.
+        Raise an error where `like` would warn.
     sparse : bool, optional
-        Whether features are held as `Sparse` rows. Otherwise as a store holds them; those of text where it has 1,000
-        features or more, of which a line names a twentieth at most.
+        Whether to keep the features as `Sparse` rows. By default as a store has them; for text, if it has 1,000
+        features or more and lines mention at most a twentieth of them.
 
     Examples
     --------
@@ -137,8 +138,17 @@ def read(
 
 
 def read_documents(source: Any, **options: Any) -> Rounds:
-    """Reads lists to be scored: takes what `read` takes, and tables without a label; labels are NaN then.
+    """Reads documents to be scored: like `read`, but a table may have no label column; its labels are then NaN.
 
+    Parameters
+    ----------
+    source : path, several paths, a directory of parts, or a data frame
+        As in `read`.
+    **options
+        The options of `read`, except `judgments`.
+
+    Examples
+    --------
     >>> import pandas
     >>> path = getfixture("tmp_path") / "new.parquet"
     >>> pandas.DataFrame({"qid": [7, 7], "price": [3.0, 4.0]}).to_parquet(path)
@@ -151,10 +161,19 @@ def read_documents(source: Any, **options: Any) -> Rounds:
 
 
 def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Roles | None:
-    """Tells which columns of a table are read as label, query, document and features; None where it is no table.
+    """Tells which columns of a table are read as label, query, document and features; None for other formats.
 
-    Takes the options of `read` that name columns.
+    Parameters
+    ----------
+    source : path, several paths, or a data frame
+        As in `read`; of several files the first one is looked at.
+    format : str, optional
+        As in `read`.
+    **columns
+        The options of `read` that name columns: `label`, `query`, `doc`, `features`, `drop`.
 
+    Examples
+    --------
     >>> path = getfixture("tmp_path") / "train.csv"
     >>> _ = path.write_text("relevance,query_id,price\\n1,7,0.5\\n")
     >>> read_roles(path)
@@ -170,7 +189,7 @@ def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Rol
 
 
 class _Frame(NamedTuple):
-    """What the caller says about all files."""
+    """The options of `read` that apply to all files."""
 
     null: str = "error"
     n_features: int | None = None
@@ -230,7 +249,7 @@ def _both(found: int, expected: int) -> str:
 
 
 def _compare_widths(found: int, frame: _Frame, name: str) -> None:
-    """Says that features are missing, which is an error where the caller is strict."""
+    """Warns that features are missing; an error if the caller is strict."""
     like = frame.like
     if like is not None and found < like.n_features:
         _say(f"{name}: {_both(found, like.n_features)}; those that are missing count as 0", frame.strict)
@@ -260,7 +279,7 @@ def _read_one(source: Any, frame: _Frame, judged: Judgments | None, labelled: bo
 
 
 def _roles_like(table: TableSource, frame: _Frame, labelled: bool) -> Roles:
-    """The roles of a table's columns; where others say which features there are, these by their names."""
+    """The roles of a table's columns; with `like`, the features are found by its names."""
     names = None if frame.like is None else frame.like.feature_names
     if names is None or frame.columns.features is not None or not set(names) <= set(table.schema.names):
         return table_roles(table, frame.columns, labelled)
@@ -268,7 +287,8 @@ def _roles_like(table: TableSource, frame: _Frame, labelled: bool) -> Roles:
     new = [name for name in roles.dropped if name not in frame.columns.drop]
     if new:
         _say(
-            f"{table.name}: not known to the model or the training data, and left out: {join_names(new)}", frame.strict
+            f"{table.name}: columns that the model or the training data lack are ignored: {join_names(new)}",
+            frame.strict,
         )
     return roles
 
@@ -299,11 +319,30 @@ def stream(
     first_index: int | None = None,
     sparse: bool | None = None,
 ) -> Iterator[Round]:
-    """Yields the rounds of files of any size one after the other, in bounded memory.
+    """Yields the queries of files of any size one after the other, in bounded memory.
 
-    Takes what `read` takes and yields the same rounds. Text is read twice, the first time to find the number of
-    features; with `n_features` and `first_index` given, once. The rows of a query must stand together. Feature logs
-    of search engines are held whole.
+    Yields the same rounds as `read`. The rows of a query must be adjacent. Text is read twice, the first time to find
+    the number of features, and only once if `n_features` and `first_index` are given. Feature logs of search engines
+    are read into memory as a whole.
+
+    Parameters
+    ----------
+    paths : path, several paths, or a directory of parts
+        As in `read`; not a data frame.
+    label, query, doc : str, optional
+        The columns of a table with the label, the query id and the document id.
+    features, drop : sequence of str, or a comma-separated str, optional
+        The columns of a table that are features, or those that are not.
+    format : str, optional
+        As in `read`; by default it is recognised by the file's first bytes and its name.
+    null : {"error", "zero", "min", "mean", "nan"}
+        How to treat missing values, as in `read`.
+    n_features : int >= 1, optional
+        The number of features; by default the largest index in the data.
+    first_index : {0, 1}, optional
+        The index of the first feature; by default 1, unless an index 0 occurs.
+    sparse : bool, optional
+        Whether to keep the features as `Sparse` rows; chosen as in `read` by default.
 
     Examples
     --------
@@ -346,13 +385,23 @@ def _runs(file: Path, frame: _Frame) -> Iterator[QueryRun]:
 
 
 def write(rounds: Rounds, path: str | os.PathLike[str], format: str | None = None) -> None:
-    """Writes rounds in the format that the name ends in; reading the file gives the same numbers back.
+    """Writes rounds to a file, in the format given by its name; reading the file gives the same numbers back.
 
     `.txt`, `.letor`, `.svm` are LETOR text; `.csv`, `.tsv` and `.jsonl` are tables in text, and all of these are
     compressed with a further `.gz`, `.zst`, `.bz2` or `.xz`. `.parquet` is Parquet, `.arrow` or `.feather` an Arrow
-    file, and `.rounds` is the library's own store, which opens in milliseconds whatever its size. "-" is standard
-    output; its format is given: "letor", "csv", "tsv", "jsonl", "parquet", "arrow" or "rounds".
+    file, and `.rounds` is the library's own store, which opens in milliseconds whatever its size.
 
+    Parameters
+    ----------
+    rounds : Rounds
+        The queries to write.
+    path : path
+        The file to write; "-" is standard output.
+    format : {"letor", "csv", "tsv", "jsonl", "parquet", "arrow", "rounds"}, optional
+        The format, where the name does not tell; required for standard output.
+
+    Examples
+    --------
     >>> rounds = Rounds.from_arrays([[0.1], [2.0]], [1, 0], qid=["a", "b"])
     >>> path = getfixture("tmp_path") / "train.txt"
     >>> write(rounds, path)

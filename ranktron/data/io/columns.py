@@ -1,4 +1,4 @@
-"""Which columns of a table are the label, the query, the document and the features: as the caller says, or by name."""
+"""The roles of a table's columns (label, query, document, features), given by the caller or found by name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ranktron.errors import DataError
 
-# The usual names of each role. Several that stand on one line are equally likely: two of them in a table are an error.
-# A later line counts where no earlier one is found. The first name is what `write` gives to the column.
+# The usual names of each role, in lines of decreasing precedence. Two names of one line in a table are an error. The
+# first name is the one that `write` uses.
 USUAL = {
     "label": (
         ("label",),
@@ -35,7 +35,7 @@ WHAT = {"label": "the label", "query": "the query id", "doc": "the document id"}
 
 
 class Columns(NamedTuple):
-    """What the caller says about the columns; None where the names have to tell."""
+    """The caller's choice of columns; None where it is left to their names."""
 
     label: str | None = None
     query: str | None = None
@@ -45,7 +45,7 @@ class Columns(NamedTuple):
 
 
 class Roles(NamedTuple):
-    """What each column became; `guessed` has the roles that were found by the names."""
+    """The role of each column; `guessed` has the roles that were found by name."""
 
     label: str | None
     query: str
@@ -62,7 +62,7 @@ def as_columns(
     features: str | Iterable[str] | None,
     drop: str | Iterable[str] | None,
 ) -> Columns:
-    """The caller's choice, with lists of names as tuples; a text has commas between them.
+    """The caller's choice, with lists of names, or a comma-separated text, as tuples.
 
     >>> as_columns(None, "session", None, "price, age", None)
     Columns(label=None, query='session', doc=None, features=('price', 'age'), drop=())
@@ -88,10 +88,14 @@ def assign_roles(names: Sequence[str], index: Sequence[str], asked: Columns, lab
 
     Parameters
     ----------
-    names : the columns of the table
-    index : those that only number its rows
-    asked : what the caller says
-    labelled : whether there has to be a label
+    names : sequence of str
+        The columns of the table.
+    index : sequence of str
+        Those that only number the rows.
+    asked : Columns
+        The caller's choice.
+    labelled : bool
+        Whether a label is required.
     """
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -120,7 +124,7 @@ def assign_roles(names: Sequence[str], index: Sequence[str], asked: Columns, lab
 
 
 def _guess(role: str, free: Sequence[str], names: Sequence[str]) -> str | None:
-    """The column with the likeliest of the usual names; two that are equally likely are an error."""
+    """The column with the usual name of highest precedence; two of the same precedence are an error."""
     for line in USUAL[role]:
         found = [name for name in free if plain(name) in line]
         if len(found) > 1:
@@ -146,7 +150,7 @@ def _check(features: Sequence[str], taken: Sequence[str], asked: Columns) -> Non
 
 
 def plain(name: str) -> str:
-    """A column's name in the form of the usual names.
+    """A column's name in the spelling of the usual names.
 
     >>> plain("Query-ID"), plain("queryId")
     ('query_id', 'queryid')
@@ -155,6 +159,6 @@ def plain(name: str) -> str:
 
 
 def join_names(names: Sequence[str], most: int = 20) -> str:
-    """Names for an error message, not too many of them."""
+    """Names for an error message, shortened if there are many."""
     shown = ", ".join(map(str, names[:most]))
     return f"{shown}, ... ({len(names)} in all)" if len(names) > most else shown

@@ -1,4 +1,4 @@
-"""The kernels that read one decimal number, whatever its form, and say how sure they are of its last bit."""
+"""Kernels that parse a decimal number and tell whether the result is certainly correctly rounded."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ranktron.kernels.jit import jit
 
 @jit
 def exponent_at(data: Bytes, p: int) -> tuple[int, int]:
-    """Reads the digits after an `e`: (exponent, next position), position -1 where there are none."""
+    """Parses the digits after an `e`: (exponent, next position), position -1 if there are none."""
     negative = data[p] == MINUS
     if negative or data[p] == PLUS:
         p += 1
@@ -37,21 +37,22 @@ def exponent_at(data: Bytes, p: int) -> tuple[int, int]:
 
 @jit
 def scale_decimal(mantissa: int, exponent: int, whole: bool) -> tuple[float, int]:
-    """Computes mantissa · 10^exponent and says how sure it is; `whole` where the mantissa has all the digits."""
+    """Computes mantissa · 10^exponent and its certainty; `whole` if the mantissa has all the digits."""
     if mantissa == 0:
         return 0.0, EXACT
     if exponent < -300 or exponent > 300:
         return 0.0, UNKNOWN
     value = float(mantissa)
     value = value * POWERS[exponent] if exponent >= 0 else value / POWERS[-exponent]
-    # Both factors are exact doubles, so that the one rounding is the right one.
+    # Up to 2^53 and 10^22 both factors are exact doubles, so that the only rounding is the correct one (Clinger, How to
+    # Read Floating Point Numbers Accurately, 1990).
     sure = whole and mantissa <= 2**53 and -22 <= exponent <= 22
     return value, EXACT if sure else NEAR
 
 
 @jit
 def parse_decimal(data: Bytes, p: int) -> tuple[float, int, int]:
-    """Reads a decimal number: (value, how sure it is, next position)."""
+    """Parses a decimal number: (value, its certainty, next position)."""
     negative = data[p] == MINUS
     if negative or data[p] == PLUS:
         p += 1
@@ -94,8 +95,9 @@ def parse_decimal(data: Bytes, p: int) -> tuple[float, int, int]:
 
 @jit
 def round_to_single(value: float, sure: int) -> tuple[np.float32, bool]:
-    """Rounds a number to 32 bits and says whether that is certainly right."""
+    """Rounds a number to 32 bits and tells whether the result is certainly correct."""
     if sure == EXACT:
         return np.float32(value), True
+    # If both ends of the error interval round to the same float32, so does the exact number.
     low, high = np.float32(value * (1.0 - SLACK)), np.float32(value * (1.0 + SLACK))
     return low, bool(sure == NEAR and low == high and abs(low) <= LARGEST)

@@ -1,6 +1,8 @@
-"""The kernels that read the usual line fast: eight bytes at a time, without a branch for each digit.
+"""Kernels that parse usual lines fast: eight bytes at a time, without a branch for each digit.
 
-They only ever say "read" or "not the usual form"; what is not usual is left to `grammar`, which reads everything.
+They stop at anything that does not have the usual form, and leave it to `grammar`, which parses everything. Eight bytes
+in one 64-bit word are processed at once (SWAR, SIMD within a register; Lamport, Multiple Byte Processing with Full-Word
+Instructions, 1975).
 """
 
 import numpy as np
@@ -24,7 +26,7 @@ HUNDREDS, UNITS = Word(0x000F424000000064), Word(0x0000271000000001)
 
 @jit
 def eight(data: Bytes, p: int) -> np.uint64:
-    """The eight bytes from p on as one word, the first the lowest. (Unsigned positions make this one instruction.)"""
+    """The eight bytes from p on as one little-endian word. (With unsigned positions this compiles to one load.)"""
     q = Word(p)
     return (
         Word(data[q])
@@ -40,7 +42,9 @@ def eight(data: Bytes, p: int) -> np.uint64:
 
 @jit
 def leading_digits(eight_bytes: np.uint64) -> np.uint64:
-    """Counts the digits before the first byte that is none, 7 also where all eight are digits."""
+    """Counts the digits before the first other byte; 7 also if all eight are digits."""
+    # The high bit of each byte marks a non-digit; the lowest mark is found without a branch (Warren, Hacker's Delight,
+    # section 6-1).
     digits = eight_bytes ^ ZEROS
     others = (digits | ((digits & ~HIGHS) + ABOVE_NINE)) & HIGHS
     upto = (others ^ (others - ONE)) & ONES
@@ -49,7 +53,9 @@ def leading_digits(eight_bytes: np.uint64) -> np.uint64:
 
 @jit
 def parse_digits(eight_bytes: np.uint64, n: np.uint64) -> np.uint64:
-    """The number that the first n < 8 bytes, all digits, stand for."""
+    """The number that the first n < 8 bytes, all digits, represent."""
+    # Three multiplications combine digits to pairs, pairs to fours, fours to eight (Lemire, Number Parsing at a
+    # Gigabyte per Second, 2021).
     digits = ((eight_bytes ^ ZEROS) << (EIGHT * (SEVEN - n))) << EIGHT
     pairs = digits * Word(10) + (digits >> EIGHT)
     return ((pairs & PAIRS) * HUNDREDS + ((pairs >> Word(16)) & PAIRS) * UNITS) >> Word(32)
@@ -59,10 +65,10 @@ def parse_digits(eight_bytes: np.uint64, n: np.uint64) -> np.uint64:
 def usual(
     data: Bytes, p: int, last: int, first: int, row: Matrix, stamps: Integers, stamp: int, tags: Words
 ) -> tuple[int, int]:
-    """Reads `index:value ` again and again while indices ascend and values look like 12, 0.25 or -3.5.
+    """Parses `index:value ` repeatedly while indices ascend and values look like 12, 0.25 or -3.5.
 
-    Gives the last feature read and the position after it. One loop without calls that pass arrays on, for counting
-    the references to an array costs as much as reading a number.
+    Returns the last feature and the position after it. The loop calls no function that takes an array, because numba's
+    reference counting of arrays would cost as much as parsing a number.
     """
     end = data.shape[0] - REACH
     while last + 1 < tags.shape[0] and p < end:
@@ -90,7 +96,7 @@ def usual(
         for j in range(last + 1, column):
             row[j] = 0.0
         mantissa = parse_digits(high, n) * WHOLE_POWERS[m] + parse_digits(low, m)
-        value = float(np.int64(mantissa)) / POWERS[m]
+        value = float(np.int64(mantissa)) / POWERS[m]  # at most 14 digits: exact factors, as in `decimals`
         row[Word(column)] = np.float32(-value if negative else value)
         stamps[Word(column)] = stamp
         last = column
@@ -99,7 +105,7 @@ def usual(
 
 
 def make_tags(first: int, width: int) -> Words:
-    """How each feature starts: the bytes of `index:` as one word, the mask of those bytes, and their number."""
+    """For each feature: the bytes of `index:` as one word, the mask of these bytes, and their number."""
     tags = np.empty((min(width, MOST_TAGS), 3), np.uint64)
     for column in range(len(tags)):
         tag = b"%d:" % (first + column)

@@ -1,4 +1,4 @@
-"""Opening files: what kind a file is, which parts a path names, and bytes that are decompressed as they are read."""
+"""Opening files: detecting their kind, listing the parts that a path names, and decompressing while reading."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def _list_parts(path: Path) -> list[Path]:
     fold = fold_parts(path)
     if fold:
         files = ", ".join(str(file) for file in fold.values())
-        raise DataError(f"{path}: this directory holds the parts of a fold, which do not belong together: name {files}")
+        raise DataError(f"{path}: this folder has the train, vali and test files of a fold: name {files}")
     with readable(path):
         found = sorted(part for part in path.iterdir() if part.is_file() and part.name[0] not in "._")
     if not found:
-        raise DataError(f"{path}: this directory holds no file to read")
+        raise DataError(f"{path}: this folder has no file to read")
     return found
 
 
 def fold_parts(path: str | os.PathLike[str]) -> dict[str, Path]:
-    """The files of a directory that holds a training set beside a validation or test set; empty for any other path.
+    """The files of a folder with a training set and a validation or test set; empty for any other path.
 
     >>> folder = getfixture("tmp_path")
     >>> for name in ("train.txt", "vali.txt", "test.txt"):
@@ -96,7 +96,7 @@ def fold_parts(path: str | os.PathLike[str]) -> dict[str, Path]:
 
 @contextmanager
 def from_standard_input(paths: Any) -> Iterator[Any]:
-    """Puts a file with what stands on standard input in the place of `-`, whose name errors then have."""
+    """Replaces `-` by a temporary file with the contents of standard input; errors then name "standard input"."""
     one = isinstance(paths, str | os.PathLike)
     given = [paths] if one else list(paths)
     if "-" not in map(os.fspath, given):
@@ -115,7 +115,7 @@ def from_standard_input(paths: Any) -> Iterator[Any]:
 
 
 def detect_kind(path: Path) -> str:
-    """Tells what a file holds by its first bytes: text, plain or compressed, parquet, arrow, store or model."""
+    """Detects the kind of a file by its first bytes: text, plain or compressed, parquet, arrow, store or model."""
     with readable(path), open(path, "rb") as file:
         first = file.read(max(map(len, MAGICS)))
     if not first:
@@ -128,7 +128,7 @@ def detect_kind(path: Path) -> str:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turns what the system and the decompressors raise into an error for people."""
+    """Turns errors of the system and of decompressors into a `DataError`."""
     try:
         yield
     except FileNotFoundError:
@@ -195,7 +195,7 @@ def _zstd_blocks(path: Path, file: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def import_zstandard() -> Any:
-    """Imports the library behind `.zst` files, or says how to install it."""
+    """Imports the library for `.zst` files; the error says how to install it."""
     try:
         import zstandard
     except ImportError:
@@ -204,7 +204,7 @@ def import_zstandard() -> Any:
 
 
 def map_file(path: Path) -> mmap.mmap:
-    """Maps the bytes of a file into memory; a compressed one through a temporary file, so that it costs no memory."""
+    """Maps a file into memory; a compressed one is first decompressed into a temporary file, to save memory."""
     if detect_kind(path) not in COMPRESSED.values():
         with readable(path), open(path, "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -219,10 +219,10 @@ def map_file(path: Path) -> mmap.mmap:
 
 @contextmanager
 def open_compressed(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a file for writing atomically, compressed as its name ends."""
+    """Opens a file for writing atomically, compressed according to its extension."""
     with atomically(path) as file:
         if path.suffix == ".gz":
-            # Neither name nor time in the header: the same data gives the same bytes.
+            # Neither name nor time in the header, so that the same data give the same bytes.
             with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as squeezed:
                 yield squeezed  # type: ignore[misc]
         elif path.suffix == ".zst":

@@ -1,4 +1,4 @@
-"""What a file holds: by its first bytes, which may be compressed, and by its name where these leave it open."""
+"""Detecting the format of a file, by its first (possibly compressed) bytes and then by its name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LETOR_FILE = (".letor", ".svm", ".libsvm", ".svmlight")
 
 
 def detect_format(path: Path, asked: str | None = None) -> str:
-    """Tells the format of a file, one of `FORMATS`; `asked` decides where it is given.
+    """Detects the format of a file, one of `FORMATS`; `asked` overrides it.
 
     >>> path = getfixture("tmp_path") / "some.data"
     >>> _ = path.write_text("label,qid,price\\n1,7,0.5\\n")
@@ -48,7 +48,7 @@ def _check_format(path: Path, asked: str, kind: str) -> str:
 
 
 def _text_format(path: Path, start: bytes) -> str:
-    """The format of text: LETOR where nothing else is certain."""
+    """The format of text: LETOR unless another one is certain."""
     start = start.removeprefix(b"\xef\xbb\xbf")
     line = next((line for line in start.splitlines() if line.strip() and not line.startswith(b"#")), b"")
     if line.lstrip()[:1] in (b"{", b"["):
@@ -65,18 +65,18 @@ def _text_format(path: Path, start: bytes) -> str:
 
 
 def is_search_response(start: bytes) -> bool:
-    """Whether JSON is what a search engine answered, by its first keys."""
+    """Whether JSON is a search engine's response, by its first keys."""
     return b'"hits"' in start and b'"took"' in start
 
 
 def is_header(line: bytes) -> bool:
-    """Whether a line has the names of columns: words with separators between them, of which some are no numbers."""
+    """Whether a line has the names of columns: separated words, not all of which are numbers."""
     cells = re.split(b"[" + re.escape(SEPARATORS).encode() + b"]", line)
     return len(cells) > 1 and b":" not in line and not all(map(_is_number, cells))
 
 
 def detect_separator(line: str) -> str:
-    """The separator of a line of names: the one that occurs most; the comma where none does."""
+    """The separator of a header line: the one that occurs most often; a comma if there is none."""
     return max(SEPARATORS, key=line.count)
 
 

@@ -1,7 +1,7 @@
-"""The kernels that read LETOR text: bytes in, numbers out.
+"""Kernels that parse LETOR text.
 
 One document is one line, `label qid:ID index:value index:value ... # comment`. Every kernel takes the bytes and a
-position and relies on the last byte being a line feed, so that no loop has to look for the end of the buffer.
+position and relies on the last byte being a line feed, so that no loop has to check for the end of the buffer.
 """
 
 import numpy as np
@@ -44,14 +44,14 @@ from ranktron.types import Floats, Integers, Matrix
 
 @jit
 def is_null(data: Bytes, p: int) -> bool:
-    """Says whether the word NULL stands at p."""
+    """Whether the word NULL is at p."""
     null = data[p] == 78 and data[p + 1] == 85 and data[p + 2] == 76 and data[p + 3] == 76
     return bool(null) and stops(data, p + 4)
 
 
 @jit
 def starts_qid(data: Bytes, p: int) -> bool:
-    """Says whether `qid:` stands at p."""
+    """Whether `qid:` is at p."""
     return bool(data[p] == 113 and data[p + 1] == 105 and data[p + 2] == 100 and data[p + 3] == COLON)
 
 
@@ -65,7 +65,7 @@ def word(data: Bytes, p: int) -> int:
 
 @jit
 def comment_word(data: Bytes, p: int) -> tuple[int, int]:
-    """Finds the only word of the comment that starts at p: (start, end), equal where there is none or another."""
+    """Finds the only word of the comment that starts at p: (start, end), equal if there is not exactly one."""
     start = skip_blanks(data, p + 1)
     end = start
     while data[end] > SPACE:
@@ -75,7 +75,7 @@ def comment_word(data: Bytes, p: int) -> tuple[int, int]:
 
 @jit
 def comment_docid(data: Bytes, p: int) -> tuple[int, int]:
-    """Finds X of `docid = X` in the comment that starts at p: (start, end), equal where there is none."""
+    """Finds X of `docid = X` in the comment that starts at p: (start, end), equal if there is none."""
     while data[p] != LINE_FEED:
         if data[p] == 100 and data[p + 1] == 111 and data[p + 2] == 99 and data[p + 3] == 105 and data[p + 4] == 100:
             start = skip_blanks(data, p + 5)
@@ -91,7 +91,7 @@ def comment_docid(data: Bytes, p: int) -> tuple[int, int]:
 
 @jit
 def name_by_comments(data: Bytes, spans: Integers) -> None:
-    """Puts the first word of each row's comment where its document id stands, for texts that never say `docid =`."""
+    """Takes the first word of each row's comment as its document id, for texts without `docid =`."""
     for i in range(spans.shape[0]):
         p = spans[i, 1]
         while p < data.shape[0] and data[p] != HASH and data[p] != LINE_FEED:
@@ -106,7 +106,7 @@ def name_by_comments(data: Bytes, spans: Integers) -> None:
 
 @jit
 def index_at(data: Bytes, p: int) -> tuple[int, int]:
-    """Reads a feature's number: (index, next position), index -1 where there is none and one too large capped."""
+    """Parses a feature's index: (index, next position); -1 if there is none, and capped if it is too large."""
     index, start = 0, p
     while True:
         digit = int(data[p]) - ZERO
@@ -121,7 +121,7 @@ def index_at(data: Bytes, p: int) -> tuple[int, int]:
 
 @jit
 def place(row: Matrix, stamps: Integers, stamp: int, last: int, column: int) -> bool:
-    """Makes room for a value: zeros for the features that were left out; False where the value stands already."""
+    """Prepares a row for a value: zeros for features that were left out; False if the feature has a value already."""
     if column <= last:
         if stamps[column] == stamp:
             return False
@@ -145,7 +145,7 @@ def features(
     slow: Integers,
     n: int,
 ) -> tuple[int, int, int]:
-    """Reads `index:value ...` into one row: (what was wrong, where or the end, numbers left to Python so far)."""
+    """Parses `index:value ...` into one row: (error code, its position or the end, numbers left to Python so far)."""
     last = -1
     while True:
         last, p = usual(data, skip_blanks(data, p), last, first, row, stamps, stamp, tags)
@@ -187,7 +187,7 @@ def features(
 def parse_document(
     data: Bytes, p: int, after_hash: bool, labels: Floats, spans: Integers, i: int, slow: Integers, n: int
 ) -> tuple[int, int, int]:
-    """Reads `label qid:ID`, up to the features: (what was wrong, where or the end, numbers left to Python so far)."""
+    """Parses `label qid:ID`, up to the features: (error code, its position or the end, numbers left to Python)."""
     value, sure, q = parse_decimal(data, p)
     if sure == NONE or not stops(data, q):
         return LABEL, p, n
@@ -215,9 +215,9 @@ def parse_lines(
     data: Bytes, p: int, end: int, i: int, first: int, after_hash: bool, null: float,
     X: Matrix, labels: Floats, spans: Integers, stamps: Integers, tags: Words, slow: Integers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Reads the lines from p to end into the rows from i on: (what was wrong, where it stopped, rows, slow numbers).
+    """Parses the lines from p to end into the rows from i on: (error code, where it stopped, rows, slow numbers).
 
-    `spans` gets where each query id and document id starts and ends. `slow` gets the numbers left to Python (row,
+    `spans` gets the start and end of each query id and document id. `slow` gets the numbers left to Python (row,
     column or -1 for the label, start, end); when it is nearly full the kernel stops between two lines.
     """
     n = 0
@@ -254,7 +254,7 @@ def count_lines(data: Bytes, start: int, end: int) -> int:
 
 @jit
 def extent(data: Bytes, start: int, end: int) -> tuple[int, int]:
-    """Finds the smallest and the largest number before a colon, query ids aside: (-1, -1) where there is none."""
+    """Finds the smallest and the largest feature index, the numbers before colons: (-1, -1) if there are none."""
     low, high, p = -1, -1, start
     while p < end:
         c = data[p]
@@ -272,7 +272,7 @@ def extent(data: Bytes, start: int, end: int) -> tuple[int, int]:
 
 @jit
 def heads(data: Bytes, spans: Integers) -> Integers:
-    """Finds the rows whose query id is not that of the row before."""
+    """Finds the rows whose query id differs from that of the previous row."""
     found = np.empty(spans.shape[0], np.int64)
     n = 0
     for i in range(spans.shape[0]):
@@ -290,7 +290,7 @@ def heads(data: Bytes, spans: Integers) -> Integers:
 
 @jit
 def spell(data: Bytes, spans: Integers, letters: npt.NDArray[np.uint32]) -> bool:
-    """Copies each document id into a row of letters; False where one has a byte that is not ASCII."""
+    """Copies each document id into a row of characters; False if one is not ASCII."""
     for i in range(spans.shape[0]):
         for k in range(spans[i, 3] - spans[i, 2]):
             letters[i, k] = data[spans[i, 2] + k]

@@ -1,4 +1,4 @@
-"""From rows in the order of the input to `Rounds`."""
+"""Grouping rows by query, from the order of the input to `Rounds`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from ranktron.types import Features, Floats, Integers, Matrix
 
 @jit
 def rearrange(X: Matrix, rows: Integers) -> None:
-    """Puts row `rows[i]` into place i for every i, in place: along the cycles, with one row of extra memory."""
+    """Moves row `rows[i]` to row i for every i, in place, with one row of extra memory."""
+    # Follows the cycles of the permutation: Knuth, The Art of Computer Programming, volume 1, section 1.3.3.
     done = np.zeros(rows.shape[0], np.bool_)
     for start in range(rows.shape[0]):
         if done[start]:
@@ -38,7 +39,7 @@ def rearrange(X: Matrix, rows: Integers) -> None:
 
 
 def room_for(n: int, width: int) -> Matrix:
-    """Makes room for the features of n documents; refuses what cannot be, before the machine is out of memory."""
+    """Allocates the features of n documents; refuses more than the machine's memory instead of running out of it."""
     if n * width * 4 > _memory():
         raise DataError(
             f"{n} documents with {width} features need {n * width * 4 / 1e9:.0f} GB, more than this machine has; "
@@ -55,7 +56,7 @@ def _memory() -> float:
 
 
 def assemble(X: Features, labels: Floats, ids: npt.NDArray[Any], docids: npt.NDArray[Any] | None, null: str) -> Rounds:
-    """Puts each query's rows together and fills in what was NULL; X is changed in place and not copied."""
+    """Groups rows by query and replaces NULL values; X is changed in place and not copied."""
     qids, offsets, rows = group_by(ids)
     if rows is not None:
         if isinstance(X, Sparse):
@@ -71,7 +72,7 @@ def assemble(X: Features, labels: Floats, ids: npt.NDArray[Any], docids: npt.NDA
 
 
 def scattered_queries(rounds: Rounds) -> int:
-    """How many queries had their rows in more than one place of the input.
+    """How many queries had rows that were not adjacent in the input.
 
     >>> scattered_queries(Rounds.from_arrays([[1.0]] * 4, [0] * 4, qid=["a", "b", "b", "a"]))
     1
@@ -84,7 +85,7 @@ def scattered_queries(rounds: Rounds) -> int:
 
 
 def repeated_documents(rounds: Rounds) -> int:
-    """How many documents stand in their query once more.
+    """How many documents occur more than once in their query.
 
     >>> repeated_documents(Rounds.from_arrays([[1.0]] * 3, [0] * 3, qid=[1, 1, 2], docids=["x", "x", "x"]))
     1
@@ -99,7 +100,7 @@ def repeated_documents(rounds: Rounds) -> int:
 
 @contextmanager
 def in_file(path: Path | str) -> Iterator[None]:
-    """Says in which file something is wrong."""
+    """Adds the name of the file to errors."""
     try:
         yield
     except DataError as error:
@@ -107,7 +108,7 @@ def in_file(path: Path | str) -> Iterator[None]:
 
 
 def fit_width(rounds: Rounds, n_features: int | None, first_index: int | None) -> Rounds:
-    """Makes rounds whose features are already in columns look as the caller says: zeros for features they lack."""
+    """Gives rounds the number of features and first index that the caller expects: missing features are 0."""
     X = fitted_features(rounds.X, rounds.feature_names, rounds.first_index, n_features, first_index)
     if X is rounds.X:
         return rounds
@@ -117,7 +118,7 @@ def fit_width(rounds: Rounds, n_features: int | None, first_index: int | None) -
 def fitted_features(
     X: Features, names: tuple[str, ...] | None, first: int, n_features: int | None, first_index: int | None
 ) -> Features:
-    """Adds the columns of zeros that `fit_width` needs; features that have names are neither shifted nor added to."""
+    """Adds the columns of zeros that `fit_width` needs; named features are neither shifted nor added to."""
     front = 0 if first_index is None or names else first - first_index
     if front < 0:
         raise DataError("expected features that are numbered from 1, found a feature 0")

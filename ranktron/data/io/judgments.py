@@ -1,4 +1,4 @@
-"""Grades that stand in a file of their own: RankLib's and Elasticsearch's judgment lists, TREC's qrels, and tables."""
+"""Grades in a separate file: RankLib's and Elasticsearch's judgment lists, TREC's qrels, and tables."""
 
 from __future__ import annotations
 
@@ -79,6 +79,13 @@ class Judgments:
 def read_judgments(path: str | os.PathLike[str]) -> Judgments:
     """Reads grades: `grade qid:Q # document title` on each line, TREC's qrels, or a table with these three columns.
 
+    Parameters
+    ----------
+    path : path
+        The file, in one of the three formats; it may be compressed.
+
+    Examples
+    --------
     >>> path = getfixture("tmp_path") / "judgments.txt"
     >>> _ = path.write_text("# qid:1: rambo\\n4 qid:1 # 7555 Rambo\\n0 qid:1 # 1370 Rambo III\\n")
     >>> read_judgments(path).grades

@@ -1,4 +1,4 @@
-"""Reading LETOR text into `Rounds`: mapped files, parsed by several threads straight into the final arrays."""
+"""Reading LETOR text into `Rounds`: files are memory-mapped and parsed by several threads into the final arrays."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_text(
     first_index: int | None = None,
     sparse: bool | None = None,
 ) -> Rounds:
-    """Reads LETOR text files as one set of rounds; a query must stand in one file."""
+    """Reads LETOR text files as one set of rounds; all rows of a query must be in one file."""
     texts = [Text(str(path), map_file(path)) for path in paths]
     declared = check_feature_range(n_features, first_index)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -46,7 +46,7 @@ def read_text(
 
 
 def text_width(paths: Sequence[Path], first: int) -> int:
-    """How many features the lines of text files name, counted from the number of the first one."""
+    """The number of features in text files: the largest index, counted from that of the first feature."""
     texts = [Text(str(path), map_file(path)) for path in paths]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         _, high = _extent([piece for text in texts for piece in text.pieces(CHUNK)], pool)
@@ -54,7 +54,7 @@ def text_width(paths: Sequence[Path], first: int) -> int:
 
 
 def reads_sparse(first: Text, declared: FeatureRange, null: str, sparse: bool | None) -> bool:
-    """Whether texts become sparse rows: as the caller says, or as the start of the first one looks."""
+    """Whether texts become sparse rows: the caller's choice, or decided by the start of the first one."""
     if sparse is None:
         sample = next(first.pieces(SAMPLE))
         guess = declared.completed(*grammar.extent(sample.data, sample.start, sample.end))
@@ -65,19 +65,19 @@ def reads_sparse(first: Text, declared: FeatureRange, null: str, sparse: bool | 
 
 
 class FeatureRange(NamedTuple):
-    """The first index and the number of features, None where the file has to tell."""
+    """The first index and the number of features, None if they are taken from the file."""
 
     first: int | None
     width: int | None
 
     def completed(self, low: int, high: int) -> FeatureRange:
-        """Fills in what is not known from the smallest and the largest index seen (-1 where none was)."""
+        """Completes what is not known from the smallest and the largest index (-1 if there are none)."""
         first = self.first if self.first is not None else int(low != 0)
         return FeatureRange(first, self.width if self.width is not None else max(high - first + 1, 0))
 
 
 def check_feature_range(n_features: int | None, first_index: int | None) -> FeatureRange:
-    """Checks what the caller says about the features."""
+    """Checks the caller's number of features and first index."""
     if n_features is not None and n_features < 1:
         raise DataError(f"n_features must be at least 1, not {n_features}")
     if first_index not in (None, 0, 1):
@@ -104,8 +104,8 @@ class Refused(NamedTuple):
 def _parse_texts(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared: FeatureRange) -> Filled:
     """Parses all texts.
 
-    The start of the first one tells how many features there are; where a later line shows that it told too little,
-    the whole is looked through and parsed again.
+    The number of features is estimated from the start of the first one; if a later line has more, all texts are scanned
+    for the largest index and parsed again.
     """
     pieces = [(part, piece) for part, text in enumerate(texts) for piece in text.pieces(CHUNK)]
     guess = declared.completed(*_extent([next(texts[0].pieces(SAMPLE))], pool))
@@ -119,7 +119,7 @@ def _parse_texts(texts: list[Text], pool: ThreadPoolExecutor, filler: float, dec
 
 
 def _parsed_sparse(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared: FeatureRange) -> Filled:
-    """Parses all texts into sparse rows. The whole is looked through first, for how wide it is."""
+    """Parses all texts into sparse rows, after scanning them for the largest index."""
     pieces = [(part, piece) for part, text in enumerate(texts) for piece in text.pieces(CHUNK)]
     frame = declared.completed(*_extent([piece for _, piece in pieces], pool)) if None in declared else declared
     looks = [parse_settings(text, frame, filler) for text in texts]
@@ -151,7 +151,7 @@ def parse_settings(text: Text, frame: FeatureRange, filler: float) -> Look:
 def _fill(
     texts: list[Text], pieces: list[tuple[int, Piece]], pool: ThreadPoolExecutor, filler: float, frame: FeatureRange
 ) -> Filled | Refused:
-    """Parses all pieces at once into one table, each from the row on that the lines before it leave free."""
+    """Parses all pieces in parallel into one table; the number of lines before a piece tells its first row."""
     counts = list(pool.map(lambda job: grammar.count_lines(job[1].data, job[1].start, job[1].end), pieces))
     starts = np.cumsum([0, *counts]).tolist()
     looks = [parse_settings(text, frame, filler) for text in texts]
@@ -169,7 +169,7 @@ def _fill(
 
 
 def _group_queries(texts: list[Text], filled: Filled, null: str) -> Rounds:
-    """Names the queries and documents and puts each query's rows together."""
+    """Decodes the ids of queries and documents and groups rows by query."""
     table, bounds, first = filled
     if 0 in table.X.shape:
         what = "document" if len(table.X) == 0 else "feature"
@@ -207,10 +207,10 @@ def query_name(text: Text, at: int, word: bytes, lines_before: int = 0) -> str:
 
 
 def _docids(texts: list[Text], spans: list[Integers], codes: Integers) -> npt.NDArray[Any] | None:
-    """The names of all documents, None where no document has one.
+    """The ids of all documents, None if no document has one.
 
-    Where no comment says `docid = X`, the first word of each is taken for the document's name, as RankLib's judgments
-    have it (`# X title`), unless a query has the same word twice: then comments are only comments.
+    If no comment has `docid = X`, the first word of each is the document id, as in RankLib's judgments (`# X title`),
+    unless a query has the same word twice: then comments are only comments.
     """
     if any((part[:, 3] > part[:, 2]).any() for part in spans):
         return _all_names(texts, spans)

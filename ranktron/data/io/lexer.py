@@ -1,4 +1,4 @@
-"""The bytes and codes that the kernels of the text reader share, and where a word and a line end."""
+"""Constants of the text parser's kernels, and kernels that find the ends of words and lines."""
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +24,13 @@ FINE, LABEL, NEGATIVE, QID, ID_COMMENT, INDEX, VALUE, TOO_LARGE, TWICE, BEYOND, 
 
 @jit
 def line_ends(data: Bytes, p: int) -> bool:
-    """Says whether the line is over at p."""
+    """Whether the line ends at p."""
     return bool(data[p] == LINE_FEED or (data[p] == RETURN and data[p + 1] == LINE_FEED))
 
 
 @jit
 def stops(data: Bytes, p: int) -> bool:
-    """Says whether a word is over at p."""
+    """Whether a word ends at p."""
     return data[p] in (SPACE, LINE_FEED, TAB, HASH) or line_ends(data, p)
 
 

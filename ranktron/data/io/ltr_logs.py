@@ -1,8 +1,8 @@
 """Feature logs of the learning-to-rank plugins of Elasticsearch and OpenSearch: search hits with `fields._ltrlog`.
 
-A file holds answers of the engine (`{"hits": {"hits": [...]}}`, or `{"responses": [...]}` of several searches) or
-single hits; one JSON value, an array of them, or one a line. The query id of an answer or of a hit stands beside it
-under `qid`, `query_id` or `query`; where it is missing, the judgments tell it from the document.
+A file contains responses (`{"hits": {"hits": [...]}}`, or `{"responses": [...]}` of several searches) or single
+hits: one JSON value, an array of them, or one per line. The query id is in the response or hit as `qid`, `query_id` or
+`query`; if it is missing, it is taken from the judgments of the document.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class _Hit(NamedTuple):
 def read_ltr_log(path: Path, null: str, judgments: Judgments | None) -> Rounds:
     """Reads a feature log; the features have their names in the order in which they first appear.
 
-    The engines leave out the value of a feature that does not match a document, and score it as 0: so it is here,
-    unless `null` says "min" or "mean". A hit without a grade has the label NaN.
+    The engines leave out the value of a feature that does not match a document, and score it as 0; so does this,
+    unless `null` is "min" or "mean". A hit without a grade has the label NaN.
     """
     hits = [hit for number, value in _values(path) for hit in _hits(value, f"{path}, entry {number}", None, judgments)]
     if not hits:
@@ -62,7 +62,7 @@ def read_ltr_log(path: Path, null: str, judgments: Judgments | None) -> Rounds:
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
-    """The JSON values of a file, whichever way they are laid out."""
+    """The JSON values of a file: one, an array of them, or one per line."""
     text = b"".join(blocks(path)).decode("utf-8", "replace").lstrip("\ufeff")
     decoder, at, number = json.JSONDecoder(), 0, 0
     while at < len(text):
@@ -80,7 +80,7 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _hits(value: Any, where: str, qid: Any, judgments: Judgments | None) -> Iterator[_Hit]:
-    """The hits in one JSON value: an answer, several answers, or a hit."""
+    """The hits in one JSON value: a response, several responses, or a hit."""
     if not isinstance(value, dict):
         raise DataError(f"{where}: expected a search hit or the answer to a search, found {str(value)[:40]!r}")
     if "error" in value and "hits" not in value:

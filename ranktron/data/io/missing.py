@@ -1,4 +1,4 @@
-"""What to make of LETOR's NULL values."""
+"""Treatment of NULL values while reading a file."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def placeholder(null: str) -> float:
 
 @jit
 def fill_nulls(X: Matrix, offsets: Integers, mean: bool) -> None:
-    """Replaces NaN by the smallest (or mean) value of the feature in the same list, by 0 where there is none."""
+    """Replaces NaN by the smallest (or mean) value of the feature within the query, by 0 if it has none."""
     for q in range(offsets.shape[0] - 1):
         for j in range(X.shape[1]):
             total, low, n = 0.0, np.inf, 0

@@ -1,4 +1,4 @@
-"""What is wrong with a line, in words: file, line, column, what was expected and what stands there."""
+"""Error messages of the text parser: file, line, column, what was expected and what was found."""
 
 from typing import NamedTuple
 
@@ -10,14 +10,14 @@ from ranktron.errors import DataError
 
 
 class ParseProblem(NamedTuple):
-    """What was wrong (a code of `grammar`) and at which byte."""
+    """The error code (of `lexer`) and the byte at which it occurred."""
 
     wrong: int
     at: int
 
 
 class Look(NamedTuple):
-    """How a text is to be read: its first index, its number of features, query ids after `#`, and NULL's value."""
+    """How to parse a text: its first index, its number of features, query ids after `#`, and the value of NULL."""
 
     first: int
     width: int
@@ -26,7 +26,7 @@ class Look(NamedTuple):
 
 
 def explain_problem(name: str, data: Bytes, problem: ParseProblem, look: Look, lines_before: int = 0) -> DataError:
-    """Makes the error for a problem in `data`, which stands `lines_before` lines after the start of the file."""
+    """The error for a problem in `data`, which starts `lines_before` lines after the start of the file."""
     start = _line_start(data, problem.at)
     rest = data[problem.at : problem.at + 400].tobytes().split(b"\n")[0].rstrip(b"\r")
     before = data[start : problem.at].tobytes()

@@ -1,11 +1,10 @@
-"""Reading text with many features of which a line names few: into rows that hold only what is named."""
+"""Reading text with many features of which lines mention few, into sparse rows."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ranktron.data.io import grammar, lexer
 from ranktron.data.io.decimals import parse_decimal, round_to_single
@@ -28,7 +27,7 @@ from ranktron.data.io.lexer import (
     stops,
 )
 from ranktron.data.io.parse_errors import Look, ParseProblem, explain_problem
-from ranktron.data.io.text import Piece, Text
+from ranktron.data.io.text import Piece, Text, settle
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
@@ -40,7 +39,7 @@ WIDE, RARE = 1000, 0.05
 
 @jit
 def count_entries(data: Bytes, start: int, end: int) -> int:
-    """Counts the colons from start to end: at least as many as there are features."""
+    """Counts the colons from start to end, an upper bound on the number of entries."""
     total = 0
     for p in range(start, end):
         total += data[p] == COLON
@@ -52,7 +51,7 @@ def _entries(
     data: Bytes, p: int, first: int, width: int, null: float, columns: Columns, values: Values, at: int,
     stamps: Columns, stamp: int, slow: Integers, n: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Reads `index:value ...` of one line: (what was wrong, where or the end, the next entry, slow numbers so far)."""
+    """Parses `index:value ...` of one line: (error code, its position or the end, the next entry, slow numbers)."""
     while True:
         p = skip_blanks(data, p)
         if data[p] == HASH or line_ends(data, p):
@@ -89,7 +88,7 @@ def _lines(
     starts: Integers, columns: Columns, values: Values, labels: Floats, spans: Integers, stamps: Columns,
     slow: Integers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Reads all lines from p to end: (what was wrong, where it stopped, rows, slow numbers)."""
+    """Parses all lines from p to end: (error code, where it stopped, rows, slow numbers)."""
     i, at, n = 0, 0, 0
     while p < end:
         p = skip_blanks(data, p)
@@ -113,7 +112,7 @@ def _lines(
 
 
 class SparseTable(NamedTuple):
-    """The lines of a text: rows, labels, and where the ids stand in the bytes."""
+    """The parsed lines of a text: rows, labels, and the positions of the ids in the bytes."""
 
     X: Sparse
     labels: Floats
@@ -121,7 +120,7 @@ class SparseTable(NamedTuple):
 
 
 def is_rare(text: Text, sample: int, width: int) -> bool:
-    """Whether the start of a text names few of many features."""
+    """Whether the start of a text mentions few of many features."""
     if width < WIDE:
         return False
     piece = next(text.pieces(sample))
@@ -130,7 +129,7 @@ def is_rare(text: Text, sample: int, width: int) -> bool:
 
 
 def parse_sparse(text: Text, piece: Piece, look: Look, lines_before: int = 0) -> SparseTable:
-    """Parses one piece of a text; what cannot be read is an error that says where."""
+    """Parses one piece of a text; the error for an invalid line says where it is."""
     lines = grammar.count_lines(piece.data, piece.start, piece.end)
     entries = count_entries(piece.data, piece.start, piece.end)
     starts, labels, spans = np.zeros(lines + 1, np.int64), np.empty(lines), np.empty((lines, 4), np.int64)
@@ -140,7 +139,7 @@ def parse_sparse(text: Text, piece: Piece, look: Look, lines_before: int = 0) ->
         piece.data, piece.start, piece.end, look.first, look.width, look.after_hash, look.null,
         starts, columns, values, labels, spans, np.full(look.width, -1, np.int32), slow,
     )  # fmt: skip
-    problem = _settle(piece.data, values, labels, slow[:n])
+    problem = settle(piece.data, values, labels, slow[:n])
     if problem is None and wrong != FINE:
         problem = ParseProblem(wrong, p)
     if problem is not None:
@@ -150,18 +149,3 @@ def parse_sparse(text: Text, piece: Piece, look: Look, lines_before: int = 0) ->
     end = starts[rows]
     X = Sparse(starts[: rows + 1], columns[:end].copy(), values[:end].copy(), look.width)
     return SparseTable(X, labels[:rows], spans[:rows] + piece.base)
-
-
-def _settle(data: Bytes, values: Values, labels: Floats, slow: npt.NDArray[Any]) -> ParseProblem | None:
-    """Reads the numbers that the kernel was not sure of. Those of labels have no place among the entries."""
-    for row, at, start, end in slow.tolist():
-        value = float(data[start:end].tobytes())
-        if at < 0:
-            labels[row] = value
-        else:
-            with np.errstate(over="ignore"):
-                value = float(np.float32(value))
-            values[at] = value
-        if not np.isfinite(value):
-            return ParseProblem(lexer.LABEL if at < 0 else lexer.TOO_LARGE, start)
-    return None

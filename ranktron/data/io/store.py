@@ -1,13 +1,13 @@
-"""The library's own file: a small header, then the arrays as they are in memory, so that opening one maps it.
+"""The `.rounds` store: a small header, then the arrays as in memory, so that opening it only maps the file.
 
     8 bytes   RANKTRON
     4 + 4     length and CRC-32 of the header, little-endian
     header    JSON: version, size of the file, and of each array its type, shape, place and CRC-32
     arrays    each from a multiple of 64 bytes on
 
-Opening checks the header, the size of the file, and the arrays with one entry per query; a file of less than 64 MB is
-checked whole. `verify` checks every byte of a file of any size. In format 2 sparse rows stand in place of X: opening
-looks through their columns too, since kernels would follow a wrong one out of the weights.
+Opening checks the header, the size of the file, the arrays with one entry per query, and every byte of a file below
+64 MB. `verify` checks every byte of a file of any size. Format 2 has sparse rows in place of X; opening also checks
+their columns, because kernels would read beyond the weights at an invalid one.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class RoundsStore:
         return rows.reshape(-1, *array["shape"][1:])
 
     def check(self, names: tuple[str, ...] | None = None) -> None:
-        """Compares arrays, all by default, with their checksums."""
+        """Verifies the checksums of some arrays, by default of all."""
         for name, array in self.head["arrays"].items():
             if (names is None or name in names) and _crc(self.bytes_of(name)) != array["crc32"]:
                 raise self.damaged(f"its {name} do not match their checksum")
@@ -187,7 +187,7 @@ class RoundsStore:
         return X
 
     def check_places(self, X: Features) -> None:
-        """Refuses sparse rows that kernels cannot trust."""
+        """Refuses sparse rows with invalid columns."""
         if isinstance(X, Sparse):
             try:
                 X.check_places()
@@ -196,14 +196,14 @@ class RoundsStore:
 
 
 def open_store(path: Path) -> RoundsStore:
-    """Opens a store, checked whole where it is small."""
+    """Opens a store; a small one is checked completely."""
     store = RoundsStore(path)
     store.check(None if len(store.raw) < WHOLE else PER_QUERY)
     return store
 
 
 def read_store(path: Path) -> Rounds:
-    """Maps a store into memory, read-only: milliseconds, whatever its size, but for a look at sparse columns."""
+    """Maps a store into memory, read-only, in milliseconds whatever its size, except to check sparse columns."""
     store = open_store(path)
     rounds = store.rounds()
     store.check_places(rounds.X)
@@ -211,8 +211,15 @@ def read_store(path: Path) -> Rounds:
 
 
 def verify(path: str | Path) -> None:
-    """Checks every byte of a store against its checksums; raises `DataError` where it is damaged.
+    """Checks every byte of a store against its checksums; raises `DataError` if it is damaged.
 
+    Parameters
+    ----------
+    path : path
+        The `.rounds` file.
+
+    Examples
+    --------
     >>> from ranktron.data.rounds import Rounds
     >>> from ranktron.data.io import verify, write
     >>> folder = getfixture("tmp_path")

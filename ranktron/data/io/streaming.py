@@ -1,4 +1,4 @@
-"""Rounds one after the other in bounded memory: a source yields runs of rows, `join_runs` makes rounds of them."""
+"""Streaming in bounded memory: a source yields runs of rows, and `join_runs` joins them to rounds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Parser = Callable[[Text, Look, int], ParsedTable | SparseTable]
 
 
 class QueryRun(NamedTuple):
-    """Consecutive rows of one query, perhaps not all of them; `where` says in words where they start."""
+    """Consecutive rows of one query, perhaps not all of them; `where` describes their position for error messages."""
 
     qid: Any
     X: Features
@@ -38,7 +38,7 @@ class QueryRun(NamedTuple):
 
 
 def join_runs(runs: Iterable[QueryRun], null: str) -> Iterator[Round]:
-    """Joins consecutive runs of the same query into rounds; a query that comes back is an error."""
+    """Joins consecutive runs of the same query into rounds; a query that occurs again later is an error."""
     owners: dict[Any, Path] = {}
     parts: list[QueryRun] = []
     known = 0
@@ -52,8 +52,8 @@ def join_runs(runs: Iterable[QueryRun], null: str) -> Iterator[Round]:
             parts = []
         if new and len(owners) == known:
             raise DataError(
-                f"{run.where()}: query {run.qid!r} comes back after its block ended; "
-                "put its rows together with `ranktron convert` first, then stream the result"
+                f"{run.where()}: query {run.qid!r} occurs again after other queries; "
+                "group its rows with `ranktron convert` first, then stream the result"
             )
         known = len(owners)
         parts.append(run)
@@ -94,7 +94,7 @@ def text_runs(
 
 
 def _line_blocks(path: Path) -> Iterator[bytes]:
-    """Yields whole lines, the last one with a line feed even where the file has none."""
+    """Yields blocks of whole lines; a line feed is added to the last one if it is missing."""
     rest = b""
     for block in blocks(path, BLOCK):
         cut = block.rfind(b"\n") + 1
@@ -110,7 +110,7 @@ def _line_blocks(path: Path) -> Iterator[bytes]:
 
 
 def _extent(paths: Sequence[Path]) -> tuple[int, int]:
-    """Looks through the files for the smallest and the largest index."""
+    """Scans the files for the smallest and the largest index."""
     low, high = -1, -1
     for path in paths:
         for block in _line_blocks(path):

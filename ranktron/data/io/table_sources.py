@@ -22,7 +22,7 @@ _CSV_VALUE = re.compile(r"In CSV column #(\d+): .*invalid value '(.*)'", re.DOTA
 
 
 def import_pyarrow(what: str = "Parquet", extra: str = "parquet") -> Any:
-    """Imports the library behind tables, or says how to install it."""
+    """Imports the library that reads tables; the error says how to install it."""
     try:
         import pyarrow
         import pyarrow.csv
@@ -35,7 +35,7 @@ def import_pyarrow(what: str = "Parquet", extra: str = "parquet") -> Any:
 
 
 class TableSource(Protocol):
-    """An open table: its name for messages, its columns, how many rows it has (None: not known before the end)."""
+    """An open table: its name for messages, its columns, and its number of rows (None if not known in advance)."""
 
     name: str
     schema: Any
@@ -46,7 +46,7 @@ class TableSource(Protocol):
 
 
 def open_table(path: Path, format: str, whole: bool) -> TableSource:
-    """Opens a file of one of the formats in `formats.TABLES`; `whole` where all of it will be in memory anyway."""
+    """Opens a file of one of the formats in `formats.TABLES`; `whole` if all of it will be in memory anyway."""
     if format == "parquet":
         return ParquetFile(path)
     if format == "arrow":
@@ -57,13 +57,13 @@ def open_table(path: Path, format: str, whole: bool) -> TableSource:
 
 
 def is_frame(given: object) -> bool:
-    """Whether something is a table in memory: of pandas, polars, pyarrow or another library that speaks Arrow."""
+    """Whether an object is a table in memory: of pandas, polars, pyarrow or another library that supports Arrow."""
     return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__dataframe__") or hasattr(given, "collect_schema")
 
 
 @contextmanager
 def legible(path: Path, what: str) -> Iterator[None]:
-    """Turns whatever a damaged file makes pyarrow raise into an error for people."""
+    """Turns errors of pyarrow at a damaged file into a `DataError`."""
     arrow = import_pyarrow(*(("Parquet", "parquet") if what == "Parquet" else (f"reading {what}", "tables")))
     try:
         yield
@@ -129,9 +129,9 @@ class FrameSource:
 
 
 class CsvFile:
-    """Text with a separator between values and names in the first line.
+    """Text with separated values and column names in the first line.
 
-    The start of the file tells which columns have numbers. Ids are always text: 007 is not 7.
+    The start of the file decides which columns are numeric. Ids are always text: 007 is not 7.
     """
 
     n: int | None = None
@@ -173,9 +173,9 @@ class CsvFile:
 
 
 class JsonFile:
-    """One JSON object a line, or an array of objects; what is in an object of an object is a column, too.
+    """One JSON object per line, or an array of objects; keys of nested objects are columns, too.
 
-    In a stream the first few megabytes tell which keys there are.
+    In a stream the first few megabytes decide which keys there are.
     """
 
     n: int | None = None
@@ -201,7 +201,7 @@ class JsonFile:
                 if new:
                     raise DataError(
                         f"{self.path}: {new[0]!r} is not among the keys of the first {row} lines, "
-                        f"{join_names([*known])}; a stream has to know them: `ranktron convert` the file first"
+                        f"{join_names([*known])}; streaming needs to know all keys: `ranktron convert` the file first"
                     )
                 lacking = [name for name in _chosen_columns(roles) if name not in table.schema.names]
                 for name in lacking:
@@ -235,7 +235,7 @@ class JsonFile:
             yield self._flat(self.arrow.json.read_json(io.BytesIO(lines), options))
 
     def _flat(self, table: Any) -> Any:
-        """Columns for what is in objects, under the inner name where no other column has it."""
+        """Columns for the keys of nested objects, with the inner name unless another column has it."""
         while any(self.arrow.types.is_struct(kind) for kind in table.schema.types):
             outer = [field.name for field in table.schema if self.arrow.types.is_struct(field.type)]
             table = table.flatten()
@@ -252,7 +252,7 @@ def _chosen_columns(roles: Roles) -> list[str]:
 
 
 def index_columns(schema: Any) -> list[str]:
-    """The columns that pandas wrote for the index of a data frame: they number rows and say nothing of documents."""
+    """The columns that pandas wrote for the index of a data frame, which only number rows."""
     noted = (schema.metadata or {}).get(b"pandas")
     index = json.loads(noted).get("index_columns", []) if noted else []
     return [name for name in index if isinstance(name, str)]

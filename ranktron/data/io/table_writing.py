@@ -1,4 +1,4 @@
-"""Writing tables: Parquet, Arrow, CSV and JSON lines, with columns `label`, `qid`, perhaps `docid`, and features."""
+"""Writing tables: Parquet, Arrow, CSV and JSON lines, with columns `label`, `qid`, optionally `docid`, and features."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _arrow_tables(rounds: Rounds, path: Path, arrow: Any) -> Iterator[Any]:
 
 
 def write_csv(rounds: Rounds, path: Path, separator: str = ",") -> None:
-    """Writes names in the first line and one document a line after it."""
+    """Writes the column names in the first line, then one document per line."""
     names = (*RESERVED[: 2 + (rounds.docids is not None)], *column_names(rounds, path))
     head = separator.join(_cell(name, separator) for name in names) + "\n"
 
@@ -81,7 +81,7 @@ def write_tsv(rounds: Rounds, path: Path) -> None:
 
 
 def write_jsonl(rounds: Rounds, path: Path) -> None:
-    """Writes one JSON object a document."""
+    """Writes one JSON object per document."""
 
     def start(label: str, qid: Any, docid: Any) -> str:
         named = "" if docid is None else f', "docid": {_json(docid)}'
@@ -110,7 +110,7 @@ def _write_rows(
 
 
 def _cell(text: str, separator: str) -> str:
-    """A value as CSV has it: in quotes where it would otherwise be read as something else."""
+    """A value for CSV, in quotes if it would otherwise be read as something else."""
     if text and not any(letter in text for letter in (separator, '"', "\n", "\r")):
         return text
     return '"' + text.replace('"', '""') + '"'

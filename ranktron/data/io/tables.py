@@ -1,4 +1,4 @@
-"""From the columns of a table to `Rounds`, whole or as a stream."""
+"""Reading the columns of a table into `Rounds`, as a whole or as a stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ranktron.types import Matrix
 
 
 def table_roles(source: TableSource, asked: Columns, labelled: bool = True) -> Roles:
-    """Which columns of a table are what; the features are numbers, or it is an error."""
+    """The roles of a table's columns; a feature that is not numeric is an error."""
     with in_file(source.name):
         roles = assign_roles(source.schema.names, index_columns(source.schema), asked, labelled)
         if source.n == 0 or not roles.features:
@@ -46,13 +46,21 @@ def _check_numbers(schema: Any, roles: Roles) -> None:
         names = ",".join(others)
         found = ", ".join(f"{kind} in column {name!r}" for name, kind in others.items())
         raise DataError(
-            f"expected numbers in column {next(iter(others))!r}, found {found}; leave out what is no feature with "
-            f"drop={names!r} (--drop {names})"
+            f"expected numbers in column {next(iter(others))!r}, found {found}; leave out what is not a feature "
+            f"with drop={names!r} (--drop {names})"
         )
 
 
 def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
-    """Reads a whole table; queries are put together where they are not."""
+    """Reads a whole table; rows are grouped by query if necessary."""
+    X, labels, qids, docids = read_rows(source, roles, null)
+    names, first = _feature_numbers(roles.features)
+    rounds = assemble(X, labels, qids, docids, null)
+    return replace(rounds, feature_names=names, first_index=first)
+
+
+def read_rows(source: TableSource, roles: Roles, null: str) -> TableRows:
+    """The columns of a whole table that have a role, in the order of its rows."""
     cells = _Cells(source, roles, null)
     X = None if source.n is None else room_for(source.n, len(roles.features))
     rows, row = [], 0
@@ -65,9 +73,7 @@ def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
     X = np.concatenate([part.X for part in rows]) if X is None else X
     labels, qids = (np.concatenate([getattr(part, name) for part in rows]) for name in ("labels", "qids"))
     docids = None if roles.doc is None else np.concatenate([part.docids for part in rows])
-    names, first = _feature_numbers(roles.features)
-    rounds = assemble(X, labels, qids, docids, null)
-    return replace(rounds, feature_names=names, first_index=first)
+    return TableRows(X, labels, qids, docids)
 
 
 def table_runs(
@@ -91,14 +97,14 @@ def table_runs(
 
 
 def _feature_numbers(features: tuple[str, ...]) -> tuple[tuple[str, ...] | None, int]:
-    """The features' names, None where they are only numbers (f1, f2, ...), and the first number."""
+    """The names of the features, None if they are only numbered (f1, f2, ...), and the first number."""
     for first in (0, 1):
         if list(features) == [f"f{j + first}" for j in range(len(features))]:
             return None, first
     return features, 1
 
 
-class _Rows(NamedTuple):
+class TableRows(NamedTuple):
     """Some rows of a table as arrays."""
 
     X: Matrix
@@ -108,7 +114,7 @@ class _Rows(NamedTuple):
 
 
 class _Cells:
-    """Makes arrays of batches, with every value checked."""
+    """Converts batches to arrays and checks every value."""
 
     def __init__(self, source: TableSource, roles: Roles, null: str) -> None:
         self.name, self.roles, self.filler = source.name, roles, placeholder(null)
@@ -116,7 +122,7 @@ class _Cells:
     def wrong(self, why: str) -> DataError:
         return DataError(f"{self.name}: {why}")
 
-    def rows(self, batch: Any, row: int, X: Matrix | None) -> _Rows:
+    def rows(self, batch: Any, row: int, X: Matrix | None) -> TableRows:
         """The rows of a batch, before which there are `row` others; the features are copied into X."""
         roles = self.roles
         features = np.empty((len(roles.features), len(batch)), np.float32)
@@ -127,10 +133,10 @@ class _Cells:
         X[:] = features.T
         qids = self._words(batch, roles.query, row)
         docids = None if roles.doc is None else self._words(batch, roles.doc, row)
-        return _Rows(X, self._labels(batch, row), qids, docids)
+        return TableRows(X, self._labels(batch, row), qids, docids)
 
     def _numbers(self, batch: Any, name: str, row: int, filler: float) -> npt.NDArray[Any]:
-        """One column as float64 (label) or float32, NULLs filled, everything else finite."""
+        """One column as float64 (label) or float32, with NULL replaced; all other values are finite."""
         column = batch.column(name)
         is_label = name == self.roles.label
         nulls = np.asarray(column.is_null()) if column.null_count else None
@@ -154,7 +160,7 @@ class _Cells:
         return values
 
     def _words(self, batch: Any, name: str, row: int) -> npt.NDArray[Any]:
-        """The names in one column: numbers or text."""
+        """The ids in one column: numbers or text."""
         column = batch.column(name)
         column = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
         if column.null_count:
@@ -168,7 +174,7 @@ class _Cells:
         return words
 
     def _labels(self, batch: Any, row: int) -> npt.NDArray[np.float64]:
-        """The labels; NaN where the table has none and need not have any."""
+        """The labels; NaN if the table has none and none are required."""
         if self.roles.label is None:
             return np.full(len(batch), np.nan)
         values = self._numbers(batch, self.roles.label, row, -1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ranktron.types import Floats, Integers, Matrix
 
 
 class Text:
-    """The bytes of one text file: whole lines up to `end`, then perhaps a last one without a line feed, the `tail`."""
+    """The bytes of one text file: whole lines up to `end`, and a last line without a line feed, the `tail`, if any."""
 
     def __init__(self, name: str, raw: mmap.mmap | bytes) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class Text:
         return self.raw[place : end if end >= 0 else len(self.raw)]
 
     def ids_after_hash(self) -> bool | None:
-        """Says whether the first document has its query id in the comment, not after the label; None without one."""
+        """Whether the first document has its query id in the comment; None if there is no document."""
         start = 0
         while start < len(self.raw):
             end = self.raw.find(b"\n", start) + 1 or len(self.raw)
@@ -69,7 +69,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class ParsedTable:
-    """The arrays that the lines are parsed into. `spans` says where a row's query and document id start and end."""
+    """The arrays that lines are parsed into. `spans` has the start and end of each row's query and document id."""
 
     X: Matrix
     labels: Floats
@@ -90,7 +90,7 @@ class ParsedTable:
 
 
 def parse(piece: Piece, row: int, table: ParsedTable, look: Look) -> tuple[int, ParseProblem | None]:
-    """Parses a piece into the rows from `row` on: (the row after the last, what was wrong if anything)."""
+    """Parses a piece into the rows from `row` on: (the row after the last, the error if there is one)."""
     stamps = np.full(look.width, -1, np.int64)
     slow = np.empty((max(256, 2 * look.width + 2), 4), np.int64)
     p, start = piece.start, row
@@ -99,7 +99,7 @@ def parse(piece: Piece, row: int, table: ParsedTable, look: Look) -> tuple[int, 
             piece.data, p, piece.end, row, look.first, look.after_hash, look.null,
             table.X, table.labels, table.spans, stamps, table.tags, slow,
         )  # fmt: skip
-        problem = _settle(piece.data, table, slow[:n])
+        problem = settle(piece.data, table.X, table.labels, slow[:n])
         if problem is None and wrong != lexer.FINE:
             problem = ParseProblem(wrong, p)
         if problem is not None:
@@ -109,16 +109,19 @@ def parse(piece: Piece, row: int, table: ParsedTable, look: Look) -> tuple[int, 
     return row, None
 
 
-def _settle(data: Bytes, table: ParsedTable, slow: Integers) -> ParseProblem | None:
-    """Reads the numbers that the kernel was not sure of."""
-    for row, column, start, end in slow.tolist():
+def settle(data: Bytes, features: Any, labels: Floats, slow: Integers) -> ParseProblem | None:
+    """Reads the numbers that the kernel was not sure of: a label where `at` is negative.
+
+    `features` are a matrix, with `at` the column, or the entries of sparse rows, with `at` the entry.
+    """
+    for row, at, start, end in slow.tolist():
         value = float(data[start:end].tobytes())
-        if column < 0:
-            table.labels[row] = value
+        if at < 0:
+            labels[row] = value
         else:
             with np.errstate(over="ignore"):
                 value = float(np.float32(value))
-            table.X[row, column] = value
+            features[(row, at) if features.ndim == 2 else at] = value
         if not np.isfinite(value):
-            return ParseProblem(lexer.LABEL if column < 0 else lexer.TOO_LARGE, start)
+            return ParseProblem(lexer.LABEL if at < 0 else lexer.TOO_LARGE, start)
     return None

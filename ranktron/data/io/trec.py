@@ -1,4 +1,4 @@
-"""TREC's two files: relevance judgements (`qrels`) and rankings (`run`).
+"""TREC's two file formats: relevance judgements (`qrels`) and rankings (`run`).
 
 Both are read as `{query: {document: value}}`, the form that pytrec_eval, ranx and ir_measures take.
 """
@@ -17,9 +17,16 @@ Grades = dict[str, dict[str, int]]
 def read_qrels(path: str | Path) -> Grades:
     """Reads judgements, `query 0 document grade` on each line.
 
-    Grades are given as they stand: TREC uses negative ones for documents that were not judged or are spam, and
-    measures count them as not relevant.
+    Grades are returned unchanged: TREC uses negative ones for documents that were not judged or are spam, and
+    metrics count them as not relevant.
 
+    Parameters
+    ----------
+    path : path
+        The file; it may be compressed.
+
+    Examples
+    --------
     >>> folder = getfixture("tmp_path")
     >>> write_qrels({"q1": {"d1": 2, "d2": 0}}, folder / "qrels")
     >>> read_qrels(folder / "qrels")
@@ -40,6 +47,15 @@ def read_qrels(path: str | Path) -> Grades:
 def write_qrels(qrels: Mapping[str, Mapping[str, int]], path: str | Path) -> None:
     """Writes judgements, `query 0 document grade` on each line.
 
+    Parameters
+    ----------
+    qrels : {query: {document: grade}}
+        The judgements; ids must not be empty or contain blanks.
+    path : path
+        The file to write; compressed if its name ends in `.gz`, `.zst`, `.bz2` or `.xz`.
+
+    Examples
+    --------
     >>> path = getfixture("tmp_path") / "qrels"
     >>> write_qrels({"q1": {"d1": 2}}, path)
     >>> path.read_text()
@@ -52,8 +68,15 @@ def write_qrels(qrels: Mapping[str, Mapping[str, int]], path: str | Path) -> Non
 
 
 def read_run(path: str | Path) -> Values:
-    """Reads a ranking, `query Q0 document rank score tag` on each line; as in TREC only the scores count.
+    """Reads a ranking, `query Q0 document rank score tag` on each line; as in trec_eval only the scores count.
 
+    Parameters
+    ----------
+    path : path
+        The file; it may be compressed.
+
+    Examples
+    --------
     >>> folder = getfixture("tmp_path")
     >>> write_run({"q1": {"d1": 0.5, "d2": 2.0}}, folder / "run")
     >>> print((folder / "run").read_text(), end="")
@@ -77,8 +100,19 @@ def read_run(path: str | Path) -> Values:
 
 
 def write_run(run: Mapping[str, Mapping[str, float]], path: str | Path, tag: str = "ranktron") -> None:
-    """Writes a ranking, best first; equal scores as TREC orders them, by document id descending.
+    """Writes a ranking, best first; equal scores are ordered as in trec_eval, by document id descending.
 
+    Parameters
+    ----------
+    run : {query: {document: score}}
+        The scores; ids must not be empty or contain blanks.
+    path : path
+        The file to write; compressed if its name ends in `.gz`, `.zst`, `.bz2` or `.xz`.
+    tag : str
+        The name of the system, the last word of each line.
+
+    Examples
+    --------
     >>> path = getfixture("tmp_path") / "run"
     >>> write_run({"q1": {"d1": 0.5}}, path, tag="mine")
     >>> path.read_text()

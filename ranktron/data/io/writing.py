@@ -1,4 +1,7 @@
-"""Writing LETOR text: the shortest digits that read back as the same 32-bit numbers."""
+"""Writing LETOR text, with the shortest decimals that read back as the same 32-bit numbers.
+
+Shortest decimals (Steele and White, How to Print Floating-Point Numbers Accurately, 1990) are made by numpy.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
 from ranktron.types import Integers, Matrix
 
-NUMBERS = 1 << 19  # written at a time
+NUMBERS = 1 << 19  # how many numbers are written at a time
 MOST_WORDS = 1_000_000
-WIDTH = 16  # as many letters the shortest decimal of a 32-bit number may take
+WIDTH = 16  # the longest shortest decimal of a 32-bit number
 SCIENTIFIC = 1e6
 Packed = tuple[Bytes, Integers]
 
 
 class Digits(dict[int, str]):
-    """The shortest decimal of each 32-bit number, by its bits; remembered, since features repeat themselves."""
+    """A cache of the shortest decimal of each 32-bit number, by its bits: values of features recur."""
 
     def __missing__(self, bits: int) -> str:
         if len(self) >= MOST_WORDS:
@@ -34,7 +37,7 @@ class Digits(dict[int, str]):
 
 
 def write_text(rounds: Rounds, path: Path) -> None:
-    """Writes one line per document, with every feature, so that the number of features is kept; sparse ones as held."""
+    """Writes one line per document, with every feature, including zeros, or with the entries of sparse rows."""
     if isinstance(rounds.X, Sparse):
         _write_sparse(rounds, rounds.X, path)
         return
@@ -53,10 +56,11 @@ def write_text(rounds: Rounds, path: Path) -> None:
 
 
 def spell_rows(heads: Packed, names: Packed, X: Matrix, digits: Digits, tails: Packed) -> bytes:
-    """Lines of a head, every feature with its name, and a tail."""
+    """Formats lines: a head, every feature with its name, and a tail."""
     values = X.flatten()
     words = values.astype(f"S{WIDTH}")
-    others = np.flatnonzero(~(np.abs(values) < SCIENTIFIC))  # of these an array is spelt otherwise than each alone
+    # numpy formats large numbers differently in an array than alone.
+    others = np.flatnonzero(~(np.abs(values) < SCIENTIFIC))
     words[others] = [digits[bits].encode() for bits in values[others].view(np.int32).tolist()]
     lengths = np.char.str_len(words) - 2 * np.char.endswith(words, b".0")
     text = words.view(np.uint8).reshape(-1, WIDTH)
@@ -90,7 +94,7 @@ def lay(
 
 @jit
 def copy_bytes(source: Bytes, a: int, b: int, out: Bytes, p: int) -> int:
-    """Copies the bytes from a to b to place p; returns the place after them."""
+    """Copies the bytes from a to b to position p; returns the position after them."""
     for k in range(a, b):
         out[p] = source[k]
         p += 1
@@ -98,13 +102,13 @@ def copy_bytes(source: Bytes, a: int, b: int, out: Bytes, p: int) -> int:
 
 
 def pack_words(words: Sequence[bytes]) -> Packed:
-    """Words end to end, and where each begins."""
+    """Concatenates words; also returns where each begins."""
     starts = np.concatenate(([0], np.cumsum([len(word) for word in words])))
     return np.frombuffer(bytearray(b"".join(words)), np.uint8), starts
 
 
 def _write_sparse(rounds: Rounds, X: Sparse, path: Path) -> None:
-    """Only the first line names the last feature where nothing else does, so that the number of features is kept."""
+    """Writes the stored entries; the first line also has the last feature, to keep the number of features."""
     qids = [_word(qid, path) for qid in rounds.qids.tolist()]
     owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
     ends, digits, starts = _endings(rounds, path), Digits(), X.starts.tolist()

@@ -1,15 +1,15 @@
-"""Feature maps: curvature for linear learners.
+"""Feature maps: nonlinear rankers from linear learners.
 
-A `FeatureMap` is a recipe, `Bins(32)` for example. `fit` looks once at the lists to learn from and gives a `FittedMap`,
-which turns a row of (scaled) features into the row that the linear learner sees, and which is stored in the model.
+A `FeatureMap` has the settings, such as `Bins(32)`. `fit` computes a `FittedMap` from the training data, which
+transforms a row of (scaled) features into the row that the linear learner sees, and which is stored in the model.
 
-| command line | recipe | what a linear learner then is |
+| command line | settings | what a linear learner then is |
 |---|---|---|
 | `bins:32` | `Bins(32)` | a sum of step functions, one per feature |
 | `bins-linear:32` | `LinearBins(32)` | a sum of piecewise linear functions, one per feature |
-| `rff:500` | `RandomFourier(500)` | a linear function, plus nearly Gaussian kernels of two features each |
-| `nystroem:200` | `Nystroem(200)` | a linear function, plus a Gaussian kernel machine on so many landmarks |
-| `products:50` | `Products(50)` | a quadratic function of so many features |
+| `rff:500` | `RandomFourier(500)` | a linear function, plus approximate Gaussian kernels of two features each |
+| `nystroem:200` | `Nystroem(200)` | a linear function, plus a Gaussian kernel machine on 200 landmarks |
+| `products:50` | `Products(50)` | a linear function, plus a quadratic one of 50 features |
 """
 
 from ranktron.data.maps.bins import Bins

@@ -1,4 +1,4 @@
-"""Quantile bins: each feature becomes a list of one entry, the bin that its value falls into."""
+"""Quantile bins: each feature becomes a one-hot encoding of the bin that its value falls into."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ranktron.types import Floats, Integers, Matrix
 from ranktron.types.validation import check_count
 
 SAMPLE = 50_000
-"""So many documents tell where the quantiles are."""
+"""The number of documents from which quantiles are estimated."""
 
 MOST = 1 << 12
 
@@ -28,10 +28,11 @@ Places = npt.NDArray[np.uint32]
 
 @jit
 def find_places(values: Matrix, edges: Matrix, places: Places) -> None:
-    """For each feature of one row how many of its edges are at or below the value, padding of infinity included.
+    """For each feature of one row: how many of its 2^p − 1 edges (padded with infinity) are at or below the value.
 
-    The 2^p − 1 edges of all features are halved together, p times: a search feature by feature would be guessed wrong
-    at every other step and take twenty times as long.
+    A branch-free binary search in all features at the same time, p steps (Khuong and Morin, Array Layouts for
+    Comparison-Based Searching, 2017). A search in one feature after the other would mispredict every other branch and
+    take twenty times as long.
     """
     flat, length = edges.reshape(-1), np.uint64(edges.shape[1])
     for j in range(values.shape[0]):
@@ -56,14 +57,14 @@ def _columns(X: Matrix, edges: Matrix, firsts: Integers, columns: Columns) -> No
 
 
 def column_list(size: int, width: int) -> Columns:
-    """Room for so many columns: two bytes each where that is enough, since reading them is what a pass waits for."""
+    """An array for `size` column indices, of two bytes each if possible: memory bandwidth limits a pass."""
     return np.empty(size, np.uint16) if width <= 1 << 16 else np.empty(size, np.int32)
 
 
 def find_cuts(values: Matrix, count: int) -> Matrix:
-    """Where to cut a feature into at most `count` parts: equally full ones, and frequent values alone in theirs.
+    """The edges that divide a feature into at most `count` bins of equal frequency; frequent values have their own bin.
 
-    Each cut is the smallest value of the part above it.
+    Each edge is the smallest value of the bin above it.
 
     >>> find_cuts(np.array([0, 0, 0, 0, 0, 0, 1, 2, 3, 4], np.float32), 4).tolist()
     [1.0, 2.0]
@@ -92,7 +93,7 @@ def heights(w: Floats, firsts: Integers) -> Floats:
 
 
 def pad_cuts(cuts: list[Matrix]) -> Matrix:
-    """The cuts of all features as one table, filled up with infinity."""
+    """The edges of all features as one table, padded with infinity."""
     longest = max(len(c) for c in cuts)
     edges = np.full((len(cuts), (1 << max(longest.bit_length(), 1)) - 1), np.inf, np.float32)
     for j, c in enumerate(cuts):
@@ -102,18 +103,18 @@ def pad_cuts(cuts: list[Matrix]) -> Matrix:
 
 @dataclass(frozen=True)
 class Bins:
-    """Cuts each feature at its quantiles and hands on which part a value falls into: a sum of step functions.
+    """Divides each feature into bins at its quantiles: a linear ranker becomes a sum of step functions.
 
-    A row of d features becomes d entries of 1, held as a list of columns. Frequent values, such as 0, have a part of
-    their own. The additive model that a linear learner makes of it can be drawn, one curve per feature.
+    A row of d features becomes a sparse row with d entries of 1. Frequent values, such as 0, have a bin of their own.
+    The resulting additive model can be drawn, one curve per feature.
 
-    The learner is not told that neighbouring parts are alike, nor that the largest value of a part is larger than its
-    smallest: that takes thousands of lists to learn. `LinearBins` is for fewer.
+    Nothing ties the weights of neighbouring bins together: it takes thousands of queries to learn them. Use
+    `LinearBins` for fewer.
 
     Parameters
     ----------
     count : int >= 2
-        Most parts of a feature.
+        The maximum number of bins of a feature.
 
     Examples
     --------
@@ -168,7 +169,7 @@ class FittedBins:
         return Sparse(starts, columns, ONES, self.n_outputs)
 
     def contributions(self, X: Matrix, w: Floats) -> Floats:
-        """What each feature adds to each score, as a table of documents × features."""
+        """The contribution of each feature to each score (documents × features)."""
         found: Floats = w[self(X).columns].reshape(X.shape)
         return found
 
@@ -178,7 +179,7 @@ class FittedBins:
         return Shape(edges, w[first : first + len(edges) + 1], steps=True)
 
     def spans(self, w: Floats) -> Floats:
-        """How far each feature can move a score: the height of its curve."""
+        """The largest difference that each feature can make to a score: the height of its curve."""
         return heights(w, self.firsts)
 
     def state(self) -> dict[str, Any]:
@@ -194,6 +195,6 @@ class FittedBins:
 def check_edges(edges: Matrix) -> None:
     """Refuses edges that were not written by a map."""
     fits = edges.ndim == 2 and not (edges.shape[1] + 1) & edges.shape[1]
-    # a search among edges that do not rise would end in columns that are not there
+    # a search among unsorted edges could end in columns that do not exist
     if not fits or not (edges[:, 1:] >= edges[:, :-1]).all() or not (edges > -np.inf).all():
         raise DataError("the model holds bins whose edges do not fit together")

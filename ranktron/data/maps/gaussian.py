@@ -1,11 +1,11 @@
-"""Maps that add a smooth, curved part to the features: Gaussian kernels of those that tell most of the labels.
+"""Maps that add smooth nonlinear features: Gaussian kernels of the features that are most informative about the labels.
 
-The features themselves stay in the row, so that a linear learner loses nothing. The curved part is c √d long for d
-features, c times as long as a standardised row; c is small where there are few lists, which tell curves from chance
-badly, and goes to 1 with their number.
+The original features stay in the row, so that the linear ranker remains a special case. For d features the nonlinear
+part has length c √d, c times that of a standardised row; c is small for few queries, on which it would fit noise, and
+approaches 1 with their number.
 
-A Gaussian kernel of all features alike sees little where there are many: documents are then all about as far from each
-other. So both maps look at the features by their shares of what single features tell of the labels within lists.
+A Gaussian kernel with the same width for many features is nearly constant, because all documents are about equally far
+from each other. So both maps weight features by how informative each alone is about the labels within queries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FLOOR = 1e-6
 
 
 def precisions(gamma: float, X: Matrix) -> Floats:
-    """How fast the kernel falls along each feature: γ for all, or 1 / variance for 0."""
+    """The precision of the kernel along each feature: γ for all, or 1 / variance if γ is 0."""
     if not 0.0 <= gamma < float("inf"):
         raise DataError(f"gamma must be a positive number, or 0 to take it from the data, not {gamma}")
     variance = X.astype(np.float64).var(axis=0)
@@ -39,26 +39,26 @@ def precisions(gamma: float, X: Matrix) -> Floats:
 
 @dataclass(frozen=True)
 class RandomFourier:
-    """Adds to the features waves of random direction and phase, each over a few features.
+    """Random Fourier features: adds cosines of random direction and phase, each over a few features.
 
         z_k(x) = c √(2 d / n) cos(⟨ω_k, x⟩ + b_k),    ω_kj ~ N(0, 2γ) for s features j, 0 for the others;  b_k uniform
 
-    The s features of a wave are drawn by their shares of what single features tell of the labels. The products of rows
-    come near ⟨x, x'⟩ plus c² d times the mean of the Gaussian kernels exp(−γ |x − x'|²) of such s features: single
-    features bend, and s of them count together.
+    The s features of a cosine are drawn in proportion to how informative they are about the labels. Inner products of
+    rows approximate ⟨x, x'⟩ plus c² d times the mean of the Gaussian kernels exp(−γ |x − x'|²) of such s features:
+    nonlinear functions of single features and of s features together.
 
     Parameters
     ----------
     features : int >= 1
-        n, the number of waves.
+        n, the number of cosines.
     gamma : float >= 0
-        The width of the kernels; 0 takes it from the data: 1 / (s × variance) for each feature.
+        The precision of the kernels; 0: 1 / (s × variance) for each feature.
     seed : int
-        Of the directions and phases.
+        Seed of the directions and phases.
     sees : int >= 1
-        s, how many features a wave sees.
+        s, the number of features in each cosine.
     weight : float >= 0
-        c, the length of the curved part beside that of a row; 0 takes it from the lists: lists / (lists + 1000).
+        c, the length of the nonlinear part relative to that of a row; 0: queries / (queries + 1000).
 
     Examples
     --------
@@ -97,7 +97,7 @@ class RandomFourier:
 
 @dataclass(frozen=True, eq=False)
 class FittedFourier:
-    """Waves with their directions and phases, and their weight."""
+    """Fitted random Fourier features: directions, phases and weight."""
 
     directions: Matrix
     phases: Matrix
@@ -140,23 +140,23 @@ class FittedFourier:
 
 @dataclass(frozen=True)
 class Nystroem:
-    """Adds to the features the Gaussian kernel's own best features on the span of some documents, the landmarks.
+    """The Nyström method: adds features whose inner products approximate a Gaussian kernel, by means of landmarks.
 
         z(x) = c √d K_LL^(−½) k_L(x),    k_L(x) = (exp(−γ Σ_j d a_j (x_j − l_j)²))_l
 
-    a_j is the share of feature j in what single features tell of the labels; where all tell alike, this is the plain
-    kernel. Products of z equal c² d times the kernel between landmarks, and come near it elsewhere.
+    a_j is the share of feature j in what single features tell about the labels; if all are equally informative, this is
+    the plain kernel. Inner products of z equal c² d times the kernel for landmarks, and approximate it elsewhere.
 
     Parameters
     ----------
     landmarks : int >= 1
-        How many documents, drawn at random from the lists to learn from.
+        The number of documents, drawn at random from the training data.
     gamma : float >= 0
-        The width of the kernel; 0 takes it from the data: 1 / (d × variance) for each feature.
+        The precision of the kernel; 0: 1 / (d × variance) for each feature.
     seed : int
-        Of the draw.
+        Seed of the draw.
     weight : float >= 0
-        c, the length of the curved part beside that of a row; 0 takes it from the lists: lists / (lists + 1000).
+        c, the length of the nonlinear part relative to that of a row; 0: queries / (queries + 1000).
 
     Examples
     --------
@@ -191,7 +191,7 @@ class Nystroem:
 
 
 def gaussian(X: Any, S: Any, gamma: float) -> Any:
-    """exp(−γ |x − s|²) for every row x of X and every row s of S, in the precision of the two."""
+    """exp(−γ |x − s|²) for every row x of X and every row s of S, in the floating-point precision of the two."""
     K = X @ S.T
     K *= 2.0
     K -= np.einsum("ij,ij->i", X, X)[:, None]
@@ -203,7 +203,7 @@ def gaussian(X: Any, S: Any, gamma: float) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class FittedNystroem:
-    """Landmarks, the factors by which features are stretched before, and the root that turns kernels into features."""
+    """A fitted Nyström map: landmarks, the factors of the features, and K_LL^(−½)."""
 
     count: int
     factors: Matrix

@@ -1,4 +1,4 @@
-"""Piecewise linear functions of single features: a value is shared out between the two knots that it lies between."""
+"""Piecewise linear functions of single features: a value is interpolated between the two nearest knots."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def _shares(
 
 @dataclass(frozen=True)
 class LinearBins:
-    """Puts knots at the quantiles of each feature and lets a linear learner draw a line from knot to knot.
+    """Places knots at the quantiles of each feature: a linear ranker becomes a sum of piecewise linear functions.
 
-    A row of d features becomes 2d entries: a value at a third of the way between two knots counts two thirds for the
-    one and a third for the other. Values outside of what was seen count as the outermost knot.
+    A row of d features becomes 2d entries: a value a third of the way between two knots has the entry 2/3 for the first
+    and 1/3 for the second. Values outside the training data count as the outermost knot.
 
     Parameters
     ----------
     count : int >= 1
-        Most pieces of a feature's line.
+        The maximum number of pieces of a feature's curve.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class FittedLinearBins:
         return Sparse(starts, columns, values, self.n_outputs)
 
     def contributions(self, X: Matrix, w: Floats) -> Floats:
-        """What each feature adds to each score, as a table of documents × features."""
+        """The contribution of each feature to each score (documents × features)."""
         mapped = self(X)
         found: Floats = (w[mapped.columns] * mapped.values).reshape(*X.shape, 2).sum(axis=2)
         return found
@@ -120,7 +120,7 @@ class FittedLinearBins:
         return Shape(knots, w[first : first + len(knots)], steps=False)
 
     def spans(self, w: Floats) -> Floats:
-        """How far each feature can move a score: the height of its curve."""
+        """The largest difference that each feature can make to a score: the height of its curve."""
         return heights(w, self.firsts)
 
     def state(self) -> dict[str, Any]:

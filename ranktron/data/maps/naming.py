@@ -1,4 +1,4 @@
-"""The names of maps: what the command line takes, and what a model file keeps."""
+"""The names of feature maps, on the command line and in model files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,20 @@ MAPS: dict[str, tuple[type[Any], type[Any]]] = {
     "nystroem": (Nystroem, FittedNystroem),
     "products": (Products, FittedProducts),
 }
-"""For each name the recipe and what it becomes when it is fitted."""
+"""For each name the class of its settings and the class of the fitted map."""
 
 
 def as_map(given: Any) -> FeatureMap | None:
-    """The recipe that a text such as `bins:32` stands for; None and "none" for no map; recipes pass through.
+    """Takes a feature map or its name, such as `bins:32`; None and "none" mean no map.
 
+    Parameters
+    ----------
+    given : str, FeatureMap or None
+        `bins:N`, `bins-linear:N`, `rff:N`, `nystroem:N`, `products:N`, or an object such as `Bins(32)`, which is
+        returned unchanged. Without `:N` the map has its default size.
+
+    Examples
+    --------
     >>> as_map("rff:100")
     RandomFourier(features=100, gamma=0.0, seed=0, sees=2, weight=0.0)
     >>> as_map("bins")
@@ -46,12 +54,12 @@ def as_map(given: Any) -> FeatureMap | None:
 
 
 def map_to_dict(fitted: FittedMap) -> dict[str, Any]:
-    """What a model file keeps of a map."""
+    """The fitted map as a model file stores it."""
     return {"name": fitted.name, **fitted.state()}
 
 
 def map_from_dict(kept: Mapping[str, Any] | None, n_features: int) -> FittedMap | None:
-    """The map that a model file kept."""
+    """The fitted map that a model file stores."""
     if kept is None:
         return None
     name = str(kept["name"])

@@ -1,4 +1,4 @@
-"""Products of two features: a linear learner then is a quadratic function of those that matter most."""
+"""Products of two features: a linear ranker becomes a quadratic function of the most informative ones."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def _products(X: Matrix, chosen: Integers, shift: Floats, divisor: Floats, weigh
 
 @dataclass(frozen=True)
 class Products:
-    """Adds to the features the products of every two of the strongest ones, squares included.
+    """Adds the products of every two of the most informative features, including squares.
 
         c √(2d / (n (n + 1))) z_a z_b
 
-    The strongest features are those whose bins tell most of the labels. Before they are multiplied they are shifted
-    and divided to mean 0 and deviation 1, and cut off at 2 deviations. The factor lets all products together be about c
-    times as long as a standardised row.
+    The most informative features are those whose bins explain most of the labels' variance. Before they are multiplied
+    they are standardised and clipped at 2 standard deviations. With the factor all products together have about c times
+    the length of a standardised row.
 
     Parameters
     ----------
     features : int >= 1
-        n, how many of the strongest features: n (n + 1) / 2 products.
+        n, the number of features to multiply: n (n + 1) / 2 products.
     weight : float >= 0
-        c, the length of the curved part beside that of a row; 0 takes it from the lists: lists / (lists + 1000).
+        c, the length of the nonlinear part relative to that of a row; 0: queries / (queries + 1000).
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Products:
 
 @dataclass(frozen=True, eq=False)
 class FittedProducts:
-    """Which features are multiplied, and how they are scaled before."""
+    """Fitted products: which features are multiplied, and how they are scaled before."""
 
     count: int
     n_inputs: int

@@ -1,4 +1,4 @@
-"""What a feature map is: a recipe that is fitted once, and what it leaves in the model."""
+"""The two protocols of a feature map: its settings, which are fitted once, and the fitted map, stored in the model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,15 @@ from ranktron.types import Features, Floats, Matrix
 
 
 class FittedMap(Protocol):
-    """Turns rows of features into other rows, each for itself. `state` and `from_state` carry it to a file and back.
+    """Transforms each row of features into another row. `state` and `from_state` write it to a file and read it back.
 
+    Parameters
+    ----------
+    X : array of shape (documents, n_inputs)
+        What a fitted map is called with.
+
+    Examples
+    --------
     >>> from ranktron.data.maps import Products
     >>> fitted = Products(2).fit(Rounds.from_arrays([[1.0, 2.0], [3.0, 5.0]], [0, 1]))
     >>> fitted.n_inputs, fitted.n_outputs
@@ -41,7 +48,7 @@ class FittedMap(Protocol):
 
 
 class Shape(NamedTuple):
-    """What one feature adds to a score, as a curve: `values[i]` at `places[i]`; steps hold up to the next place."""
+    """What one feature adds to a score, as a curve through (places[i], values[i]), stepwise if `steps`."""
 
     places: Floats
     values: Floats
@@ -60,8 +67,10 @@ class Additive(Protocol):
 
 
 class FeatureMap(Protocol):
-    """The recipe of a map: a small value that prints, compares and fits.
+    """The settings of a feature map, a small value that prints and compares; `fit` returns a `FittedMap`.
 
+    Examples
+    --------
     >>> from ranktron.data.maps import Bins
     >>> Bins(8), Bins(8) == Bins(8)
     (Bins(count=8), True)
@@ -78,7 +87,7 @@ def map_rounds(rounds: Rounds, fitted: FittedMap | None) -> Rounds:
 
 
 def check_input(X: Features, n_inputs: int) -> Matrix:
-    """The features that a map was fitted for, of a table of any kind; anything else is refused."""
+    """The features as a matrix, after checking that they are dense and as many as the map was fitted on."""
     if isinstance(X, Sparse) or hasattr(X, "tocsr"):
         raise DataError("feature maps need dense features, these are sparse: train without a map")
     matrix = as_matrix(X)
@@ -88,8 +97,8 @@ def check_input(X: Features, n_inputs: int) -> Matrix:
 
 
 def sample_documents(rounds: Rounds, most: int) -> Matrix:
-    """At most so many documents, evenly from all lists."""
+    """At most `most` documents, evenly spaced over all queries."""
     if not isinstance(rounds, Rounds):
-        raise DataError("a map is fitted on lists: make them with Rounds.from_arrays(X, y, qid)")
+        raise DataError("a feature map is fitted on Rounds: make them with Rounds.from_arrays(X, y, qid)")
     X = check_input(rounds.X, rounds.n_features)
     return X if len(X) <= most else X[np.linspace(0, len(X) - 1, most).astype(np.int64)]

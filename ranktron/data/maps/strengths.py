@@ -1,4 +1,4 @@
-"""What maps learn from the labels: how much each feature alone tells, and how much weight curves can bear."""
+"""What feature maps learn from the labels: how informative each feature is, and the weight of the nonlinear part."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ENOUGH = 1000
 
 
 def strengths(rounds: Rounds) -> Floats:
-    """How much each feature alone tells of the labels: the share of their variance within lists between its bins.
+    """How informative each feature alone is: the share of the labels' variance within queries between its bins.
 
-    Unlike a correlation this sees a feature of which both high and low values are good.
+    Unlike a correlation, this recognises a feature of which both high and low values are good.
 
     >>> rounds = Rounds.from_arrays([[0, 5], [1, 5], [2, 5], [3, 5]], [1, 0, 0, 1])
     >>> strengths(rounds).tolist()
@@ -40,7 +40,7 @@ def strengths(rounds: Rounds) -> Floats:
 
 
 def strength_shares(rounds: Rounds) -> Floats:
-    """The strengths divided by their sum; alike for all where no feature tells anything.
+    """The strengths divided by their sum; equal for all if no feature is informative.
 
     >>> rounds = Rounds.from_arrays([[0, 5], [1, 5], [2, 5], [3, 5]], [1, 0, 0, 1])
     >>> strength_shares(rounds).tolist(), strength_shares(Rounds.from_arrays([[1, 5], [2, 6]], [1, 1])).tolist()
@@ -52,10 +52,9 @@ def strength_shares(rounds: Rounds) -> Floats:
 
 
 def curve_weight(weight: float, rounds: Rounds) -> float:
-    """How long the curved part of a row is beside the linear one: the given weight, or lists / (lists + 1000) for 0.
+    """The length of the nonlinear part relative to the linear one: `weight`, or queries / (queries + 1000) if it is 0.
 
-    Of few lists, curves learn chance before they learn anything else: on sixty lists a curved part as long as the
-    linear one costs more than curvature can bring.
+    On few queries the nonlinear part fits mostly noise: on sixty, one as long as the linear part makes rankings worse.
 
     >>> rounds = Rounds.from_arrays(np.ones((250, 1)), np.ones(250), group=[1] * 250)
     >>> curve_weight(0.0, rounds), curve_weight(0.5, rounds)

@@ -1,1 +1,1 @@
-"""Batch solvers: all lists at once, to an optimum that can be checked, or one weak ranker after the other."""
+"""Batch solvers, which use all queries at once: convex optimisation to a verifiable optimum, and boosting."""

@@ -1,4 +1,4 @@
-"""The Euclidean projection on the ball of the ℓ1,∞ norm, {A: Σ_g max_i |a_gi| ≤ radius}, where dual variables live."""
+"""The Euclidean projection onto the ball of the ℓ1,∞ norm, {A: Σ_g max_i |a_gi| ≤ radius}, of dual variables."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ranktron.types import Floats, Integers
 
 @jit
 def _fall(values: Floats, places: Floats, slopes: Floats, at: int) -> int:
-    """Where the cap μ of one group changes its slope as θ = Σ_i (v_i − μ)_+ grows from 0, and by how much.
+    """The breakpoints of the cap μ of one group as a function of θ = Σ_i (v_i − μ)_+, and the changes of its slope.
 
-    While μ lies between the r-th and the next largest value it falls by 1/r; from θ = Σ_i v_i on it is 0.
+    While μ lies between the r-th and the next largest value, its slope is −1/r; from θ = Σ_i v_i on it is 0.
     """
     ordered = values[argsort_ascending(-values)]
     total = 0.0
@@ -30,7 +30,7 @@ def _fall(values: Floats, places: Floats, slopes: Floats, at: int) -> int:
 
 @jit
 def _cap(values: Floats, theta: float) -> float:
-    """The cap μ ≥ 0 of a group that loses θ by it: Σ_i (v_i − μ)_+ = θ."""
+    """The cap μ ≥ 0 of a group with Σ_i (v_i − μ)_+ = θ."""
     ordered = values[argsort_ascending(-values)]
     total = 0.0
     for r in range(1, ordered.shape[0] + 1):
@@ -44,11 +44,11 @@ def _cap(values: Floats, theta: float) -> float:
 
 @jit
 def cap_groups(values: Floats, offsets: Integers, radius: float) -> None:
-    """Projects values ≥ 0, in place, on those whose group maxima add up to at most `radius`: a cap for each group.
+    """Projects values ≥ 0, in place, onto those whose group maxima add up to at most `radius`: a cap for each group.
 
-    All groups that keep anything lose the same θ, at which the caps add up to the radius. Their sum falls along
-    straight lines between the places where a cap passes a value: sorting these places takes O(n log n), walking
-    them O(n).
+    All groups with a positive cap lose the same θ, at which the caps add up to the radius (Quattoni et al., An
+    Efficient Projection for ℓ1,∞ Regularization, 2009). The sum of the caps is piecewise linear in θ: sorting its
+    breakpoints takes O(n log n), finding θ among them O(n).
     """
     maxima, positive, groups = 0.0, 0, 0
     for group in range(offsets.shape[0] - 1):

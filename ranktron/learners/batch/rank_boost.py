@@ -1,10 +1,10 @@
-"""RankBoost: a weighted sum of thresholded features, each chosen where it mends most of what is still misordered.
+"""RankBoost: a weighted sum of thresholded features, chosen greedily to correct misordered pairs.
 
     H(x) = Σ_t α_t h_t(x),    h_t(x) = [x_{f_t} > θ_t],    α_t = ½ ln((1 + r_t)/(1 − r_t)),
     r_t = Σ_{(i, j)} D_t(i, j) (h_t(x_i) − h_t(x_j))
 
-i has a higher grade than j in the same list; D_t(i, j) ∝ D_1(i, j) exp(H_{t−1}(x_j) − H_{t−1}(x_i)) factorises, so that
-one number per document stands for all of its pairs.
+i has a higher grade than j for the same query; D_t(i, j) ∝ D_1(i, j) exp(H_{t−1}(x_j) − H_{t−1}(x_i)) factorises, so
+that one number per document represents all of its pairs (Freund et al., 2003, section 3.2).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MENDED = 1e-12
 
 @jit
 def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Floats, out: Floats) -> float:
-    """Fills what each document's pairs weigh, as the upper one minus as the lower one; returns the sum over pairs.
+    """Fills for each document the weight of its pairs as the upper one minus that as the lower one; returns the total.
 
     >>> out = np.empty(3)
     >>> potentials(np.zeros(3), np.array([2.0, 0.0, 1.0]), np.array([0, 3]), np.ones(1), out)
@@ -66,7 +66,7 @@ def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Float
 
 @dataclass(eq=False)
 class Stumps(BaseLearner):
-    """Scores with a sum of thresholded features, and refuses to learn from a stream.
+    """Scores with a sum of thresholded features; does not learn online.
 
     >>> stumps = Stumps(1)
     >>> stumps.restore({"features": [0, 0], "thresholds": [0.5, 1.5], "alphas": [1.0, 2.0]})
@@ -96,7 +96,7 @@ class Stumps(BaseLearner):
         return Ranking(argsort_descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
-        raise DataError("this model was boosted on a whole data set, and cannot go on learning from a stream")
+        raise DataError("a RankBoost model is trained on a whole data set and cannot learn online: train it again")
 
     def state(self) -> State:
         return {"features": self.features, "thresholds": self.thresholds, "alphas": self.alphas}
@@ -122,11 +122,11 @@ def rank_boost(n_features: int, **parameters: Any) -> Stumps:
 
 @dataclass(eq=False)
 class Boosting:
-    """Boosting as it goes: the scores so far, and one threshold more with each `step`.
+    """The state of boosting: the scores so far; each `step` adds a threshold.
 
-    `potential` is the mean of exp(H(x_j) − H(x_i)) over pairs, which bounds the share of misordered pairs and falls
-    with every step by a factor √(1 − r²) or more. `list_weights` has one number for each list: a list of weight 2 is
-    the same as two lists.
+    `potential` is the mean of exp(H(x_j) − H(x_i)) over pairs, which bounds the share of misordered pairs and decreases
+    with every step by a factor of at most √(1 − r²). `list_weights` has one number for each query: a query of weight 2
+    counts like two queries.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class Boosting:
         self.scores = np.zeros(len(self.rounds.labels))
 
     def step(self) -> bool:
-        """Chooses one threshold more; False where none would help."""
+        """Adds one more threshold; False if none would help."""
         rounds = self.rounds
         self.potential = potentials(self.scores, rounds.labels, rounds.offsets, self._weights, self._pi)
         feature, threshold, gathered = self._thresholds.best(self._pi)
@@ -176,7 +176,7 @@ class Boosting:
         add_step(self.rounds.X, feature, threshold, alpha, self.scores)
 
     def state(self, steps: int) -> State:
-        """The first so many thresholds."""
+        """The state with the first `count` thresholds."""
         return {
             "features": np.array(self.features[:steps], np.int64),
             "thresholds": np.array(self.thresholds[:steps], float),
@@ -185,7 +185,7 @@ class Boosting:
 
 
 def fit_rank_boost(fit: Fit, parameters: Mapping[str, Any]) -> State:
-    """Adds `n_rounds` thresholds to those of `start`; validation queries choose how many are kept."""
+    """Adds `n_rounds` thresholds to those of `start`; the validation set chooses how many are kept."""
     history, start = fit.history, fit.start
     boosting = Boosting(fit.rounds, parameters["balance"], fit.weights)
     scores = np.zeros(0 if fit.validation is None else len(fit.validation.rounds.labels))

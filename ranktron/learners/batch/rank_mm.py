@@ -1,8 +1,8 @@
-"""RankMM: maximum-margin ranking in the dual, to a duality gap that says how far the solution may be from the best.
+"""RankMM: maximum-margin ranking, solved in the dual to a duality gap, which bounds the distance to the optimum.
 
     min_w  ½ |w|² + C/m Σ_i L(w, S^i),    L the average, the maximum, or the maximum of averages of pairwise hinges
 
-`step="exact"` needs nothing but C; `step="paper"` moves as the paper does and needs a step size.
+`step="exact"` needs only C; `step="paper"` uses the paper's updates and needs a step size.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PRINTED = PAPER["rankmm"]
 
 
 class Dual(Protocol):
-    """Dual variables of all lists, with their images w and margin and the mean of these over the steps."""
+    """Dual variables of all queries, with their images w and margin, and the mean of these over the steps."""
 
     problem: RankMMProblem
     steps: int
@@ -57,10 +57,10 @@ class Dual(Protocol):
 
 
 class Pass(NamedTuple):
-    """Where a run stands after a pass: the primal value of its weights, its dual value, and the best gap so far.
+    """The state of a run after a pass: the primal value of its weights, its dual value, and the best gap so far.
 
-    `gap` is the smallest primal value so far minus the largest dual value so far: the best weights so far are no
-    further than that from the optimum.
+    `gap` is the smallest primal value so far minus the largest dual value so far: the objective of the best weights so
+    far is at most that much above the optimum.
     """
 
     number: int
@@ -73,9 +73,9 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RankMMSolution:
-    """The best weights found, a bound on how far their objective is from the minimum, and how that came about.
+    """The best weights found, the duality gap, and the history of passes.
 
-    `primal − gap ≤ minimum ≤ primal`. `dual` holds the dual variables: another solution can start from them.
+    `primal − gap ≤ minimum ≤ primal`. `dual` has the dual variables, from which another solution can start.
     """
 
     w: Floats
@@ -104,8 +104,8 @@ def solve_rank_mm(
 ) -> RankMMSolution:
     """Solves in passes until the gap is at most `tol` times the objective, for `max_iter` passes or `max_seconds`.
 
-    `start` is a solution on the same lists and with the same loss and step, of any C: solving for one C after the
-    other along a path is quick. `schedule` says in which order the lists are visited.
+    `start` is a solution on the same queries with the same loss and step, for any C: solving for several C one after
+    the other is fast. `schedule` is the order in which the queries are visited.
 
     Examples
     --------
@@ -135,15 +135,15 @@ def make_dual(
     corners: int = _PRINTED["corners"],
     memory: float = _PRINTED["memory"],
 ) -> Dual:
-    """Dual variables at their start; an error where they would take more than `memory` gigabytes."""
+    """Initial dual variables; an error if they would take more than `memory` gigabytes."""
     if step not in STEPS:
         raise DataError(f"step must be {' or '.join(STEPS)}, not {step!r}")
     held = bytes_held(problem.rounds, problem.loss, step, corners)
     if held > memory * 1e9:
         advice = "remember fewer corners" if step == "exact" else 'take step="exact"'
         raise DataError(
-            f"the dual variables of these lists would take {held / 1e9:.1f} GB, more than the {memory:g} GB allowed: "
-            f"{advice}, draw fewer lists, or raise memory"
+            f"the dual variables of these queries would take {held / 1e9:.1f} GB, more than the {memory:g} GB allowed: "
+            f"{advice}, use fewer queries, or raise memory"
         )
     return ExactDual(problem, corners) if step == "exact" else paper_dual(problem, eta)
 
@@ -153,12 +153,12 @@ def _check_start(start: RankMMSolution, dual: Dual) -> None:
     if type(start.dual) is not type(dual) or old.loss != new.loss:
         raise DataError("a solution can start from another one only if both have the same loss and step")
     if old.rounds is not new.rounds and old.fingerprint() != new.fingerprint():
-        raise DataError("a solution can start from another one only if both are on the same lists")
+        raise DataError("a solution can start from another one only if both are on the same queries")
 
 
 @dataclass(eq=False)
 class SolverRun:
-    """Passes over all lists, with primal value, dual value and gap after each of them."""
+    """Passes over all queries, with primal value, dual value and gap after each."""
 
     dual: Dual
     tol: float = _PRINTED["tol"]
@@ -174,7 +174,7 @@ class SolverRun:
 
     @property
     def w(self) -> Floats:
-        """The weights as they stand: the last ones, or with `average` the mean over all steps."""
+        """The current weights: the last ones, or with `average` the mean over all steps."""
         return self.dual.averaged[:-1] if self.average else self.dual.w
 
     @property
@@ -188,12 +188,12 @@ class SolverRun:
 
     @property
     def futile(self) -> bool:
-        """Whether w = 0 is as good, up to the tolerance: what one list gains by any other w, another one pays."""
+        """Whether w = 0 is optimal up to the tolerance: other w lose on some queries what they gain on others."""
         nothing = self.dual.problem.primal(np.zeros_like(self.dual.w))
         return nothing - self.bound <= self.tol * nothing
 
     def passes(self, schedule: Schedule, most: int, first: int = 0) -> Iterator[Pass]:
-        """Visits all lists once per pass, `most` times, or until the gap is small enough or the time is over."""
+        """Visits all queries once per pass, `most` times, or until the gap is small enough or the time is over."""
         began, lists = perf_counter(), len(self.dual.problem.rounds)
         for number in range(first, first + most):
             self.dual.visit(_order(schedule, lists, number))
@@ -226,7 +226,7 @@ def _order(schedule: Schedule, lists: int, number: int) -> Integers:
 
 
 def rank_mm(n_features: int, **parameters: Any) -> Fixed:
-    """The scorer that a solution is put into.
+    """The scorer for a solution.
 
     >>> rank_mm(2).coef
     array([0., 0.])
@@ -235,12 +235,12 @@ def rank_mm(n_features: int, **parameters: Any) -> Fixed:
 
 
 def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
-    """Solves; validation queries, where given, measure every pass.
+    """Solves; a validation set, if given, evaluates every pass.
 
-    The exact step takes as many passes as the gap asks for, `max_iter` at most, and keeps the weights of least
-    objective; the paper's steps take the passes of the schedule. The best pass on validation queries is kept instead
-    with `early_stopping`, and of the paper's steps. Dual variables of earlier passes over the same lists are taken up
-    again.
+    The exact step makes as many passes as the gap requires, at most `max_iter`, and keeps the weights with the smallest
+    objective; the paper's steps make the passes of the schedule. With `early_stopping`, and for the paper's steps, the
+    best pass on the validation set is kept. Dual variables of earlier passes over the same queries are used
+    as the start.
     """
     rounds, schedule, done = fit.rounds, fit.schedule, fit.history
     problem = RankMMProblem(rounds, parameters["loss"], parameters["C"], fit.weights)
@@ -271,10 +271,10 @@ def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
 
 
 def _stated_dual(problem: RankMMProblem, parameters: Mapping[str, Any], history: History) -> Dual:
-    """The dual variables; how much memory they take is stated before they take it."""
+    """The dual variables; logs how much memory they need before it is allocated."""
     chosen = {name: parameters[name] for name in ("step", "eta", "corners", "memory")}
     megabytes = bytes_held(problem.rounds, problem.loss, chosen["step"], chosen["corners"]) / 1e6
-    _LOG.info("rankmm will hold %.3g megabytes for dual variables (at most %g gigabytes)", megabytes, chosen["memory"])
+    _LOG.info("rankmm will use %.3g megabytes for dual variables (at most %g gigabytes)", megabytes, chosen["memory"])
     history.remarks[HELD] = round(megabytes)
     history.remarks["queries of one grade"] = len(problem.rounds) - problem.m
     return make_dual(problem, **chosen)

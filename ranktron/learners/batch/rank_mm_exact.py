@@ -1,12 +1,13 @@
-"""The exact step: block-coordinate Frank-Wolfe with remembered corners, on the duals of all three losses.
+"""The exact step: block-coordinate Frank-Wolfe with remembered vertices ("corners"), for the duals of all three losses.
 
-For the list at hand the vertex of its dual variables that promises most is its violated pairs, its worst pair or its
-worst document; how far to go is a quotient. There is no step size and no projection, the dual value never falls, and
-the sum over lists of what the vertices promise is the duality gap.
+For each query the best vertex of its dual variables is given by its violated pairs, its worst pair or its
+worst document, and the step length has a closed form. There is no step size and no projection, the dual value never
+decreases, and the sum over queries of the Frank-Wolfe gaps is the duality gap.
 
-A list remembers the last few corners it moved to and shifts weight from the worst to the best of them. With one corner
+A query remembers the last few corners it moved to and shifts weight from the worst to the best of them. With one corner
 (all of them merged) this is Frank-Wolfe as in Lacoste-Julien et al., Block-Coordinate Frank-Wolfe Optimization for
-Structural SVMs: O(1/ε). More corners make it linear, in practice far quicker where C is large.
+Structural SVMs (2013): O(1/ε). With more corners (pairwise Frank-Wolfe steps) convergence is linear, in practice far
+faster for large C.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ EXCHANGES = 10
 
 @jit
 def _free_place(corners: Floats, margins: Floats, weights: Floats) -> int:
-    """A corner of weight 0; where there is none, the two lightest are merged into one."""
+    """The index of a corner with weight 0; if there is none, the two with the smallest weights are merged."""
     light, lighter = -1, -1
     for k in range(weights.shape[0]):
         if weights[k] == 0.0:
@@ -49,10 +50,10 @@ def _free_place(corners: Floats, margins: Floats, weights: Floats) -> int:
 
 @jit
 def _shift(corners: Floats, margins: Floats, weights: Floats, newest: int, w: Floats) -> tuple[float, float]:
-    """Shifts weight from the corner that promises least to the one that promises most: (their distance, Δ margin).
+    """Shifts weight from the worst corner to the best: (the step along their difference, the change of the margin).
 
-    A corner promises ⟨its pairs, violations⟩ = margin − ⟨w, corner⟩; the quadratic along the way has its maximum where
-    the promises meet.
+    The value of a corner is ⟨its pairs, violations⟩ = margin − ⟨w, corner⟩; the quadratic objective is maximal where
+    the two values are equal.
     """
     best, worst = -1, -1
     most, least = 0.0, 0.0
@@ -82,7 +83,7 @@ def _shift(corners: Floats, margins: Floats, weights: Floats, newest: int, w: Fl
 
 @jit
 def average_in(w: Floats, margin: float, averaged: Floats, t: float) -> None:
-    """Takes w and margin into their mean over steps, the t-th with weight t; the margin stands last."""
+    """Updates the mean of w and margin over steps, the t-th with weight t; the margin is the last entry."""
     rho = 2.0 / (t + 1.0)
     for j in range(w.shape[0]):
         averaged[j] += rho * (w[j] - averaged[j])
@@ -95,7 +96,7 @@ def _visit(
     bounds: Floats, corners: Floats, margins: Floats, weights: Floats, w: Floats, margin: float, averaged: Floats,
     t: int,
 ) -> tuple[float, float]:  # fmt: skip
-    """One step for each list of `order`: (the margin of all lists, the sum of the lists' gaps when visited)."""
+    """One step for each query of `order`: (the margin of all queries, the sum of the queries' gaps when visited)."""
     gaps = 0.0
     for q in order:
         start, stop, bound = offsets[q], offsets[q + 1], bounds[q]
@@ -123,7 +124,7 @@ def _visit(
 
 @dataclass(eq=False)
 class ExactDual:
-    """Dual variables of all lists as weighted corners, each kept as its image: d features and a margin.
+    """Dual variables of all queries as weighted corners, each stored as its image: d features and a margin.
 
     Examples
     --------
@@ -145,10 +146,9 @@ class ExactDual:
 
     def __post_init__(self) -> None:
         if self.kept < 1:
-            raise DataError(f"a list has to remember at least 1 corner, not {self.kept}")
-        if (
-            not self.problem.bounds.max() * largest_row_norm(self.problem.rounds) < 1e150
-        ):  # squares of corners would overflow
+            raise DataError(f"corners must be at least 1, not {self.kept}")
+        # Squares of corners would overflow.
+        if not self.problem.bounds.max() * largest_row_norm(self.problem.rounds) < 1e150:
             raise DataError(
                 f"the dual variables overflow with C = {self.problem.C:g}: choose a smaller C, or scale the features"
             )
@@ -156,7 +156,7 @@ class ExactDual:
         self.w, self.averaged = np.zeros(d), np.zeros(d + 1)
         self.corners = np.zeros((lists, self.kept + 1, d))
         self.margins, self.weights = np.zeros((lists, self.kept + 1)), np.zeros((lists, self.kept + 1))
-        self.weights[:, 0] = 1.0  # no pair pays: w = 0
+        self.weights[:, 0] = 1.0  # no pair has loss: w = 0
 
     @property
     def value(self) -> float:
@@ -164,7 +164,7 @@ class ExactDual:
         return self.margin - 0.5 * float(self.w @ self.w)
 
     def visit(self, order: Integers) -> float:
-        """Makes one step for each list of `order`; returns what their gaps added up to, each when it was visited."""
+        """Makes one step for each query of `order`; returns the sum of their gaps, each when it was visited."""
         problem = self.problem
         self.margin, gaps = _visit(
             problem.code, *problem.arrays, order, problem.bounds, self.corners, self.margins, self.weights, self.w,
@@ -179,12 +179,12 @@ class ExactDual:
         return w, float((self.weights * self.margins).sum())
 
     def state(self) -> State:
-        """One corner per list: all of its own, merged."""
+        """One corner per query: all of its own, merged."""
         merged = np.einsum("qk,qkj->qj", self.weights, self.corners)
         return {"corners": merged, "margins": (self.weights * self.margins).sum(axis=1), "averaged": self.averaged}
 
     def restore(self, state: State, steps: int, factor: float = 1.0) -> None:
-        """Takes dual variables over, times a factor: those of C become those of C · factor."""
+        """Restores dual variables, times a factor: those for C become those for C · factor."""
         self.corners[:, 0], self.margins[:, 0] = factor * np.asarray(state["corners"]), factor * state["margins"]
         self.averaged = factor * np.asarray(state["averaged"])
         self.w, self.margin = self.recovered()

@@ -1,9 +1,9 @@
-"""The three losses of a list, made of relevance-weighted pairwise hinges, with their subgradients in score space.
+"""The three losses of a query, composed of pairwise hinges with relevance margins, with their subgradients.
 
     [y_j − y_k − (s_j − s_k)]_+ = [a_k − a_j]_+,    a = s − y,    for each pair (j, k) with y_j > y_k
 
-A list is ordered by a margin once a rises with the label. Each kernel fills g ≥ 0 where a document is to be raised,
-g ≤ 0 where it is to be lowered, so that the loss is −⟨g, a⟩: a vertex of what the dual variables of the list can be.
+All pairs are ordered with their margins if a increases with the label. Each kernel fills g ≥ 0 for documents to be
+raised and g ≤ 0 for those to be lowered, so that the loss is −⟨g, a⟩: a vertex of the query's set of dual variables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AVERAGE, MAX, MAX_AVERAGE = range(3)
 
 @jit
 def lower_counts(codes: Integers, count: int) -> Integers:
-    """For each grade the number of documents of lower grades; last the number of all.
+    """For each grade the number of documents of lower grades; the last entry is the number of all documents.
 
     >>> lower_counts(np.array([2, 0, 0, 1]), 3)
     array([0, 2, 3, 4])
@@ -39,7 +39,7 @@ def lower_counts(codes: Integers, count: int) -> Integers:
 
 @jit
 def average_pairs(a: Floats, codes: Integers, count: int, g: Floats) -> float:
-    """The mean hinge over the pairs (section 3.1): every violated pair has its share, in O(n log n)."""
+    """The mean hinge over the pairs (section 3.1), in O(n log n)."""
     lower = lower_counts(codes, count)
     pairs = 0.0
     for i in range(a.shape[0]):
@@ -83,7 +83,7 @@ def worst_margin_pair(a: Floats, codes: Integers, count: int, g: Floats) -> floa
 
 @jit
 def worst_document(a: Floats, codes: Integers, count: int, g: Floats) -> float:
-    """The largest mean hinge of a document with all those it should rank below (section 3.3), in O(n log n)."""
+    """The largest mean hinge of a document with all that should be ranked above it (section 3.3), in O(n log n)."""
     lower = lower_counts(codes, count)
     n = a.shape[0]
     tree = np.zeros((count + 1, 2))
@@ -110,7 +110,7 @@ def worst_document(a: Floats, codes: Integers, count: int, g: Floats) -> float:
 
 @jit
 def vertex(loss: int, a: Floats, codes: Integers, count: int, g: Floats) -> float:
-    """The loss of a list of at least two grades, and the vertex of its dual variables that attains it."""
+    """The loss of a query with at least two grades, and the vertex of its dual variables that attains it."""
     if loss == AVERAGE:
         return average_pairs(a, codes, count, g)
     if loss == MAX:
@@ -119,7 +119,7 @@ def vertex(loss: int, a: Floats, codes: Integers, count: int, g: Floats) -> floa
 
 
 def loss_code(name: str) -> int:
-    """The number by which kernels know a loss."""
+    """The code of a loss in kernels."""
     if name not in LOSSES:
         raise DataError(f"loss must be {' or '.join(LOSSES)}, not {name!r}")
     return LOSSES.index(name)

@@ -1,11 +1,11 @@
-"""The maximum-margin problem over some lists, laid out once for all ways of solving it.
+"""The maximum-margin problem on some queries, prepared for all solvers.
 
-    min_w  ½ |w|² + C/m Σ_i v_i L(w, S^i)     m = Σ v_i of the lists with pairs; others teach nothing and count nowhere
+    min_w  ½ |w|² + C/m Σ_i v_i L(w, S^i)     m = Σ v_i of the queries with pairs; others are ignored
 
-v_i is the weight of a list, 1 unless it is given: a list of weight 2 is the same as two lists.
+v_i is the weight of a query, by default 1: a query of weight 2 counts like two queries.
 
-A dual point gives every document a number g, of which only two images matter: w = Σ g x and the margin Σ g y. Its value
-is Σ g y − ½ |w|², never more than the minimum.
+A dual point has a number g for every document, of which only two images matter: w = Σ g x and the margin Σ g y. Its
+value is Σ g y − ½ |w|², never more than the minimum.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def carry(X: FeatureArrays, labels: Floats, g: Floats, factor: float, direction:
 
 @dataclass(frozen=True, eq=False)
 class RankMMProblem:
-    """The lists, a loss and C, with what every solver asks for: grades, bounds, pairs and the primal value.
+    """The queries, a loss and C, with what all solvers need: grades, bounds, pairs and the primal value.
 
     Examples
     --------
@@ -91,23 +91,23 @@ class RankMMProblem:
 
     @property
     def m(self) -> int:
-        """The number of lists with pairs."""
+        """The number of queries with pairs."""
         return int(np.count_nonzero(self.counts > 1))
 
     @property
     def bound(self) -> float:
-        """What the dual variables of a list of weight 1 may add up to: C/m."""
+        """The largest sum of the dual variables of a query of weight 1: C/m."""
         return self.C / (float(self.shares[self.counts > 1].sum()) or 1.0)
 
     @property
     def bounds(self) -> Floats:
-        """What the dual variables of each list may add up to: C v_i/m."""
+        """The largest sum of the dual variables of each query: C v_i/m."""
         bounds: Floats = self.bound * self.shares
         return bounds
 
     @property
     def arrays(self) -> tuple[FeatureArrays, Floats, Integers, Integers, Integers]:
-        """What kernels take: features, labels, offsets, grades, and the number of grades of each list."""
+        """The arguments of kernels: features, labels, offsets, grades, and the number of grades of each query."""
         return as_arrays(self.rounds.X), self.rounds.labels, self.rounds.offsets, self.codes, self.counts
 
     def columns(self) -> Pairs:
@@ -119,7 +119,7 @@ class RankMMProblem:
         return 0.5 * float(w @ w) + self.bound * _sum_of_losses(self.code, *self.arrays, self.shares, w)
 
     def fingerprint(self) -> int:
-        """A number by which the same lists are known again."""
+        """A checksum that identifies the queries."""
         X, found = self.rounds.X, 0
         features = as_arrays(X.trimmed()) if isinstance(X, Sparse) else (X,)
         weights = () if self.weights is None else (self.weights,)
@@ -129,9 +129,9 @@ class RankMMProblem:
 
 
 def bytes_held(rounds: Rounds, loss: str, step: str, corners: int) -> int:
-    """The memory that the dual variables of these lists take.
+    """The memory that the dual variables of these queries need, in bytes.
 
-    The exact step holds vectors of features per list; the paper's steps one 32-bit number per pair, or for the
+    The exact step stores vectors of features per query; the paper's steps one 32-bit number per pair, or for the
     maximum one number per document.
 
     >>> lists = Rounds.from_arrays([[1.0], [3.0], [2.0]], [0, 1, 2])

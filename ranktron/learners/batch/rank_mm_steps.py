@@ -1,8 +1,8 @@
-"""The paper's own steps: one random list at a time, its dual variables moved along their gradient and brought back.
+"""The paper's updates: gradient steps on the dual variables of one random query at a time, followed by a projection.
 
-RankMM-1 clips every pair to its interval, RankMM-3 projects the pairs of a list on a ball of the ℓ1,∞ norm, both with
-η_t = η_0/√t and one 32-bit number per pair. RankMM-2 multiplies its pairs by exponentials of the gradient, with
-a constant η_0: α_jk ∝ exp(θ_k − θ_j), so that one number per document stands for all pairs.
+RankMM-1 clips every pair to its interval, RankMM-3 projects the pairs of a query onto a ball of the ℓ1,∞ norm, both
+with η_t = η_0/√t and one 32-bit number per pair. RankMM-2 multiplies its pairs by exponentials of the gradient, with a
+constant η_0 (exponentiated gradient): α_jk ∝ exp(θ_k − θ_j), so that one number per document represents all pairs.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _A_LITTLE_LESS = 1.0 - 1e-7
 
 @jit
 def _single(value: float) -> np.float32:
-    """The largest 32-bit number that is not above a value."""
+    """The largest 32-bit number that is at most a value."""
     single = np.float32(value)
     return np.nextafter(single, np.float32(0.0)) if np.float64(single) > value else single
 
 
 @jit
 def clip_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, eta: float, change: Floats) -> None:
-    """A gradient step and the projection on the box 0 ≤ α_jk ≤ bound, O(|R_i|); `change` adds up for each document.
+    """A gradient step and the projection onto the box 0 ≤ α_jk ≤ bound, in O(|R_i|); `change` has sums per document.
 
-    `a` stands in the order of falling labels; the pairs of document k are those with the first documents.
+    `a` is in the order of decreasing labels; the pairs of document k are those with the first documents.
     """
     cap = _single(bound)
     for k in range(a.shape[0]):
@@ -53,9 +53,9 @@ def clip_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, eta: 
 
 @jit
 def project_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, eta: float, change: Floats) -> None:
-    """A gradient step and the projection on 0 ≤ α_jk ≤ γ_k, Σ_k γ_k = bound, O(|R_i| log |R_i|).
+    """A gradient step and the projection onto 0 ≤ α_jk ≤ γ_k, Σ_k γ_k = bound, in O(|R_i| log |R_i|).
 
-    Negative values become 0 first: only then is the projection on the ball the one on the whole set.
+    Negative values are set to 0 first: only then the projection onto the ball is the one onto the whole set.
     """
     moved = np.empty(alpha.shape[0])
     groups = columns - columns[0]
@@ -78,7 +78,7 @@ def project_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, et
 
 @jit
 def _log_sums(theta: Floats, sign: float, codes: Integers, count: int) -> Floats:
-    """For each grade the logarithm of Σ exp(± θ) over its documents, −∞ where it has none."""
+    """For each grade the logarithm of Σ exp(± θ) over its documents, −∞ if it has none."""
     top = np.full(count, -np.inf)
     for i in range(theta.shape[0]):
         top[codes[i]] = max(top[codes[i]], sign * theta[i])
@@ -98,9 +98,9 @@ def _log_add(x: float, y: float) -> float:
 
 @jit
 def marginals(theta: Floats, codes: Integers, count: int, g: Floats) -> float:
-    """What α_jk = exp(θ_k − θ_j)/Z adds up to for each document, as the upper of its pairs minus as the lower; α_0.
+    """The sum of α_jk = exp(θ_k − θ_j)/Z for each document, as the upper of its pairs minus as the lower; and α_0.
 
-    Sums over grades give all of them in O(n). Everything is computed in logarithms: nothing overflows.
+    Sums over grades give all of them in O(n). Everything is computed in logarithms, to avoid overflow.
 
     >>> g = np.empty(3)
     >>> round(marginals(np.zeros(3), np.array([1, 0, 0]), 2, g), 6), g
@@ -170,7 +170,7 @@ def _carry_pairs(
     averages: bool, X: FeatureArrays, labels: Floats, offsets: Integers, ranked: Integers, before: Integers,
     alpha: Singles, w: Floats,
 ) -> float:  # fmt: skip
-    """Adds up w and margin from the pairs, one by one."""
+    """Sums w and margin over the pairs, one by one."""
     margin = 0.0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
@@ -202,7 +202,7 @@ def _carry_documents(
 
 @dataclass(eq=False)
 class PairDual:
-    """RankMM-1 and RankMM-3: one number per pair, moved by gradient and projection.
+    """RankMM-1 and RankMM-3: one number per pair, updated by gradient step and projection.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class PairDual:
         return self.margin - 0.5 * float(self.w @ self.w)
 
     def visit(self, order: Integers) -> None:
-        """Makes one step for each list of `order`."""
+        """Makes one step for each query of `order`."""
         X, labels, offsets, _, counts = self.problem.arrays
         self.margin = _visit_pairs(
             self.problem.loss == "average", X, labels, offsets, counts, order, *self._layout, self.problem.bounds,
@@ -254,7 +254,7 @@ class PairDual:
         return {"alpha": self.alpha, "averaged": self.averaged}
 
     def restore(self, state: State, steps: int, factor: float = 1.0) -> None:
-        """Takes dual variables over, times a factor: those of C become those of C · factor."""
+        """Restores dual variables, times a factor: those for C become those for C · factor."""
         self.alpha = (np.asarray(state["alpha"]) * np.float32(factor)).astype(np.float32)
         self.averaged = factor * np.asarray(state["averaged"])
         self.w, self.margin = self.recovered()
@@ -263,7 +263,7 @@ class PairDual:
 
 @dataclass(eq=False)
 class DocumentDual:
-    """RankMM-2: a distribution over the pairs of each list, held as one number per document.
+    """RankMM-2: a distribution over the pairs of each query, stored as one number per document.
 
     Examples
     --------
@@ -289,7 +289,7 @@ class DocumentDual:
     value = PairDual.value
 
     def visit(self, order: Integers) -> None:
-        """Makes one step for each list of `order`."""
+        """Makes one step for each query of `order`."""
         self.margin = _visit_documents(
             *self.problem.arrays, order, self.problem.bounds, self.eta, self.theta, self.w, self.margin, self.averaged,
             self.steps,
@@ -305,7 +305,7 @@ class DocumentDual:
         return {"theta": self.theta, "averaged": self.averaged}
 
     def restore(self, state: State, steps: int, factor: float = 1.0) -> None:
-        """Takes dual variables over; distributions are the same for every C."""
+        """Restores dual variables; distributions are the same for every C."""
         self.theta = np.array(state["theta"])
         self.averaged = factor * np.asarray(state["averaged"])
         self.w, self.margin = self.recovered()
@@ -313,5 +313,5 @@ class DocumentDual:
 
 
 def paper_dual(problem: RankMMProblem, eta: float) -> PairDual | DocumentDual:
-    """The dual variables that the paper's steps move for the problem's loss."""
+    """The dual variables of the paper's updates for the problem's loss."""
     return DocumentDual(problem, eta) if problem.loss == "max" else PairDual(problem, eta)

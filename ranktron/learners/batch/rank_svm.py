@@ -1,9 +1,10 @@
-"""RankSVM in the primal: loss, gradient and curvature of all pairs in O(m log m) a list, minimised by a trust region.
+"""RankSVM in the primal: loss, gradient and Hessian products of all pairs in O(m log m), minimised by a trust region.
 
     f(w) = ½ |w|² + C Σ_q c_q Σ_{(i, j) ∈ S_q} ℓ(⟨w, x_i − x_j⟩),    ℓ(t) = max(0, 1 − t)²  or  max(0, 1 − t)
 
-c_q = v_q/(Q |S_q|) where every list counts the same (Q = Σ v_q of the lists with pairs), v_q/Σ v_q |S_q| where every
-pair does; v_q is the weight of a list, 1 unless it is given: a list of weight 2 is the same as two lists.
+c_q = v_q/(Q |S_q|) if every query counts the same (Q = Σ v_q of the queries with pairs), v_q/Σ v_q |S_q| if every pair
+does; v_q is the weight of a query, by default 1: a query of weight 2 counts like two queries. (Chapelle and Keerthi,
+Efficient Algorithms for Ranking with SVMs, 2010; Lee and Lin, Large-Scale Linear RankSVM, 2014.)
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _PRINTED = PAPER["ranksvm"]
 def _windows(
     scores: Floats, order: Integers, codes: Integers, count: int, margin: float, values: Floats, out: Floats
 ) -> None:
-    """For each document number and sum of values of the partners with which it pays: lower ones, then higher ones.
+    """For each document the number and sum of values of those with which it has loss: lower ones, then higher ones.
 
-    Walking down the scores, a document pays with each lower-graded one seen less than the margin below it; the mirror
-    image of the walk finds the higher-graded ones.
+    In descending order of scores, a document has loss with each lower-graded one less than the margin below it; a
+    second pass in ascending order finds the higher-graded ones. A Fenwick tree sums by grade.
     """
     m = scores.shape[0]
     for mirrored in range(2):
@@ -68,7 +69,7 @@ def _windows(
 def _squared_hinge(
     scores: Floats, labels: Floats, offsets: Integers, weights: Floats, margin: float, gradient: Floats
 ) -> float:
-    """Adds up the weighted squared hinge of all lists and fills its gradient in score space."""
+    """Sums the weighted squared hinge of all queries and fills its gradient in the scores."""
     loss = 0.0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
@@ -90,7 +91,7 @@ def _squared_hinge(
 def _curvature(
     scores: Floats, labels: Floats, offsets: Integers, weights: Floats, margin: float, u: Floats, product: Floats
 ) -> None:
-    """Fills the (generalised) Hessian of the squared hinge in score space, applied to u."""
+    """Fills the product of the (generalised) Hessian of the squared hinge in the scores with u."""
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         s = scores[start:stop]
@@ -104,7 +105,7 @@ def _curvature(
 
 
 class RankSVMSolution(NamedTuple):
-    """Weights, the objective there, the length of its gradient, and how far the objective may be from its minimum."""
+    """The weights, their objective, the norm of its gradient, and a bound on its distance from the minimum."""
 
     w: Floats
     value: float
@@ -116,9 +117,9 @@ class RankSVMSolution(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The objective of RankSVM on some lists, with gradient and curvature.
+    """The objective of RankSVM on some queries, with gradient and Hessian products.
 
-    With `rounded` > 0 the plain hinge has its corner replaced by a parabola of that width δ, which is a difference of
+    With `rounded` > 0 the kink of the plain hinge is replaced by a parabola of that width δ, which is a difference of
     two squared hinges and never more than δ/2 below the hinge:
 
         ℓ_δ(t) = (max(0, 1 − t)² − max(0, 1 − δ − t)²) / 2δ
@@ -140,7 +141,7 @@ class Objective:
 
     @cached_property
     def weights(self) -> Floats:
-        """What a pair of each list weighs: C c_q; 0 for lists without pairs."""
+        """The weight of a pair of each query: C c_q; 0 for queries without pairs."""
         counts = Pairs.of(self.rounds.labels, self.rounds.offsets).counts
         v = np.ones(len(counts)) if self.list_weights is None else self.list_weights
         if self.balance == "pair":
@@ -198,11 +199,11 @@ def minimise(
     stop: Callable[[], bool] = lambda: False,
     weights: Floats | None = None,
 ) -> RankSVMSolution:
-    """Minimises the objective of RankSVM to a gradient `tol` times as long as the one at w = 0.
+    """Minimises the objective of RankSVM until the norm of its gradient is `tol` times that at w = 0.
 
-    f is strongly convex, so that f(w) − min f ≤ ½ |∇f(w)|²; for the plain hinge, whose corner is rounded ever less,
-    C δ/2 is added to that. `stop` is asked after each iteration whether to end early. `weights` has one number for each
-    list.
+    f is strongly convex, so that f(w) − min f ≤ ½ |∇f(w)|²; for the plain hinge, whose kink is rounded less and less, C
+    δ/2 is added. `stop` is called after each iteration; if it returns True, the solver ends. `weights` has one number
+    per query.
 
     >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
     >>> minimise(lists, C=1.0).w.round(6)
@@ -238,7 +239,7 @@ def _minimise(objective: Objective, w: Floats, tol: float, max_iter: int, stop: 
             raise StopIteration
 
     goal = tol * float(np.linalg.norm(objective.gradient(np.zeros_like(w))))
-    if goal == 0.0:  # no pair pulls in any direction
+    if goal == 0.0:  # no pair has a gradient
         return RankSVMSolution(np.zeros_like(w), objective.value(np.zeros_like(w)), 0.0, 0.0, 0, True)
     found = minimize(
         objective.value,
@@ -251,13 +252,13 @@ def _minimise(objective: Objective, w: Floats, tol: float, max_iter: int, stop: 
     )
     length = float(np.linalg.norm(objective.gradient(found.x)))
     gap = 0.5 * length**2
-    # where the corner of the hinge is sharp, rounding errors may end the descent before the gradient is that short
+    # with little rounding of the kink, rounding errors may end the descent before the gradient is that small
     converged = length <= goal or gap <= 1e-6 * found.fun
     return RankSVMSolution(found.x, float(found.fun), length, gap, int(found.nit), bool(converged))
 
 
 def rank_svm(n_features: int, **parameters: Any) -> Fixed:
-    """The scorer that a solution is put into.
+    """The scorer for a solution.
 
     >>> rank_svm(2).coef
     array([0., 0.])
@@ -266,7 +267,7 @@ def rank_svm(n_features: int, **parameters: Any) -> Fixed:
 
 
 def fit_rank_svm(fit: Fit, parameters: Mapping[str, Any]) -> State:
-    """Solves, and measures the solution on the validation queries. The schedule has no say in it."""
+    """Solves, and evaluates the solution on the validation set. The schedule is ignored."""
     rounds, history = fit.rounds, fit.history
     before = np.array(fit.start["coef"]) if fit.start else None
     with fit.running():

@@ -1,7 +1,7 @@
-"""Thresholds on single features: the one that gathers most of some weights, and scores that are sums of them.
+"""Thresholds on single features: finding the best one for given document weights, and scoring with sums of them.
 
-A threshold of a feature divides the documents into those above it and the others. Of sparse rows only the entries are
-visited: all documents that a column does not name stand together, at 0.
+A threshold of a feature divides the documents into those above it and the others. For sparse rows only the entries are
+visited: all documents without an entry in a column have the value 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ranktron.types import Features, Floats, Integers, Matrix
 
 
 class Threshold(NamedTuple):
-    """A feature, a value between two of its own, and the sum of the weights of all documents above it."""
+    """A feature, a threshold between two of its values, and the sum of the weights of all documents above it."""
 
     feature: int
     value: float
@@ -26,7 +26,7 @@ class Threshold(NamedTuple):
 
 
 class Thresholds(Protocol):
-    """All thresholds of a table of features."""
+    """All thresholds of some documents' features."""
 
     def best(self, weights: Floats, /) -> Threshold: ...
 
@@ -47,7 +47,7 @@ def _best(X: Matrix, orders: Integers, pi: Floats) -> tuple[int, float, float]:
 
 @jit
 def _best_of_entries(bounds: Integers, rows: Integers, values: Values, pi: Floats) -> tuple[int, float, float]:
-    """The same where column f has the entries bounds[f] to bounds[f + 1], largest first."""
+    """The same for sparse columns: column f has the entries bounds[f] to bounds[f + 1], largest first."""
     feature, threshold, best = 0, np.inf, 0.0
     total = pi.sum()
     for f in range(bounds.shape[0] - 1):
@@ -55,7 +55,7 @@ def _best_of_entries(bounds: Integers, rows: Integers, values: Values, pi: Float
         zero, below = start, stop  # entries above 0 end here, and those below 0 begin
         while zero < stop and values[zero] > 0.0:
             zero += 1
-        rest = total  # what stands at 0 or above
+        rest = total  # values at 0 or above
         while below > zero and values[below - 1] < 0.0:
             below -= 1
             rest -= pi[rows[below]]
@@ -63,7 +63,7 @@ def _best_of_entries(bounds: Integers, rows: Integers, values: Values, pi: Float
         gathered = 0.0
         for at in range(start, stop):
             if zero <= at < below:
-                continue  # a 0 that is written out
+                continue  # an explicit 0
             if at == below and zeros:
                 gathered = rest
                 if abs(gathered) > abs(best):
@@ -83,7 +83,7 @@ def _best_of_entries(bounds: Integers, rows: Integers, values: Values, pi: Float
 
 @dataclass(frozen=True, eq=False)
 class MatrixThresholds:
-    """Those of a matrix, each of its columns sorted once.
+    """The thresholds of a dense matrix; each column is sorted once.
 
     >>> found = MatrixThresholds(np.array([[1.0], [3.0]], np.float32)).best(np.array([-0.5, 0.5]))
     >>> found.feature, found.value, found.gathered
@@ -97,13 +97,13 @@ class MatrixThresholds:
         object.__setattr__(self, "orders", np.argsort(-self.X.T, axis=1, kind="stable"))
 
     def best(self, weights: Floats) -> Threshold:
-        """The threshold that gathers the most weight, of either sign."""
+        """The threshold with the largest absolute sum of weights above it."""
         return Threshold(*_best(self.X, self.orders, weights))
 
 
 @dataclass(frozen=True, eq=False)
 class SparseThresholds:
-    """Those of sparse rows, the entries of each column sorted once.
+    """The thresholds of sparse rows; the entries of each column are sorted once.
 
     >>> X = Sparse.from_matrix(np.array([[0.0, 0.0], [0.0, 3.0]], np.float32))
     >>> found = SparseThresholds(X).best(np.array([-0.5, 0.5]))
@@ -126,12 +126,12 @@ class SparseThresholds:
             object.__setattr__(self, name, array)
 
     def best(self, weights: Floats) -> Threshold:
-        """The threshold that gathers the most weight, of either sign."""
+        """The threshold with the largest absolute sum of weights above it."""
         return Threshold(*_best_of_entries(self.bounds, self.rows, self.values, weights))
 
 
 def find_thresholds(X: Features) -> Thresholds:
-    """The thresholds of either kind of features."""
+    """The thresholds of dense or sparse features."""
     return SparseThresholds(X) if isinstance(X, Sparse) else MatrixThresholds(X)
 
 
@@ -160,7 +160,7 @@ def _score_rows(
     starts: Integers, columns: Columns, values: Values, width: int, features: Integers, thresholds: Floats,
     alphas: Floats,
 ) -> Floats:  # fmt: skip
-    """Each row is written out in turn, so that its steps are added in the order of the matrix: to the bit."""
+    """Each row is made dense in turn, so that steps are added in the same order as for a matrix: equal to the bit."""
     scores, row = np.zeros(starts.shape[0] - 1), np.zeros(width, np.float32)
     for i in range(starts.shape[0] - 1):
         for at in range(starts[i], starts[i + 1]):

@@ -117,6 +117,8 @@ class PDGD(WeightVectorLearner):
 
     Parameters
     ----------
+    n_features : int
+        The number of features.
     k : int
         How many documents the user sees.
     step : Step
@@ -214,11 +216,11 @@ class PDGD(WeightVectorLearner):
         m = X.shape[0]
         if ranking.scores.shape[0] != m or ranking.order.shape[0] != m or ranking.number < 0:
             raise DataError(
-                f"the ranking was not made for this list of {m} documents: keep what `rank` gave and hand it to `learn`"
+                f"the ranking was not made for these {m} documents: pass to `learn` the ranking that `rank` returned"
             )
         shown, log_below, wrong = _outline(ranking.scores, ranking.order, self.k)
         if wrong == _NO_DOCUMENT:
-            raise DataError(f"the ranking names documents that a list of {m} does not have")
+            raise DataError(f"the ranking names documents that a query of {m} documents does not have")
         if wrong == _NO_SCORE:
             raise DataError(overflow(ranking.number))
         return shown, log_below
@@ -256,8 +258,25 @@ def pdgd_ranker(
     seed: int = _PRINTED["seed"],
     average: bool = _PRINTED["average"],
 ) -> PDGD:
-    """Composes PDGD with steps eta · decay^t.
+    """Composes `PDGD` with step sizes η_t = eta · decay^t.
 
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    eta : float
+        The first step size, above 0.
+    decay : float
+        The factor by which the step size shrinks in each round, above 0 and at most 1.
+    k : int
+        How many documents the user sees.
+    seed : int
+        Seed of the rankings that are drawn.
+    average : bool
+        Whether `coef` and `predict` use the mean of the weights of all rounds.
+
+    Examples
+    --------
     >>> pdgd_ranker(3).step
     ExponentialDecay(eta=0.1, decay=0.9999977)
     """

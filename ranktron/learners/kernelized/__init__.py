@@ -1,4 +1,4 @@
-"""Learners with the kernel trick: weights are a sum of documents, w = Σ_s α_s φ(s)."""
+"""Kernelized learners: weights are a sum of documents, w = Σ_s α_s φ(s)."""
 
 from ranktron.learners.kernelized.functions import Gaussian, LinearKernel, Polynomial
 from ranktron.learners.kernelized.learner import KernelLearner, kernel_perceptron

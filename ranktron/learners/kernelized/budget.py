@@ -1,4 +1,4 @@
-"""The budget of a kernel learner: how many documents it may remember, and how many bytes they may take."""
+"""The budget of a kernel learner: how many documents it may remember, and how much memory they may take."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ BYTES_PER_DOCUMENT = 250
 
 @dataclass(frozen=True)
 class Budget:
-    """Bounds the documents of a support, by number and by bytes. One document is always allowed.
+    """Limits the documents of a support, by number and by bytes. One document is always allowed.
 
     Parameters
     ----------
     documents : int >= 1
+        The maximum number of documents.
     bytes : float
+        The maximum memory, in bytes.
     beside : float
-        Bytes that a document takes beside its features.
+        Bytes per document in addition to its features.
     square : bool
-        Whether there is a table of all documents by all documents (`Projection`).
+        Whether there is a matrix of documents × documents (`Projection`).
 
     Examples
     --------
@@ -46,7 +48,7 @@ class Budget:
             raise DataError(f"the budget must be a positive number of bytes, not {self.bytes}")
 
     def documents_of(self, size: float) -> int:
-        """How many documents there may be if the features of each take `size` bytes."""
+        """How many documents are allowed if the features of each take `size` bytes."""
         if self.bytes == np.inf:
             return self.documents
         each = size + self.beside
@@ -54,6 +56,6 @@ class Budget:
         return max(1, min(self.documents, int(found)))
 
     def allows(self, count: Integers, size: Floats) -> npt.NDArray[np.bool_]:
-        """Whether so many documents may be there, their features taking `size` bytes in all."""
+        """Whether this many documents are allowed, with features of `size` bytes in total."""
         held = size + self.beside * count + (8.0 * count.astype(np.float64) ** 2 if self.square else 0.0)
         return (count <= 1) | ((count <= self.documents) & (held <= self.bytes))

@@ -1,4 +1,4 @@
-"""The accounts of a learner in dual form: its time, and the counters of the hypotheses that it keeps."""
+"""The history of a kernelized learner: its time, and the counters of the hypotheses that it keeps."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ranktron.types import Floats, Integers, State
 
 
 class DualHistory(NamedTuple):
-    """What a `HypothesisHistory` knows of its hypotheses besides their weights, which are rows of a table here.
+    """A `HypothesisHistory` without the weights of hypotheses, which are rows of coefficients in the support.
 
-    At most `size` of them are kept; those whose success counter is below `floor` count for nothing. The time, over
-    which averages are taken, counts rounds, or pairs that were ranked well.
+    At most `size` of them are kept; those whose success counter is below `floor` are ignored. The time, over
+    which averages are taken, counts rounds, or pairs that were ranked correctly.
     """
 
     tally: Integers
@@ -40,7 +40,7 @@ class DualHistory(NamedTuple):
 
     @property
     def time(self) -> int:
-        """The time up to now, with that of the current hypothesis where it counts."""
+        """The time so far, including that of the current hypothesis unless it is ignored."""
         counter = int(self.tally[COUNTER])
         return int(self.tally[SUCCESSES]) + (counter if counter >= self.floor else 0)
 
@@ -51,7 +51,7 @@ class DualHistory(NamedTuple):
         return self._replace(tally=tally)
 
     def history_of_list(self, documents: int, visits: int) -> HypothesisHistory:
-        """A history of steps within one list: w holds those of the round, a member those before it entered."""
+        """A history of the updates within one query: w has those of the round, a member those before it entered."""
         kept, room = self.kept, min(self.size, self.kept + visits)
         counters, born, values = np.zeros(room, np.int64), np.zeros(room, np.int64), np.full(room, np.nan)
         counters[:kept], born[:kept], values[:kept] = self.counters, self.born, self.values
@@ -61,17 +61,17 @@ class DualHistory(NamedTuple):
         )
 
     def after(self, hypotheses: HypothesisHistory) -> DualHistory:
-        """The pool after the history of a list."""
+        """The pool after the updates of one query."""
         kept = hypotheses.kept
         counters, born, values = hypotheses.counters[:kept], hypotheses.born[:kept], hypotheses.values[:kept]
         return DualHistory(hypotheses.tally, counters, born, values, hypotheses.value, self.size, self.floor)
 
     def entered_since(self, before: DualHistory) -> Integers:
-        """The places of the members that were not there before."""
+        """The indices of the new members."""
         return np.flatnonzero(self.born >= before.tally[HYPOTHESIS])
 
     def hypotheses(self, support: Support) -> HypothesisHistory:
-        """The whole history, with coefficients of documents in the place of weights."""
+        """The whole history, with coefficients of documents instead of weights."""
         total = support.alpha * self.tally[SUCCESSES] - support.lagged_sum
         alpha, members = support.alpha, support.members
         return HypothesisHistory(alpha, total, self.tally, members, self.counters, self.born, self.values, self.value)
@@ -83,7 +83,7 @@ class DualHistory(NamedTuple):
         return {"tally": self.tally, "value": self.value, **members}
 
     def restored(self, state: State, members: int) -> DualHistory:
-        """The pool that a state holds for so many members; one that does not fit together is refused."""
+        """The pool of a state with that many members; an inconsistent one is refused."""
         if self.size == 0:
             state = {**blank_pool(1).state(), "tally": state["tally"]}
         tally, counters, born = (np.array(state[name], np.int64) for name in ("tally", "counters", "hypotheses"))

@@ -1,4 +1,4 @@
-"""Kernels: similarities of documents that are inner products in some space of features."""
+"""Kernel functions: similarities of documents that are inner products in some feature space."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ranktron.learners.kernelized.rows import Documents, products, squares
 
 
 class KernelFunction(Protocol):
-    """k(x, s) for every document x of X and every document s of S, those with all features in `dtype`'s precision."""
+    """k(x, s) for every document x of X and every document s of S; dense documents have the precision `dtype`."""
 
     @property
     def dtype(self) -> type[Any]: ...
@@ -23,7 +23,7 @@ class KernelFunction(Protocol):
 
 @dataclass(frozen=True)
 class LinearKernel:
-    """⟨x, s⟩: the kernel with which a kernel learner is the linear learner.
+    """⟨x, s⟩: with this kernel a kernel learner equals the linear learner.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """exp(−γ |x − s|²), the RBF kernel; in 32 bits, which is a matter of 1e-6 and twice as quick.
+    """exp(−γ |x − s|²), the RBF kernel; in 32 bits, with errors of about 1e-6 and twice as fast.
 
     Parameters
     ----------
     gamma : float
-        One over twice the squared width of the bell.
+        One over twice the squared width.
     dtype : type
         The precision in which documents are kept.
 
@@ -118,7 +118,7 @@ KERNELS = ("linear", "poly", "rbf")
 
 
 def make_kernel(name: str, n_features: int, gamma: float, degree: int, constant: float) -> KernelFunction:
-    """The kernel of that name; γ = 0 stands for 1 / features.
+    """The kernel of that name; γ = 0 means 1 / features.
 
     >>> make_kernel("rbf", 4, 0.0, 2, 1.0).gamma
     0.25

@@ -1,4 +1,4 @@
-"""Learners in dual form: they remember documents instead of weights, so that a kernel may bend the space."""
+"""Kernelized learners: they remember documents instead of weights, so that a kernel can replace the inner product."""
 
 from __future__ import annotations
 
@@ -38,31 +38,32 @@ _PRINTED = PAPER["kernel"]
 
 @dataclass(eq=False)
 class KernelLearner(BaseLearner):
-    """Any mistake-driven learner with its weights as a sum of documents, w = Σ_s α_s φ(s).
+    """A mistake-driven learner whose weights are a sum of documents, w = Σ_s α_s φ(s).
 
         score(x) = Σ_s α_s k(s, x),    on a mistake α_i += the update's coefficient of document i
 
-    Only documents that move the weights are remembered, and no more than the budget allows: `removal` says what happens
-    when there is no room. Each hypothesis that a committee keeps is one more row of coefficients over the same
-    documents, so that all members score a list in one matrix product.
+    Only documents of updates are remembered, and no more than the budget allows: `removal` decides what happens
+    when there is no room. Each hypothesis that a committee keeps is one more row of coefficients of the same
+    documents, so that all members score a query in one matrix product.
 
     Parameters
     ----------
     n_features : int
+        The number of features.
     update : Update
         `Descent` on any surrogate, or `PairSteps`.
     kernel : KernelFunction
         `LinearKernel`, `Polynomial` or `Gaussian`.
     most : int >= 1
-        The budget: documents remembered at most.
+        The budget: the maximum number of documents.
     removal : Removal
         `Oldest`, `Random`, `Smallest` or `Projection`.
-    output : Readout
-        What to serve: `Last`, `Average`, or, with `PairSteps`, a `Committee`.
+    output : Output
+        What `predict` uses: `Last`, `Average`, or, with `PairSteps`, a `Committee`.
     selective : int >= 0
-        With `PairSteps`: hypotheses that ranked fewer pairs well than this count for nothing.
+        With `PairSteps`: hypotheses that ranked fewer pairs correctly than this are ignored.
     bytes : float
-        The budget in bytes, beside that in documents.
+        The budget in bytes, in addition to that in documents.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class KernelLearner(BaseLearner):
         if not isinstance(self.update, PairSteps) and (self.size or self.selective):
             raise DataError(
                 "only the pairwise perceptron has hypotheses to choose from: pocket, voted, committee and selective "
-                "go with the update pairwise (PairSteps)"
+                "need the update pairwise (PairSteps)"
             )
         if self.selective < 0:
             raise DataError(f"selective must be 0 (off) or more, not {self.selective}")
@@ -113,17 +114,17 @@ class KernelLearner(BaseLearner):
 
     @property
     def size(self) -> int:
-        """How many hypotheses are kept besides the current one."""
+        """How many hypotheses are kept in addition to the current one."""
         return self.output.size if isinstance(self.output, Committee) else 0
 
     @property
     def votes(self) -> bool:
-        """Whether `predict` takes one list at a time, because its scores are votes."""
+        """Whether `predict` takes one query at a time, because its scores are votes."""
         return self.output.votes
 
     @property
     def ensemble(self) -> Ensemble:
-        """What the learner serves as it stands: hypotheses as rows of coefficients, and what they weigh."""
+        """The hypotheses of the output as rows of coefficients, and their weights."""
         if self._ensemble is None:
             hypotheses = self.pool.hypotheses(self.support)
             self._ensemble = self.output.ensemble(hypotheses.settled(max(self.size, 1), self.pool.floor))
@@ -178,7 +179,7 @@ class KernelLearner(BaseLearner):
         if not self.output.measured:
             return
         if not metric.higher_is_better:
-            raise DataError(f"{metric} cannot weigh a committee: choose a metric of which more is better")
+            raise DataError(f"{metric} cannot weight a committee: choose a metric whose higher values are better")
         scores = self.support.scores(valid.X, np.vstack([self.support.alpha, self.support.members]))
         values = np.array([evaluate(row, valid, [metric]).means[str(metric)] for row in scores])
         self.pool, self._ensemble = self.pool._replace(value=values[:1], values=values[1:]), None
@@ -233,7 +234,8 @@ def output_named(output: str, average: bool, size: int, combine: str, weights: s
 def make_removal(name: str, output: Output) -> Removal:
     """The rule of that name; `auto` forgets where the last hypothesis is served, and projects for all other outputs.
 
-    A mean or a committee is made of hypotheses of the past, which lose what they know when their documents go.
+    A mean or a committee consists of past hypotheses, which lose what they have learnt when their documents are
+    removed.
 
     >>> make_removal("auto", Last()), make_removal("auto", Average())
     (Smallest(fade=1.0), Projection(ridge=0.0001))
@@ -268,7 +270,7 @@ def kernel_perceptron(
     selective: int = _PRINTED["selective"],
     pairs_per_query: int = _PRINTED["pairs_per_query"],
 ) -> KernelLearner:
-    """Composes a kernel, an update, a budget with its rule, and an output.
+    """Composes a kernel, an update, a budget with its removal rule, and an output.
 
     Parameters
     ----------
@@ -281,17 +283,17 @@ def kernel_perceptron(
     metric : str
         What `slam` and `predtron` optimise, and what counts as a mistake.
     update : {"slam", "minimax", "hinge", "listnet", "pairwise", "predtron"}
-        Whose step is taken.
+        The learner whose updates are made.
     removal : {"auto", "smallest", "oldest", "random", "projection"}
-        Which document goes when the budget is full.
+        Which document is removed when the budget is full.
     eta : float
         The step size.
     gamma : float
         The width of the kernel; 0 takes one over the number of features.
     degree, constant : int, float
-        Of the polynomial kernel.
+        Parameters of the polynomial kernel.
     margin, fraction : float
-        Of the surrogates `slam` and `hinge`.
+        Parameters of the surrogates `slam` and `hinge`.
     megabytes : float
         A budget in memory; 0 sets none.
     average : bool

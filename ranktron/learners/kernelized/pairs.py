@@ -1,4 +1,4 @@
-"""The pairwise perceptron in dual form: a step for every misranked pair, as coefficients of its two documents."""
+"""The kernelized pairwise perceptron: an update for every misranked pair, as coefficients of its two documents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _visit(
     K: Floats, scores: Floats, upper: Documents, lower: Documents, order: Integers, eta: float, floor: int,
     lagged: Floats, hypotheses: HypothesisHistory,
 ) -> int:  # fmt: skip
-    """Visits the pairs of a list and lets each misranked one move the scores of all; says how many there were."""
+    """Visits the pairs of a query; each misranked one updates the scores of all documents. Returns their number."""
     mistakes = 0
     delta, tally = hypotheses.w, hypotheses.tally
     for at in range(order.shape[0]):
@@ -55,16 +55,16 @@ def _visit(
 
 @dataclass(frozen=True)
 class PairSteps:
-    """The steps of the pairwise perceptron, one for each misranked pair of a list (COMMITTEE, Eq. 2).
+    """The updates of the pairwise perceptron, one for each misranked pair of a query (COMMITTEE, Eq. 2).
 
-    α grows by η_q = 1/|S_q| for the better document and shrinks by it for the other. Time counts the pairs that were
-    ranked well, so that the mean over time is the average perceptron. A hypothesis that is kept is a row of
-    coefficients: those at the start of its last round, and the steps of that round before it ended.
+    α increases by η_q = 1/|S_q| for the better document and decreases by it for the other. Time counts the pairs that
+    were ranked correctly, so that the mean over time is the average perceptron. A kept hypothesis is a row of
+    coefficients: those at the start of its last round, plus the updates of that round before it ended.
 
     Parameters
     ----------
     pairs_per_query : int
-        Pairs sampled from each list; 0 takes all.
+        Pairs sampled from each query; 0 takes all.
 
     Examples
     --------

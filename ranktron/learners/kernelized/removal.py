@@ -1,4 +1,4 @@
-"""What a kernel learner does when its budget is full: rules that let documents go, or none in."""
+"""Removal rules: what a kernel learner does when its budget is full."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ranktron.types import Features, Floats
 
 
 class Removal(Protocol):
-    """Takes new documents with their steps into a support that has no room for all of them.
+    """Adds new documents with their updates to a support that has no room for all of them.
 
-    `steps` has a row for each row of the support's table and a column for each document, `time` is the time now.
+    `steps` has a row for each row of the support's table and a column for each document; `time` is the current time.
     """
 
     def admit(self, support: Support, X: Features, steps: Floats, time: float, /) -> None: ...
@@ -23,7 +23,7 @@ class Removal(Protocol):
 
 @dataclass(frozen=True)
 class Oldest:
-    """Lets the documents go that came in first: what remains is a window on the stream.
+    """Removes the oldest documents: what remains is a sliding window on the stream.
 
     >>> from ranktron.learners.kernelized.budget import Budget
     >>> from ranktron.learners.kernelized.functions import LinearKernel
@@ -40,7 +40,7 @@ class Oldest:
 
 @dataclass(frozen=True)
 class Random:
-    """Lets documents go at random; the draw is a function of the seed and of how many came in so far.
+    """Removes random documents; the draw is a function of the seed and of the number of documents so far.
 
     Parameters
     ----------
@@ -62,16 +62,17 @@ class Random:
 
 @dataclass(frozen=True)
 class Smallest:
-    """Lets the documents go that weigh least, and lets all coefficients fade as documents go (as the Forgetron does).
+    """Removes the documents with the smallest weights, and shrinks all coefficients as it does (as the Forgetron).
 
-    A document weighs as much as in the hypothesis where it weighs most: the current one, or a member of the committee.
-    Without fading a document with a large coefficient would stay for ever. While as many documents go as the budget
-    holds, the coefficients of all hypotheses shrink by e^(−fade); each of them ranks as before, since a positive
-    factor changes no order.
+    The weight of a document is its largest one in any hypothesis: the current one, or a member of the committee.
+    Without shrinking, a document with a large coefficient would stay for ever. While as many documents are removed as
+    the budget has, the coefficients of all hypotheses shrink by e^(−fade); this does not change any ranking, since a
+    positive factor keeps the order.
 
     Parameters
     ----------
     fade : float >= 0
+        How much coefficients shrink while as many documents are removed as the budget has; 0: not at all.
 
     Examples
     --------
@@ -82,6 +83,10 @@ class Smallest:
     >>> Smallest(fade=0.0).admit(support, np.array([[3.0]], np.float32), np.ones((2, 1)), 1.0)
     >>> sorted(support.documents.ravel().tolist())
     [1.0, 3.0]
+
+    References
+    ----------
+    Dekel, Shalev-Shwartz and Singer, The Forgetron: A Kernel-Based Perceptron on a Budget (2008).
     """
 
     fade: float = 1.0
@@ -97,11 +102,11 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Projection:
-    """Keeps the documents of a full budget and projects every further step onto their span (as the Projectron does).
+    """Keeps the documents of a full budget and projects every further update onto their span (as the Projectron).
 
         min over β of |Σ_s β_s k(s, ·) − Σ_i δ_i k(x_i, ·)|²,    (K_SS + ridge) β = K_SX δ
 
-    Of a step only that is lost which the documents cannot express. The factor of K_SS is computed once; a step costs
+    Only the part of an update outside the span is lost. The Cholesky factor of K_SS is computed once; an update costs
     O(budget²), where the other rules cost O(budget).
 
     Parameters
@@ -118,6 +123,10 @@ class Projection:
     >>> Projection(1e-12).admit(support, np.array([[3.0]], np.float32), np.ones((2, 1)), 1.0)
     >>> support.documents.tolist(), support.alpha.round(6).tolist()  # 1·⟨1, x⟩ + 1·⟨3, x⟩ = 4·⟨1, x⟩
     ([[1.0]], [4.0])
+
+    References
+    ----------
+    Orabona, Keshet and Caputo, Bounded Kernel-Based Online Learning (2009).
     """
 
     ridge: float = 1e-4

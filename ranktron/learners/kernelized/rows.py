@@ -1,4 +1,4 @@
-"""The documents that a kernel learner remembers: rows of a table, or, where most features are 0, what is not."""
+"""The documents that a kernel learner remembers, as dense or sparse rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr import Columns, Values
-from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.csr_rows import Sparse, as_dense
 from ranktron.kernels.jit import jit
 from ranktron.types import Features, Floats, Integers, State
 
@@ -36,7 +36,7 @@ Documents = Any
 
 @jit
 def _products(X: Entries, S: Entries) -> Floats:
-    """A few documents of X at a time, side by side: an entry of S then meets all of them at once, or none."""
+    """Inner products with a few documents of X at a time, so that each entry of S is used for all of them at once."""
     K = np.zeros((X.first.shape[0], S.first.shape[0]))
     place = np.full(X.width, -1, np.int32)
     sums = np.empty(DOCUMENTS_AT_ONCE)
@@ -77,7 +77,7 @@ def _squares(X: Entries) -> Floats:
 
 
 def products(X: Documents, S: Documents) -> npt.NDArray[Any]:
-    """⟨x, s⟩ for every document x of X and s of S, both of one kind.
+    """⟨x, s⟩ for every document x of X and s of S, both dense or both sparse.
 
     >>> some = entries(Sparse.from_matrix(np.array([[0.0, 2.0], [1.0, 3.0]], np.float32)))
     >>> products(some, some)
@@ -95,12 +95,12 @@ def squares(X: Documents) -> npt.NDArray[Any]:
 
 
 def entries(X: Sparse) -> Entries:
-    """Sparse rows, whose values are written out, as kernels take them."""
+    """Sparse rows, with explicit values, as kernels take them."""
     return Entries(X.starts[:-1], np.diff(X.starts), X.columns, X.values, X.width)
 
 
 class Rows(Protocol):
-    """Documents in slots; what comes in goes through `rows` first."""
+    """Documents in slots; new ones are converted by `rows` first."""
 
     entry_bytes: float
     alike: bool
@@ -140,7 +140,7 @@ class DenseRows:
         self.entry_bytes = float(self._X.itemsize)
 
     def rows(self, X: Features) -> Features:
-        return X.dense() if isinstance(X, Sparse) else X
+        return as_dense(X)
 
     def documents(self, X: Features) -> Documents:
         return self.rows(X).astype(self._X.dtype, copy=False)
@@ -184,7 +184,7 @@ class DenseRows:
 def _pack_entries(
     first: Integers, length: Integers, columns: Columns, values: Values, to: Columns, into: Values
 ) -> int:
-    """Copies all entries to the beginning of other arrays; gives the place after the last."""
+    """Copies all entries to the beginning of other arrays; returns the position after the last."""
     end = 0
     for slot in range(first.shape[0]):
         start, first[slot] = first[slot], end
@@ -195,7 +195,7 @@ def _pack_entries(
 
 
 class SparseRows:
-    """Documents as lists of (column, value), one after the other; the gaps of those that went are closed in time."""
+    """Documents as consecutive lists of (column, value); gaps of removed documents are closed from time to time."""
 
     alike = False
     entry_bytes = 8.0 * GROWTH
@@ -253,7 +253,7 @@ class SparseRows:
         self._end += more
 
     def _pack(self, more: int) -> None:
-        """Closes the gaps; where these were few, there is more room afterwards."""
+        """Closes the gaps; if there were few, the arrays are enlarged."""
         needed, room = int(self._length.sum()) + more, len(self._columns)
         room = room if needed < 0.8 * room else int(GROWTH * needed)
         columns, values = np.zeros(room, np.int32), np.zeros(room, np.float32)
@@ -275,7 +275,7 @@ class SparseRows:
 
 
 def stored_documents(state: State, n_features: int) -> Features:
-    """The documents that a state holds, of either kind; what does not fit together is refused."""
+    """The documents of a state, dense or sparse; inconsistent ones are refused."""
     X: Features
     if "X" in state:
         X = np.array(state["X"], np.float32)

@@ -1,4 +1,4 @@
-"""The support of a kernel learner: the documents it remembers, and what each of them weighs."""
+"""The support of a kernel learner: the documents it remembers, and their coefficients."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ ALPHA, LAG, MEMBERS = range(3)
 
 
 class Support:
-    """Documents with their coefficients, in slots that are used again.
+    """Documents with their coefficients, in slots that are reused.
 
-    Whatever a learner keeps in the space of the kernel is a row of coefficients over the same documents: the current
-    hypothesis, its lagged sum, the members of a committee. A step is a table of as many rows, with a column for each
-    document of a list. A document goes with all its coefficients, and one that is there already is not stored twice:
-    its coefficients are added up. `lagged_sum` holds Σ T_k δ_k of the steps δ_k taken at the times T_k, so that the
-    mean of all coefficients up to time T is alpha − lagged_sum / T.
+    Every vector that a learner keeps in feature space is a row of coefficients of the same documents: the current
+    hypothesis, its lagged sum, the members of a committee. An update is a table with as many rows, and a column for
+    each document of a query. A document is removed with all its coefficients, and a known one is not stored twice: its
+    coefficients are added up. `lagged_sum` is Σ T_k δ_k of the updates δ_k made at the times T_k, so that the mean of
+    all coefficients up to time T is alpha − lagged_sum / T.
 
-    The first document says how all are kept: with all their features, or sparse.
+    The first document decides whether all are kept as dense or sparse rows.
     """
 
     def __init__(self, n_features: int, kernel: KernelFunction, budget: Budget) -> None:
         self.n_features, self.kernel, self.budget = n_features, kernel, budget
         self.count = 0
-        self.stored = 0  # how often a document came in, now and before: their ages
+        self.stored = 0  # how many documents have been added so far, and the number of each: its age
         self.height = MEMBERS
         self._rows: Rows | None = None
         self._table, self._born = np.zeros((MEMBERS, 0)), np.zeros(0, np.int64)
@@ -55,7 +55,7 @@ class Support:
 
     @property
     def table(self) -> Floats:
-        """All coefficients: a row for each purpose, a column for each document."""
+        """All coefficients: one row for each vector, one column for each document."""
         return self._table[: self.height, : self.count]
 
     @property
@@ -75,17 +75,17 @@ class Support:
 
     @property
     def weights(self) -> Floats:
-        """The most that each document weighs in any hypothesis, the current one or a kept one."""
+        """The largest weight of each document in any hypothesis, the current one or a kept one."""
         weights: Floats = np.abs(self.alpha)
         return np.maximum(weights, np.abs(self.members).max(axis=0)) if self.height > MEMBERS else weights
 
     @property
     def born(self) -> Integers:
-        """A number for each document that grows with the time at which it came in."""
+        """A number for each document that increases with the time at which it was added."""
         return self._born[: self.count]
 
     def rows_for(self, X: Features) -> Rows:
-        """The way in which documents are kept; where there are none yet, that in which X comes."""
+        """The way in which documents are kept; if there are none yet, that of X."""
         if self._rows is not None:
             return self._rows
         return SparseRows(self.n_features) if isinstance(X, Sparse) else DenseRows(self.n_features, self.kernel.dtype)
@@ -97,7 +97,7 @@ class Support:
         return K
 
     def scores(self, X: Features, coefficients: Floats) -> Floats:
-        """Coefficients times K(support, X), one matrix product a list: a vector, or a row for each row of them."""
+        """Coefficients times K(support, X), one matrix product per query: a vector, or one row for each row of them."""
         scores = np.zeros((*coefficients.shape[:-1], len(X)))
         if self.count:
             rows = self.rows_for(X)
@@ -108,13 +108,13 @@ class Support:
         return scores
 
     def cross(self, X: Features, steps: Floats) -> Floats:
-        """K(support, X) times each row of a table of steps, as columns."""
+        """K(support, X) times each row of a table of updates, as columns."""
         K = self.kernel(self.documents, self.rows_for(X).documents(X))
         found: Floats = K.astype(np.float64) @ steps.T
         return found
 
     def factor(self, ridge: float) -> tuple[Floats, bool]:
-        """The Cholesky factor of K(support, support), a share of its diagonal's mean added to the diagonal."""
+        """The Cholesky factor of K(support, support) plus a share of the mean of its diagonal."""
         if self._factor is None:
             from scipy.linalg import cho_factor
 
@@ -124,7 +124,7 @@ class Support:
         return self._factor
 
     def fitting(self, X: Features, *, alone: bool = False) -> int:
-        """How many of these documents, from the first on, fit beside those that are here, or fit alone."""
+        """How many of these documents, from the first on, fit in addition to the present ones, or alone."""
         rows = self.rows_for(X)
         count, size = (0, 0.0) if alone else (self.count, self._size())
         sizes = size + rows.entry_bytes * np.cumsum(rows.lengths(rows.rows(X))).astype(np.float64)
@@ -134,7 +134,7 @@ class Support:
         return 0.0 if self._rows is None else float(self._rows.kept_lengths(self.count).sum() * self._rows.entry_bytes)
 
     def widen(self, height: int, more: int) -> None:
-        """Makes room for so many rows of coefficients; refused where they and `more` documents are too many."""
+        """Allocates rows of coefficients; refused if they are too many, together with `more` documents."""
         if height * (self.count + more) > MOST_NUMBERS:
             raise DataError(
                 f"{height - MEMBERS:,} hypotheses of {self.count:,} documents are too many to keep: raise selective, "
@@ -146,11 +146,11 @@ class Support:
         self.height = height
 
     def enter(self, members: Integers) -> None:
-        """Lets the current hypothesis be these members."""
+        """Copies the current hypothesis to these members."""
         self.members[members] = self.alpha
 
     def merge(self, X: Features, steps: Floats) -> tuple[Features, Floats]:
-        """Adds to the coefficients of the documents that are here; gives the others, each once, with their steps."""
+        """Adds to the coefficients of known documents; returns the others, without duplicates, with their updates."""
         rows = self.rows_for(X)
         X, new = rows.rows(X), dict[bytes, int]()
         for i in range(len(X)):
@@ -204,9 +204,9 @@ class Support:
             self._rows.reserve(room)
 
     def exchange(self, keys: Floats | Integers, X: Features, steps: Floats) -> int:
-        """Stores documents and lets those of the smallest keys go for them, as few as may be; says how many.
+        """Stores documents and removes as few as possible for them, those with the smallest keys; returns how many.
 
-        Of equal keys the first slot goes first, so that it does not matter how documents are kept.
+        Of equal keys the first slot is removed first, so that dense and sparse documents are treated alike.
         """
         rows, going = self.rows_for(X), self._going(keys, X)
         for slot in going.tolist():
@@ -232,7 +232,7 @@ class Support:
         return np.sort(order[: int(np.argmax(allowed))])
 
     def _close(self, rows: Rows, slots: Integers) -> None:
-        """Moves the last documents into slots that nobody needs any more."""
+        """Moves the last documents into free slots."""
         left = self.count - len(slots)
         last = np.setdiff1d(np.arange(left, self.count), slots)
         holes = slots[slots < left]
@@ -248,7 +248,7 @@ class Support:
         self.table[:] += steps
 
     def shrink(self, factor: float, time: float) -> None:
-        """Multiplies the coefficients of all hypotheses; the mean of those so far stays what it is."""
+        """Multiplies the coefficients of all hypotheses; the mean over time does not change."""
         self.lagged_sum[:] += time * (factor - 1.0) * self.alpha
         self.alpha[:] *= factor
         self.members[:] *= factor

@@ -1,7 +1,7 @@
-"""How a kernel learner moves: the steps of the library's mistake-driven learners, as coefficients of documents.
+"""The updates of kernel learners: those of the mistake-driven learners, as coefficients of documents.
 
-Every learner of the library moves by Σ_i c_i x_i over the documents of a list, so that its weights are always a sum of
-documents and its scores a sum of inner products. An update gives the c_i.
+Every mistake-driven learner updates its weights by Σ_i c_i x_i over the documents of a query, so that they are a sum of
+documents, and scores are sums of inner products. An update computes the c_i.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ranktron.types import Features, Floats, Mistake, Step, Surrogate
 
 
 class Move(NamedTuple):
-    """One round's step: the loss, the mistakes, a table of coefficients as the support has one, and the pool after."""
+    """The result of one round: the loss, the mistakes, a table of coefficients like the support's, and the new pool."""
 
     loss: float
     mistakes: int
@@ -28,10 +28,10 @@ class Move(NamedTuple):
 
 
 class Update(Protocol):
-    """Judges a list and gives the step.
+    """Computes the update of one query.
 
-    `scores` are those that were shown; what the support scores now may differ, where feedback comes late. Nothing given
-    is changed.
+    `scores` are those that were shown; those of the current support may differ if feedback comes late. The arguments
+    are not changed.
     """
 
     def __call__(
@@ -41,7 +41,7 @@ class Update(Protocol):
 
 @dataclass(frozen=True)
 class Descent:
-    """The step of `Linear`: −η_t ∇φ(s_t, R_t), on mistakes only where `mistake` is given.
+    """The update of `Linear`: −η_t ∇φ(s_t, R_t), on mistakes only if `mistake` is given.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Descent:
     step : Step
         The step size of each round.
     mistake : Mistake, optional
-        Which rounds are mistakes; without it every round makes a step.
+        Which rankings are mistakes; without it there is an update in every round.
 
     Examples
     --------
@@ -77,11 +77,11 @@ class Descent:
 
 @dataclass(frozen=True)
 class PredtronLoss:
-    """The loss of a Predtron problem with the gradient of its step, rep(σ~) − rep(σ_y), as a surrogate.
+    """The loss of a Predtron problem with the gradient of its update, rep(σ~) − rep(σ_y), as a surrogate.
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
         Labels, predictions, their representation and the loss.
     variant : Variant
         Which prediction the step moves away from.

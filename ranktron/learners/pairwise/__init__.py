@@ -1,4 +1,4 @@
-"""The pairwise perceptron and what is read out of its hypotheses: last, pocket, average, votes, a committee."""
+"""The pairwise perceptron and its outputs: last, pocket, average, voted, and committees."""
 
 from ranktron.learners.pairwise.committee import committee_perceptron
 from ranktron.learners.pairwise.learner import OUTPUTS, Pairwise, pairwise_perceptron

@@ -1,4 +1,4 @@
-"""The committee perceptron: of all hypotheses of a pairwise perceptron, those that survived longest decide together."""
+"""The committee perceptron: combines the longest-surviving hypotheses of a pairwise perceptron."""
 
 from ranktron.defaults import PAPER
 from ranktron.learners.pairwise.learner import Pairwise, check_bound
@@ -18,7 +18,7 @@ def committee_perceptron(
     selective: int = _PRINTED["selective"],
     pairs_per_query: int = _PRINTED["pairs_per_query"],
 ) -> Pairwise:
-    """Composes the pairwise perceptron with a committee; metric and α-bound are for passes over a whole data set.
+    """Composes the pairwise perceptron with a committee; `metric` and `alpha_bound` need passes over a whole data set.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ def committee_perceptron(
     size : int
         The members of the committee.
     combine : {"average", "borda"}
-        Whether the members' weights are averaged, or the members vote on each list.
+        Whether the members' weights are averaged, or the members vote on each query.
     weights : {"metric", "count", "uniform"}
-        What a member's vote weighs: its metric on the validation set, the pairs it ranked correctly, or 1.
+        The weight of a member: its metric on the validation set, the number of pairs it ranked correctly, or 1.
     metric : str
         The metric that weights the members on the validation set.
     subcommittee : int

@@ -1,7 +1,7 @@
-"""The history of a pairwise perceptron: its hypotheses one after the other, and what is kept of them.
+"""The hypotheses of a pairwise perceptron over time, and what is kept of them.
 
-A hypothesis lives from one misranked pair to the next and counts the pairs that it ranked well. All outputs of the
-family are read from one history: last, pocket, average, voted and committees of every size up to the pool's.
+A hypothesis lasts from one misranked pair to the next and counts the pairs that it ranked correctly. All outputs of the
+family are derived from one history: last, pocket, average, voted and committees of every size up to that of the pool.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MOST_NUMBERS = 1 << 28
 class HypothesisHistory(NamedTuple):
     """The current hypothesis w, the sum Σ c_i wⁱ of those before it, and the pool of those that survived longest.
 
-    Of hypotheses with equal counters the older one stays, so that a smaller pool is always part of a larger one.
-    `values` says what validation queries say of the pool's members, `value` of the current hypothesis; NaN where
-    nobody asked.
+    Of hypotheses with equal counters the older one is kept, so that a smaller pool is always part of a larger one.
+    `values` are the validation metrics of the pool's members, `value` that of the current hypothesis; NaN if they
+    were not computed.
     """
 
     w: Floats
@@ -51,7 +51,7 @@ class HypothesisHistory(NamedTuple):
         return int(self.tally[KEPT])
 
     def copy(self) -> HypothesisHistory:
-        """A history of its own with the same content, its pool no larger than needed."""
+        """A copy, with a pool that is no larger than needed."""
         kept, tally = self.kept, self.tally.copy()
         # while there is room nobody asks for the weakest, and what stands there tells how the pool has grown
         tally[WEAKEST] = _weakest(self.counters[:kept], self.born[:kept])
@@ -67,7 +67,7 @@ class HypothesisHistory(NamedTuple):
         )
 
     def with_room(self, size: int, visits: int) -> HypothesisHistory:
-        """The same history with a pool that takes all hypotheses of that many visits, or `size` of them at most."""
+        """The same history with a pool that has room for the hypotheses of that many visits, or for `size` at most."""
         room, most = min(size, max(self.kept + visits, 1)), MOST_NUMBERS // max(len(self.w), 1)
         if room <= len(self.counters):
             return self
@@ -83,7 +83,7 @@ class HypothesisHistory(NamedTuple):
         return self._replace(members=more.members, counters=more.counters, born=more.born, values=more.values)
 
     def settled(self, size: int, floor: int) -> HypothesisHistory:
-        """A copy in which the current hypothesis, too, has been offered to the pool and added to the sum."""
+        """A copy in which the current hypothesis has been offered to the pool and added to the sum as well."""
         settled = self.copy().with_room(size, 1)
         _settle(settled, floor)
         return settled.copy()
@@ -108,7 +108,7 @@ def blank_history(n_features: int, room: int = 0) -> HypothesisHistory:
 
 
 def counts_fit(tally: Integers, counters: Integers, born: Integers) -> bool:
-    """Whether stored counts can be those of kept hypotheses: kernels use some of them as places."""
+    """Whether stored counts are valid; kernels use some of them as indices."""
     if tally.shape != (5,) or min(tally.min(), 0) < 0 or tally.max() > LARGEST_COUNT:
         return False
     kept = int(tally[KEPT])
@@ -118,7 +118,7 @@ def counts_fit(tally: Integers, counters: Integers, born: Integers) -> bool:
 
 
 def stored_history(state: State, n_features: int) -> HypothesisHistory:
-    """The history that a state holds; one that does not fit together is refused."""
+    """The history of a state; an inconsistent one is refused."""
     hypotheses = HypothesisHistory(
         w=as_weights(state["w"], n_features),
         total=as_weights(state["total"], n_features),
@@ -172,7 +172,7 @@ def _lead(X: FeatureArrays, i: int, j: int, w: Floats) -> float:
 
 
 def _move(X: FeatureArrays, i: int, j: int, eta: float, w: Floats) -> None:
-    """Steps towards document i and away from document j."""
+    """Adds a multiple of x_i − x_j to the weights."""
     (_rows_move if isinstance(X, tuple) else _matrix_move)(X, i, j, eta, w)
 
 
@@ -194,7 +194,7 @@ def _weakest(counters: Integers, born: Integers) -> int:
 
 @jit
 def to_beat(hypotheses: HypothesisHistory) -> int:
-    """The counter above which a hypothesis enters the pool: any while there is room, else the smallest there."""
+    """The counter above which a hypothesis enters the pool: any while there is room, otherwise the smallest in it."""
     if hypotheses.tally[KEPT] < hypotheses.counters.shape[0]:
         return -1
     return int(hypotheses.counters[hypotheses.tally[WEAKEST]])
@@ -202,7 +202,7 @@ def to_beat(hypotheses: HypothesisHistory) -> int:
 
 @jit
 def enter(hypotheses: HypothesisHistory) -> None:
-    """The current hypothesis enters the pool, in the place of the weakest where there is no room."""
+    """Puts the current hypothesis into the pool, in place of the weakest if there is no room."""
     tally, counters = hypotheses.tally, hypotheses.counters
     slot = tally[WEAKEST]
     if tally[KEPT] < counters.shape[0]:
@@ -226,7 +226,7 @@ def add_weighted(total: Floats, weight: float, w: Floats) -> None:
 
 @jit
 def _settle(hypotheses: HypothesisHistory, floor: int) -> None:
-    """Closes the account of the current hypothesis; one whose counter is below `floor` counts for nothing."""
+    """Adds the current hypothesis to the sum and offers it to the pool, unless its counter is below `floor`."""
     counter = hypotheses.tally[COUNTER]
     if counter >= floor:
         if counter > to_beat(hypotheses):
@@ -243,8 +243,8 @@ def visit(
 ) -> int:  # fmt: skip
     """Visits pairs in the given order and returns how many were misranked (COMMITTEE, Tables 1 and 2).
 
-    `eta` is the step of each document's list. Where `misranked` has room for the pairs, it counts, and a pair
-    misranked more often than `limit` is passed over.
+    `eta` is the step size of each document's query. If `misranked` is not empty, it counts for each pair, and a pair
+    misranked more often than `limit` is skipped.
     """
     w, tally = hypotheses.w, hypotheses.tally
     counter = tally[COUNTER]
@@ -262,7 +262,7 @@ def visit(
         mistakes += 1
         if bounded:
             misranked[pair] += 1
-        # what `_settle` does, without a call for the many that neither enter nor count
+        # as `_settle`, without a call for the many that neither enter the pool nor count
         if counter > bar:
             tally[COUNTER] = counter
             enter(hypotheses)

@@ -1,4 +1,4 @@
-"""The pairwise perceptron: one small step for every misranked pair of documents, and four ways to read the result."""
+"""The pairwise perceptron: one small update for every misranked pair of documents, and its four outputs."""
 
 from __future__ import annotations
 
@@ -35,24 +35,25 @@ _PRINTED = PAPER["pairwise"]
 
 @dataclass(eq=False)
 class Pairwise(BaseLearner):
-    """Visits the pairs of a list and steps along the difference of each that it misranks.
+    """Visits the pairs of a query and updates the weights for each that it misranks.
 
         wⁱ⁺¹ = wⁱ + η_q (x_r − x_n)  if ⟨wⁱ, x_n⟩ ≥ ⟨wⁱ, x_r⟩,    η_q = 1/|S_q|
 
-    r is a document of higher grade than n in the same list, S_q the pairs of that list. A pair is judged by the
-    hypothesis of its own moment, not by the scores that were shown. Neighbouring pairs share a document, so they are
-    visited in an order drawn from the number of the round. `rank` shows the current hypothesis; `predict` serves what
-    the output makes of all of them.
+    r is a document of higher grade than n for the same query, S_q the pairs of that query. A pair is judged by the
+    current hypothesis, not by the scores that were shown. Neighbouring pairs share a document, so pairs are
+    visited in a random order that is a function of the round number. `rank` uses the current hypothesis, `predict` the
+    output.
 
     Parameters
     ----------
     n_features : int
-    output : Readout
-        What to serve: `Last`, `Average` or a `Committee`.
+        The number of features.
+    output : Output
+        What `predict` uses: `Last`, `Average` or a `Committee`.
     selective : int >= 0
-        Hypotheses that ranked fewer pairs well than this count for nothing (selective voting).
+        Hypotheses that ranked fewer pairs correctly than this are ignored (selective voting).
     pairs_per_query : int >= 0
-        Visit only that many pairs of a list, drawn at random; 0: all.
+        Visit only that many pairs of a query, drawn at random; 0: all.
 
     Examples
     --------
@@ -87,30 +88,30 @@ class Pairwise(BaseLearner):
 
     @property
     def mistakes(self) -> int:
-        """How many pairs were misranked so far."""
+        """The number of misranked pairs so far."""
         return int(self.hypotheses.tally[HYPOTHESIS])
 
     @property
     def votes(self) -> bool:
-        """Whether `predict` takes one list at a time, because its scores are votes."""
+        """Whether `predict` takes one query at a time, because its scores are votes."""
         return self.output.votes
 
     @property
     def floor(self) -> int:
-        """The counter from which on a hypothesis counts."""
+        """The smallest counter of a hypothesis that is not ignored."""
         unlimited = self.output.size >= EVERYONE
         return max(self.selective, 1) if unlimited else self.selective
 
     @property
     def ensemble(self) -> Ensemble:
-        """What the learner serves as it stands."""
+        """The hypotheses of the output at this point, with their weights."""
         if self._ensemble is None:
             self._ensemble = self.output.ensemble(self.hypotheses.settled(self.output.size, self.floor))
         return self._ensemble
 
     @property
     def coef(self) -> Floats | None:
-        """The weights to serve; None where there are none because rankers vote."""
+        """The weights of `predict`; None if hypotheses vote."""
         return None if self.votes else self.ensemble.members[0]
 
     @property
@@ -128,7 +129,7 @@ class Pairwise(BaseLearner):
         return Ranking(argsort_descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
-        """Visits the pairs of what was observed and returns the share of them that were misranked."""
+        """Visits the pairs of observed documents and returns the share of them that were misranked."""
         check_features(X, self.n_features)
         _, bad = gather_observed(ranking.scores, feedback.items, feedback.labels)
         if bad >= 0 or X.shape[0] != ranking.scores.shape[0]:
@@ -150,7 +151,7 @@ class Pairwise(BaseLearner):
         return float(mistakes / len(numbers))
 
     def follow(self, hypotheses: HypothesisHistory) -> None:
-        """Goes on from a history, which it does not copy."""
+        """Continues from a history, without copying it."""
         self.hypotheses, self._ensemble = hypotheses, None
 
     def state(self) -> State:
@@ -177,14 +178,14 @@ def pairwise_perceptron(
     selective: int = _PRINTED["selective"],
     pairs_per_query: int = _PRINTED["pairs_per_query"],
 ) -> Pairwise:
-    """Composes the pairwise perceptron with one of its outputs; the α-bound is for passes over a whole data set.
+    """Composes the pairwise perceptron with one of its outputs; `alpha_bound` needs passes over a whole data set.
 
     Parameters
     ----------
     n_features : int
         The number of features.
     output : {"last", "pocket", "average", "voted"}
-        What is served: the last hypothesis, the one that ranked most pairs correctly, the mean, or a vote of all.
+        What `predict` uses: the last hypothesis, the one that ranked most pairs correctly, the mean, or a vote of all.
     alpha_bound : float
         Skip pairs misranked in more than this share of the passes; 1 skips none.
     selective : int
@@ -204,7 +205,7 @@ def pairwise_perceptron(
 
 
 def check_bound(alpha_bound: float, pairs_per_query: int) -> None:
-    """Refuses an α-bound that is no share of the passes, or that would have to count pairs drawn at random."""
+    """Refuses an α-bound that is not a share of the passes, or that is combined with randomly drawn pairs."""
     if not 0.0 < alpha_bound <= 1.0:
         raise DataError(f"alpha_bound must be a share of the passes above 0 and up to 1 (off), not {alpha_bound}")
     if alpha_bound < 1.0 and pairs_per_query:

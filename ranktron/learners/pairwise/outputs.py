@@ -1,4 +1,4 @@
-"""What a pairwise perceptron serves: one of its hypotheses, their mean, or the vote of a committee of them."""
+"""The outputs of a pairwise perceptron: one of its hypotheses, their mean, or a committee."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _vote(scores: Floats, weight: float, points: Floats) -> None:
 
 @jit
 def borda(X: Matrix, members: Floats, weights: Floats) -> Floats:
-    """Lets rankers vote: a document gets a point from each for every document ranked below it, half a point for ties.
+    """The Borda count: each ranker gives a document one point for every document it ranks lower, half a point for ties.
 
     >>> borda(np.array([[3.0], [1.0], [1.0]], np.float32), np.array([[1.0], [-1.0]]), np.array([2.0, 1.0]))
     array([4. , 2.5, 2.5])
@@ -51,7 +51,7 @@ def borda(X: Matrix, members: Floats, weights: Floats) -> Floats:
 
 @jit
 def _borda_counts(scores: Floats, weights: Floats) -> Floats:
-    """The same from the scores that each ranker gives, a row for each."""
+    """The same from the scores of the rankers, one row for each."""
     points = np.zeros(scores.shape[1])
     for k in range(scores.shape[0]):
         _vote(scores[k], weights[k], points)
@@ -60,7 +60,7 @@ def _borda_counts(scores: Floats, weights: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Hypotheses and their weights. One alone scores; several vote on each list."""
+    """Hypotheses and their weights. A single one scores documents; several vote on each query."""
 
     members: Floats
     weights: Floats
@@ -70,7 +70,7 @@ class Ensemble:
         return len(self.members) > 1
 
     def scores(self, X: Features) -> Floats:
-        """The scores of one list."""
+        """The scores of one query."""
         check_features(X, self.members.shape[1])
         if not self.votes:
             return linear_scores(X, self.members[0])
@@ -79,18 +79,18 @@ class Ensemble:
         return borda(X, self.members, self.weights)
 
     def counted(self, scores: Floats) -> Floats:
-        """What comes of the scores that each hypothesis gives to one list, a row for each hypothesis."""
+        """The combined scores of one query, from those of each hypothesis, one row for each."""
         return _borda_counts(scores, self.weights) if self.votes else scores[0]
 
     def of_rounds(self, rounds: Rounds) -> Floats:
-        """The scores of many lists, in the order of `rounds.X`."""
+        """The scores of many queries, in the order of `rounds.X`."""
         if not self.votes:
             return self.scores(rounds.X)
         return np.concatenate([self.scores(round.X) for round in rounds])
 
 
 class Output(Protocol):
-    """Reads from a settled history what to serve; `size` says how large a pool it needs."""
+    """Derives an ensemble from a settled history; `size` is the size of the pool that it needs."""
 
     @property
     def size(self) -> int: ...
@@ -111,7 +111,7 @@ class Last:
     Parameters
     ----------
     size, votes, measured
-        What every output says of itself; leave them as they are.
+        Constants of this output; do not change them.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class Average:
     Parameters
     ----------
     size, votes, measured
-        What every output says of itself; leave them as they are.
+        Constants of this output; do not change them.
 
     Examples
     --------
@@ -164,14 +164,15 @@ class Committee:
     Parameters
     ----------
     size : int >= 1
-        N_com. One member is the pocket perceptron; without limit and with counter weights the average is the average
-        perceptron and the vote the voted perceptron.
+        N_com. With one member it is the pocket perceptron; without limit and with counter weights the average is the
+        average perceptron and the vote the voted perceptron (Gallant, Perceptron-Based Learning Algorithms, 1990;
+        Freund and Schapire, Large Margin Classification Using the Perceptron Algorithm, 1999).
     combine : "average" or "borda"
-        The weighted mean of the members, or the weighted Borda count of their rankings of a list.
+        The weighted mean of the members, or the weighted Borda count of their rankings of a query.
     weights : "metric", "count" or "uniform"
-        What a member weighs: its validation value (its counter where there were none), its counter, the same.
+        The weight of a member: its metric on the validation set (its counter without one), its counter, or 1.
     subcommittee : int >= 0
-        Combine only that many, the best on the validation set (by counter where there were none); 0: all.
+        Combine only that many, the best on the validation set (by counter without one); 0: all.
 
     Examples
     --------
@@ -196,19 +197,19 @@ class Committee:
 
     @property
     def votes(self) -> bool:
-        """Whether scores depend on the list: they are votes."""
+        """Whether scores are votes, which depend on the other documents of the query."""
         return self.combine == "borda"
 
     @property
     def measured(self) -> bool:
-        """Whether validation queries have a say in who weighs how much."""
+        """Whether the weights of members depend on the validation set."""
         return self.weights == "metric" or self.subcommittee > 0
 
     def ensemble(self, hypotheses: HypothesisHistory) -> Ensemble:
         chosen = self.chosen(hypotheses)
         weights = self.weights_of(hypotheses, chosen)
         chosen, weights = chosen[weights > 0.0], weights[weights > 0.0]
-        if len(chosen) == 0:  # no hypothesis has ranked a pair well yet
+        if len(chosen) == 0:  # no hypothesis has ranked a pair correctly yet
             return _alone(hypotheses.w)
         members = hypotheses.members[chosen]
         if self.combine == "borda" or len(chosen) == 1:
@@ -219,7 +220,7 @@ class Committee:
         return _alone(mean / weights.sum())
 
     def chosen(self, hypotheses: HypothesisHistory) -> Integers:
-        """The members' places in the pool, oldest first."""
+        """The indices of the members in the pool, oldest first."""
         by_counter = np.lexsort((hypotheses.born, -hypotheses.counters))[: self.size]
         if self.subcommittee:
             if _is_known(hypotheses, by_counter):
@@ -228,7 +229,7 @@ class Committee:
         return by_counter[np.argsort(hypotheses.born[by_counter])]
 
     def weights_of(self, hypotheses: HypothesisHistory, chosen: Integers) -> Floats:
-        """What these members weigh; never negative, and equal where a metric finds no good in any of them."""
+        """The weights of these members; never negative, and equal if the metric of all members is 0."""
         if self.weights == "metric" and _is_known(hypotheses, chosen):
             weights = np.maximum(hypotheses.values[chosen], 0.0)
             return weights if weights.any() else np.ones(len(chosen))

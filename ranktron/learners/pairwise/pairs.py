@@ -1,4 +1,4 @@
-"""The pairs of documents of different grade, as numbers: never as differences of their features."""
+"""The pairs of documents with different grades, represented by indices, never by differences of features."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 2**31 - 1
 
 @jit
 def _rank_by_grade(labels: Floats, offsets: Integers) -> tuple[Integers, Integers, Integers]:
-    """Documents of each list by ascending label; for each position the pairs before it, and its list's start."""
+    """Documents of each query by ascending label; for each position the pairs before it, and its query's start."""
     n = labels.shape[0]
     ranked = np.empty(n, np.int64)
     before = np.zeros(n + 1, np.int64)
@@ -52,10 +52,10 @@ def _decode(
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """All pairs (upper, lower) of documents of the same list with different labels, numbered list by list.
+    """All pairs (upper, lower) of documents of the same query with different labels, numbered query by query.
 
-    A number stands for a pair: what is held is a few integers per document, and two per pair only where `decode` is
-    asked for them.
+    A pair is represented by its number: memory is a few integers per document, and two per pair only when `decode` is
+    called.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Pairs:
 
     @classmethod
     def of(cls, labels: Floats, offsets: Integers) -> Pairs:
-        """The pairs of some lists."""
+        """The pairs of some queries."""
         ranked, before, starts = _rank_by_grade(labels, offsets)
         return cls(np.diff(before[offsets]), ranked, before, starts)
 
@@ -82,7 +82,7 @@ class Pairs:
 
     @property
     def firsts(self) -> Integers:
-        """The number of each list's first pair."""
+        """The number of each query's first pair."""
         return np.cumsum(self.counts) - self.counts
 
     def decode(self, numbers: Integers) -> tuple[Documents, Documents]:
@@ -92,13 +92,13 @@ class Pairs:
         return upper, lower
 
     def all(self) -> Integers:
-        """The numbers of all pairs; an error where there are too many to hold."""
+        """The numbers of all pairs; an error if there are too many for memory."""
         if len(self) > _MOST:
             raise DataError(f"{len(self):,} pairs are too many to hold: draw some of them with pairs_per_query")
         return np.arange(len(self))
 
     def sample(self, per_query: int, rng: np.random.Generator) -> Integers:
-        """The numbers of `per_query` pairs of each list, drawn with replacement; all where a list has no more."""
+        """The numbers of `per_query` pairs of each query, drawn with replacement; all if a query has no more."""
         sizes = np.minimum(self.counts, per_query)
         drawn = np.repeat(self.firsts, sizes) + rng.integers(np.repeat(self.counts, sizes))
         few = self.counts <= per_query
@@ -106,7 +106,7 @@ class Pairs:
         return np.where(np.repeat(few, sizes), np.repeat(self.firsts, sizes) + place, drawn)
 
     def steps(self, per_query: int = 0) -> Floats:
-        """The step of each list's pairs, one over how many of them a pass visits: η_q = 1/|S_q|."""
+        """The step size of each query, one over the number of its pairs that a pass visits: η_q = 1/|S_q|."""
         visited = np.minimum(self.counts, per_query) if per_query else self.counts
         steps: Floats = 1.0 / np.maximum(visited, 1)
         return steps

@@ -1,6 +1,6 @@
-"""Passes over all pairs of a data set: how the pairwise family is trained when nobody waits for an answer.
+"""Passes over all pairs of a data set: how the pairwise family is trained offline.
 
-Here the pairs of all lists are mixed, which the stream of `learn` cannot do. One walk serves any number of outputs.
+The pairs of all queries are mixed, which `learn` on a stream cannot do. One run trains any number of outputs.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ONE_GRADE, REMOVED = "queries of one grade", "pairs removed by the alpha-bound"
 class Passes:
     """Passes over the pairs of a data set, in an order that is a function of seed and pass.
 
-    With `alpha_bound` below 1, a pair that was misranked in more than that share of the schedule's passes is passed
-    over from then on. With `pairs_per_query`, each pass draws that many pairs of each list anew.
+    With `alpha_bound` below 1, a pair that was misranked in more than that share of the schedule's passes is skipped
+    from then on. With `pairs_per_query`, each pass draws that many pairs of each query.
     """
 
     rounds: Rounds
@@ -51,12 +51,12 @@ class Passes:
 
     @property
     def limit(self) -> float:
-        """How often a pair may be misranked before it is passed over."""
+        """How often a pair may be misranked before it is skipped."""
         return self.alpha_bound * self.schedule.epochs
 
     @property
     def removed(self) -> int:
-        """How many pairs are passed over by now."""
+        """How many pairs are skipped by now."""
         return int(np.count_nonzero(self.misranked > self.limit))
 
     def go(
@@ -67,7 +67,7 @@ class Passes:
         history: History,
         stopping: Callable[[], bool] = lambda: False,
     ) -> HypothesisHistory:
-        """Plays what is left of the pass, or as much of it as comes before Ctrl-C."""
+        """Plays the rest of the pass, or as much of it as comes before Ctrl-C."""
         upper, lower, order = self._order(history.epoch)
         for start in range(history.position, len(order), CHUNK):
             part = order[start : start + CHUNK]
@@ -99,7 +99,7 @@ class Passes:
 
 @dataclass(eq=False)
 class TrainedOutput:
-    """One reading of a walk: the learner that serves it, the pass that was kept, and what validation queries said."""
+    """One output of a training run: its learner, the best pass, and the metrics on the validation set."""
 
     learner: Pairwise
     validation: Validation | None = None
@@ -107,19 +107,19 @@ class TrainedOutput:
     valid: list[dict[str, float]] = field(default_factory=list)
 
     def reach(self, hypotheses: HypothesisHistory, epoch: int, rounds: int) -> None:
-        """Follows the walk to where it stands."""
+        """Updates the learner to the current history."""
         self.learner.follow(hypotheses)
         self.learner.rounds += rounds
         self.epoch = epoch
 
     def judge(self) -> None:
-        """Lets the validation queries judge what the learner serves now."""
+        """Evaluates the learner on the validation set."""
         if self.validation is not None:
             scores = self.learner.ensemble.of_rounds(self.validation.rounds)
             self.valid.append(self.validation.judge(self.epoch, scores, self.learner.state))
 
     def conclude(self) -> None:
-        """Puts the learner back to where it was best, on a history of its own."""
+        """Resets the learner to its best pass, with a copy of the history."""
         if self.validation is None or self.validation.kept is None:
             self.learner.follow(self.learner.hypotheses.copy())
         else:
@@ -129,17 +129,17 @@ class TrainedOutput:
 
 @dataclass(frozen=True, eq=False)
 class MemberWeights:
-    """Validation queries and the metric on them that gives the members of a committee their weights."""
+    """The validation set and the metric that weight the members of a committee."""
 
     rounds: Rounds
     metric: Metric
 
     def __post_init__(self) -> None:
         if not self.metric.higher_is_better:
-            raise DataError(f"{self.metric} cannot weigh a committee: choose a metric of which more is better")
+            raise DataError(f"{self.metric} cannot weight a committee: choose a metric whose higher values are better")
 
     def measure(self, hypotheses: HypothesisHistory) -> None:
-        """Measures the members of the pool that nobody has measured yet, and the current hypothesis."""
+        """Evaluates the new members of the pool, and the current hypothesis."""
         for slot in np.flatnonzero(np.isnan(hypotheses.values[: hypotheses.kept])):
             hypotheses.values[slot] = self._value(hypotheses.members[slot])
         if np.isnan(hypotheses.value[0]):
@@ -150,7 +150,7 @@ class MemberWeights:
 
 
 def train_together(passes: Passes, outputs: Sequence[TrainedOutput], fit: Fit, weights: MemberWeights | None) -> None:
-    """Takes all outputs along the same walk; each ends at its best pass, or where Ctrl-C stopped it."""
+    """Trains all outputs in one run; each ends at its best pass, or where Ctrl-C stopped it."""
     history = fit.history
     size, floor = max(o.learner.output.size for o in outputs), min(o.learner.floor for o in outputs)
     measured = weights if any(o.learner.output.measured for o in outputs) else None
@@ -187,10 +187,10 @@ def train_outputs(
     select: str | Metric = "ndcg@10",
     weigh: str | Metric = "ndcg@10",
 ) -> dict[str, TrainedOutput]:
-    """Trains several outputs at the price of one: they share the walk, and each keeps its own best pass.
+    """Trains several outputs at the cost of one: they share the run, and each keeps its own best pass.
 
-    Held-out lists choose the pass by `select` and weigh the members of committees by `weigh`. Features must be scaled
-    already.
+    The validation set selects the pass by `select` and weights the members of committees by `weigh`. Features must be
+    scaled already.
 
     >>> from ranktron.learners.pairwise.outputs import Average, Committee
     >>> from ranktron.data.synthetic import Separable

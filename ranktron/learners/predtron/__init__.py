@@ -1,7 +1,7 @@
-"""Predtron: one mistake-driven loop for every prediction problem (Jain, Natarajan, Tewari, NIPS 2015).
+"""Predtron: a mistake-driven learner for any prediction problem (Jain, Natarajan, Tewari, NIPS 2015).
 
 A problem is a loss, a representation of predictions by unit vectors, a decoding of scores and a loss-augmented
-argmax; `Predtron` learns any of them. Write your own and try `check_problem` on it.
+argmax; `Predtron` learns any of them. Test your own with `check_problem`.
 """
 
 from ranktron.lazy import lazy_names

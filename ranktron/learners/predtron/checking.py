@@ -1,4 +1,4 @@
-"""The checks that every prediction problem must pass; run them on your own, too."""
+"""Checks that every prediction problem must pass, including your own."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _CLOSE = 1e-9
 def check_problem(
     problem: PredictionProblem, predictions: Sequence[Any], labels: Sequence[Any], *, seed: int = 0
 ) -> None:
-    """Checks the parts of a problem against each other and against a search over all its predictions.
+    """Checks the methods of a problem against each other and against a search over all its predictions.
 
     Representations have length 1 and are inverted by pred; pred is the most similar prediction and breaks ties
     against the label; every label has a prediction without loss; the loss-augmented argmax and the best wrong
     prediction equal brute force; the surrogate bounds the loss, is convex, bounds its own gradient and is 0 at the
-    margin. `predictions` must be all of them, so check a small case of a large problem.
+    margin. `predictions` must be all of them, so check a small instance of a large problem.
 
-    Each failure is an `AssertionError` that says which property does not hold.
+    Each failure is an `AssertionError` that names the property that does not hold.
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
         Labels, predictions, their representation and the loss.
     predictions : sequence
-        All predictions there are.
+        All predictions.
     labels : sequence
         Labels to check with.
     seed : int
@@ -129,7 +129,7 @@ def _check_unit_surrogate(problem: PredictionProblem, scores: Floats, label: Any
 
 
 def _check_margin(problem: PredictionProblem, reps: Floats, losses: Floats, label: Any) -> None:
-    """The representation of a correct prediction leads all others; scaled up, its lead is the margin."""
+    """At the representation of a correct prediction its score leads all others; scaled up, the lead is the margin."""
     correct = problem.correct(np.zeros(reps.shape[1]), label)
     scores = problem.rep(correct).copy()
     wrong = losses > 0.0

@@ -1,4 +1,4 @@
-"""Classes: binary, with weights, with a REJECT option, many classes with any cost, ordered classes."""
+"""Classification problems: binary, weighted, with a REJECT option, multiclass with any costs, ordinal."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def binary(weights: Any = (1.0, 1.0)) -> Enumerated:
 
         L_α(σ, y) = α_y if σ ≠ y, else 0
 
-    Algorithm 1 predicts the same for all weights α; the loss-driven variant takes longer steps where they are larger.
+    Algorithm 1 predicts the same for all weights α; the loss-driven variant takes larger steps for larger weights.
 
     Parameters
     ----------
     weights : pair of float
-        What a mistake costs where the true class is 0, and where it is 1.
+        The cost of a mistake if the true class is 0, and if it is 1.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def binary(weights: Any = (1.0, 1.0)) -> Enumerated:
 
 
 def multiclass(classes: int) -> Enumerated:
-    """Any number of classes, each a basis vector, under the 0-1 loss. φ is the hinge of Crammer and Singer.
+    """Any number of classes, each a basis vector, with the 0-1 loss. φ is the hinge of Crammer and Singer (2001).
 
         φ(t, y) = max(0, 1 + max_{σ ≠ y} t_σ − t_y)
 
@@ -54,12 +54,12 @@ def multiclass(classes: int) -> Enumerated:
 
 
 def with_costs(costs: Any) -> Enumerated:
-    """Classes with a cost for every pair: costs[σ, y] is what predicting σ costs where the truth is y.
+    """Classes with a cost for every pair: costs[σ, y] is the cost of predicting σ if the true class is y.
 
     Parameters
     ----------
     costs : array of shape (classes, classes)
-        Row: what is predicted; column: what is true; 0 on the diagonal.
+        Rows: predictions; columns: true classes; 0 on the diagonal.
 
     Examples
     --------
@@ -82,6 +82,7 @@ def with_reject(classes: int, beta: Any) -> Enumerated:
     Parameters
     ----------
     classes : int >= 2
+        The number of classes, without REJECT.
     beta : number or (classes,), 0 <= β <= 1
         With β_y = 0 a rejection of class y counts as right.
 

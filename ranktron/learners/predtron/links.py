@@ -1,8 +1,8 @@
-"""Links: how the weights W follow from the dual sum Θ of all steps, and the norms in which margins are measured.
+"""Links: how the weights W are computed from the sum Θ of all steps, and the norms in which margins are measured.
 
     W = (∇ψ)^-1(Θ),    ψ(W) = ½‖W‖²
 
-For the Euclidean norm the link is the identity. For the l1 norm and its relatives ψ uses the r-norm next to them, with
+For the Euclidean norm the link is the identity. For the l1 norm and its variants ψ uses an r-norm close to it, with
 r = log p/(log p − 1) over p coordinates (natural logarithm) and the dual exponent q = log p: then
 
     W = ∇ ½‖Θ‖_q²,    ½‖·‖_r² is (r − 1)-strongly convex,    ‖·‖_r <= ‖·‖_1 <= 3‖·‖_r.
@@ -78,7 +78,7 @@ class Euclidean:
     Parameters
     ----------
     alpha : float
-        The strong convexity of ψ; leave it as it is.
+        The strong convexity of ψ; do not change it.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Euclidean:
     sparse = norm
 
     def radius(self, X: Floats) -> float:
-        """‖x‖_2 of an example, ‖X‖_op of a list."""
+        """‖x‖_2 of an example, ‖X‖_op of a query."""
         return float(np.linalg.norm(np.asarray(X, float), 2))
 
 
@@ -141,13 +141,13 @@ class L1Link:
         return float(np.abs(W).sum())
 
     def radius(self, X: Floats) -> float:
-        """3 ‖x‖_∞ of an example, 3 max_j ‖X_j‖_2 over the columns of a list."""
+        """3 ‖x‖_∞ of an example, 3 max_j ‖X_j‖_2 over the columns of a query."""
         return 3.0 * _largest_column(X)
 
 
 @dataclass(frozen=True)
 class GroupLink:
-    """Margins in the group norm ‖W‖_{2,1} = Σ_j ‖W_j‖_2 over the columns: few features matter, to all scores alike.
+    """Margins in the group norm ‖W‖_{2,1} = Σ_j ‖W_j‖_2 over the columns: few features matter, the same for all scores.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class GroupLink:
 
 @dataclass(frozen=True)
 class Trace:
-    """Margins in the trace norm, the sum of the singular values: the scores share few directions.
+    """Margins in the trace norm, the sum of the singular values: scores depend on few directions.
 
     Parameters
     ----------

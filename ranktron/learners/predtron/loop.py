@@ -1,4 +1,4 @@
-"""The one loop: predict, hear the label, and on a mistake move by a gradient of rank one."""
+"""The learning loop: predict, receive the label, and on a mistake make an update of rank one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ranktron.types import Floats, State, Step
 
 
 class MistakeRound(NamedTuple):
-    """One round with a loss: all that the bounds speak of. `correct` is the round's own σ_y, frozen.
+    """One round with a loss: everything that the bounds refer to. `correct` is σ_y of this round.
 
     Parameters
     ----------
@@ -32,13 +32,13 @@ class MistakeRound(NamedTuple):
     X : array
         The input.
     label : any
-        The truth.
+        The label.
     scores : array
         The scores that were shown.
     shown, rival, correct : any
-        The prediction that was shown, the one the step moves away from, and the one it moves towards.
+        The prediction that was shown, the one that the update lowers, and the one that it raises.
     loss : float
-        The loss of what was shown.
+        The loss of the prediction shown.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def _matrix_scores(W: Floats, x: Floats) -> Floats:
 
 @jit
 def _matrix_step(theta: Floats, g: Floats, x: Floats, eta: float) -> float:
-    """Θ −= η g xᵀ, in place. Returns the sum of what has moved, to see an overflow."""
+    """Θ −= η g xᵀ, in place. Returns the sum of the changed entries, to detect an overflow."""
     moved = 0.0
     for i in range(theta.shape[0]):
         if g[i] != 0.0:
@@ -85,9 +85,9 @@ def _matrix_step(theta: Floats, g: Floats, x: Floats, eta: float) -> float:
 
 @jit
 def _vector_step(theta: Floats, g: Floats, X: Floats, eta: float) -> float:
-    """θ −= η Xᵀ g, in place. Returns the sum of what has moved, to see an overflow."""
+    """θ −= η Xᵀ g, in place. Returns the sum of the changed entries, to detect an overflow."""
     for i in range(X.shape[0]):
-        step = eta * g[i]  # read once: inside the loop it would keep it from being vectorised
+        step = eta * g[i]  # read once: inside the loop it would prevent vectorisation
         if step != 0.0:
             for j in range(theta.shape[0]):
                 theta[j] -= step * X[i, j]
@@ -98,7 +98,7 @@ def _vector_step(theta: Floats, g: Floats, X: Floats, eta: float) -> float:
 
 
 def _sparse_step(theta: Floats, g: Floats, X: Sparse, eta: float) -> float:
-    """The same with sparse features."""
+    """The same for sparse features."""
     direction = np.empty(len(theta))
     pull_back_rows(X.starts, X.columns, X.values, np.arange(len(X)), g, direction)
     theta -= eta * direction
@@ -111,15 +111,17 @@ class Predtron:
 
         on L(σ_τ, y_τ) > 0:    Θ_{τ+1} = Θ_τ − η (rep(σ~_τ) − rep(σ_y)) X_τᵀ,    W_{τ+1} = link(Θ_{τ+1})
 
-    Weights of shape (d, p) score one example, t = W x; weights of shape (p,) score the rows of a list, t = X w, and
-    move by Xᵀ(rep(σ~) − rep(σ_y)).
+    Weights of shape (d, p) score one example, t = W x; weights of shape (p,) score the documents of a query, t = X w,
+    and are updated by Xᵀ(rep(σ~) − rep(σ_y)).
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
+        Labels, predictions, their representation and the loss.
     shape : (d, p) or (p,)
+        The shape of the weights.
     step : Step
-        The paper's η; `theoretical_step` gives the theorems' own.
+        The paper's η; `theoretical_step` computes that of the theorems.
     variant : Variant
         `Standard()` (Algorithms 1 and 3) or `LossDriven()` (Algorithm 2).
     link : Link
@@ -171,15 +173,15 @@ class Predtron:
         return self.W
 
     def scores(self, X: Any) -> Floats:
-        """The scores t = W x of an example, or t = X w of a list, by the current weights."""
+        """The scores t = W x of an example, or t = X w of a query, with the current weights."""
         return _score(self.W, X)
 
     def predict(self, X: Any) -> Floats:
-        """The same by the weights to serve."""
+        """The same with `coef`."""
         return _score(self.coef, X)
 
     def learn(self, X: Any, scores: Floats, label: Any, number: int | None = None) -> MistakeRound | None:
-        """Learns the label of an input that was predicted with these scores; answers the mistake, if it was one."""
+        """Learns the label of an input that was predicted with these scores; returns the mistake, if it was one."""
         problem, number = self.problem, self.rounds if number is None else number
         label = problem.check(label)
         if first_non_finite(scores) >= 0:
@@ -239,14 +241,14 @@ def _score(W: Floats, X: Any) -> Floats:
 
 
 def theoretical_step(problem: PredictionProblem, variant: Variant, link: Link, radius: float) -> Constant:
-    """The step of Theorems 1, 14 and 15 for inputs whose |||X||| is at most `radius`.
+    """The step size of Theorems 1, 14 and 15 for inputs whose |||X||| is at most `radius`.
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
         Labels, predictions, their representation and the loss.
     variant : Variant
-        Which prediction a step moves away from.
+        Which prediction an update lowers.
     link : Link
         The norm in which margins are measured.
     radius : float
@@ -264,7 +266,7 @@ def theoretical_step(problem: PredictionProblem, variant: Variant, link: Link, r
 
 
 def walk(learner: Predtron, examples: Iterable[tuple[Any, Any]]) -> Iterator[MistakeRound | None]:
-    """Takes a learner through a stream of (input, label): one answer per round, None where there was no mistake.
+    """Plays a stream of (input, label): yields one result per round, None if there was no mistake.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Rankings: predictions are permutations, labels are relevance vectors, losses look at places.
+"""Ranking problems: predictions are permutations, labels are relevance vectors, losses depend on positions.
 
-A permutation is written as the places of the documents, σ(i) from 0, and represented as f(σ)/Z with a strictly
-decreasing f, so that pred sorts the scores. The same problem serves subset ranking (a weight vector, t = X w) and
+A permutation is given by the positions of the documents, σ(i) from 0, and represented as f(σ)/Z with a strictly
+decreasing f, so that pred sorts the scores. The same problem is used for subset ranking (a weight vector, t = X w) and
 multilabel ranking (a weight matrix, t = W x).
 """
 
@@ -30,14 +30,14 @@ def _places(order: Integers) -> Integers:
 
 @jit
 def _worst_order(scores: Floats, gains: Floats) -> Integers:
-    """By score, and equal scores by gain from the lowest."""
+    """The order by score; equal scores by ascending gain."""
     first = argsort_ascending(gains)
     return first[argsort_descending(scores[first])]
 
 
 @jit
 def _best_order(scores: Floats, gains: Floats, discounts: Floats) -> Integers:
-    """The order without loss that is closest to the scores: gains first, and by score wherever it does not matter."""
+    """The order without loss that is closest to the scores: by gain, and by score where the loss leaves it open."""
     by_score = argsort_descending(scores)
     order = by_score[argsort_ascending(-gains[by_score])]
     start = 0
@@ -51,7 +51,7 @@ def _best_order(scores: Floats, gains: Floats, discounts: Floats) -> Integers:
 
 @jit
 def _place_loss(places: Integers, gains: Floats, discounts: Floats, best: float) -> float:
-    """1 − Σ F D / N as a sum that has no negative term, so that the smallest losses do not drown in rounding."""
+    """1 − Σ F D / N as a sum of nonnegative terms, so that small losses are not lost in rounding errors."""
     if best == 0.0:
         return 0.0
     m = places.shape[0]
@@ -69,7 +69,7 @@ def _place_loss(places: Integers, gains: Floats, discounts: Floats, best: float)
 
 @jit
 def _sorted_by_gap(scores: Floats, gains: Floats, best: float, norm: float) -> Integers:
-    """Lemma 3 where f is the discount itself: the assignment is a sort of t_i/Z − F_i/N."""
+    """Lemma 3 if f is the discount: the assignment is a sort of t_i/Z − F_i/N."""
     keys = np.empty(scores.shape[0])
     for i in range(scores.shape[0]):
         keys[i] = scores[i] / norm - gains[i] / best
@@ -78,10 +78,10 @@ def _sorted_by_gap(scores: Floats, gains: Floats, best: float, norm: float) -> I
 
 @jit
 def _one_step_off(scores: Floats, gains: Floats, discounts: Floats, f: Floats) -> Integers:
-    """The best order with a loss where sorting by score has none.
+    """The best order with a loss if sorting by score has none.
 
-    Some document from the first j places changes sides with one of lower gain from below: it goes to place j + 1,
-    the other to place j, and those in between close up.
+    A document from the first j positions is exchanged with one of lower gain from below: it goes to position j + 1,
+    the other to position j, and those in between move up or down.
     """
     order = argsort_descending(scores)
     m = order.shape[0]
@@ -106,7 +106,7 @@ def _one_step_off(scores: Floats, gains: Floats, discounts: Floats, f: Floats) -
 
 @jit
 def _move_documents(order: Integers, i: int, j: int, k: int) -> Integers:
-    """Takes the document at place i to j + 1 and the one at k to j; empty where there is nothing to move."""
+    """Moves the document at position i to j + 1 and the one at k to j; empty if there is nothing to move."""
     if i < 0:
         return order[:0]
     moved = order.copy()
@@ -128,19 +128,21 @@ def _moving_cost(scores: Floats, order: Integers, f: Floats, i: int, j: int, k: 
 
 
 def solve_assignment(scores: Floats, charges: Floats, f: Floats, discounts: Floats) -> Integers:
-    """Solves Lemma 3's assignment, max_σ Σ_i t_i f(σ(i)) − q_i D(σ(i)), for any f and D: the places of the documents.
+    """Solves the assignment of Lemma 3, max_σ Σ_i t_i f(σ(i)) − q_i D(σ(i)), for any f and D; returns positions.
 
-    A constant added to a place changes nothing in the choice of σ, but the right constants (the prices of the
-    places) leave little to search for. They are taken from the same assignment of every fourth document.
+    Adding a constant to a position does not change the optimal σ, but with the right constants (the prices of the
+    positions, the dual variables) the solver has little to search. They come from the assignment of every fourth
+    document.
 
     >>> solve_assignment(np.array([2.0, 1.0]), np.array([0.5, 0.0]), np.array([-1.0, -2.0]), np.array([1.0, 0.6]))
     array([0, 1])
     """
-    from scipy.optimize import linear_sum_assignment  # costs 0.4 s to import
+    from scipy.optimize import linear_sum_assignment  # takes 0.4 s to import
 
     worth = np.outer(scores, f) - np.outer(charges, discounts)  # Lemma 3
     if len(scores) >= 4 * _STRIDE:
         worth -= _prices(scores, charges, f, discounts)
+    # scipy's solver is a shortest augmenting path algorithm (Jonker and Volgenant, 1987; Crouse, 2016).
     places: Integers = linear_sum_assignment(worth, maximize=True)[1].astype(np.int64, copy=False)
     return places
 
@@ -149,7 +151,7 @@ _STRIDE = 4
 
 
 def _prices(scores: Floats, charges: Floats, f: Floats, discounts: Floats) -> Floats:
-    """Prices by integrating what a step down costs the document that stands at each place."""
+    """Prices: the cumulative sum of what moving down one position costs the document at each position."""
     sample = np.lexsort((scores, charges))[_STRIDE // 2 :: _STRIDE]
     at = np.arange(len(sample)) * _STRIDE + _STRIDE // 2
     standing = sample[np.argsort(solve_assignment(scores[sample], charges[sample], f[at], discounts[at]))]
@@ -160,19 +162,21 @@ def _prices(scores: Floats, charges: Floats, f: Floats, discounts: Floats) -> Fl
 
 @dataclass(frozen=True)
 class Permutations:
-    """Ranks lists of any length under a loss of places.
+    """Ranking of any number of documents with a loss of positions.
 
     Scores are compared as float32, as everywhere where they decide an order.
 
     Parameters
     ----------
     measure : PlaceLoss
+        The loss.
     representation : Places
+        The representation of positions.
     documents, highest : int
-        The longest list and the highest grade (whole numbers), which the theory's step needs: what goes beyond them
-        is refused. 0: not declared.
+        The largest number of documents and the highest grade (integers), which the theoretical step needs: what exceeds
+        them is refused. 0: not declared.
     follow_scores : bool
-        Whether σ_y follows the scores where the loss leaves the order open, or the order of the input.
+        Whether σ_y follows the scores where the loss leaves the order open; otherwise the order of the input.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What rankings are made of: how a place is represented, and what a document at a place is worth."""
+"""Positions in rankings: their representation, and losses that depend on them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.metrics.gain import exponential_gains
+from ranktron.metrics.gain import exponential_gains, log_discounts
 from ranktron.types import Floats
 
-_HIGHEST = 1000.0  # sums of 2^y have to stay finite
+_HIGHEST = 1000.0  # so that sums of 2^y stay finite
 
 
 @dataclass(frozen=True)
 class Places:
-    """A strictly decreasing f over the places i = 1, 2, …: rep(σ) = f(σ)/Z, Z² = Σ f²(i).
+    """A strictly decreasing f of the positions i = 1, 2, …: rep(σ) = f(σ)/Z, Z² = Σ f²(i).
 
     `-i`, `-i^1.1`, `-i^2` (any exponent), `1/i`, or `discount`: NDCG's own 1/log2(1 + i).
 
@@ -40,16 +40,16 @@ class Places:
             raise DataError(f"there is no representation {self.name!r}; choose -i, -i^1.1, -i^2, 1/i or discount")
 
     def __call__(self, m: int) -> Floats:
-        """f(i)/Z for the places of a list of m."""
+        """f(i)/Z for the positions of m documents."""
         return _unit_places(self.name, m)
 
     def raw(self, m: int) -> Floats:
-        """f(i) for the places of a list of m."""
+        """f(i) for the positions of m documents."""
         i = np.arange(1, m + 1, dtype=float)
         power = _power(self.name)
         if power is not None:
             return -(i**power)
-        return 1.0 / i if self.name == "1/i" else 1.0 / np.log2(1.0 + i)
+        return 1.0 / i if self.name == "1/i" else log_discounts(m)
 
 
 def _power(name: str) -> float | None:
@@ -67,7 +67,7 @@ def _unit_places(name: str, m: int) -> Floats:
 
 
 class PlaceWeights(NamedTuple):
-    """What a loss makes of a label: gains per document, discounts per place, and the best that can be had."""
+    """The weights of a loss for one label: gains per document, discounts per position, and the best possible sum."""
 
     gains: Floats
     discounts: Floats
@@ -76,7 +76,7 @@ class PlaceWeights(NamedTuple):
 
 @dataclass(frozen=True)
 class PlaceLoss:
-    """One minus a measure that adds up gains, discounted by place, over the best it can be.
+    """One minus a normalised sum of gains that are discounted by position.
 
         L(σ, y) = 1 − 1/N(y) Σ_i F(y_i) D(σ(i))
 
@@ -102,7 +102,7 @@ class PlaceLoss:
 
     @property
     def cut(self) -> int:
-        """The last place that counts; 0 where all do."""
+        """The last position that counts; 0: all."""
         return int(self.name.partition("@")[2] or 0)
 
     def gain(self, labels: Floats) -> Floats:
@@ -123,10 +123,10 @@ class PlaceLoss:
         return PlaceWeights(gains, discounts, float(np.sort(gains)[::-1] @ discounts))
 
     def smallest(self, documents: int, highest: int) -> float:
-        """The smallest loss above 0 of any list of that length with whole grades up to `highest`.
+        """The smallest loss above 0 for that many documents with integer grades up to `highest`.
 
-        It exchanges two neighbours of grades a > b: all documents above them have the highest grade, those below
-        them grade b.
+        It occurs when two neighbours of grades a > b are swapped: all documents above them have the highest grade,
+        those below them grade b.
 
         >>> PlaceLoss("ndcg").smallest(2, 1), 1.0 - 1.0 / float(np.log2(3.0))
         (0.36907..., 0.36907...)
@@ -149,7 +149,7 @@ class PlaceLoss:
 @lru_cache(maxsize=256)
 def _discounts(name: str, m: int) -> Floats:
     measure, _, cut = name.partition("@")
-    discounts = np.ones(m) if measure == "p" else 1.0 / np.log2(np.arange(2.0, m + 2.0))
+    discounts = np.ones(m) if measure == "p" else log_discounts(m)
     discounts[int(cut or m) :] = 0.0
     discounts.setflags(write=False)
     return discounts

@@ -1,10 +1,10 @@
-"""What a prediction problem is: a loss, a representation, a decoding and a loss-augmented argmax.
+"""Prediction problems: a loss, a representation, a decoding and a loss-augmented argmax.
 
     loss(σ, y) >= 0          rep(σ), a unit vector          pred(t) ∈ argmax_σ <rep(σ), t>
     augmented(t, y) ∈ argmax_σ L(σ, y) + <rep(σ), t>
 
-Everything else of the framework is written in these parts and never asks which problem it runs. Problems with few
-predictions are `Enumerated`: two matrices, and every part is a search over all predictions.
+The rest of the framework uses only these methods, for any problem. Problems with few
+predictions are `Enumerated`: two matrices, and every method is a search over all predictions.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ UNIT = 1e-6  # how far from 1 the length of a representation may be
 
 
 class PredictionProblem(Protocol):
-    """The parts of a prediction problem; predictions and labels are whatever the parts agree on.
+    """The protocol of a prediction problem; predictions and labels may be of any type that its methods agree on.
 
     `smallest` and `largest` are c_L and C_L, the smallest loss above 0 and the largest one. `check` refuses a label
-    outside the label space and gives the others in the form that the parts take. `correct` is the σ_y of the round,
-    a prediction without loss; among several it may choose by the scores. `rival` is the best of the predictions
-    with a loss, None where there is none.
+    outside the label space and returns the others in the form that the methods take. `correct` is σ_y, a prediction
+    without loss; among several it may choose by the scores. `rival` is the best-scored prediction with a loss, None
+    if there is none.
 
+    Examples
+    --------
     >>> from ranktron.learners.predtron import ordinal
     >>> problem: Problem = ordinal(5)
     >>> problem.loss(1, 4), problem.largest
@@ -49,7 +51,7 @@ class PredictionProblem(Protocol):
     def rep(self, prediction: Any, /) -> Floats: ...
 
     def pred(self, scores: Floats, label: Any = None, /) -> Any:
-        """Decodes scores; ties go against the label where one is given, so that learning starts at W = 0."""
+        """Decodes scores; ties are broken against the label, if it is given, so that learning starts at W = 0."""
 
     def augmented(self, scores: Floats, label: Any, /) -> Any: ...
 
@@ -68,11 +70,11 @@ def surrogate(problem: PredictionProblem, scores: Floats, label: Any, correct: A
 
         φ(t, y) = max_σ L(σ, y) − <rep(σ_y) − rep(σ), t>
 
-    It is convex as long as σ_y (`correct`) does not move with t.
+    It is convex as long as σ_y (`correct`) does not depend on t.
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
         Labels, predictions, their representation and the loss.
     scores : array
         The point t at which the surrogate is taken.
@@ -93,13 +95,13 @@ def surrogate(problem: PredictionProblem, scores: Floats, label: Any, correct: A
 
 
 def unit_surrogate(problem: PredictionProblem, scores: Floats, label: Any, correct: Any) -> tuple[float, Floats]:
-    """The surrogate that does not look at the size of the loss, with its gradient.
+    """The surrogate that does not depend on the size of the loss, with its gradient.
 
         φ_1(t, y) = max(0, 1 + max_{σ ∉ Σ_y} <rep(σ), t> − <rep(σ_y), t>)
 
     Parameters
     ----------
-    problem : Problem
+    problem : PredictionProblem
         Labels, predictions, their representation and the loss.
     scores : array
         The point t at which the surrogate is taken.
@@ -134,7 +136,7 @@ def _similarities(reps: Floats, scores: Floats) -> Floats:
 
 @jit
 def _tie(values: Floats) -> float:
-    """How far apart two similarities may be and still tie: the rounding of their sums, 0 where all are 0."""
+    """The largest difference of tied similarities: the rounding error of their sums, 0 if all are 0."""
     return 1e-14 * float(np.max(np.abs(values)))
 
 
@@ -150,7 +152,7 @@ def _decode(reps: Floats, scores: Floats) -> int:
 
 @jit
 def _decoded_against(reps: Floats, scores: Floats, losses: Floats, label: int) -> int:
-    """The costliest of the predictions that tie at the top."""
+    """The prediction with the largest loss among those that tie for the best."""
     values = _similarities(reps, scores)
     top = np.max(values) - _tie(values)
     best = -1
@@ -170,7 +172,7 @@ def _decode_augmented(reps: Floats, scores: Floats, losses: Floats, label: int) 
 
 @jit
 def _among(reps: Floats, scores: Floats, losses: Floats, label: int, correct: bool) -> int:
-    """The most similar of the predictions without loss, or of those with one; -1 where there is none."""
+    """The most similar of the predictions without loss, or of those with one; -1 if there is none."""
     values = _similarities(reps, scores)
     best = -1
     for prediction in range(values.shape[0]):
@@ -181,9 +183,9 @@ def _among(reps: Floats, scores: Floats, losses: Floats, label: int, correct: bo
 
 @dataclass(frozen=True, eq=False)
 class Enumerated:
-    """A problem with so few predictions that every part is a search over all of them.
+    """A problem with few predictions, whose methods search over all of them.
 
-    Predictions and labels are numbers from 0.
+    Predictions and labels are integers from 0.
 
     Parameters
     ----------
@@ -192,7 +194,7 @@ class Enumerated:
     reps : (predictions, dimensions)
         Distinct unit vectors.
     follow_scores : bool
-        Whether σ_y is the closest of several predictions without loss, or the first.
+        Whether σ_y is the closest of several predictions without loss; otherwise the first.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Subset ranking by Predtron: the general loop with permutations as predictions, played round by round."""
+"""Subset ranking by Predtron: the general learner with permutations as predictions, for `play`."""
 
 from dataclasses import dataclass
 
@@ -22,12 +22,12 @@ _PRINTED = PAPER["predtron"]
 
 @dataclass(eq=False)
 class PredtronLearner(BaseLearner):
-    """Lets a Predtron with a weight vector rank lists and learn from feedback, at the scores that were shown.
+    """A Predtron with a weight vector as a learner: ranks documents and learns from feedback, at the scores shown.
 
     Parameters
     ----------
     core : Predtron
-        The loop with its problem, variant, link and step.
+        The Predtron with its problem, variant, link and step.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class PredtronLearner(BaseLearner):
 
     @property
     def mistakes(self) -> int:
-        """The rounds with a loss so far."""
+        """The number of rounds with a loss so far."""
         return self.core.mistakes
 
     @property
@@ -73,7 +73,7 @@ class PredtronLearner(BaseLearner):
         return Ranking(argsort_descending(scores), scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
-        """Learns from what was observed and returns the loss of the list, ties broken against the ranker."""
+        """Learns from the observed labels and returns the loss of the ranking, with ties broken against the ranker."""
         check_features(X, self.core.W.shape[0])
         items, labels = feedback
         scores, bad = gather_observed(ranking.scores, items, labels)
@@ -103,26 +103,26 @@ def predtron_ranker(
     highest: int = _PRINTED["highest"],
     average: bool = _PRINTED["average"],
 ) -> PredtronLearner:
-    """Composes permutations, a variant, a link and a step; with `step="theory"` the step is the theorem's own.
+    """Composes permutations, a variant, a link and a step size; `step="theory"` is that of the theorems.
 
     Parameters
     ----------
     n_features : int
         The number of features.
     representation : str
-        `-i`, `-i^p`, `1/i` or `discount`: how a place is represented.
+        `-i`, `-i^p`, `1/i` or `discount`: the representation of positions.
     loss : str
         `ndcg`, `ndcg@k` or `p@k`: what is optimised, and what counts as a mistake.
     variant : str
-        Which ranking a step moves away from.
+        `standard` or `loss-driven`: which ranking an update lowers.
     norm : {"l2", "l1", "group", "trace"}
         The norm in which margins are measured.
     eta : float
         The step size.
     step : {"constant", "theory"}
-        A constant step, or the one that the theorem asks for.
+        A constant step size, or that of the theorems.
     radius, documents, highest
-        For `step="theory"`: the largest operator norm of a list, its largest length, and the highest grade.
+        For `step="theory"`: the largest operator norm and number of documents of a query, and the highest grade.
     average : bool
         Serve the mean of all weight vectors instead of the last one.
 

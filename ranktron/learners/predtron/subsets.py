@@ -1,9 +1,9 @@
 """Multilabel classification: predictions and labels are subsets of m classes, written as m zeros and ones.
 
 A subset is a corner of the cube, rep(σ) = 1/√m (Σ_{j ∈ σ} e_j − Σ_{j ∉ σ} e_j), and pred is the sign of each score.
-The losses are functions f(b, c) of the number b of classes predicted in vain and c of classes missed. Where a class j
-is predicted wrongly the similarity falls by flip_j = 2 s_j t_j / √m (s_j = ±1 says whether j is in the label), so that
-every argmax is a choice of the classes to get wrong.
+The losses are functions f(b, c) of the number b of classes predicted wrongly and c of classes missed. If a class j
+is wrong, the similarity decreases by flip_j = 2 s_j t_j / √m (s_j = ±1 tells whether j is in the label), so that
+every argmax chooses a set of wrong classes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 class CountLoss(Protocol):
-    """A loss f(b, c) of b classes in vain and c missed, with the wrong classes that maximise f(b, c) − Σ flip."""
+    """A loss f(b, c) of b wrongly predicted and c missed classes, with the argmax of f(b, c) − Σ flip."""
 
     def __call__(self, b: int, c: int, /) -> float: ...
 
@@ -48,7 +48,7 @@ def _cheapest_first(flips: Floats, label: Floats, member: float) -> Integers:
 
 @jit
 def _any_wrong(flips: Floats) -> Flags:
-    """All classes with a flip below 0; where there are none the cheapest one, if it costs less than 1."""
+    """All classes with a flip below 0; if there are none, the one with the smallest flip, if it is below 1."""
     wrong = flips < 0.0
     if not wrong.any():
         cheapest = np.argmin(flips)
@@ -58,7 +58,7 @@ def _any_wrong(flips: Floats) -> Flags:
 
 @jit
 def _most_pairs_wrong(flips: Floats, label: Floats) -> Flags:
-    """Maximises b c − Σ flip: the best c for a given b only grows with b, so one pass follows it."""
+    """Maximises b c − Σ flip in one pass: the best c for a given b increases with b."""
     vain, missed = _cheapest_first(flips, label, 0.0), _cheapest_first(flips, label, 1.0)
     best, best_b, best_c = -np.inf, 0, 0
     cost_b, cost_c, c = 0.0, 0.0, 0
@@ -76,7 +76,7 @@ def _most_pairs_wrong(flips: Floats, label: Floats) -> Flags:
 
 @jit
 def _best_counts(flips: Floats, label: Floats, table: Floats) -> Flags:
-    """Maximises table[b, c] − Σ flip in O(m²): for given counts the cheapest classes are the wrong ones."""
+    """Maximises table[b, c] − Σ flip in O(m²): for given counts the classes with the smallest flips are wrong."""
     vain, missed = _cheapest_first(flips, label, 0.0), _cheapest_first(flips, label, 1.0)
     best, best_b, best_c = -np.inf, 0, 0
     cost_b = 0.0
@@ -104,7 +104,7 @@ def _mark(m: int, some: Integers, others: Integers) -> Flags:
 
 @dataclass(frozen=True)
 class SubsetZeroOne:
-    """1 if the subset is not exactly right: f = 1 − [b = 0][c = 0].
+    """1 unless the subset is exactly right: f = 1 − [b = 0][c = 0].
 
     >>> SubsetZeroOne()(0, 1)
     1.0
@@ -134,7 +134,7 @@ class Hamming:
 
 @dataclass(frozen=True)
 class ErrorSetSize:
-    """The number of pairs (missed class, class in vain): f = b c.
+    """The number of pairs of a missed and a wrongly predicted class: f = b c.
 
     >>> ErrorSetSize()(2, 3)
     6.0
@@ -179,11 +179,12 @@ def _table(counts: CountLoss, label: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Subsets:
-    """Predicts a subset of `classes` classes under a loss of counts.
+    """Prediction of a subset of `classes` classes with a loss of counts.
 
     Parameters
     ----------
     classes : int >= 1
+        The number of classes.
     counts : CountLoss
         `SubsetZeroOne()`, `Hamming()`, `ErrorSetSize()` or `Counted(f)`.
 

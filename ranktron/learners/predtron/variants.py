@@ -1,6 +1,7 @@
-"""The two ways to take a step on a mistake: against the loss-augmented prediction, or against the one shown.
+"""The two kinds of update on a mistake: away from the loss-augmented prediction, or from the one shown.
 
-A variant gives the prediction to step away from, the weight of the step, and the surrogate whose gradient that is.
+A variant chooses the prediction that an update lowers, the weight of the update, and the surrogate whose gradient it
+is.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ VARIANTS = ("standard", "loss-driven")
 
 
 class Variant(Protocol):
-    """How a mistake becomes a step."""
+    """The update on a mistake."""
 
     def rival(self, problem: PredictionProblem, scores: Floats, label: Any, shown: Any, /) -> Any: ...
 
     def weight(self, loss: float, /) -> float: ...
 
     def charge(self, problem: PredictionProblem, scores: Floats, label: Any, correct: Any, loss: float, /) -> float:
-        """f_τ at these scores: the convex function whose gradient the step follows on a round with that loss."""
+        """f_τ at these scores: the convex function whose gradient is the update of a round with that loss."""
 
     def eta(self, problem: PredictionProblem, alpha: float, radius: float, /) -> float:
-        """The theorem's own step for inputs of at most that radius."""
+        """The step size of the theorem for inputs of at most that radius."""
 
 
 @dataclass(frozen=True)
 class Standard:
-    """Algorithms 1 and 3: step away from argmax_σ L(σ, y) + <rep(σ), t>, the gradient of φ.
+    """Algorithms 1 and 3: an update away from argmax_σ L(σ, y) + <rep(σ), t>, the gradient of φ.
 
     >>> from ranktron.learners.predtron import multiclass
     >>> Standard().eta(multiclass(3), alpha=1.0, radius=2.0)
@@ -53,7 +54,7 @@ class Standard:
 
 @dataclass(frozen=True)
 class LossDriven:
-    """Algorithm 2: step away from the prediction shown, as far as its loss is large; the gradient of L φ_1.
+    """Algorithm 2: an update away from the prediction shown, in proportion to its loss; the gradient of L φ_1.
 
     On a mistake pred(t) itself is the argmax outside Σ_y. Predictions do not depend on the step size.
 

@@ -1,7 +1,7 @@
-"""What RTop-kF keeps of a list, and the step it takes: the kernels of `TopK`, for features of either kind.
+"""The kernels of `TopK`: what it keeps of a query, and its update, for dense and sparse features.
 
-Given the same ranking both kinds teach the same, to the bit: each column adds up in the same order, and zeros add
-nothing.
+For the same ranking, dense and sparse features give the same weights, to the bit: each column is summed in the same
+order, and zeros add nothing.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from ranktron.types import Features, Floats, Integers, Matrix
 
 @jit
 def first_scores(scores: Floats, order: Integers, n: int) -> Floats:
-    """The scores of the first n documents shown; not a number for one that is not in the list."""
+    """The scores of the first n documents shown; NaN for a document that does not exist."""
     shown = np.empty(n)
     for place in range(n):
         there = 0 <= order[place] < scores.shape[0]
@@ -53,9 +53,9 @@ def _gathered_rows(
 
 
 def gather_top(X: Features, order: Integers, r: int, base: Floats) -> tuple[Features, Floats, Columns]:
-    """The rows of the first r documents, and the direction of a gradient that no label changes, with its columns.
+    """The rows of the first r documents, and the direction of the label-free part of the gradient, with its columns.
 
-    Of sparse rows that direction is kept where it is not 0: a pending round does not grow with the number of features.
+    For sparse rows only its nonzero entries are kept, so that pending rounds do not grow with the number of features.
     """
     if not isinstance(X, Sparse):
         rows, drift = _gather_dense(X, order, r, base)
@@ -66,7 +66,7 @@ def gather_top(X: Features, order: Integers, r: int, base: Floats) -> tuple[Feat
 
 
 @jit
-def _descend_dense(
+def descend_dense(
     rows: Matrix, gradient: Floats, drift: Floats, factor: float, eta: float, radius: float,
     adaptive: bool, weight: float, w: Floats, total: Floats, squares: Floats,
 ) -> bool:  # fmt: skip
@@ -82,6 +82,8 @@ def _descend_dense(
         squared += z[j] * z[j]
     if not np.isfinite(max(eta * eta, 1.0) * squared):
         return False
+    # Adaptive steps are AdaGrad's, one per coordinate (Duchi, Hazan and Singer, 2011). Projecting onto the ball is a
+    # multiplication (projected online gradient descent: Zinkevich, 2003).
     length = 0.0
     for j in range(d):
         total[j] += weight * w[j]
@@ -103,7 +105,7 @@ def _descended_rows(
     factor: float, eta: float, radius: float, adaptive: bool, weight: float,
     w: Floats, total: Floats, squares: Floats, z: Floats,
 ) -> bool:  # fmt: skip
-    """The same with sparse rows. `z` is 0 before and after: only columns where something stands are visited."""
+    """The same for sparse rows. `z` is 0 before and after: only columns with entries are visited."""
     for at in range(drift.shape[0]):
         z[drift_columns[at]] = factor * drift[at]
     for place in range(gradient.shape[0]):
@@ -137,11 +139,11 @@ def descend_in_ball(
     pending: PendingRound, gradient: Floats, factor: float, eta: float, radius: float, adaptive: bool, weight: float,
     w: Floats, total: Floats, squares: Floats, z: Floats,
 ) -> bool:  # fmt: skip
-    """Steps against the gradient and back into the ball, in place; false, and nothing moved, on overflow."""
+    """A gradient step and the projection onto the ball, in place; returns False without any change on overflow."""
     rows, drift = pending.rows, pending.drift
     if isinstance(rows, Sparse):
         return _descended_rows(
             rows.starts, rows.columns, rows.values, gradient, drift, pending.columns, factor, eta, radius, adaptive,
             weight, w, total, squares, z,
         )  # fmt: skip
-    return _descend_dense(rows, gradient, drift, factor, eta, radius, adaptive, weight, w, total, squares)
+    return descend_dense(rows, gradient, drift, factor, eta, radius, adaptive, weight, w, total, squares)

@@ -1,4 +1,4 @@
-"""Estimates without bias from k labels: the conditions of Lemma 1, and its estimator for any surrogate that meets them.
+"""Unbiased estimates of gradients from k labels: the conditions of Lemma 1, and its estimator.
 
 ∇φ(s, R) = known(s) + Σ_{(i_1 … i_ℓ)} h_{i_1 … i_ℓ}(R_{i_1}, …, R_{i_ℓ}),    ℓ ≤ k
 """
@@ -16,10 +16,10 @@ from ranktron.types import Floats, Integers
 
 @runtime_checkable
 class Decomposed(Protocol):
-    """A surrogate whose gradient is a sum of parts that take a few labels each.
+    """A surrogate whose gradient is a sum of terms with a few labels each.
 
-    `coordinates` is ℓ, how many labels a part takes; `known` the part that takes none; `term` is h for ℓ different
-    documents in the given order. A surrogate that has `estimate` too is estimated by it, and quicker.
+    `coordinates` is ℓ, the number of labels in a term; `known` is the term without labels; `term` is h for ℓ different
+    documents in the given order. A surrogate may have its own, faster `estimate`.
     """
 
     @property
@@ -33,12 +33,12 @@ class Decomposed(Protocol):
 
 
 class Outlined(Protocol):
-    """A surrogate that tells beforehand what it needs of a list, so that little has to be kept for late feedback.
+    """A surrogate that says in advance what it needs of a query, so that little has to be kept for late feedback.
 
         ∇φ estimated = factor · base + gradient of the first k,    base and `shown` without any label
 
-    `outline` gives base (empty where there is none), what to keep of the first k documents, and the part of the loss
-    that takes no label; `settle` gives the estimated loss, the factor, and the gradient of the first k.
+    `outline` returns base (or an empty array), what to keep of the first k documents, and the part of the loss
+    without labels; `settle` returns the estimated loss, the factor, and the gradient of the first k.
     """
 
     def outline(self, scores: Floats, k: int, /) -> tuple[Floats, Floats, float]: ...
@@ -49,13 +49,13 @@ class Outlined(Protocol):
 
 
 def is_outlined(surrogate: object) -> TypeGuard[Outlined]:
-    """Whether a surrogate has an outline; `isinstance` with a protocol would take longer than the learning."""
+    """Whether a surrogate is `Outlined`; `isinstance` with a protocol would take longer than the update."""
     return hasattr(surrogate, "settle")
 
 
 @jit
 def inverse_propensities(propensities: Floats, share: float, floor: float) -> Floats:
-    """One over the propensities, each times the share that is answered and at least the floor."""
+    """1 / max(propensity · answered, floor)."""
     weights = np.empty_like(propensities)
     for i in range(propensities.size):
         weights.flat[i] = 1.0 / max(propensities.flat[i] * share, floor)
@@ -63,7 +63,7 @@ def inverse_propensities(propensities: Floats, share: float, floor: float) -> Fl
 
 
 def check_decomposed(surrogate: object, k: int) -> Decomposed:
-    """The surrogate, if k labels are enough to estimate its gradient; else an error that says which k it needs.
+    """The surrogate, if k labels are enough to estimate its gradient; otherwise the error says which k it needs.
 
     >>> from ranktron.surrogates import PairwiseHinge
     >>> check_decomposed(PairwiseHinge(), 1)
@@ -74,13 +74,13 @@ def check_decomposed(surrogate: object, k: int) -> Decomposed:
     name = type(surrogate).__name__
     if not isinstance(surrogate, Decomposed):
         raise DataError(
-            f"{name} cannot be learnt from the first k labels, whatever the k short of the whole list: its gradient is "
-            "no sum of parts that take a few labels each, and without one there is no unbiased estimate (Lemmas 1, 3)"
+            f"{name} cannot be learnt from the labels of the first k documents: its gradient is not a sum of terms "
+            "with a few labels each, so that it has no unbiased estimate (Lemmas 1, 3)"
         )
     if k < surrogate.coordinates:
         raise DataError(
             f"{name} needs k of at least {surrogate.coordinates}, not {k}: its gradient compares "
-            f"{surrogate.coordinates} labels at a time and is no sum of parts that take fewer (Lemmas 1, 2)"
+            f"{surrogate.coordinates} labels at a time and is not a sum of terms with fewer (Lemmas 1, 2)"
         )
     return surrogate
 
@@ -88,18 +88,19 @@ def check_decomposed(surrogate: object, k: int) -> Decomposed:
 def estimate(
     surrogate: Decomposed, scores: Floats, places: Integers, labels: Floats, weights: Floats
 ) -> tuple[float, Floats]:
-    """Estimates the gradient by Lemma 1, for any decomposition: the loss stays unknown (NaN).
+    """Estimates the gradient by Lemma 1, for any decomposition; the loss is not estimated (NaN).
 
-    Every group of ℓ observed documents counts, weighed by one over the probability that it is observed. With ℓ = k
+    Every group of ℓ observed documents counts, weighted by one over the probability of observing it. With ℓ = k
     this is Eq. (3): the groups are the orders of one set, and its probability is the sum of p over them.
 
     Parameters
     ----------
     scores : (n,)
-        Of the documents in the order shown.
+        The scores of the documents in the order shown.
     places, labels : (observed,)
-        Where the observed documents stand in that order, and their labels.
+        The positions of the observed documents in that order, and their labels.
     weights : (k, …, k), one axis for each of ℓ labels
+        One over the propensity of each group of positions.
     """
     gradient = np.array(surrogate.known(scores))
     heard: Sequence[tuple[int, float]] = list(zip(places.tolist(), labels.tolist(), strict=True))

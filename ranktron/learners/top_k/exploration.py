@@ -1,7 +1,7 @@
-"""Exploration: chance as a function of (seed, round, document), the order it shows, and its exact propensities.
+"""Exploration: random orders as a function of (seed, round), and their exact propensities.
 
 With probability γ the documents are shown in an order drawn uniformly, else by score, best first. A shortlist of n
-restricts the draw to the n best-scored documents; the others stay below it.
+restricts the random order to the n best-scored documents; the others stay below them.
 """
 
 from itertools import product
@@ -18,7 +18,7 @@ from ranktron.types import Floats, Integers
 
 @jit
 def explores(seed: int, number: int, gamma: float) -> bool:
-    """Whether a round explores: true in a share γ of the rounds.
+    """Whether a round explores, which is true with probability γ.
 
     >>> sum(explores(0, number, 0.25) for number in range(1000))
     233
@@ -42,7 +42,7 @@ def uniform_scores(seed: int, number: int, m: int) -> Floats:
 
 @jit
 def _argsort_drawn(drawn: Floats) -> Integers:
-    """Orders drawn scores, highest first, by all of their 53 bits: the lower 32 first, then stably the others."""
+    """Orders random scores, highest first, by all 53 bits: a radix sort of the lower 32 bits, then of the others."""
     keys = np.empty(drawn.shape[0], np.uint64)
     low, high = np.empty(drawn.shape[0], np.uint32), np.empty(drawn.shape[0], np.uint32)
     for i in range(drawn.shape[0]):
@@ -69,7 +69,7 @@ def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tupl
 
 @jit
 def _among_the_best(order: Integers, best: Integers, k: int) -> Floats:
-    """1 for each of the first k places whose document would be among the first k without exploration, else 0."""
+    """1 for each of the first k positions whose document is among the first k by score, else 0."""
     top = np.zeros(best.shape[0])
     for place in range(k):
         top[best[place]] = 1.0
@@ -78,7 +78,7 @@ def _among_the_best(order: Integers, best: Integers, k: int) -> Floats:
 
 @jit
 def document_propensities(order: Integers, best: Integers, gamma: float, k: int, n: int) -> Floats:
-    """How likely each of the first k documents was to be among the first k.
+    """The probability of each of the first k documents to be among the first k.
 
         P(i) = (1 − γ) [i among the first k by score] + γ k / n
 
@@ -90,7 +90,7 @@ def document_propensities(order: Integers, best: Integers, gamma: float, k: int,
 
 @jit
 def pair_propensities(order: Integers, best: Integers, gamma: float, k: int, n: int) -> Floats:
-    """How likely each two of the first k documents were to be both among the first k; on the diagonal, each alone.
+    """The probability of each two of the first k documents to be both among the first k; diagonal: of each alone.
 
         P(i, j) = (1 − γ) [both among the first k by score] + γ k (k − 1) / (n (n − 1))
 
@@ -108,7 +108,7 @@ def pair_propensities(order: Integers, best: Integers, gamma: float, k: int, n: 
 
 
 def group_propensities(order: Integers, best: Integers, gamma: float, k: int, n: int, size: int) -> Floats:
-    """The same for groups of any size, one axis for each of its documents: slow.
+    """The same for groups of any size, with one axis for each document of a group; slow.
 
         P(i_1, …, i_ℓ) = (1 − γ) [all among the first k by score] + γ k! (n − ℓ)! / ((k − ℓ)! n!)
 
@@ -128,7 +128,7 @@ def group_propensities(order: Integers, best: Integers, gamma: float, k: int, n:
 def rank_documents(
     X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
 ) -> tuple[Floats, Integers, bool, Floats]:
-    """Scores, the order to show, whether it explores, and the propensities of its first k documents."""
+    """The scores, the order to show, whether it explores, and the propensities of the first k documents."""
     scores = dot_rows(X, w)
     best = argsort_descending(scores)
     order, explored = _order(best, seed, number, gamma, n)

@@ -1,4 +1,4 @@
-"""RTop-kF: learning from the labels of the first k shown documents alone."""
+"""RTop-kF: learning from the labels of the first k documents shown."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import WeightVectorLearner
+from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
 from ranktron.learners.pending import PendingRound
 from ranktron.learners.top_k.descent import descend_in_ball, first_scores, gather_top
@@ -34,7 +35,7 @@ _NOTHING = np.zeros(0)
 
 @jit
 def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
-    """The places of the observed documents, and what is wrong with which of them."""
+    """The positions of the observed documents, and the error code and index of the first invalid one."""
     places = np.empty(items.shape[0], np.int64)
     seen = np.zeros(k, np.bool_)
     for i in range(items.shape[0]):
@@ -58,20 +59,21 @@ def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: f
 
 @dataclass(eq=False)
 class TopK(WeightVectorLearner):
-    """Online gradient descent on an estimate of the gradient from the labels of the first k shown documents.
+    """Online gradient descent with gradients estimated from the labels of the first k documents shown.
 
         shown:      by score with probability 1 − γ_t, else in an order drawn uniformly
         z_t:        an unbiased estimate of ∇φ(X_t w, R_t) at w_t
-        w_{t+1} =   the projection of w_t − η_t z_t on the ball of radius U
+        w_{t+1} =   the projection of w_t − η_t z_t onto the ball of radius U
 
-    The propensities stay with the ranking, so that feedback may come late, out of order or never. Labels are weighed
-    by one over the probability that they are seen: k may be larger than the surrogate needs, and all that is seen
-    counts. Feedback may lack some of the k documents; `answered` says how often a document's label comes, if not
-    always. With `average`, `coef` and `predict` are those of the mean of w_1 … w_T (where `late`, the mean with weights
-    1 … T); `rank` shows the current w.
+    The propensities are part of the ranking, so that feedback may come late, out of order or never. Labels are weighted
+    by one over the probability that they are seen: k may be larger than the surrogate needs, and every label that is
+    seen counts. Feedback may lack some of the k documents; `answered` says how often a document's label comes back, if
+    not always. `rank` uses the current w even where `coef` and `predict` are averaged.
 
     Parameters
     ----------
+    n_features : int
+        The number of features.
     surrogate : Decomposed
         Squared, PairwiseHinge, KL, SmoothDCG, or one of your own.
     k : int
@@ -83,8 +85,8 @@ class TopK(WeightVectorLearner):
     radius : float
         U; with adaptive steps the projection is still the Euclidean one.
     shortlist : int
-        Explore among that many best-scored documents only; 0 means among all. What is learnt is then the loss of the
-        shortlist: documents that never come near the top teach nothing.
+        Explore among that many best-scored documents only; 0 means among all. The learner then minimises the loss on
+        the shortlist: it learns nothing about documents that never come near the top.
     floor : float
         Propensities count as at least this. A floor trades variance for bias: see `shortfall`.
     answered : float
@@ -92,10 +94,17 @@ class TopK(WeightVectorLearner):
     highest : float
         The highest label there can be.
     strict : bool
-        Refuse lists of one document or of fewer than k, and γ outside (0, 1/2), where the theory has nothing to say.
-        Otherwise short lists are shown and heard in full.
+        Refuse queries with one document or fewer than k, and γ outside (0, 1/2), which the theory does not cover.
+        Otherwise all labels of a short query come back.
     seed : int
-        Of the exploration, which is a function of seed and round number.
+        Seed of the exploration, which is a function of seed and round number.
+    average : bool
+        Whether `coef` and `predict` use the mean of w_1 … w_T.
+    late : bool
+        Whether that mean weighs round t by t, so that later weights count more.
+    examination : Examination, optional
+        Labels are clicks then, of users who see position k with this probability: each becomes (c − β_k) / α_k, on
+        average the relevance of its document. For surrogates whose gradient is linear in the label: Squared.
 
     Examples
     --------
@@ -132,6 +141,7 @@ class TopK(WeightVectorLearner):
     seed: int = 0
     average: bool = True
     late: bool = False
+    examination: Examination | None = None
     rounds: int = field(default=0, init=False)
     w: Floats = field(init=False, repr=False)
     total: Floats = field(init=False, repr=False)
@@ -140,6 +150,11 @@ class TopK(WeightVectorLearner):
     def __post_init__(self) -> None:
         check_decomposed(self.surrogate, self.k)
         check_limits(self)
+        if self.examination is not None and not getattr(self.surrogate, "linear_in_label", False):
+            raise DataError(
+                f"{type(self.surrogate).__name__} is not linear in the label: what corrects clicks on average would "
+                "not correct its gradient; take Squared, or labels"
+            )
         self.w, self.total, self.squares = (np.zeros(self.n_features) for _ in range(3))
         self.lost, self._z = 0.0, np.zeros(self.n_features)
 
@@ -153,9 +168,9 @@ class TopK(WeightVectorLearner):
 
     @property
     def shortfall(self) -> float:
-        """The bias of the floor: the share of a hidden document's (or pair's) part in the gradient that it takes away.
+        """The bias of the floor: the share that it takes from the gradient of a document (or pair) outside the top k.
 
-        A mean over the rounds learnt from, exact and not estimated; 0 without a floor.
+        The exact mean over all rounds; 0 without a floor.
         """
         return self.lost / self.rounds if self.rounds else 0.0
 
@@ -186,11 +201,11 @@ class TopK(WeightVectorLearner):
         return self._learn(pending, self._places(ranking.order, pending.size, feedback), feedback.labels)
 
     def pending(self, X: Features, ranking: Ranking, k: int) -> PendingRound:
-        """All that `learn_pending` needs: the rows of the first documents, one direction, and the propensities.
+        """What `learn_pending` needs: the rows of the first documents, one direction, and the propensities.
 
-        Of how many it is says the learner itself, whatever `k` is.
+        The number of documents is the learner's own k; the argument `k` is ignored.
 
-        A surrogate of one's own that does not say what it needs (`outline`) gets the whole shortlist.
+        For a surrogate without `outline` the whole shortlist is kept.
         """
         k, n = self._check_ranked(X, ranking)  # its own k: the estimator needs just these labels
         scores = first_scores(ranking.scores, ranking.order, n)
@@ -204,7 +219,7 @@ class TopK(WeightVectorLearner):
         return PendingRound(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
 
     def learn_pending(self, pending: PendingRound, places: Feedback) -> float:
-        """Learns from a pending round what `learn` learns from the whole list, to the bit; items are places shown."""
+        """Learns from a pending round the same as `learn` from all documents, to the bit; items are positions."""
         order = np.arange(pending.shown.shape[0])
         return self._learn(pending, self._places(order, pending.size, places), places.labels)
 
@@ -216,11 +231,16 @@ class TopK(WeightVectorLearner):
         weights = self._weights(ranking.propensities)
         own: Callable[..., tuple[float, Floats]] | None = getattr(self.surrogate, "estimate", None)
         if own is None:
-            return estimate(self.surrogate, scores, places, feedback.labels, weights)
-        return own(scores, places, feedback.labels, weights)
+            return estimate(self.surrogate, scores, places, self._labels(places, feedback.labels), weights)
+        return own(scores, places, self._labels(places, feedback.labels), weights)
+
+    def _labels(self, places: Integers, received: Floats) -> Floats:
+        """The labels, or what clicks stand for on average."""
+        return received if self.examination is None else self.examination.correct(received, places + 1)
 
     def _learn(self, pending: PendingRound, places: Integers, labels: Floats) -> float:
         weights, factor = self._weights(pending.propensities), 0.0
+        labels = self._labels(places, labels)
         if is_outlined(self.surrogate):
             loss, factor, gradient = self.surrogate.settle(pending.shown, pending.constant, places, labels, weights)
         else:
@@ -259,9 +279,9 @@ class TopK(WeightVectorLearner):
         return inverse_propensities(propensities, self.answered**self.surrogate.coordinates, self.floor)
 
     def played(self, ranking: Ranking) -> Floats:
-        """The scores that a round was played with: the learner's own, or those drawn where it explored.
+        """The scores that give the order shown: the learner's own, or random ones if it explored.
 
-        An exploration among a shortlist plays the learner's own scores, dealt out anew in the order shown.
+        Exploration among a shortlist uses the learner's own scores, reassigned in the order shown.
         """
         if not ranking.explored:
             return ranking.scores
@@ -282,11 +302,11 @@ class TopK(WeightVectorLearner):
         self.rounds, self.lost, self.w, self.total, self.squares = rounds, lost, w, total, squares
 
     def _sizes(self, m: int) -> tuple[int, int]:
-        """How many documents of a list of m are heard of, and among how many exploration draws."""
+        """For m documents: how many labels come back, and among how many documents exploration draws."""
         if self.strict and m < max(self.k, 2):
             raise DataError(
-                f"a list of {m} document{'s' * (m > 1)} is too short: labels of the first {self.k} are asked for, and "
-                "there must be at least 2 to choose from"
+                f"a query of {m} document{'s' * (m > 1)} is too short: the labels of the first {self.k} are needed, "
+                "and at least 2 documents to choose from"
             )
         k = min(self.k, m)
         return k, max(k, min(self.shortlist or m, m))

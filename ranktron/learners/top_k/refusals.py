@@ -1,4 +1,4 @@
-"""What RTop-kF says when it is told something that cannot be."""
+"""The error messages of RTop-kF, and the checks of its parameters."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NOT_SHOWN, TWICE, NO_LABEL, TOO_HIGH = 1, 2, 3, 4
 def why_never_ranked(X: Matrix, ranking: Ranking) -> str:
     if ranking.propensities is None or ranking.number < 0:
         return (
-            "feedback for a round that this learner never ranked: the ranking has no number or no propensities; keep "
-            "what `rank` gave and hand it to `learn`"
+            "feedback for a round that this learner never ranked: the ranking has no number or no propensities; "
+            "pass to `learn` the ranking that `rank` returned"
         )
     m = ranking.scores.shape[0]
     if m != X.shape[0]:
-        return f"the ranking was made for a list of {m} documents, this list has {X.shape[0]}"
-    return "the ranking was made by a learner of another k or surrogate: its propensities do not fit"
+        return f"the ranking was made for {m} documents, this query has {X.shape[0]}"
+    return "the ranking was made by a learner with another k or surrogate: its propensities do not fit"
 
 
 def why_feedback_refused(order: Integers, feedback: Feedback, wrong: int, where: int, k: int, highest: float) -> str:
@@ -38,7 +38,7 @@ def why_feedback_refused(order: Integers, feedback: Feedback, wrong: int, where:
 
 
 def check_limits(learner: TopK) -> None:
-    """Refuses settings that mean nothing, or, where it is strict, of which the theory says nothing."""
+    """Refuses settings that are invalid or, if the learner is strict, outside the theory."""
     gamma, half = learner.explore(0), learner.strict
     if not 0.0 < gamma <= 1.0 or (half and gamma >= 0.5):
         allowed = "above 0 and below 1/2, as the theory needs it" if half else "above 0 and at most 1"

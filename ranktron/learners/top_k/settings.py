@@ -1,4 +1,4 @@
-"""RTop-kF by name: surrogates, and the two settings, the paper's and the one that we recommend."""
+"""RTop-kF by name: its surrogates, and two presets, the paper's and the recommended one."""
 
 from dataclasses import dataclass
 from math import inf
@@ -16,7 +16,7 @@ _PRINTED = PRINTED["topk"]
 
 @dataclass(frozen=True)
 class Setting:
-    """All that may be chosen freely. γ_t = explore · t^(−1/3); η_t = eta · t^(−2/3), or eta itself where adaptive."""
+    """The parameters of a preset. γ_t = explore · t^(−1/3); η_t = eta · t^(−2/3), or eta itself if adaptive."""
 
     explore: float
     eta: float
@@ -26,7 +26,7 @@ class Setting:
     late: bool
 
 
-# The paper does not say how large its ball is: these radii did best on validation queries of OHSUMED and MQ2008.
+# The paper does not state its radius: these were best on the validation sets of OHSUMED and MQ2008.
 PAPER = {
     name: Setting(explore=0.1, eta=0.01, radius=radius, adaptive=False, shortlist=0, late=False)
     for name, radius in {"ranksvm": 1.0, "squared": 0.1, "kl": 0.1, "smooth-dcg": 0.3}.items()
@@ -54,7 +54,7 @@ def top_k_ranker(
     seed: int = _PRINTED["seed"],
     average: bool = _PRINTED["average"],
 ) -> TopK:
-    """Composes RTop-kF; what is 0 is as the setting has it. The paper's setting is always strict.
+    """Composes RTop-kF; parameters left at 0 take the preset's value. The paper's preset is always strict.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def top_k_ranker(
     k : int
         Number of shown documents whose labels are received.
     setting : {"recommended", "paper"}
-        Where the values of parameters left at 0 come from.
+        The preset: parameters left at 0 take its value.
     explore : float
         Share of the rounds that explore, times t^(-1/3).
     eta : float
@@ -83,7 +83,7 @@ def top_k_ranker(
     highest : float
         The highest possible label; 0 allows any.
     strict : bool
-        Refuse lists of fewer than k documents instead of showing them whole.
+        Refuse queries with fewer than k documents.
     seed : int
         Seed of the exploration.
     average : bool
@@ -121,7 +121,7 @@ def top_k_ranker(
 
 
 def make_surrogate(name: str, epsilon: float = 0.01, *, printed: bool = False) -> Decomposed:
-    """The surrogate of that name; `printed` estimates KL as the paper prints it.
+    """The surrogate of that name; with `printed`, KL uses the estimate of the paper.
 
     >>> make_surrogate("kl")
     KL(printed=False)

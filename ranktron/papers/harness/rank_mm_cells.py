@@ -36,7 +36,7 @@ def steps(
     data = cached_folds(folder)[fold]
     found = _exact(data, loss, Cs, seed)
     found["T steps"] = _search_paper_steps(data, loss, (Cs, etas, Ts), seed, 1)
-    return {reading: _test_values(data, choice) for reading, choice in found.items()}
+    return {reading: measure_on_test(data, choice) for reading, choice in found.items()}
 
 
 def measure_passes(
@@ -44,7 +44,7 @@ def measure_passes(
 ) -> Any:
     """The other reading of T: passes over all lists."""
     data = cached_folds(folder)[fold]
-    return {"T passes": _test_values(data, _search_paper_steps(data, loss, (Cs, etas, Ts), seed, len(data.train)))}
+    return {"T passes": measure_on_test(data, _search_paper_steps(data, loss, (Cs, etas, Ts), seed, len(data.train)))}
 
 
 def _exact(fold: Fold, loss: str, Cs: Sequence[float], seed: int) -> dict[str, Choice]:
@@ -53,9 +53,9 @@ def _exact(fold: Fold, loss: str, Cs: Sequence[float], seed: int) -> dict[str, C
     early: list[Choice] = []
     for C in Cs:
         run = SolverRun(make_dual(RankMMProblem(fold.train, loss, C)), tol=1e-3)
-        early.extend(_choice(fold, (C, done.number), run.w) for done in run.passes(Schedule(1, seed), 1000))
-        solved.append(_choice(fold, (C, len(run.history)), run.solution().w))
-    return {"exact": _best(solved), "exact, early stopping": _best(early)}
+        early.extend(judge_on_validation(fold, (C, done.number), run.w) for done in run.passes(Schedule(1, seed), 1000))
+        solved.append(judge_on_validation(fold, (C, len(run.history)), run.solution().w))
+    return {"exact": best_on_validation(solved), "exact, early stopping": best_on_validation(early)}
 
 
 def _search_paper_steps(
@@ -72,19 +72,22 @@ def _search_paper_steps(
             for T in Ts:
                 dual.visit(rng.integers(len(fold.train), size=(T - done) * per_t))
                 done = T
-                choices.append(_choice(fold, (C, eta, T), dual.w))
-    return _best(choices)
+                choices.append(judge_on_validation(fold, (C, eta, T), dual.w))
+    return best_on_validation(choices)
 
 
-def _choice(fold: Fold, parameters: tuple[float, ...], w: Floats) -> Choice:
+def judge_on_validation(fold: Fold, parameters: tuple[float, ...], w: Floats) -> Choice:
+    """Weights with what the validation lists think of them."""
     value = evaluate(score(fold.valid.X, w), fold.valid, [SELECT]).means[SELECT]
     return Choice(value, parameters, w.copy())
 
 
-def _best(choices: Sequence[Choice]) -> Choice:
+def best_on_validation(choices: Sequence[Choice]) -> Choice:
+    """The choice that the validation lists like best, the first of equals."""
     return max(choices, key=lambda choice: choice.value)
 
 
-def _test_values(fold: Fold, choice: Choice) -> dict[str, Any]:
+def measure_on_test(fold: Fold, choice: Choice) -> dict[str, Any]:
+    """What a choice is worth on the test lists."""
     means = evaluate(score(fold.test.X, choice.w), fold.test, METRICS).means
     return {"means": {name: round(value, 6) for name, value in means.items()}, "chosen": list(choice.parameters)}

@@ -1,4 +1,4 @@
-"""The theorems as running code: margins, radii, and every bound as a function.
+"""The theorems as code: margins, radii, and every bound as a function.
 
 Letters are the papers': R the radius (longest row of X), γ a margin, L = Σ f_t(u) the comparator's cumulative loss,
 |u| its length, K = 4 m R² v_max. A bound with L = 0 is that of the separable case; |u| = 1/γ gives the corollaries.
@@ -13,7 +13,7 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds, largest_row_norm
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import Sparse, linear_scores
+from ranktron.kernels.csr_rows import as_dense, linear_scores
 from ranktron.kernels.grades import by_grade
 from ranktron.kernels.jit import jit
 from ranktron.lazy import lazy_names
@@ -26,8 +26,21 @@ from ranktron.types.validation import check_count
 
 
 def margin(w: Floats, rounds: Rounds) -> float:
-    """The margin of w's direction on a data set, Eq. (21): negative where a pair is misordered, infinite without pairs.
+    """The margin of a weight vector's direction on a data set, Eq. (21).
 
+        γ = min over queries and pairs with y_i > y_j of <w, x_i − x_j> / |w|
+
+    Negative if a pair is misordered, infinite if there is no pair.
+
+    Parameters
+    ----------
+    w : array of shape (n_features,)
+        The weights, not all 0.
+    rounds : Rounds
+        The queries.
+
+    Examples
+    --------
     >>> margin(np.array([2.0]), Rounds.from_arrays([[3.0], [1.0]], [1, 0]))
     2.0
     """
@@ -41,7 +54,7 @@ def margin(w: Floats, rounds: Rounds) -> float:
 
 
 def _leads(w: Floats, rounds: Rounds) -> tuple[list[float], list[Integers]]:
-    """The smallest lead of each list, and the two rows of X it is between."""
+    """The smallest lead of a better document over a worse one in each query, and the rows of these two."""
     scores = linear_scores(rounds.X, w)
     leads, pairs = [], []
     for q in range(len(rounds)):
@@ -53,13 +66,22 @@ def _leads(w: Floats, rounds: Rounds) -> tuple[list[float], list[Integers]]:
 
 
 def _as_array(X: Features) -> Floats:
-    written: Floats = (X.dense() if isinstance(X, Sparse) else X).astype(np.float64)
+    written: Floats = as_dense(X).astype(np.float64)
     return written
 
 
 class Separation(NamedTuple):
-    """The best margin that any unit vector has on a data set, and that vector; margin 0 if none separates it.
+    """The largest margin that any unit vector has on a data set, and that vector; margin 0 if none separates it.
 
+    Parameters
+    ----------
+    margin : float
+        The margin, 0 if the data are not separable.
+    ranker : array of shape (n_features,)
+        The unit vector, all 0 if the data are not separable.
+
+    Examples
+    --------
     >>> Separation(0.0, np.zeros(2)).separable
     False
     """
@@ -75,10 +97,22 @@ class Separation(NamedTuple):
 def best_margin(rounds: Rounds, tolerance: float = 1e-3, rows: int = 400) -> Separation:
     """Solves the hard-margin problem: min |w| such that every better document leads every worse one by 1.
 
-    Cutting planes: the closest pair of each list joins the working set, on which the problem is solved exactly as a
-    least-distance problem by non-negative least squares, until no pair falls short by more than `tolerance`. Lengths
-    are measured in radii, so that multiples of the features have multiples of the margin.
+    Cutting planes: the closest pair of each query joins the working set, on which the problem is solved exactly as a
+    least-distance problem by non-negative least squares (Lawson and Hanson, Solving Least Squares Problems, chapter
+    23), until no pair falls short by more than `tolerance`. Features are divided by the radius, so that the result
+    scales with them.
 
+    Parameters
+    ----------
+    rounds : Rounds
+        The queries.
+    tolerance : float
+        By how much a pair may fall short of a lead of 1, between 0 and 1.
+    rows : int
+        How many pairs at most join the working set in one iteration.
+
+    Examples
+    --------
     >>> found = best_margin(Rounds.from_arrays([[3.0, 0.0], [1.0, 0.0]], [1, 0]))
     >>> found.separable, round(found.margin, 6)
     (True, 2.0)
@@ -125,8 +159,15 @@ def _shortest(differences: Floats) -> Floats | None:
 
 
 def bounded_measure(surrogate: object) -> Metric:
-    """The measure whose loss the bounds of a surrogate speak of: its own, or NDCG.
+    """The metric whose loss the bounds of a surrogate are about: the surrogate's own, otherwise NDCG.
 
+    Parameters
+    ----------
+    surrogate : Surrogate
+        Such as `SLAM("ndcg@3")`.
+
+    Examples
+    --------
     >>> str(bounded_measure(SLAM("ndcg@3")))
     'ndcg@3'
     """
@@ -147,10 +188,19 @@ def _widest_ratio(labels: Floats, offsets: Integers, k: int) -> float:
 
 
 def largest_weight_ratio(rounds: Rounds, surrogate: SLAM) -> float:
-    """v_max: the largest ratio of two positive weights within a list; 1 for AP.
+    """v_max: the largest ratio of two positive weights within a query; 1 for AP.
 
     It depends on the labels alone, as exchanging documents within a grade exchanges their weights.
 
+    Parameters
+    ----------
+    rounds : Rounds
+        The queries.
+    surrogate : SLAM
+        Which weights.
+
+    Examples
+    --------
     >>> from ranktron.metrics import metric
     >>> largest_weight_ratio(Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 1]), SLAM(metric("ap")))
     1.0
@@ -161,8 +211,17 @@ def largest_weight_ratio(rounds: Rounds, surrogate: SLAM) -> float:
 
 
 def weight_ratio_limit(grade: float, positions: int) -> float:
-    """What v_max cannot exceed: (2^n − 1) log2(m + 1) for grades up to n and m (or k) positions.
+    """An upper bound on v_max: (2^n − 1) log2(m + 1) for grades up to n and m (or k) positions.
 
+    Parameters
+    ----------
+    grade : float
+        n, the highest grade.
+    positions : int
+        m, the number of documents, or the metric's cut-off k.
+
+    Examples
+    --------
     >>> weight_ratio_limit(1, 3)
     2.0
     """
@@ -171,8 +230,19 @@ def weight_ratio_limit(grade: float, positions: int) -> float:
 
 
 def slam_constant(positions: int, R: float, v_max: float) -> float:
-    """K = 4 m R² v_max of Theorem 6; with k for m, of Theorem 8.
+    """K = 4 m R² v_max of Theorem 6; with k in place of m, of Theorem 8.
 
+    Parameters
+    ----------
+    positions : int
+        m, the largest number of documents of a query, or the metric's cut-off k.
+    R : float
+        The radius: the length of the longest row.
+    v_max : float
+        The largest ratio of weights, see `largest_weight_ratio`.
+
+    Examples
+    --------
     >>> slam_constant(10, 2.0, 1.5)
     240.0
     """
@@ -180,8 +250,15 @@ def slam_constant(positions: int, R: float, v_max: float) -> float:
 
 
 def square_root_trick(b: float, c: float) -> float:
-    """The x that x − b√x − c ≤ 0 cannot exceed: b² + c + b√c.
+    """An upper bound on every x with x − b√x − c ≤ 0: b² + c + b√c.
 
+    Parameters
+    ----------
+    b, c : float
+        The coefficients, at least 0.
+
+    Examples
+    --------
     >>> square_root_trick(2.0, 9.0)
     19.0
     """
@@ -190,11 +267,23 @@ def square_root_trick(b: float, c: float) -> float:
 
 
 def shared_bound(L: float, norm: float, K: float) -> float:
-    """The form that all three theorems share: L + |u| √(K L) + K |u|².
+    """The form of the bound that all three theorems share: L + |u| √(K L) + K |u|².
 
-    With K = R² the classification perceptron's (Eq. 5), with `slam_constant` Algorithm 2's (Eq. 19 and 22, with the
-    factor v_max under the root that Eq. 19 as printed has lost), with K = 4 R² Algorithm 3's (Eq. 30).
+    With K = R² it is the bound of the classification perceptron (Eq. 5), with `slam_constant` that of Algorithm 2
+    (Eq. 19 and 22, with the factor v_max under the root that is missing from Eq. 19 as printed), with K = 4 R² that of
+    Algorithm 3 (Eq. 30).
 
+    Parameters
+    ----------
+    L : float
+        The comparator's cumulative loss Σ f_t(u); 0 if the data are separable.
+    norm : float
+        |u|, the length of the comparator; 1/γ for one that separates the data with margin γ.
+    K : float
+        The constant of the theorem.
+
+    Examples
+    --------
     >>> shared_bound(0.0, 2.0, 9.0)
     36.0
     """
@@ -203,10 +292,23 @@ def shared_bound(L: float, norm: float, K: float) -> float:
 
 
 def bound_at(eta: float, L: float, norm: float, K: float) -> float:
-    """What Algorithm 2 guarantees at the eta it ran with, for eta < 2/K: (L + |u|²/(2η)) / (1 − ηK/2).
+    """The bound of Algorithm 2 at a given eta < 2/K: (L + |u|²/(2η)) / (1 − ηK/2); infinite for a larger eta.
 
-    The theorem's own form optimises eta afterwards; at eta = 1/K this one has its separable constant K |u|².
+    The theorem as stated optimises eta in hindsight; at eta = 1/K and L = 0 both are K |u|².
 
+    Parameters
+    ----------
+    eta : float
+        The step size of the run, above 0.
+    L : float
+        The comparator's cumulative loss.
+    norm : float
+        |u|, the length of the comparator.
+    K : float
+        `slam_constant`.
+
+    Examples
+    --------
     >>> bound_at(0.25, 0.0, 3.0, 4.0) == shared_bound(0.0, 3.0, 4.0)
     True
     """
@@ -218,14 +320,27 @@ def bound_at(eta: float, L: float, norm: float, K: float) -> float:
 
 
 def bound_for_any_eta(eta: float, L: float, norm: float, R: float) -> float:
-    """Ours, not the paper's: what Algorithm 2 can lose at the eta it ran with, whatever it is; no m, k or v_max.
+    """Our own bound, not the paper's, on the loss of Algorithm 2: for any eta, and without m, k or v_max.
 
         (1 + x) L + (1 + x)² |u|²/(2η),  x = 2 η R²     where |u|² ≥ 4 η² R² (L + R² |u|²)
         L + 2 R² |u|² + 2 R |u| √(L + R² |u|²)          for larger steps
 
-    On separable lists (L = 0, |u| = 1/γ) this is 4 R²/γ² for every eta ≥ 1/(2R²): the constant of Algorithm 3, the
-    best there is. The proof is in the documentation of the paper, with streams that come near it at every eta.
+    On separable data (L = 0, |u| = 1/γ) this is 4 R²/γ² for every eta ≥ 1/(2R²): the constant of Algorithm 3, the
+    best there is. The proof is in the documentation of the paper, with streams that come close to it at every eta.
 
+    Parameters
+    ----------
+    eta : float
+        The step size of the run, above 0.
+    L : float
+        The comparator's cumulative loss.
+    norm : float
+        |u|, the length of the comparator.
+    R : float
+        The radius: the length of the longest row.
+
+    Examples
+    --------
     >>> bound_for_any_eta(0.5, 0.0, 1.0, 1.0), bound_for_any_eta(2.0, 0.0, 1.0, 1.0)
     (4.0, 4.0)
     """
@@ -238,10 +353,23 @@ def bound_for_any_eta(eta: float, L: float, norm: float, R: float) -> float:
 
 
 def active_weight_bound(eta: float, L: float, norm: float, R: float) -> float:
-    """Ours: what the weights of all documents that paid add up to, L + |u| √(K' L) + K' |u|² with K' = 4 R² + 2/η.
+    """Our own bound on the sum of the weights of all documents with a loss: L + |u| √(K' L) + K' |u|², K' = 4 R² + 2/η.
 
-    On separable lists (4 R² + 2/η)/γ². It bounds the loss as well, but `bound_for_any_eta` is never larger.
+    On separable data it is (4 R² + 2/η)/γ². It bounds the loss as well, but `bound_for_any_eta` is never larger.
 
+    Parameters
+    ----------
+    eta : float
+        The step size of the run, above 0.
+    L : float
+        The comparator's cumulative loss.
+    norm : float
+        |u|, the length of the comparator.
+    R : float
+        The radius: the length of the longest row.
+
+    Examples
+    --------
     >>> active_weight_bound(2.0, 0.0, 1.0, 1.0)
     5.0
     """
@@ -261,8 +389,21 @@ def _check_numbers(**given: float) -> None:
 
 
 def lower_bound(R: float, gamma: float, measure: str = "ndcg") -> float:
-    """What some separable stream costs any deterministic learner (Theorem 9): ⌊R²/γ²⌋ − 1 times a least loss.
+    """A loss that no deterministic learner can avoid on some separable stream (Theorem 9).
 
+        (⌊R²/γ²⌋ − 1) · (the least loss of a mistake: 1 − 1/log2(3) for NDCG, 1/2 for AP)
+
+    Parameters
+    ----------
+    R : float
+        The radius: the length of the longest row.
+    gamma : float
+        The margin, above 0.
+    measure : {"ndcg", "ap"}
+        The metric whose loss is bounded.
+
+    Examples
+    --------
     >>> lower_bound(R=1.0, gamma=0.5, measure="ap")
     1.5
     """
@@ -274,4 +415,7 @@ def lower_bound(R: float, gamma: float, measure: str = "ndcg") -> float:
     return max(0, int((R / gamma) ** 2 + 1e-9) - 1) * least
 
 
-__getattr__ = lazy_names(__name__, renamed={"bound": "shared_bound", "measure_of": "bounded_measure"})
+__getattr__ = lazy_names(
+    __name__,
+    renamed={"bound": "shared_bound", "measure_of": "bounded_measure", "radius": "largest_row_norm"},
+)

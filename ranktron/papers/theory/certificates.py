@@ -1,8 +1,8 @@
-"""A certificate for an actual run: what it lost, and what the theorems promised, with every condition checked.
+"""Certificates: the loss of an actual run beside the theoretical bounds on it, with every condition checked.
 
 The run is replayed from the model's record on the data it was trained on; other data give other weights and no
-certificate. Losses are those of the theorems: f_t is the surrogate of round t with its weights frozen, and 0 where
-the round was no mistake.
+certificate. Losses are those of the theorems: f_t is the surrogate of round t with its weights frozen, and 0 if the
+ranking of that round was no mistake.
 """
 
 from __future__ import annotations
@@ -36,8 +36,21 @@ Frozen = Callable[[Floats], tuple[float, Floats]]
 
 @dataclass(frozen=True)
 class CertificateLine:
-    """One statement about a run: what was observed, what it may not exceed, or why nothing is claimed.
+    """One line of a certificate: a theorem, the observed loss and its bound, or why the theorem does not apply.
 
+    Parameters
+    ----------
+    statement : str
+        Which theorem, and what it bounds.
+    observed : float, optional
+        The value of the run.
+    bound : float, optional
+        What it must not exceed.
+    why_not : str
+        Why the theorem does not apply to this run, if it does not.
+
+    Examples
+    --------
     >>> CertificateLine("mistakes", observed=3.0, bound=8.0).holds
     True
     """
@@ -56,8 +69,29 @@ class CertificateLine:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a run lost, its constants, and a line for every theorem.
+    """The losses of a run, its constants, and a line for every theorem; made by `certify`.
 
+    Parameters
+    ----------
+    rounds, mistakes : int
+        How many rounds were played, and in how many the ranking was a mistake.
+    measure : str
+        The metric that the theorems are about.
+    metric_loss, surrogate_loss : float
+        The cumulative losses: 1 − metric, and the surrogate f_t.
+    radius : float
+        R, the length of the longest row.
+    v_max : float
+        The largest ratio of two weights within a query; 1 where the surrogate has none.
+    margin : float
+        γ, the largest margin on the data; 0 if they are not separable.
+    comparator : array of shape (n_features,)
+        u, of those tried the one with the lowest regret bound.
+    lines : tuple of CertificateLine
+        The theorems.
+
+    Examples
+    --------
     >>> import ranktron
     >>> from ranktron.learners.schedule import Schedule
     >>> from ranktron.training.fit import train
@@ -81,7 +115,7 @@ class Certificate:
 
 @dataclass
 class _Run:
-    """A replayed run: its sums, and the frozen loss of every round that was learnt from."""
+    """A replayed run: its sums, and the frozen loss of every round with an update."""
 
     learner: Linear
     measure: Metric
@@ -120,8 +154,19 @@ def _with_labels(surrogate: Any, labels: Floats, scores: Floats) -> tuple[float,
 
 
 def certify(model: Model, rounds: Rounds, comparator: Floats | None = None) -> Certificate:
-    """Replays the run that a model records and holds it against the theorems.
+    """Replays the run that a model records and checks it against the theoretical bounds.
 
+    Parameters
+    ----------
+    model : Model
+        A slam, minimax, listnet or hinge model that `train` trained.
+    rounds : Rounds
+        The data it was trained on.
+    comparator : array of shape (n_features,), optional
+        The u of the bounds; by default a good one is searched for.
+
+    Examples
+    --------
     >>> from ranktron.data.synthetic import Separable
     >>> from ranktron.training.fit import train
     >>> lists = Separable(documents=5, features=4).rounds(50)
@@ -173,7 +218,7 @@ def _replay(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
 
 
 def _hindsight(run: _Run, rounds: Rounds, candidates: list[Floats]) -> Floats:
-    """A comparator whose regret bound is low: any would do, a good one says more."""
+    """A comparator with a low regret bound: the theorems hold for any, and a good one gives tighter bounds."""
     from scipy.optimize import minimize
 
     def objective(u: Floats) -> tuple[float, Floats]:
@@ -187,7 +232,7 @@ def _hindsight(run: _Run, rounds: Rounds, candidates: list[Floats]) -> Floats:
 
 @dataclass(frozen=True)
 class _Claims:
-    """The theorems, held against one run."""
+    """The theorems, checked on one run."""
 
     run: _Run
     rounds: Rounds

@@ -1,9 +1,9 @@
-"""Streams on which the bounds are nearly reached: a bound that only comfortable streams have tested is hardly tested.
+"""Worst-case streams, on which the bounds are nearly reached: tests on easy streams say little about a bound.
 
-Two kinds are enough. On *orthogonal lists* no round says anything about another, and every list is a mistake; this is
-the worst there is for the perceptrons whose bounds have no step size in them. Algorithm 2 with small steps can be made
-to lose far more: the *spiral* leads its weights around the best ranker, and one of two relevant documents is always
-just short of the margin, and so pays and pulls the weights along, while the other one is misranked.
+Two kinds are enough. With *orthogonal lists* no query says anything about another, and every ranking is a mistake; this
+is the worst case for the perceptrons whose bounds do not depend on the step size. Algorithm 2 with small steps can be
+made to lose far more: the *spiral* leads its weights around the best ranker. One of two relevant documents is always
+just short of the margin, and its loss pulls the weights along, while the other one is misranked.
 """
 
 from __future__ import annotations
@@ -17,15 +17,26 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.linear import Linear
 from ranktron.metrics import Metric, metric
-from ranktron.types import Floats, Learner, Matrix, Round
+from ranktron.types import Floats, Matrix, Round
 from ranktron.types.validation import check_count
 
 
 def orthogonal_lists(count: int, documents: int = 2, R: float = 1.0) -> Rounds:
-    """Lists with one relevant document at +R and all others at −R on an axis of their own; their margin is 2R/√count.
+    """Queries with an axis each, the relevant document at +R and all others at −R; their margin is 2R/√count.
 
-    The relevant one stands last: as long as all scores tie, it is shown last.
+    The relevant one is last: as long as all scores tie, it is shown last.
 
+    Parameters
+    ----------
+    count : int
+        The number of queries, and of features.
+    documents : int
+        The number of documents of each query.
+    R : float
+        The length of every row.
+
+    Examples
+    --------
     >>> lists = orthogonal_lists(4, documents=3)
     >>> len(lists), lists.X[:3, 0].tolist()
     (4, [-1.0, -1.0, 1.0])
@@ -42,12 +53,12 @@ def orthogonal_lists(count: int, documents: int = 2, R: float = 1.0) -> Rounds:
 
 @dataclass(frozen=True)
 class Spiral:
-    """Lists of two features that Algorithm 2 gets wrong about 1/(η γ²) times, although (1, 0) separates them by γ.
+    """Queries with two features that Algorithm 2 gets wrong about 1/(η γ²) times, although (1, 0) separates them by γ.
 
-    At weights (a, b) both relevant documents lead the others by γ in the first feature. The second feature is such
-    that one of them leads by just under 1 in score, which costs no metric but makes it pay, and the other by just
-    under 0. Weights v and 1 − v of the two move (a, b²) by η (γ, 2(v − γ a)): a parabola in b² that takes
-    2v/(η γ²) rounds back to the axis.
+    At weights (a, b) both relevant documents lead the others by γ in the first feature. The second feature is chosen
+    so that one of them leads by just under 1 in score, which incurs surrogate loss but no metric loss, and the other
+    by just under 0. If the two have weights v and 1 − v, an update changes (a, b²) by η (γ, 2(v − γ a)): a parabola in
+    b² that returns to the axis after 2v/(η γ²) rounds.
 
     Parameters
     ----------
@@ -56,7 +67,7 @@ class Spiral:
     gamma, R : float
         The margin and the longest row, gamma well below R.
     documents : int
-        The length of a list; the misranked document stands at its end.
+        The number of documents of a query.
 
     Examples
     --------
@@ -85,9 +96,9 @@ class Spiral:
         return np.concatenate((np.ones(2), np.zeros(self.documents - 2)))
 
     def against(self, learner: Linear) -> Iterator[Round]:
-        """The lists, one after the other, until the weights have come back to the axis.
+        """Yields the queries until the learner's weights have returned to the axis.
 
-        They depend on the weights; but the learner is deterministic, and a stored copy would do as well.
+        They depend on the weights; as the learner is deterministic, a stored copy of the stream is just as bad for it.
         """
         if metric(self.measure).name not in ("map", "ndcg"):
             raise DataError(f"the spiral is for map and ndcg, not for {self.measure}")
@@ -117,11 +128,18 @@ _SHORT = 1e-4
 
 
 def misleading_average(rounds: int) -> Rounds:
-    """Lists of two documents on which the mean of Algorithm 2's weights errs in two rounds of three, however many.
+    """Queries of two documents on which the mean of Algorithm 2's weights errs in two of three rounds, however many.
 
-    The weights themselves err twice: on the first list, and on the one that comes after a quarter of the rounds. From
-    there on they are right; but their mean still holds what they were before, and is wrong about the third list.
+    The weights themselves err twice: on the first query, and on the one after a quarter of the rounds. From there on
+    they are right; but their mean still contains the earlier weights, and misranks the queries that follow.
 
+    Parameters
+    ----------
+    rounds : int
+        How many queries, at least 8.
+
+    Examples
+    --------
     >>> len(misleading_average(40))
     40
     """
@@ -134,10 +152,21 @@ def misleading_average(rounds: int) -> Rounds:
 
 
 def growing_loss(alpha: float, rounds: int, lists: Rounds) -> Iterator[Round]:
-    """Separable lists over and over, of which ⌊T^α⌋ among the first T have their labels upside down (section 5.1.1).
+    """Repeats separable queries with reversed labels in ⌊T^α⌋ of the first T rounds (section 5.1.1).
 
     No ranker is right about both kinds: the loss of the best one, and so that of the learner, grows like T^α.
 
+    Parameters
+    ----------
+    alpha : float
+        The exponent, between 0 and 1.
+    rounds : int
+        The length of the stream.
+    lists : Rounds
+        The separable queries.
+
+    Examples
+    --------
     >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable(documents=3, grades=2).rounds(4)
     >>> stream = list(growing_loss(0.5, 100, lists))
@@ -152,19 +181,3 @@ def growing_loss(alpha: float, rounds: int, lists: Rounds) -> Iterator[Round]:
         if int((t + 1) ** alpha + 1e-9) > int(t**alpha + 1e-9):
             round = Round(round.X, round.labels.max() - round.labels, round.qid)
         yield round
-
-
-def beyond_budget(learner: Learner, budget: int, rounds: int) -> Iterator[Round]:
-    """Lists that a kernel learner with a budget of so many documents gets wrong in every round.
-
-    Of budget + 1 orthogonal lists one has no document in memory, whatever rule lets documents go: its scores are all 0,
-    a tie. All of them together are separable, with margin 2/√(budget + 1).
-
-    >>> from ranktron.learners import kernel_perceptron
-    >>> learner = kernel_perceptron(5, kernel="linear", budget=4)
-    >>> len(list(beyond_budget(learner, 4, 10)))
-    10
-    """
-    lists = list(orthogonal_lists(check_count(budget, "the budget", 1) + 1))
-    for _ in range(rounds):
-        yield min(lists, key=lambda round: float(np.abs(learner.scores(round.X)).max()))

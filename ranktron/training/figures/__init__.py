@@ -1,1 +1,1 @@
-"""Pictures of models: learning curves, weights, the shapes of features, the page that explains a ranking."""
+"""Figures: learning curves, weights, the curves of features, and the page that explains a ranking."""

@@ -1,4 +1,4 @@
-"""Curves as pictures (PNG or SVG by the file's ending)."""
+"""Plots of curves (PNG or SVG, by the file's extension)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def curves(
     y: str,
     log: bool = False,
 ) -> None:
-    """Draws lines, and baselines as dashed levels, and writes the picture to a file (`log`: a logarithmic x axis)."""
+    """Draws lines, and baselines as dashed levels, and writes the plot to a file (`log`: a logarithmic x axis)."""
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(7.2, 4.2), layout="constrained")
     for (name, (xs, ys)), colour in zip(lines.items(), COLOURS * 10, strict=False):
@@ -48,7 +48,7 @@ def panels(
     *,
     log: bool = False,
 ) -> None:
-    """Draws one small picture of lines for each name of the grid, `columns` in a row; rows share their y axis."""
+    """Draws one small plot for each name of the grid, `columns` in a row; rows share their y axis."""
     pyplot = _pyplot()
     rows = -(-len(grid) // columns)
     size = (2.6 * columns + 0.6, 2.4 * rows + 0.9)
@@ -86,7 +86,7 @@ def _pyplot() -> Any:
     except ImportError:
         raise MissingExtra("drawing a picture", "plot") from None
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "ranktron"  # the same picture gives the same bytes
+    matplotlib.rcParams["svg.hashsalt"] = "ranktron"  # the same plot gives the same bytes
     import matplotlib.pyplot as pyplot
 
     return pyplot

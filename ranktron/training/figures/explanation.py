@@ -1,4 +1,4 @@
-"""One HTML page that explains a model, and one list: no scripts, nothing loaded from elsewhere, light and dark."""
+"""An HTML page that explains a model and the ranking of one query, without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 30
 
 @dataclass(frozen=True, eq=False)
 class ExplainedList:
-    """A list of the data, its documents' names and labels, and why it is ordered as it is."""
+    """A query with the ids and labels of its documents, and the explanation of its ranking."""
 
     qid: str
     documents: Sequence[str]
@@ -31,7 +31,7 @@ class ExplainedList:
     explanation: Explanation
 
     def label(self, document: int) -> float | None:
-        """The label of a document, None where it has none."""
+        """The label of a document, None if it has none."""
         label = float(self.labels[document])
         return None if isnan(label) else label
 
@@ -39,7 +39,7 @@ class ExplainedList:
 def explanation_page(
     model: Model, weights: Weights | None, explained: ExplainedList | None, top: int, more: Sequence[Piece] = ()
 ) -> str:
-    """The page: the list and the weights where there are any, the first `top` documents, then what `more` adds."""
+    """The page: ranking and weights, if there are any, for the first `top` documents, then the sections of `more`."""
     pieces = [] if explained is None else [(f"Query {explained.qid}", list_piece(explained, top))]
     pieces += [] if weights is None else [("Weights", weights_piece(weights))]
     pieces += more
@@ -98,7 +98,7 @@ def _weight_row(weights: Weights, j: int, spread: float, reach: float) -> str:
 
 
 def list_piece(explained: ExplainedList, top: int) -> str:
-    """The documents from the first on: what adds up to each score, and what decides between neighbours."""
+    """The documents in ranked order: the contributions to each score, and what decides between neighbours."""
     explanation = explained.explanation
     count = min(top, len(explanation.order))
     shown = explanation.order[:count]
@@ -137,7 +137,7 @@ def _document(explained: ExplainedList, position: int, coloured: dict[int, int],
 
 
 def _stack(parts: Floats, coloured: dict[int, int], reach: tuple[float, float]) -> str:
-    """Parts of a score side by side, away from zero on both sides, the named features first."""
+    """The contributions to a score as stacked bars, to both sides of zero, the named features first."""
     total = sum(reach) or 1.0
     others = np.array([part for j, part in enumerate(parts) if j not in coloured])
     drawn = [(f"c{k}", float(parts[j])) for j, k in coloured.items()]
@@ -157,7 +157,7 @@ def _stack(parts: Floats, coloured: dict[int, int], reach: tuple[float, float]) 
 
 
 def _compare_with_next(explanation: Explanation, position: int, coloured: dict[int, int]) -> str:
-    """Why a document stands above the next."""
+    """Why a document is ranked above the next one."""
     if position + 1 >= len(explanation.order):
         return ""
     lead, names = explanation.lead(position), explanation.feature_names
@@ -175,7 +175,7 @@ def _compare_with_next(explanation: Explanation, position: int, coloured: dict[i
 
 
 def _chips(names: Sequence[str], parts: Floats, chosen: Sequence[int], coloured: dict[int, int]) -> str:
-    """Features by name, with their colour and what they add."""
+    """Features by name, with their colour and contribution."""
     return "".join(
         f'<span class="chip"><i class="c{coloured.get(j, "")}"></i>{escape(names[j])} '
         f"<b>{float(parts[j]):+.3g}</b></span>"

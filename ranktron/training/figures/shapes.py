@@ -1,4 +1,4 @@
-"""The curves of an additive model as pictures: what each feature adds to a score, as pieces of an HTML page."""
+"""Plots of the curves of an additive model: what each feature adds to a score, as sections of an HTML page."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ WIDTH, HEIGHT, MARGIN = 220.0, 120.0, 8.0
 
 
 def feature_shapes(model: Model) -> list[tuple[str, Shape]]:
-    """The curve of every feature with its name, the one that moves scores most first; in the features' own units.
+    """The curve of every feature with its name, in the feature's own units, those with the largest effect first.
 
-    Each curve is shifted to a mean of 0 over its parts, which hold about as many documents each: it says what a value
-    adds compared with others. An error where the model has no curves.
+    Each curve is shifted to a mean of 0 over its bins, which have about the same number of documents: it shows what a
+    value adds compared with others. An error if the model has no curves.
     """
     additive, w = model.additive, model.weights
     shapes = [_own_units(model, j, additive.shape(j, w)) for j in range(model.n_filled)]
@@ -37,7 +37,7 @@ def _own_units(model: Model, j: int, shape: Shape) -> Shape:
 
 
 def shape_pieces(model: Model) -> list[tuple[str, str]]:
-    """One section of a page, (title, HTML with its pictures): no scripts, nothing loaded from elsewhere."""
+    """One section of a page, (title, HTML with its plots), without scripts or external resources."""
     shapes = feature_shapes(model)
     shown = [each for each in shapes[:SHOWN] if np.ptp(each[1].values) > 0.0]
     reach = max((float(np.abs(shape.values).max()) for _, shape in shown), default=0.0) or 1.0

@@ -1,4 +1,4 @@
-"""The weights of a linear model: for scaled features, for features as they are, and how much they still move."""
+"""The weights of a linear model, for scaled and for raw features, and how much they still changed at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ranktron.types import Floats
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """One weight per feature; `spread` and `raw` are None where there is no such thing, and `note` says why.
+    """One weight per feature; `spread` and `raw` are None if they do not exist, and `note` says why.
 
     >>> model = Model("linear", {}, {"coef": np.array([2.0]), "constant": 0.0}, 1, feature_names=("age",),
     ...               scaler=Global("standard", np.array([40.0]), np.array([10.0])))
@@ -38,7 +38,7 @@ class Weights:
 
 
 def model_weights(model: Model) -> Weights:
-    """The weights of a linear model; another kind is an error."""
+    """The weights of a linear model; an error for other models."""
     coef = model.coef
     raw = None if model.by_list else coef / model.scaler.divisor if isinstance(model.scaler, Global) else coef
     kept = Spread.of(model.record)

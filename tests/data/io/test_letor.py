@@ -53,7 +53,7 @@ def test_reads_what_the_slow_reader_reads(slow, written, content):
         assert b"".join(round.X.tobytes() for round in streamed) == rounds.X.tobytes()
         assert [label for round in streamed for label in round.labels.tolist()] == rounds.labels.tolist()
     else:
-        with pytest.raises(DataError, match=r"line 3: query 'a' comes back after its block ended; .*ranktron convert"):
+        with pytest.raises(DataError, match=r"line 3: query 'a' occurs again after other queries; .*ranktron convert"):
             list(io.stream(path))
 
 
@@ -168,7 +168,7 @@ def test_files_that_are_not_there_or_damaged(written, tmp_path):
     with pytest.raises(DataError, match="there is no such file"):
         io.read(tmp_path / "nowhere.txt")
     (tmp_path / "hollow").mkdir()
-    with pytest.raises(DataError, match="holds no file"):
+    with pytest.raises(DataError, match="no file to read"):
         io.read(tmp_path / "hollow")
     with pytest.raises(DataError, match="list of paths is empty"):
         io.read([])

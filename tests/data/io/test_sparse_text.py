@@ -177,7 +177,7 @@ def test_a_stream_does_not_put_scattered_rows_together(tmp_path):
     path = tmp_path / "wide.txt"
     path.write_text("1 qid:a 5:1\n1 qid:c 1:1\n1 qid:a 2000:1\n")
     assert np.diff(io.read(path).offsets).tolist() == [2, 1]
-    with pytest.raises(DataError, match="line 3: query 'a' comes back"):
+    with pytest.raises(DataError, match="line 3: query 'a' occurs again"):
         list(io.stream(path))
 
 

@@ -28,7 +28,7 @@ def test_named_columns_are_features_and_queries_are_put_together(written):
     assert rounds.qids.tolist() == [7, 8]
     assert rounds.docids.tolist() == ["x", "z", "y"]
     assert rounds.rows.tolist() == [0, 2, 1]
-    with pytest.raises(DataError, match="row 2: query 7 comes back after its block ended"):
+    with pytest.raises(DataError, match="row 2: query 7 occurs again after other queries"):
         list(io.stream(path))
 
 

@@ -286,5 +286,5 @@ def test_fitted_maps_take_tables_of_any_kind_and_refuse_the_rest(name):
     for wrong, words in ((csr_matrix(X), "sparse"), (X[0], "table"), (X[:, :2], "4 features"), (X * np.nan, "NaN")):
         with pytest.raises(DataError, match=words):
             fitted(wrong)
-    with pytest.raises(DataError, match="fitted on lists"):
+    with pytest.raises(DataError, match="fitted on Rounds"):
         as_map(f"{name}:3").fit(X)

@@ -88,7 +88,7 @@ def test_the_scorer_adds_up_the_thresholds_it_was_given():
     for bad in ({"features": np.array([5])}, {"alphas": np.zeros(2)}):
         with pytest.raises(DataError, match="state does not hold"):
             stumps.restore({**boosting.state(1), **bad})
-    with pytest.raises(DataError, match="cannot go on learning"):
+    with pytest.raises(DataError, match="cannot learn online"):
         stumps.learn(LISTS[0].X, stumps.rank(LISTS[0].X, 0), stumps.simulated_feedback(LISTS[0], None))
 
 

@@ -79,7 +79,7 @@ def test_a_solution_goes_on_only_from_its_like():
         solve_rank_mm(LISTS, 1.0, "max", start=found)
     with pytest.raises(DataError, match="same loss and step"):
         solve_rank_mm(LISTS, 1.0, step="paper", start=found)
-    with pytest.raises(DataError, match="same lists"):
+    with pytest.raises(DataError, match="same queries"):
         solve_rank_mm(VALID, 1.0, start=found)
 
 
@@ -117,7 +117,7 @@ def test_the_command_line_states_the_memory_before_it_trains(tmp_path, capfd):
         main(["train", str(path), "--algo", "rankmm", "--set", "memory=1e-6", "--model", str(tmp_path / "mm.model")])
     stated, refused = capfd.readouterr().err.splitlines()
     megabytes = bytes_held(LISTS, "average", "exact", 20) / 1e6
-    assert stated == f"rankmm will hold {megabytes:.3g} megabytes for dual variables (at most 1e-06 gigabytes)"
+    assert stated == f"rankmm will use {megabytes:.3g} megabytes for dual variables (at most 1e-06 gigabytes)"
     assert exit.value.code == 1
     assert "raise memory" in refused
 
@@ -227,7 +227,7 @@ def test_bad_choices_are_named():
         solve_rank_mm(LISTS, -1.0)
     with pytest.raises(DataError, match="step must be exact or paper"):
         solve_rank_mm(LISTS, step="newton")
-    with pytest.raises(DataError, match="at least 1 corner"):
+    with pytest.raises(DataError, match="corners must be at least 1"):
         solve_rank_mm(LISTS, corners=0)
 
 

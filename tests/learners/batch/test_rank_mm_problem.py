@@ -20,7 +20,7 @@ from ranktron.training.fit import train
 
 
 def lists_of(seed, d=6, ones=False):
-    """The same lists twice, some documents without a feature."""
+    """The same queries twice, some documents without a feature."""
     rng = np.random.default_rng(seed)
     group = rng.integers(1, 7, size=5)
     X = (rng.random((group.sum(), d)) < rng.choice([0.1, 0.5])).astype(np.float32)
@@ -71,7 +71,7 @@ def test_the_optimum_is_the_same_and_paths_go_on(loss):
     assert found[1].primal == pytest.approx(found[0].primal, rel=1e-5)
     assert found[1].w == pytest.approx(found[0].w, abs=2e-2)
     assert all(each.converged for each in solve_path(sparse, [0.1, 1.0], loss))
-    with pytest.raises(DataError, match="same lists"):
+    with pytest.raises(DataError, match="same queries"):
         solve_rank_mm(lists_of(4)[1], 1.0, loss, start=found[1])
 
 

@@ -160,7 +160,7 @@ def test_training_measures_held_out_lists_and_starts_again_from_a_solution():
     again = train("ranksvm", {}, LISTS, Schedule(), start=trained.model)
     assert again.model.coef == pytest.approx(trained.model.coef, rel=1e-3, abs=1e-4)
     learner, one = trained.model.learner(), LISTS[0]
-    with pytest.raises(DataError, match="cannot go on learning"):
+    with pytest.raises(DataError, match="cannot learn online"):
         learner.learn(one.X, learner.rank(one.X, 0), learner.simulated_feedback(one, None))
 
 

@@ -282,7 +282,7 @@ def test_it_learns_from_every_user():
 @pytest.mark.parametrize(
     ("act", "complaint"),
     [
-        (lambda learner, X, r: learner.learn(X[:2], r, Feedback([0], [1])), "not made for this list of 2 documents"),
+        (lambda learner, X, r: learner.learn(X[:2], r, Feedback([0], [1])), "not made for these 2 documents"),
         (lambda learner, X, r: learner.learn(X, r._replace(order=r.order + 9), Feedback([0], [1])), "does not have"),
         (lambda learner, X, r: learner.learn(X, r, Feedback(r.order[2:3], [1])), "not among the first 2 shown"),
         (lambda learner, X, r: learner.learn(X, r, Feedback(r.order[[0, 0]], [1, 0])), "twice"),

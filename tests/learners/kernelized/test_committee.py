@@ -202,7 +202,7 @@ def test_held_out_lists_weigh_the_members():
     assert learner.ensemble.members[0] == pytest.approx(mean, rel=1e-9, abs=1e-12)
     counted = train("kernel", {**parameters, "weights": "count"}, lists, Schedule(2, seed=1)).model.learner()
     assert np.isnan(counted.pool.values).all()
-    with pytest.raises(DataError, match="more is better"):
+    with pytest.raises(DataError, match="higher values are better"):
         train("kernel", parameters, lists, Schedule(1), valid=valid, select=metric("inversions"))
 
 
@@ -337,3 +337,16 @@ def test_a_budget_in_bytes_counts_the_coefficients_of_every_member():
     options = {"update": "pairwise", "output": "committee", "size": 10}
     assert kernel_perceptron(3, megabytes=1.0, **options).support.budget.beside == 250 + 8.0 * 1.5 * 10
     assert kernel_perceptron(3, **options).support.budget.beside == 250
+
+
+def test_validation_values_every_member_by_its_own_ranking():
+    learner = KernelLearner(5, PairSteps(), Gaussian(0.3), output=Committee(6, weights="metric"))
+    played(learner, NOISY[:30])
+    learner.weigh_members(NOISY[30:], metric("ndcg@5"))
+    rows = [learner.support.alpha, *learner.support.members]
+    values = [
+        evaluate(learner.support.scores(NOISY[30:].X, row), NOISY[30:], ["ndcg@5"]).means["ndcg@5"] for row in rows
+    ]
+    assert learner.pool.value.tolist() == pytest.approx(values[:1])
+    assert learner.pool.values.tolist() == pytest.approx(values[1:])
+    assert len(values) == 7

@@ -233,7 +233,7 @@ def test_it_goes_on_learning_behind_a_stream():
         ({"weights": "none"}, "weights must be metric or count or uniform"),
         ({"subcommittee": -1}, "subcommittee"),
         ({"metric": "nddcg@10"}, "did you mean ndcg"),
-        ({"metric": "inversions"}, "more is better"),
+        ({"metric": "inversions"}, "higher values are better"),
     ],
 )
 def test_bad_parameters_are_named(parameters, words):

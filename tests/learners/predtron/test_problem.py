@@ -587,3 +587,10 @@ def test_a_relevance_that_is_no_grade_is_refused_wherever_it_stands(place, wrong
     labels[place] = wrong
     with pytest.raises(DataError, match="relevance must be"):
         Permutations(PlaceLoss("ndcg"), Places("-i")).check(labels)
+
+
+@pytest.mark.parametrize("label", [3, -1, 1.5, "1"])
+def test_a_label_is_one_of_the_classes(label):
+    assert [multiclass(3).check(y) for y in (0, 2)] == [0, 2]
+    with pytest.raises(DataError, match="labels of this problem are 0 to 2"):
+        multiclass(3).check(label)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Feedback
+from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.steps import Constant
 from ranktron.learners.top_k import exploration as exploration
 from ranktron.learners.top_k.estimator import check_decomposed, estimate, inverse_propensities
@@ -159,7 +160,7 @@ def test_listnet_cannot_be_learnt_from_any_k_short_of_the_list(k):
     scores = np.random.default_rng(k).normal(size=6)
     assert abs(mixed_difference(ListNet(), scores, k + 1)).max() > 1e-6
     for surrogate in (ListNet(), CalibratedSquared(), MeanPairwiseHinge()):
-        with pytest.raises(DataError, match=r"whatever the k short of the whole list.*Lemmas 1, 3"):
+        with pytest.raises(DataError, match=r"cannot be learnt from the labels of the first k documents.*Lemmas 1, 3"):
             check_decomposed(surrogate, k)
 
 
@@ -394,3 +395,39 @@ def test_the_theorem_says_nothing_of_smooth_dcg():
     for bound in (second_moment, largest_loss):
         with pytest.raises(DataError, match="convex"):
             bound(SmoothDCG(), Limits(3))
+
+
+CURVE = Examination([1.0, 0.5, 0.2], offsets=[0.05, 0.1, 0.02])
+
+
+def expected_from_clicks(learner, scores, relevance, gamma=0.3):
+    """The estimate summed over all rankings and all clicks of users who see position k by chance."""
+    m, best = len(scores), np.argsort(-scores, kind="stable")
+    total = np.zeros(m)
+    for order in map(np.array, permutations(range(m))):
+        likely = gamma / factorial(m) + (1.0 - gamma) * np.array_equal(order, best)
+        shown = order[: learner.k]
+        chance = CURVE.values[: learner.k] * relevance[shown] + CURVE.offsets[: learner.k]
+        for clicks in product([0.0, 1.0], repeat=learner.k):
+            clicked = np.zeros(m)
+            clicked[shown] = clicks
+            also = np.prod(np.where(np.array(clicks) > 0, chance, 1.0 - chance))
+            total += likely * also * estimated(learner, scores, order, best, clicked, gamma)
+    return total
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_clicks_of_users_with_known_examination_give_the_gradient_without_bias(k):
+    """Squared is linear in the label: (c − β) / α instead of it, and all else as with labels."""
+    scores, relevance = np.array([0.4, -0.3, 1.1, 0.0]), np.array([0.9, 0.1, 0.4, 0.6])
+    _, gradient = Squared()(scores, relevance)
+    corrected = expected_from_clicks(learner_of(Squared(), k, examination=CURVE), scores, relevance)
+    assert corrected == pytest.approx(gradient, abs=1e-12)
+    as_labels = expected_from_clicks(learner_of(Squared(), k), scores, relevance)
+    assert np.abs(as_labels - gradient).max() > 0.05
+
+
+@pytest.mark.parametrize("surrogate", [PairwiseHinge(), KL(), SmoothDCG(0.3)])
+def test_losses_that_are_not_linear_in_the_label_refuse_clicks(surrogate):
+    with pytest.raises(DataError, match="not linear in the label"):
+        learner_of(surrogate, 2, examination=CURVE)

@@ -13,7 +13,7 @@ from ranktron.kernels.dispatch import as_arrays
 from ranktron.learners import TopK, feedback, top_k_ranker
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.learners.top_k.descent import _descend_dense, _descended_rows, _gather_dense, _gathered_rows
+from ranktron.learners.top_k.descent import _descended_rows, _gather_dense, _gathered_rows, descend_dense
 from ranktron.learners.top_k.exploration import explores, uniform_scores
 from ranktron.learners.top_k.learner import _locate
 from ranktron.surrogates import KL, ListNet, PairwiseHinge, SmoothDCG, Squared
@@ -130,7 +130,7 @@ def test_the_python_twins_agree():
         assert np.bincount(columns, kept, 4) == pytest.approx(gradient @ (X * (X > 0))[:3].astype(float))
     for adaptive in (False, True):
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5)] for _ in range(2)]
-        for call, state in zip((_descend_dense, _descend_dense.py_func), states, strict=True):
+        for call, state in zip((descend_dense, descend_dense.py_func), states, strict=True):
             assert call(X[:3], gradient, drift, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
         assert np.array(states[0]) == pytest.approx(np.array(states[1]))
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4)] for _ in range(2)]
@@ -241,7 +241,7 @@ def test_a_round_never_ranked_is_refused():
         "never ranked": Ranking(ranking.order, ranking.scores, 60),
         "round that this learner never ranked": ranking._replace(number=-1),
         "another k or surrogate": ranking._replace(propensities=np.ones(2)),
-        "list of 7 documents, this list has 8": ranking._replace(scores=ranking.scores[:7]),
+        "for 7 documents, this query has 8": ranking._replace(scores=ranking.scores[:7]),
     }.items():
         with pytest.raises(DataError, match=words):
             learner.learn(X, never, heard)
@@ -256,10 +256,10 @@ def test_short_lists_are_heard_in_full_or_refused():
         assert ranking.propensities == pytest.approx(np.ones(m))
         learner.learn(X, ranking, Feedback(ranking.order, np.ones(m)))
         strict = learner_of(Squared(), 3, strict=True)
-        with pytest.raises(DataError, match=f"a list of {m} document.* is too short: labels of the first 3"):
+        with pytest.raises(DataError, match=f"a query of {m} document.* is too short: the labels of the first 3"):
             strict.rank(X, 0)
     for strict in (learner_of(Squared(), 1, strict=True), top_k_ranker(6, "squared", 1, "paper")):
-        with pytest.raises(DataError, match="at least 2 to choose from"):
+        with pytest.raises(DataError, match="at least 2 documents to choose from"):
             strict.rank(LISTS[0].X[:1], 0)
 
 
@@ -287,7 +287,7 @@ def test_gamma_is_below_one_half_where_the_theory_needs_it(gamma):
         "k must be a whole number of at least 1": lambda: feedback.top(0),
         "explore must be above 0 and at most 1": lambda: top_k_ranker(6, explore=2.0),
         "no surrogate 'listnet'": lambda: top_k_ranker(6, surrogate="listnet"),
-        "whatever the k": lambda: learner_of(ListNet()),
+        "the labels of the first k documents": lambda: learner_of(ListNet()),
         "epsilon must be a positive number": lambda: SmoothDCG(0.0),
     }.items(),
 )

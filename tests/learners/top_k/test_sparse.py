@@ -116,7 +116,7 @@ def test_a_pending_round_grows_neither_with_the_list_nor_with_the_features(surro
 
 def test_lists_of_another_width_are_refused():
     learner = learner_of(Squared(), 5)
-    with pytest.raises(DataError, match="knows 5 features, the list has 6"):
+    with pytest.raises(DataError, match="has 5 features, the query has 6"):
         learner.rank(Sparse.from_matrix(np.ones((2, 6), np.float32)), 0)
 
 

@@ -279,7 +279,7 @@ def test_the_command(small, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("RANKTRON_DATA", str(tmp_path))
     found = {row["name"]: row for row in json.loads(run("--json", "--check")[1].out)["datasets"]}
     assert [name for name, row in found.items() if row["found"]] == ["td2003"]
-    assert found["td2003"]["check"] == "checksums not known"
+    assert found["td2003"]["check"] == "no checksums known"
     assert found["mslr-web30k"]["archive"]["bytes"] == 3_849_406_307
     code, shown = run("td2003", "--data", str(tmp_path))
     assert code == 0

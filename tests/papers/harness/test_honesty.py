@@ -70,7 +70,7 @@ def test_rank_mm(verdicts_of, monkeypatch):
 
 @pytest.mark.data
 def test_committee(verdicts_of, monkeypatch, data_dir):
-    experiment = committee.table_4("ohsumed-letor2")
+    experiment = committee.table_4_experiment("ohsumed-letor2")
     rows = [f"Table 4, OHSUMED, LETOR 2.0, Com 30 {how}, MAP" for how in "AB"]
     before = verdicts_of(committee.PAPER, experiment, 2, data_dir, epochs=3)
     assert {before[row] for row in rows} <= {REPRODUCED, CANNOT_TELL}  # MAP's column is narrow

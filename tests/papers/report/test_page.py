@@ -18,7 +18,7 @@ def report(tmp_path_factory, generated):
     from ranktron.papers import committee
 
     quick = [replace(s, arguments={**s.arguments, "T": 60}) for s in slam.FIGURE_1.series]
-    table = committee.table_4("ohsumed-letor2")
+    table = committee.table_4_experiment("ohsumed-letor2")
     walks = [replace(s, arguments={**s.arguments, **({"epochs": 2} if s.arguments else {})}) for s in table.series]
     papers = [
         Paper(

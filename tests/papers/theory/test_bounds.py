@@ -283,7 +283,7 @@ def test_algorithm_1_keeps_its_mistake_bound(gamma):
 @pytest.mark.parametrize("make", [slam_perceptron, minimax_perceptron, online_listnet])
 @pytest.mark.parametrize("documents", [2, 5])
 def test_the_adversary_beats_every_deterministic_learner(make, documents):
-    adversary = Adversary(largest_row_norm=2.0, margin=0.4, documents=documents)
+    adversary = Adversary(radius=2.0, margin=0.4, documents=documents)
     learner = make(adversary.features, eta=0.7)
     seen = []
 

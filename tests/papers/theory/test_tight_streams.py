@@ -16,7 +16,6 @@ from ranktron.data.synthetic import Adversary, Separable
 from ranktron.learners import (
     classification_perceptron,
     feedback,
-    kernel_perceptron,
     minimax_perceptron,
     slam_perceptron,
 )
@@ -39,7 +38,6 @@ from ranktron.papers.theory.bounds import (
 from ranktron.papers.theory.certificates import certify
 from ranktron.papers.theory.tight_streams import (
     Spiral,
-    beyond_budget,
     growing_loss,
     misleading_average,
     orthogonal_lists,
@@ -106,7 +104,7 @@ def corollary_11(L=0.0, length=1.0):
 
 
 def adversary():
-    against = Adversary(largest_row_norm=1.0, margin=0.1, documents=2)
+    against = Adversary(radius=1.0, margin=0.1, documents=2)
     learner = minimax_perceptron(against.features)
     return lower_bound(1.0, 0.1) / total_loss(learner, against.against(learner), "ndcg")
 
@@ -166,7 +164,7 @@ def top_k_regret():
     lost = [
         loss
         for seed in range(2000)
-        for learner in [TopK(1, PairwiseHinge(), 2, Constant(gamma), Constant(eta), largest_row_norm=0.5, seed=seed)]
+        for learner in [TopK(1, PairwiseHinge(), 2, Constant(gamma), Constant(eta), radius=0.5, seed=seed)]
         for loss in losses(learner, [one], PairwiseHinge())
     ]
     assert np.mean(lost) == pytest.approx(1.0, abs=0.03)
@@ -332,26 +330,6 @@ def test_where_the_comparators_loss_grows_like_a_power_so_does_the_learners(make
     for which in (0, 1):
         slope = np.polyfit(np.log(horizons), np.log([sums[t][which] for t in horizons]), 1)[0]
         assert slope == pytest.approx(alpha, abs=0.05)
-
-
-@pytest.mark.parametrize("removal", ["oldest", "random", "smallest", "projection"])
-@pytest.mark.parametrize("budget", [1, 6])
-def test_a_budget_of_documents_has_no_mistake_bound(removal, budget):
-    """Every round is a mistake, under every rule, although margin and radius do not change."""
-    learner = kernel_perceptron(budget + 1, kernel="linear", budget=budget, removal=removal, metric="ndcg", eta=1.0)
-    seen = list(beyond_budget(learner, budget, 0))
-    for _ in range(60):
-        (round,) = beyond_budget(learner, budget, 1)
-        assert not learner.scores(round.X).any()
-        (turn,) = play(learner, [round], feedback.full)
-        assert turn.loss > 0.0
-        seen.append(round)
-    data = Rounds.from_arrays(
-        np.concatenate([r.X for r in seen]), np.concatenate([r.labels for r in seen]), group=[2] * 60
-    )
-    gamma = margin(np.ones(budget + 1), data)
-    assert gamma == pytest.approx(2.0 / sqrt(budget + 1.0))
-    assert len(seen) > bound_for_any_eta(1.0, 0.0, 1.0 / gamma, 1.0)  # what Algorithm 2 keeps without a budget
 
 
 def test_streams_that_cannot_be():

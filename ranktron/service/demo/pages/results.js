@@ -62,11 +62,11 @@ export class Results {
   }
 
   update(row, each) {
-    const heard = each.position <= this.k;
+    const received = each.position <= this.k;
     const [place, , votes, , details] = row.children;
-    row.classList.toggle("unheard", !heard);
+    row.classList.toggle("beyond", !received);
     say(place, String(each.position));
-    votes.hidden = !heard;
+    votes.hidden = !received;
     for (const button of votes.children) {
       button.setAttribute("aria-pressed", String(this.judged.get(each.id) === (button.className === "up" ? 1 : 0)));
       button.disabled = this.frozen;

@@ -61,11 +61,11 @@ function vote(id, grade) {
   results.render();
   clearTimeout(waiting);
   waiting = null;
-  const heard = current.shown.slice(0, k);
-  const given = heard.filter((each) => mine.has(each.id)).length;
+  const received = current.shown.slice(0, k);
+  const given = received.filter((each) => mine.has(each.id)).length;
   if (!given) return;
-  say(place("status"), `${given} of ${heard.length} judged.`);
-  waiting = setTimeout(inTurn, given === heard.length ? 0 : PAUSE, again);
+  say(place("status"), `${given} of ${received.length} judged.`);
+  waiting = setTimeout(inTurn, given === received.length ? 0 : PAUSE, again);
 }
 
 // Sends the votes on the round that is shown, if there are any that have not been sent.
@@ -77,11 +77,11 @@ async function teach() {
 }
 
 async function send(round, judged) {
-  const heard = round.shown.slice(0, k).filter((each) => judged.has(each.id));
-  const labels = Object.fromEntries(heard.map((each) => [each.id, judged.get(each.id)]));
-  if (!heard.length) return null;
+  const received = round.shown.slice(0, k).filter((each) => judged.has(each.id));
+  const labels = Object.fromEntries(received.map((each) => [each.id, judged.get(each.id)]));
+  if (!received.length) return null;
   await post(rankerPath(ranker, "feedback"), { round: round.round, labels });
-  return heard.length;
+  return received.length;
 }
 
 async function again() {
@@ -164,7 +164,7 @@ function showProgress(dashboard) {
   weights.show(dashboard.weights, { version: dashboard.version });
   const last = dashboard.curve[dashboard.curve.length - 1];
   const rounds = dashboard.feedback.rounds;
-  const so = last ? `Mean NDCG of what was voted on: ${number(last.mean, 2)}` : "It has not heard anything yet";
+  const so = last ? `Mean NDCG of what was voted on: ${number(last.mean, 2)}` : "It has not received anything yet";
   say(place("learnt"), `${so}. ${count(rounds)} round${rounds === 1 ? "" : "s"} answered.`);
 }
 

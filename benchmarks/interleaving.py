@@ -1,0 +1,181 @@
+"""How many impressions it takes to find the better of two rankers: a split of the traffic, interleaving, old logs.
+
+python -m benchmarks.interleaving DATA: DATA holds mq2008. Prints two tables and draws docs/pictures/comparing.svg; some
+minutes. The rankers are RankSVM trained on all training queries of the first fold, and on eight of them. Both are shown
+to simulated users on the test queries. Outcomes of impressions are drawn once, and runs resample them.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.clicks import answerable
+from ranktron import Ranking, RankSVM, evaluate, feedback, metric, read
+from ranktron.metrics.always_valid import log_capital
+from ranktron.metrics.interleaving import (
+    Balanced,
+    Optimized,
+    PairwisePreference,
+    Probabilistic,
+    SampleScored,
+    TeamDraft,
+)
+from ranktron.metrics.off_policy import RankingPolicy
+from ranktron.training.figures.curves import panels
+
+K, PAGES, CLICKS, RUNS, HORIZON = 10, 3_000, 4, 300, 20_000
+DISCOUNT = 1.0 / np.log2(np.arange(2.0, K + 2.0))
+USERS = {
+    "perfect": feedback.cascade("perfect", 3, seed=1),
+    "navigational": feedback.cascade("navigational", 3, seed=1),
+    "informational": feedback.cascade("informational", 3, seed=1),
+    "position-based": feedback.position_based(eta=1.0, noise=0.1, grades=3, seed=1),
+}
+METHODS = [Balanced(K), TeamDraft(K), Probabilistic(K), Optimized(K), SampleScored(K), PairwisePreference(K)]
+SIZES = np.unique(np.geomspace(10, HORIZON, 24).astype(int))
+PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "comparing.svg"
+
+
+def rankers(folder):
+    """The test queries, and for each of them the scores of both rankers."""
+    train, test = (answerable(read(folder / "Fold1" / f"{part}.txt.gz")) for part in ("train", "test"))
+    sizes = np.diff(train.offsets)
+    scores = []
+    for queries in (len(train), 8):
+        rows = train.offsets[queries]
+        model = RankSVM().fit(train.X[:rows], train.labels[:rows], group=sizes[:queries])
+        scores.append(model.predict(test.X))
+        value = evaluate(scores[-1], test, metric("ndcg@10")).means["ndcg@10"]
+        print(f"RankSVM on {queries} queries: NDCG@10 {value:.4f}", flush=True)
+    cuts = [slice(a, b) for a, b in zip(test.offsets[:-1], test.offsets[1:], strict=True)]
+    return list(test), [[each[cut] for each in scores] for cut in cuts]
+
+
+def clicks_of(user, round, items, number):
+    """One user's clicks on a page."""
+    return user(round, Ranking(np.asarray(items), np.zeros(len(round.labels)), number)).labels
+
+
+def interleaved(method, rounds, scores, rng):
+    """For each user the sign of the credit of the first ranker minus that of the second, for many impressions."""
+    found = {name: [] for name in USERS}
+    for number in range(PAGES):
+        q = int(rng.integers(len(rounds)))
+        shown = method.combine([np.argsort(-each, kind="stable") for each in scores[q]], rng)
+        for name, user in USERS.items():
+            for draw in range(CLICKS):
+                one, other = method.credit(shown, clicks_of(user, rounds[q], shown.items, CLICKS * number + draw))
+                found[name].append(np.sign(np.round(one - other, 9)))
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def split(rounds, scores, rng):
+    """For each user the discounted clicks of a user of the first ranker minus those of one of the second: two pages."""
+    found = {name: [] for name in USERS}
+    for number in range(PAGES * CLICKS):
+        for name, user in USERS.items():
+            gains = []
+            for arm in range(2):
+                q = int(rng.integers(len(rounds)))
+                items = np.argsort(-scores[q][arm], kind="stable")[:K]
+                clicks = clicks_of(user, rounds[q], items, 2 * number + arm)
+                gains.append(clicks @ DISCOUNT[: len(clicks)] / DISCOUNT.sum())
+            found[name].append(gains[0] - gains[1])
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def logged(rounds, scores, rng, temperature=0.5):
+    """For each user and estimator the difference of both rankers' terms, from pages that softened scores have drawn.
+
+    The logging ranker is the second one with noise: its scores, standardised for each query, divided by 0.5.
+    """
+    found = {(name, kind): [] for name in USERS for kind in ("item position", "reward interaction")}
+    policies = []
+    for _, weaker in scores:
+        policies.append(RankingPolicy((weaker - weaker.mean()) / max(weaker.std(), 1e-9), temperature))
+    places = [policy.at_places(np.arange(len(policy.scores)), K) for policy in policies]
+    for number in range(PAGES * CLICKS):
+        q = int(rng.integers(len(rounds)))
+        noisy = policies[q].scores / temperature + rng.gumbel(size=len(policies[q].scores))
+        items = np.argsort(-noisy)[:K]
+        place, drawn = np.arange(len(items)), policies[q].draws(items)
+        at = places[q][items, place]
+        weights = []
+        for each in scores[q]:
+            same = (items == np.argsort(-each, kind="stable")[: len(items)]).astype(float)
+            weights.append((same / at, np.cumprod(same / drawn)))
+        for name, user in USERS.items():
+            gains = clicks_of(user, rounds[q], items, number) * DISCOUNT[: len(items)] / DISCOUNT.sum()
+            for kind, (one, other) in zip(
+                ("item position", "reward interaction"), zip(*weights, strict=True), strict=True
+            ):
+                found[name, kind].append((one - other) @ gains)
+    return {key: np.array(values) for key, values in found.items()}
+
+
+def stopping_times(values, rng):
+    """For each run after how many values the always-valid test at 5 % decides, and for whom; 0 where it does not."""
+    times, sides = np.zeros(RUNS, int), np.zeros(RUNS)
+    for run in range(RUNS):
+        up, down = log_capital(rng.choice(values, size=HORIZON), 0.0, -1.0, 1.0)
+        reached = np.flatnonzero(np.maximum(up, down) >= np.log(2 / 0.05))
+        if len(reached):
+            times[run], sides[run] = reached[0] + 1, 1 if up[reached[0]] > down[reached[0]] else -1
+    return times, sides
+
+
+def power(values, each, rng):
+    """How often a test of a fixed size finds the first ranker better (z > 1.96), by the number of impressions."""
+    found = []
+    for size in SIZES:
+        drawn = rng.choice(values, size=(RUNS, max(2, size // each)))
+        spread = drawn.std(axis=1, ddof=1)
+        z = drawn.mean(axis=1) / np.maximum(spread, 1e-12) * np.sqrt(drawn.shape[1])
+        found.append(float(np.mean((z > 1.96) & (spread > 0.0))))
+    return found
+
+
+def row(name, user, values, each, rng):
+    """A row of the first table: fixed size for 80 % power, always-valid median and 80th percentile, wrong decisions."""
+    mean, spread = values.mean(), values.std()
+    fixed = f"{each * 7.849 * spread**2 / mean**2:,.0f}" if mean > 0 else "–"
+    times, sides = stopping_times(values, rng)
+    ended = np.where(sides > 0, times, np.inf)
+    marks = [
+        f"{each * t:,.0f}" if np.isfinite(t) else f"> {each * HORIZON:,}"
+        for t in np.quantile(ended, [0.5, 0.8], method="higher")
+    ]
+    print(f"| {user} | {name} | {mean:+.3f} | {fixed} | {' | '.join(marks)} | {np.mean(sides < 0):.1%} |", flush=True)
+
+
+def main(folder):
+    rng = np.random.default_rng(0)
+    rounds, scores = rankers(folder)
+    outcomes = {"split by user": (split(rounds, scores, rng), 2)}
+    for method in METHODS:
+        outcomes[type(method).__name__] = interleaved(method, rounds, scores, rng), 1
+    logs = logged(rounds, scores, rng)
+    print("| user | method | mean outcome | fixed size | always-valid: median | 80 % of runs | wrong |")
+    print("|---|---|---|---|---|---|---|")
+    for user in USERS:
+        for name, (values, each) in outcomes.items():
+            row(name, user, values[user], each, rng)
+    print("\n| user | estimator | mean difference | fixed size |\n|---|---|---|---|")
+    for (user, kind), values in logs.items():
+        mean, spread = values.mean(), values.std()
+        error = spread / np.sqrt(len(values))
+        size = f"{7.849 * spread**2 / mean**2:,.0f}" if mean > 2 * error else "not found"
+        print(f"| {user} | {kind} | {mean:+.4f} ± {1.96 * error:.4f} | {size} |")
+    grid = {}
+    for user in ("navigational", "informational", "position-based"):
+        lines = {name: power(values[user], each, rng) for name, (values, each) in outcomes.items()
+                 if name in ("split by user", "TeamDraft", "PairwisePreference")}  # fmt: skip
+        lines["old log, item position"] = power(logs[user, "item position"], 1, rng)
+        grid[f"{user} users"] = {name: (SIZES.tolist(), shares) for name, shares in lines.items()}
+    title = "How often the better ranker is found (fixed size, 5 %)"
+    panels(PICTURE, grid, {}, 3, title, "impressions", log=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) / "mq2008")

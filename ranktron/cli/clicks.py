@@ -1,0 +1,143 @@
+"""`ranktron clicks`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ranktron.cli.options import DATA, as_json
+from ranktron.cli.output import print_json, print_table, show_activity
+
+if TYPE_CHECKING:
+    from ranktron.data.impressions import Impressions
+    from ranktron.learners.clicks import Examination
+
+_ROLES = ("impression", "position", "click", "query", "item", "ranker", "exploration", "propensity")
+
+
+def _columns(command: Any) -> Any:
+    for role in reversed(_ROLES):
+        help_text = f"The column with the {role}.  [default: by its name]"
+        command = click.option(f"--{role}", metavar="COLUMN", default=None, help=help_text)(command)
+    return command
+
+
+@click.command()
+@click.argument("log", type=DATA)
+@_columns
+@click.option(
+    "--replicates", default=100, show_default=True, type=click.IntRange(0), help="Resampled logs, for intervals."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the resampling.")
+@click.option("--picture", type=click.Path(), help="Draw the curves as a picture (.png or .svg).")
+@as_json
+def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: bool, **columns: str | None) -> None:
+    """Describe a click LOG: what is clicked and what is seen, by position.
+
+    LOG is a table with a row for each document shown: its impression, its position (from 1) and whether it was clicked.
+    Examination is estimated by every method that the columns allow: randomised needs exploration, harvested needs query
+    and item, and em (expectation-maximisation) features, or query and item. Intervals are pointwise, 95 %.
+
+    Example: ranktron clicks log.csv --picture clicks.png
+    """
+    from ranktron.data.io import read_click_log
+
+    with show_activity(f"reading {log}"):
+        rounds, impressions = read_click_log(log, **columns)
+    X = None if rounds is None or rounds.n_features == 0 else rounds.X
+    with show_activity("estimating examination"):
+        curves, refused = _estimates(impressions, X, replicates, seed)
+    if picture:
+        from ranktron.training.figures.examination import draw_examination
+
+        draw_examination(picture, impressions.click_through(), curves)
+    summary = _summary(impressions, curves, refused)
+    if as_json:
+        print_json(summary)
+    else:
+        _print(log, summary)
+
+
+def _estimates(log: Impressions, X: Any, replicates: int, seed: int) -> tuple[dict[str, Examination], dict[str, str]]:
+    """The curve of each method, or why it cannot be."""
+    from ranktron.errors import DataError
+    from ranktron.learners.clicks.estimating import METHODS, estimate_examination
+
+    found, refused = {}, {}
+    for method in METHODS:
+        few = min(replicates, 20) if method == "em" else replicates  # each of them is a whole fit
+        try:
+            found[method] = estimate_examination(log, X, method, few, seed)
+        except DataError as error:
+            refused[method] = str(error)
+    return found, refused
+
+
+def _summary(log: Impressions, curves: dict[str, Examination], refused: dict[str, str]) -> dict[str, Any]:
+    import numpy as np
+
+    shown = np.bincount(log.position, minlength=log.n_positions + 1)[1:]
+    rate = log.click_through()
+    return {
+        "impressions": len(log),
+        "documents_shown": len(log.position),
+        "clicks": int(log.clicks.sum()),
+        "impressions_without_a_click": int((np.add.reduceat(log.clicks, log.offsets[:-1]) == 0).sum()),
+        "positions": list(range(1, log.n_positions + 1)),
+        "shown": shown.tolist(),
+        "click_through": [None if value != value else value for value in rate.tolist()],
+        "examination": {name: _plain(curve) for name, curve in curves.items()},
+        "not_estimated": refused,
+        "furthest_apart": _furthest_apart(curves),
+    }
+
+
+def _plain(curve: Examination) -> dict[str, list[float]]:
+    return {name: values.tolist() for name, values in curve.to_dict().items() if name != "method"}
+
+
+def _furthest_apart(curves: dict[str, Examination]) -> dict[str, Any] | None:
+    """Where two estimates differ by the largest factor, and whether their intervals are disjoint there."""
+    import numpy as np
+
+    names = list(curves)
+    worst: dict[str, Any] | None = None
+    for i, one in enumerate(names):
+        for other in names[i + 1 :]:
+            a, b = curves[one], curves[other]
+            apart = np.abs(np.log(a.values / b.values))
+            at = int(apart.argmax())
+            disjoint = None
+            if a.low is not None and a.high is not None and b.low is not None and b.high is not None:
+                disjoint = bool(a.low[at] > b.high[at] or b.low[at] > a.high[at])
+            factor = float(np.exp(apart[at]))
+            if worst is None or factor > worst["factor"]:
+                worst = {"methods": [one, other], "position": at + 1, "factor": factor, "disjoint": disjoint}
+    return worst
+
+
+def _print(name: str, summary: dict[str, Any]) -> None:
+    counts = ("impressions", "documents_shown", "clicks", "impressions_without_a_click")
+    print_table(name, ["", ""], [(each.replace("_", " "), summary[each]) for each in counts])
+    curves = summary["examination"]
+    rows = []
+    for k, position in enumerate(summary["positions"]):
+        rate = summary["click_through"][k]
+        cells = [f"{curve['values'][k]:.3f}{_interval(curve, k)}" for curve in curves.values()]
+        rows.append((str(position), f"{summary['shown'][k]:,}", "–" if rate is None else f"{rate:.4f}", *cells))
+    print_table("examination, relative to position 1", ["position", "shown", "click-through", *curves], rows)
+    for method, why in summary["not_estimated"].items():
+        click.echo(f"not {method}: {why}")
+    worst = summary["furthest_apart"]
+    if worst is not None:
+        kind = {True: "; their intervals there are disjoint", False: "; their intervals there overlap", None: ""}
+        one, other = worst["methods"]
+        click.echo(
+            f"furthest apart: {one} and {other} at position {worst['position']}, by a factor of {worst['factor']:.2f}"
+            f"{kind[worst['disjoint']]}"
+        )
+
+
+def _interval(curve: dict[str, list[float]], k: int) -> str:
+    return f" ({curve['low'][k]:.3f}–{curve['high'][k]:.3f})" if "low" in curve and k else ""

@@ -1,0 +1,294 @@
+"""Click logs: tables with a position and a click for each document shown, and UBI's queries and events."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.data.impressions import Impressions
+from ranktron.data.io.columns import Roles, as_columns, join_names, plain
+from ranktron.data.io.files import blocks, from_standard_input, parts
+from ranktron.data.io.formats import TABLES, detect_format
+from ranktron.data.io.grouping import assemble, in_file
+from ranktron.data.io.table_sources import FrameSource, TableSource, import_pyarrow, index_columns, is_frame, open_table
+from ranktron.data.io.tables import read_rows
+from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError, warn
+
+# The usual names of the columns of a click log, the likeliest first.
+USUAL_IN_LOGS = {
+    "impression": ("impression", "impression_id", "qid", "search_id", "srch_id", "request_id", "session_id", "session"),
+    "position": ("position", "pos", "rank"),
+    "click": ("click", "clicked", "clicks", "is_click", "click_bool"),
+    "query": ("query", "user_query", "query_text"),
+    "item": ("item", "item_id", "docid", "doc_id", "object_id", "product_id", "prop_id", "doc"),
+    "ranker": ("ranker", "ranker_id", "model", "variant"),
+    "exploration": ("exploration",),
+    "propensity": ("propensity",),
+}
+NEEDED = ("impression", "position", "click")
+_NUMBERS = ("position", "exploration", "propensity")
+
+
+class ClickLog(NamedTuple):
+    """Features and clicks of a log, row by row: lists whose labels are clicks, and their impressions."""
+
+    rounds: Rounds | None
+    impressions: Impressions
+
+
+def read_impressions(source: Any, *, format: str | None = None, **columns: str | None) -> Impressions:
+    """Reads what was shown and clicked from a table: a row for each document of each impression.
+
+    Parameters
+    ----------
+    source : path, several paths, or a data frame
+        CSV, TSV, JSON lines, Parquet or an Arrow file; a frame of pandas, polars or pyarrow.
+    format : str, optional
+        As in `read`.
+    **columns : str
+        The columns `impression`, `position` and `click`, and where there are any `query`, `item`, `ranker`,
+        `exploration` and `propensity`, as `Impressions` has them; otherwise they are found by their usual names.
+
+    Examples
+    --------
+    >>> path = getfixture("tmp_path") / "log.csv"
+    >>> _ = path.write_text("search_id,position,clicked,price\\n7,1,0,2.5\\n7,2,1,1.5\\n8,1,1,9\\n")
+    >>> log = read_impressions(path)
+    >>> len(log), log.click_through().tolist()
+    (2, [0.5, 1.0])
+    """
+    return read_click_log(source, features=(), format=format, **columns).impressions
+
+
+def read_click_log(
+    source: Any,
+    *,
+    features: str | Iterable[str] | None = None,
+    drop: str | Iterable[str] | None = None,
+    format: str | None = None,
+    **columns: str | None,
+) -> ClickLog:
+    """Reads a click log with the features of each row: the columns that are named, or all others that hold numbers.
+
+    Parameters
+    ----------
+    source : path, several paths, or a data frame
+        As in `read_impressions`.
+    features, drop : names, or one text with commas between them, optional
+        The columns that are features, or those that are not.
+    format : str, optional
+        As in `read`.
+    **columns : str
+        As in `read_impressions`.
+
+    Examples
+    --------
+    >>> path = getfixture("tmp_path") / "log.csv"
+    >>> _ = path.write_text("search_id,position,clicked,price\\n7,1,0,2.5\\n7,2,1,1.5\\n8,1,1,9\\n")
+    >>> rounds, impressions = read_click_log(path)
+    >>> rounds.feature_names, rounds.labels.tolist(), impressions.position.tolist()
+    (('price',), [0.0, 1.0, 1.0], [1, 2, 1])
+    """
+    unknown = [role for role in columns if role not in USUAL_IN_LOGS]
+    if unknown:
+        raise DataError(f"a click log has no {unknown[0]!r}; it may have {', '.join(USUAL_IN_LOGS)}")
+    asked = as_columns(None, None, None, features, drop) if features != () else None
+    if is_frame(source):
+        return _joined([_read_one(FrameSource(source), columns, asked)])
+    with from_standard_input(source) as paths:
+        return _joined([_read_one(_opened(path, format), columns, asked) for path in parts(paths)])
+
+
+def _opened(path: Path, format: str | None) -> TableSource:
+    found = detect_format(path, format)
+    if found not in TABLES:
+        raise DataError(f"{path}: a click log is a table ({', '.join(TABLES)}), and this is {found}")
+    return open_table(path, found, whole=True)
+
+
+class _Part(NamedTuple):
+    """The columns of one file, in the order of its rows."""
+
+    X: npt.NDArray[Any] | None
+    names: tuple[str, ...]
+    columns: dict[str, npt.NDArray[Any]]
+
+
+def _read_one(table: TableSource, given: Mapping[str, str | None], asked: Any) -> _Part:
+    with in_file(table.name):
+        found = _find(list(table.schema.names), given)
+        features = () if asked is None else _features(table, found, asked)
+    numbers = [role for role in _NUMBERS if role in found]
+    wanted = (*(found[role] for role in numbers), *features)
+    roles = Roles(found["click"], found["impression"], found.get("item"), wanted, (), ())
+    X, clicks, ids, items = read_rows(table, roles, "error")
+    columns: dict[str, npt.NDArray[Any]] = {"clicks": clicks, "qid": ids}
+    columns |= {role: X[:, j].astype(float) for j, role in enumerate(numbers)}
+    columns |= {} if items is None else {"item": items}
+    for role in ("query", "ranker"):
+        if role in found:  # a second look, because a table has two columns of names at a time
+            again = _reopened(table)
+            columns[role] = read_rows(again, Roles(None, found[role], None, (found["position"],), (), ()), "error").qids
+    return _Part(np.ascontiguousarray(X[:, len(numbers) :]) if features else None, features, columns)
+
+
+def _reopened(table: TableSource) -> TableSource:
+    path = getattr(table, "path", None)
+    return table if path is None else open_table(path, detect_format(path), whole=True)
+
+
+def _find(names: list[str], given: Mapping[str, str | None]) -> dict[str, str]:
+    """The column of each role: as the caller says, or by its usual name."""
+    found = {role: name for role, name in given.items() if name is not None}
+    for name in found.values():
+        if name not in names:
+            raise DataError(f"there is no column {name!r}; the columns are {join_names(names)}")
+    for role, usual in USUAL_IN_LOGS.items():
+        free = {plain(name): name for name in reversed(names) if name not in found.values()}
+        guess = next((free[word] for word in usual if word in free), None)
+        if role not in found and guess is not None:
+            found[role] = guess
+    for role in NEEDED:
+        if role not in found:
+            raise DataError(
+                f"found no {role!r} or the like among the columns {join_names(names)}: say which one it is with "
+                f"{role}='NAME' (--{role} NAME)"
+            )
+    return found
+
+
+def _features(table: TableSource, found: Mapping[str, str], asked: Any) -> tuple[str, ...]:
+    if asked.features is not None:
+        missing = [name for name in asked.features if name not in table.schema.names]
+        if missing:
+            raise DataError(f"there is no column {missing[0]!r}; the columns are {join_names(table.schema.names)}")
+        return tuple(asked.features)
+    kinds = import_pyarrow().types
+    taken = {*found.values(), *asked.drop, *index_columns(table.schema), "", "Unnamed: 0"}
+    free = [field for field in table.schema if field.name not in taken]
+    numeric = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
+    chosen = tuple(field.name for field in free if any(is_kind(field.type) for is_kind in numeric))
+    others = [field.name for field in free if field.name not in chosen]
+    if others:
+        warn(f"{table.name}: {join_names(others)} hold no numbers and are left out")
+    return chosen
+
+
+def _joined(read: list[_Part]) -> ClickLog:
+    first = read[0]
+    for part in read[1:]:
+        if part.names != first.names or part.columns.keys() != first.columns.keys():
+            raise DataError("the files of a log must have the same columns")
+    columns = {name: np.concatenate([part.columns[name] for part in read]) for name in first.columns}
+    log = Impressions.from_arrays(**columns)
+    if first.X is None:
+        return ClickLog(None, log)
+    X = np.concatenate([part.X for part in read if part.X is not None])
+    rounds = assemble(X, columns["clicks"].copy(), columns["qid"], columns.get("item"), "error")
+    return ClickLog(Rounds(rounds.X, rounds.labels, rounds.offsets, rounds.qids, rounds.docids, rounds.rows,
+                           first.names), log)  # fmt: skip
+
+
+def read_ubi(
+    queries: str | os.PathLike[str] | Iterable[Mapping[str, Any]],
+    events: str | os.PathLike[str] | Iterable[Mapping[str, Any]],
+    *,
+    click: str | Iterable[str] = "click",
+    impression: str = "impression",
+) -> Impressions:
+    """Reads what User Behavior Insights (UBI 1.3) has recorded: queries and events, joined by `query_id`.
+
+    What was shown comes from the impression events of a query where it has any, otherwise from the ids in its response
+    (`query_response_object_ids` or `query_response_hit_ids`), at the positions at which they stand there. Events of a
+    query that is not known, or on a document that was not shown, are left out, and a warning says how many. A query
+    without any event is an impression without a click.
+
+    Parameters
+    ----------
+    queries, events : path of JSON lines, or dicts
+        `query_id`, `user_query`, and the response's ids; `query_id`, `action_name`,
+        `event_attributes.object.object_id` and `event_attributes.position.ordinal`, which counts from 1.
+    click : str or several
+        The actions that count as a click.
+    impression : str
+        The action that says that a document was shown.
+
+    Examples
+    --------
+    >>> queries = [{"query_id": "7", "user_query": "lamp", "query_response_object_ids": ["a", "b"]}]
+    >>> event = {"query_id": "7", "action_name": "click", "event_attributes": {"object": {"object_id": "b"}}}
+    >>> log = read_ubi(queries, [event])
+    >>> log.item.tolist(), log.position.tolist(), log.clicks.tolist()
+    (['a', 'b'], [1, 2], [0.0, 1.0])
+    """
+    actions = {click} if isinstance(click, str) else set(click)
+    shown: dict[str, dict[str, int]] = {}
+    words: dict[str, str] = {}
+    for row, query in enumerate(_objects(queries)):
+        name = str(_field(query, "query_id", f"query {row}"))
+        hits = query.get("query_response_object_ids") or query.get("query_response_hit_ids") or []
+        shown[name] = {str(item): place for place, item in enumerate(hits, start=1)}
+        words[name] = str(query.get("user_query", name))
+    said: dict[str, dict[str, int]] = {}
+    clicked: set[tuple[str, str]] = set()
+    lost = 0
+    for row, event in enumerate(_objects(events)):
+        action = event.get("action_name")
+        if action != impression and action not in actions:
+            continue
+        name, item, place = _event(event, row)
+        if name not in shown:
+            lost += 1
+        elif action == impression:
+            if place is None:
+                raise DataError(f"event {row}: an impression has no position (event_attributes.position.ordinal)")
+            said.setdefault(name, {})[item] = place
+        else:
+            clicked.add((name, item))
+    shown |= said
+    lost += sum(item not in shown[name] for name, item in clicked)
+    if lost:
+        warn(f"{lost:,} events belong to no known query, or to a document that it did not show, and are left out")
+    rows = [(name, item, place) for name, places in shown.items() for item, place in places.items()]
+    if not rows:
+        raise DataError("no query has shown anything: there are neither impression events nor ids of the response")
+    names, items, places = zip(*rows, strict=True)
+    gains = [float((name, item) in clicked) for name, item, _ in rows]
+    asked = [words[name] for name in names]
+    return Impressions.from_arrays(gains, np.array(names), places, query=asked, item=np.array(items))
+
+
+def _event(event: Mapping[str, Any], row: int) -> tuple[str, str, int | None]:
+    """Query, document and position of an event, where it has them."""
+    attributes = _field(event, "event_attributes", f"event {row}")
+    thing = attributes.get("object") or {}
+    place = (attributes.get("position") or {}).get("ordinal")
+    item = _field(thing, "object_id", f"event {row}, event_attributes.object")
+    return str(_field(event, "query_id", f"event {row}")), str(item), place
+
+
+def _field(value: Any, name: str, where: str) -> Any:
+    if not isinstance(value, Mapping) or value.get(name) is None:
+        raise DataError(f"{where} has no {name!r}")
+    return value[name]
+
+
+def _objects(source: Any) -> Iterator[Mapping[str, Any]]:
+    """Dicts as they are given, or those of a file of JSON lines; the documents of a search engine's index as well."""
+    if isinstance(source, str | os.PathLike):
+        text = b"".join(blocks(Path(source))).decode("utf-8", "replace")
+        values: Iterable[Any] = (json.loads(line) for line in text.splitlines() if line.strip())
+        try:
+            for value in values:
+                yield value.get("_source", value)
+        except (ValueError, AttributeError) as error:
+            raise DataError(f"{source}: expected one JSON object a line: {error}") from None
+        return
+    yield from source

@@ -1,0 +1,175 @@
+"""Rankers that are fitted to clicks: `fit(X, clicks, qid=..., position=...)`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ranktron.data.impressions import impressions_of
+from ranktron.errors import DataError
+from ranktron.estimators.base import BaseRanker, OnlineRanker, unchanged_if_refused
+from ranktron.learners.clicks.estimating import WeightedLog, weigh_log
+from ranktron.learners.clicks.examination import Examination
+from ranktron.learners.schedule import repetitions
+
+_COLUMNS = ("position", "propensity", "exploration", "query", "item", "ranker")
+
+
+class ClickRanker(BaseRanker):
+    """A ranker that learns from labels, or, given positions, from clicks.
+
+    >>> from ranktron.estimators import RankSVM
+    >>> ranker = RankSVM().fit([[1.0], [3.0]], [0, 1], qid=["a", "a"], position=[1, 2], examination=[1.0, 0.5])
+    >>> ranker.examination_.values
+    array([1. , 0.5])
+    """
+
+    __metadata_request__fit: ClassVar = {
+        "qid": True, "groups": True, "examination": False, "clip": False, **dict.fromkeys(_COLUMNS, True),
+    }  # fmt: skip
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        group: Any = None,
+        *,
+        position: Any = None,
+        propensity: Any = None,
+        exploration: Any = None,
+        query: Any = None,
+        item: Any = None,
+        ranker: Any = None,
+        examination: Any = None,
+        clip: float = 0.0,
+        sample_weight: Any = None,
+        groups: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+    ) -> Self:
+        """Learns from scratch, from labels, or from clicks where `position` says where each document stood.
+
+        Clicks: each clicked document is preferred to all others of its impression, with its gain over the probability
+        that it was seen as the weight. That is `propensity`, or the examination of its position, which is given, or
+        estimated from the log: see `ranktron.learners.clicks.estimate_examination`. It is `examination_` afterwards,
+        and part of the saved model.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per document.
+        y : array
+            The labels; or 1 for a click, 0 for none, or any gain of at least 0.
+        qid : array, name of a column, or a scalar
+            The query of each row; of clicks, the impression.
+        group : array
+            Sizes of consecutive lists instead.
+        position : array, or name of a column
+            Where each document stood, from 1 on: y holds clicks.
+        propensity : array, or name of a column
+            How likely the document was to be seen in its impression, where that is known: above 0, at most 1.
+        exploration : array, or name of a column
+            How likely it was to be *shown* at its position, where rankings were drawn: what the randomised estimate of
+            examination needs.
+        query, item, ranker : array, or name of a column
+            Which impressions share a query, which rows are the same document, who showed it. Harvesting needs query and
+            item; with them, a click is weighed by the mean examination of the document over all impressions.
+        examination : Examination, array, or "randomised", "harvested", "em"
+            The curve from position 1 on, or how to estimate it; by default, what assumes least of what the log allows.
+        clip : float
+            The smallest propensity that counts; smaller ones are clipped, `click_weights_` says at which price.
+        sample_weight : array
+            How much each row counts; not with clicks.
+        groups : array
+            Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
+        eval_set : (X, y) or a list of such pairs
+            The validation set, with labels, its query ids in `eval_qid` or `eval_group`.
+        """
+        columns = dict(zip(_COLUMNS, (position, propensity, exploration, query, item, ranker), strict=True))
+        if not any(given is not None for given in (*columns.values(), examination)):
+            others = {"groups": groups, "eval_set": eval_set, "eval_qid": eval_qid, "eval_group": eval_group}
+            return super().fit(X, y, qid, group, sample_weight=sample_weight, **others)
+        if sample_weight is not None:
+            raise DataError("clicks have weights of their own: fit them without sample_weight")
+        with unchanged_if_refused(self):
+            X, columns = _taken_out(X, columns)
+            rounds = self._rounds(X, y, qid, group, groups, reset=True)
+            log = impressions_of(rounds, **columns)
+            found = weigh_log(log, rounds, examination, clip)
+            self._learn(found.lists, found.weights, eval_set, eval_qid, eval_group)
+            self._remember(found)
+        return self
+
+    @property
+    def examination_(self) -> Examination | None:
+        """How likely each position was to be seen, as estimated or given; None where labels were learnt from."""
+        check_is_fitted(self)
+        kept = self._model.record.get("examination")
+        return None if kept is None else Examination.from_dict(kept)
+
+    def _remember(self, learnt: WeightedLog) -> None:
+        self.click_weights_ = learnt.click_weights
+        record = {**self._model.record, "examination": learnt.examination.to_dict()}
+        self._model = replace(self._model, record=record)
+
+
+class OnlineClickRanker(ClickRanker, OnlineRanker):
+    """The same for a ranker that goes on learning, from a log that is streamed."""
+
+    __metadata_request__partial_fit: ClassVar = {
+        "qid": True, "examination": False, "clip": False, **dict.fromkeys(_COLUMNS, True),
+    }  # fmt: skip
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        group: Any = None,
+        *,
+        position: Any = None,
+        propensity: Any = None,
+        query: Any = None,
+        item: Any = None,
+        examination: Any = None,
+        clip: float = 0.0,
+    ) -> Self:
+        """Plays these lists once, in order, after all that came before; given positions, their clicks.
+
+        A click is played as often as its weight says, whole numbers by turns. The examination is the one that is given,
+        or the ranker's own; a ranker that has none estimates it from these impressions.
+        """
+        columns = {"position": position, "propensity": propensity, "query": query, "item": item}
+        if not any(given is not None for given in (*columns.values(), examination)):
+            return super().partial_fit(X, y, qid, group)
+        blank = not hasattr(self, "learner_")
+        with unchanged_if_refused(self):
+            X, columns = _taken_out(X, columns)
+            rounds = self._rounds(X, y, qid, group, reset=blank)
+            log = impressions_of(rounds, **columns)
+            if examination is None and propensity is None and not blank:
+                examination = self.examination_
+            found = weigh_log(log, rounds, examination, clip)
+            times = repetitions(found.weights, 0)
+            self._play(found.lists[np.repeat(np.arange(len(times)), times)], blank=blank)
+            self._remember(found)
+        return self
+
+
+def _taken_out(X: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The columns that are given by their names, taken out of the data frame that holds them."""
+    found = dict(columns)
+    for role, name in columns.items():
+        if isinstance(name, str) and hasattr(X, "columns"):
+            if name not in list(X.columns):
+                raise DataError(f"there is no column {name!r} to take {role} from")
+            found[role] = np.asarray(X[name])
+    named = [name for name in columns.values() if isinstance(name, str) and hasattr(X, "columns")]
+    if named:
+        X = X.drop(columns=named) if hasattr(X, "iloc") else X.drop(named)
+    return X, found

@@ -1,0 +1,135 @@
+"""How likely each position is to be seen: the estimate that position-bias corrections need, with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.data.impressions import Impressions
+from ranktron.errors import DataError
+from ranktron.types import Floats, Integers
+from ranktron.types.validation import check_count, floats
+
+Z = 1.959963984540054  # of a normal 95 % interval
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """P(click at position k) = values[k] · r + offsets[k], with r the chance of a click at position 1.
+
+    Relative to the first position: values[0] is 1, offsets[0] is 0. What cannot be told from clicks, and does not
+    change a ranking, is how likely the first position itself is to be seen.
+
+    Parameters
+    ----------
+    values : array-like of float
+        θ_k of the positions from 1 on, above 0. Below the last of them its value counts.
+    offsets : array-like of float, optional
+        β_k, clicks that come from trust in a position and not from the document; none where it is left out.
+    low, high : array-like of float, optional
+        A pointwise 95 % interval of the values.
+    method : str
+        How it was found.
+
+    Examples
+    --------
+    >>> curve = Examination([1.0, 0.5, 0.25])
+    >>> curve.at(np.array([1, 3, 9]))
+    array([1.  , 0.25, 0.25])
+    """
+
+    values: Floats
+    offsets: Floats | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+    method: str = "known"
+
+    def __post_init__(self) -> None:
+        for name in ("values", "offsets", "low", "high"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, floats(given, f"the {name} of an examination are one number a position"))
+        wrong = np.flatnonzero(~(np.isfinite(self.values) & (self.values > 0.0)))
+        if not len(self.values) or len(wrong):
+            where = f"; position {wrong[0] + 1} has {self.values[wrong[0]]:g}" if len(wrong) else ""
+            raise DataError(f"examination is a number above 0 for each position, from the first one on{where}")
+        others = (self.offsets, self.low, self.high)
+        if any(other is not None and other.shape != self.values.shape for other in others):
+            raise DataError("the offsets and the interval of an examination have one number for each of its values")
+
+    def at(self, position: Integers) -> Floats:
+        """The values at some positions."""
+        found: Floats = self.values[np.minimum(position, len(self.values)) - 1]
+        return found
+
+    def offsets_at(self, position: Integers) -> Floats:
+        """The offsets at some positions."""
+        if self.offsets is None:
+            return np.zeros(len(position))
+        found: Floats = self.offsets[np.minimum(position, len(self.values)) - 1]
+        return found
+
+    def correct(self, clicks: npt.ArrayLike, position: npt.ArrayLike) -> Floats:
+        """(c − β) / θ: on average what a click at the first position would be; for losses linear in the label.
+
+        >>> Examination([1.0, 0.5], offsets=[0.0, 0.1]).correct([1, 0], [2, 2])
+        array([ 1.8, -0.2])
+        """
+        places = np.asarray(position, np.int64)
+        corrected: Floats = (np.asarray(clicks, float) - self.offsets_at(places)) / self.at(places)
+        return corrected
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a model file holds of it."""
+        arrays = {name: getattr(self, name) for name in ("values", "offsets", "low", "high")}
+        return {"method": self.method} | {name: array for name, array in arrays.items() if array is not None}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """What `to_dict` gave."""
+        return cls(**content)
+
+
+def power_law(eta: float, positions: int = 10) -> Examination:
+    """The curve (1/rank)^eta that simulations assume.
+
+    Parameters
+    ----------
+    eta : float
+        How steeply it falls.
+    positions : int
+        How many positions it has.
+
+    Examples
+    --------
+    >>> power_law(1.0, 4).values.round(3).tolist()
+    [1.0, 0.5, 0.333, 0.25]
+    """
+    return Examination((1.0 / np.arange(1, positions + 1)) ** eta)
+
+
+def with_interval(
+    estimate: Callable[[Floats], Floats], log: Impressions, method: str, replicates: int, seed: int
+) -> Examination:
+    """What `estimate` makes of impressions that all weigh 1, and an interval from resampled ones.
+
+    Impressions are drawn with replacement. The interval is normal on the scale of logarithms, θ exp(±1.96 σ) with σ the
+    standard deviation of the resampled log θ: θ is a ratio.
+    """
+    check_count(replicates, "the number of resampled logs", 0)
+    found = Examination(estimate(np.ones(len(log))), method=method)
+    if replicates < 2:
+        return found
+    rng = np.random.default_rng(check_count(seed, "the seed", 0))
+    drawn = [estimate(_resampled(rng, len(log))) for _ in range(replicates)]
+    spread = np.log(drawn).std(axis=0, ddof=1)
+    return replace(found, low=found.values * np.exp(-Z * spread), high=found.values * np.exp(Z * spread))
+
+
+def _resampled(rng: np.random.Generator, n: int) -> Floats:
+    """How often each of n impressions is among n that are drawn with replacement."""
+    return np.bincount(rng.integers(n, size=n), minlength=n).astype(float)

@@ -1,0 +1,119 @@
+"""How a service writes: whatever changes a ranker goes to the journal first, and is applied when it is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from ranktron.data import serialization
+from ranktron.errors import DataError
+from ranktron.service import learning
+from ranktron.service.config import Config
+from ranktron.service.entries import JournalEntry, Result, encode
+from ranktron.service.errors import RequestError, unwritten
+from ranktron.service.journal import Append, Call, DropRounds, Job, Journal, Prune, Reserve, Write
+from ranktron.service.live_ranker import LiveRanker
+from ranktron.service.recovery import snapshot_of
+
+_logger = logging.getLogger("ranktron.service")
+RESERVE = 20_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
+
+
+class JournalWriter:
+    """Writes to a journal, on the event loop's thread; only rankers that are in `live_rankers` get snapshots."""
+
+    def __init__(self, journal: Journal, config: Config, live_rankers: Mapping[str, LiveRanker]) -> None:
+        self.journal, self.config, self._live_rankers = journal, config, live_rankers
+
+    def written(self, write: Write, *, patient: bool = False) -> asyncio.Future[Any]:
+        """A future of what a job gives; if the disk refuses, so does the future, unless it is patient."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def failed(error: BaseException) -> None:
+            if not future.done():
+                if patient:
+                    future.set_result(None)
+                else:
+                    future.set_exception(unwritten(str(error)))
+
+        def done(result: Any) -> None:
+            if not future.done():
+                future.set_result(result)
+
+        self.journal.put(Job(write, done, failed))
+        return future
+
+    def logged(self, live: LiveRanker, entry: JournalEntry, answers: int | None = None) -> asyncio.Future[Result]:
+        """A future of what comes of an entry: it is logged, and when that is on disk, applied."""
+        if len(self.journal) >= self.config.max_waiting:
+            raise RequestError(503, "busy", "too many requests are waiting for the disk: try again")
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+
+        def done(version: int) -> None:
+            result = learning.apply(live, entry, version)
+            self.forget(live)
+            if not future.done():
+                future.set_result(result)
+            if version - live.kept_version >= self.config.snapshot_every and self._live_rankers.get(live.name) is live:
+                self.snapshot(live)
+
+        def failed(error: BaseException) -> None:
+            live.unwritten.pop(answers, None)
+            live.closed = live.closed and entry.kind != "model"
+            if not future.done():
+                future.set_exception(unwritten(str(error)))
+
+        live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
+        if answers is not None:
+            live.unwritten[answers] = (entry, future)
+        self.journal.put(Append(live.id, answers, encode(entry), done, failed))
+        return future
+
+    # Numbers of rounds
+
+    def spare_number(self, live: LiveRanker) -> None:
+        """Sees to it that the next round can be numbered, and soon those after it."""
+        if live.reserved - live.next < RESERVE * 3 // 4 and not live.reserving:
+            self.reserve(live, live.next)
+        if live.next >= live.reserved:
+            raise unwritten("no further rounds can be numbered")
+
+    def reserve(self, live: LiveRanker, first: int) -> None:
+        """Sets numbers of rounds aside before they are given out."""
+        upto, live.reserving = max(first, live.next) + RESERVE, True
+
+        def done(_result: object) -> None:
+            live.reserved, live.reserving = max(live.reserved, upto), False
+
+        self.journal.put(Job(Reserve(live.id, upto), done))
+
+    # What need not be kept
+
+    def forget(self, live: LiveRanker) -> None:
+        """Drops from the disk the rounds that a ranker has dropped."""
+        if live.forgotten:
+            self.journal.put(Job(DropRounds(live.id, live.forgotten)))
+            live.forgotten = []
+
+    def snapshot(self, live: LiveRanker, *, wished: bool = False) -> asyncio.Future[Any]:
+        """Writes a snapshot of what is on disk already, then shortens the journal to what the one before it needs."""
+        version, content = live.version, snapshot_of(live)
+        live.note_kept(monotonic())
+
+        def write() -> Prune | None:
+            try:
+                checksum = self.journal.checksum(live.id, version)
+                live.snapshots.write(version, serialization.serialize({**content, "checksum": checksum}), wished=wished)
+            except (DataError, OSError) as error:  # the journal has everything still: it only stays longer
+                _logger.warning("no snapshot of %s: %s", live.name, error)
+                return None
+            settled = live.snapshots.versions()[-2:-1]
+            if not settled:
+                return None
+            explained = version - self.config.explained_rounds  # rounds up to this one are needed for nothing
+            return Prune(live.id, min(settled[0], explained), version - self.config.remembered)
+
+        return self.written(Call(write), patient=True)

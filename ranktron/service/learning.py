@@ -1,0 +1,132 @@
+"""What a ranker learns from the entries of its journal, live or in a replay.
+
+The same entries applied in the same order give the same weights, to the bit. Nothing here waits or writes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.service import stored_round
+from ranktron.service.entries import Answered, JournalEntry, Result, Told, decode, encode, read_gains, read_told
+from ranktron.service.live_ranker import LiveRanker
+from ranktron.service.stats import observed_quality
+from ranktron.service.stored_round import ShownRound, StoredRound
+from ranktron.training.model import Model
+from ranktron.types import Feedback
+
+_logger = logging.getLogger("ranktron.service")
+
+
+def apply(live: LiveRanker, entry: JournalEntry, version: int) -> Result:
+    """Does what an entry says; weights that would overflow stay as they were."""
+    kept: bytes | None = None
+    told: Told = []
+    if entry.kind == "feedback":
+        kept, told = live.open[entry.round], read_told(entry.body)
+    elif entry.kind == "gains":
+        later = read_gains(entry.body)
+        kept, told = later.shown, later.new
+    shown = None if kept is None else stored_round.unpack(kept)
+    loss = _learn(live, entry, version) if shown is None else learn_shown(live, version, shown, told)
+    live.version = version
+    if entry.kind == "model":
+        live.closed = False
+    result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
+    if kept is not None:
+        live.open.pop(entry.round, None)
+        live.unwritten.pop(entry.round, None)
+        remember(live, entry, result, kept)
+    try:
+        if entry.kind not in ("model", "nothing"):
+            live.note_update()
+        count(live, entry, shown, told)
+    except Exception:  # it is only shown to people: what was learnt stands
+        _logger.exception("version %d of ranker %s could not be counted", version, live.name)
+    return result
+
+
+def _learn(live: LiveRanker, entry: JournalEntry, version: int) -> float | None:
+    """The loss of an entry that answers no round; None if nothing could be learnt from it."""
+    return _attempt(live, version, lambda: _learn_alone(live, entry))
+
+
+def learn_shown(live: LiveRanker, version: int, shown: StoredRound, told: Told) -> float | None:
+    """The loss of feedback on a round; None if nothing could be learnt from it."""
+    places, labels, _ = zip(*told, strict=True)
+    received = Feedback._make((np.array(places), np.array(labels, float)))  # which were checked when they came
+    return _attempt(live, version, lambda: live.learner.learn_pending(shown.pending(live.mapped), received))
+
+
+def _attempt(live: LiveRanker, version: int, learn: Callable[[], float]) -> float | None:
+    try:
+        return learn()
+    except DataError:
+        pass
+    except Exception:  # whatever it is, it will be the same in a replay
+        _logger.exception("version %d of ranker %s could not be learnt", version, live.name)
+    refuse(live, version)
+    return None
+
+
+def refuse(live: LiveRanker, version: int) -> None:
+    """Notes that nothing could be learnt from a version."""
+    live.refused = [*live.refused, version][-live.config.remembered :]
+
+
+def _learn_alone(live: LiveRanker, entry: JournalEntry) -> float:
+    if entry.kind == "nothing":
+        raise DataError("it stands for an entry that was damaged")
+    if entry.kind == "model":
+        _replace(live, Model.from_bytes(entry.body), entry.round)
+        return 0.0
+    rows, kept = decode(entry.body)
+    grades = np.frombuffer(kept).copy()
+    X = live.mapped(np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy())
+    return live.learner.learn(X, live.learner.rank(X, entry.round), Feedback(np.arange(len(grades)), grades))
+
+
+def _replace(live: LiveRanker, model: Model, barrier: int) -> None:
+    """Goes on with another model; if it is of another kind, rounds of before mean nothing to it."""
+    before = live.template
+    live.start_from(model)
+    live.next = max(live.next, live.learner.rounds)
+    if before.to_bytes() != live.template.to_bytes():
+        live.barrier = barrier
+        live.forget([number for number in live.open if number < barrier])
+
+
+def count(live: LiveRanker, entry: JournalEntry, shown: StoredRound | ShownRound | None, told: Told) -> None:
+    """Counts what is shown to people, and changes nothing else."""
+    if shown is not None and entry.kind == "feedback":
+        delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
+        quality = observed_quality(tuple([label for _, label, _ in told]))
+        live.stats.answered(entry.round, quality, shown.explored, delay)
+
+
+def remember(live: LiveRanker, entry: JournalEntry, result: Result, kept: bytes | None) -> None:
+    """Remembers that a round was answered, and, if it is known, what it showed."""
+    body = entry.body
+    if entry.kind == "gains":
+        later = read_gains(body)
+        body, kept = encode(later.now), later.shown
+        live.answered.pop(entry.round, None)  # it is the last one now
+        live.past.pop(entry.round, None)
+    live.answered_ever.add(entry.round)
+    live.answered[entry.round] = Answered(body, entry.at, result)
+    _shorten(live.answered, live.config.remembered)
+    if kept is not None:
+        live.past[entry.round] = kept
+        _shorten(live.past, live.config.explained_rounds)
+
+
+def _shorten(kept: OrderedDict[int, Any], length: int) -> None:
+    while len(kept) > length:
+        kept.popitem(last=False)

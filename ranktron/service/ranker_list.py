@@ -1,0 +1,119 @@
+"""The list of rankers: which there are, how one is made and deleted, and what a start finds."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+from ranktron.service.config import Config
+from ranktron.service.epochs import Epochs
+from ranktron.service.errors import RequestError, unknown_ranker
+from ranktron.service.journal import AddRanker, Journal, RemoveRanker
+from ranktron.service.journal_writer import RESERVE, JournalWriter
+from ranktron.service.live_ranker import LiveRanker
+from ranktron.service.models import blank_model, complete, stored_bytes
+from ranktron.service.recovery import SetAside, crash_file, recovered
+from ranktron.service.snapshots import Snapshots
+from ranktron.service.types import Definition
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class RankerList:
+    """The rankers of a journal by name, those that serve and those that are set aside; made, it has read them all."""
+
+    def __init__(self, folder: Path, config: Config, journal: Journal) -> None:
+        self.folder, self.config = folder, config
+        self.live_rankers: dict[str, LiveRanker] = {}
+        self.set_aside: dict[str, SetAside] = {}
+        self._changing = asyncio.Lock()  # a name stands for one ranker, whoever is in a hurry
+        for stored in journal.rankers():
+            crash = crash_file(folder, stored.id)
+            found = recovered(journal, stored, self._snapshots(stored.id), config, crash)
+            if isinstance(found, SetAside):
+                self.set_aside[found.name] = found
+            else:
+                self.live_rankers[found.name] = found
+
+    def live(self, name: str) -> LiveRanker:
+        """The ranker of a name; a RequestError if there is none that serves."""
+        found = self.live_rankers.get(name)
+        if found is None:
+            self._check_not_set_aside(name)
+            raise unknown_ranker(name)
+        return found
+
+    def _check_not_set_aside(self, name: str) -> None:
+        if name in self.set_aside:
+            raise RequestError(409, "set_aside", self.set_aside[name].message)
+
+    async def create(self, name: str, definition: Definition, writer: JournalWriter) -> LiveRanker:
+        """The ranker of a definition, made if it is not there yet."""
+        if definition.model:
+            raise RequestError(422, "invalid", "`model` is noted by the service: PUT the model file itself instead")
+        live = await asyncio.shield(asyncio.ensure_future(self._made(name, definition, writer)))
+        if definition != live.asked and complete(definition) != live.definition:
+            raise RequestError(
+                409, "exists", f"there is another ranker {name!r} already: delete it first, or choose another name"
+            )
+        return live
+
+    async def create_from_model(self, name: str, definition: Definition, writer: JournalWriter) -> LiveRanker:
+        """The ranker of the definition that a model file has, made if it is not there yet."""
+        live = await asyncio.shield(asyncio.ensure_future(self._made(name, definition, writer)))
+        if live.definition.model != definition.model:
+            raise RequestError(
+                409,
+                "exists",
+                f"there is a ranker {name!r} already, which was not made from this model: POST .../model gives it this "
+                "one; or delete it first, or choose a new name",
+            )
+        return live
+
+    async def _made(self, name: str, definition: Definition, writer: JournalWriter) -> LiveRanker:
+        if not _NAME.fullmatch(name):
+            raise RequestError(
+                422,
+                "bad_name",
+                "a ranker's name has 1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit first",
+            )
+        async with self._changing:
+            if name in self.live_rankers:
+                return self.live_rankers[name]
+            self._check_not_set_aside(name)
+            count = len(self.live_rankers) + len(self.set_aside)
+            if count >= self.config.max_rankers:
+                raise RequestError(409, "too_many_rankers", f"there are {count} rankers already: delete one first")
+            made = complete(definition)
+            model = blank_model(made, self.config)
+            bodies = stored_bytes(made), stored_bytes(definition)
+            stored = await writer.written(AddRanker(name, *bodies, RESERVE))
+            snapshots = self._snapshots(stored.id)
+            snapshots.clear()  # what a ranker of another copy of this folder may have left there
+            live = LiveRanker(stored.id, name, made, definition, model, self.config, snapshots, stored.next)
+            live.incarnation, live.epochs = stored.incarnation, Epochs(stored.epochs)
+            live.reserved = stored.next + RESERVE
+            self.live_rankers[name] = live
+            return live
+
+    async def delete(self, name: str, writer: JournalWriter) -> None:
+        """Deletes a ranker with all that it has learnt."""
+        await asyncio.shield(asyncio.ensure_future(self._removed(name, writer)))
+
+    async def _removed(self, name: str, writer: JournalWriter) -> None:
+        async with self._changing:
+            rankers: dict[str, Any] = self.set_aside if name in self.set_aside else self.live_rankers
+            removed = self.set_aside.get(name) or self.live(name)
+            del rankers[name]
+            try:
+                await writer.written(RemoveRanker(removed.id, removed.next))
+            except RequestError:
+                rankers[name] = removed
+                raise
+        removed.snapshots.clear()
+        crash_file(self.folder, removed.id).unlink(missing_ok=True)
+
+    def _snapshots(self, ranker: int) -> Snapshots:
+        return Snapshots(self.folder, ranker, self.config.versions)
