@@ -38,6 +38,7 @@ _HOMES = {
     "play_many": "ranktron.learners.fused",
     "Model": "ranktron.training.model",
     "load": "ranktron.training.model",
+    "tune": "ranktron.training.tune",
     "Client": "ranktron.service.client",
     "ServiceError": "ranktron.service.client",
     "Sparse": "ranktron.kernels.csr_rows",

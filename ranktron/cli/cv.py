@@ -11,34 +11,40 @@ import click
 from ranktron.cli.options import (
     as_json,
     as_metric,
+    epochs_option,
     map_option,
     metrics_option,
     nan_option,
     null_for,
     null_option,
     parse_settings,
+    preset_option,
     read_data,
     reading_options,
     table_options,
+    with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress
 from ranktron.data.choices import SCALINGS
 from ranktron.errors import DataError
-from ranktron.training.algorithms import ALGORITHMS, TRAINING
+from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 
 if TYPE_CHECKING:
     from ranktron.metrics import Evaluation, Metric
     from ranktron.training.cross_validation import Report, Trial
 
-_EPOCHS, _SHUFFLE = TRAINING
+_SHUFFLE = TRAINING[1]
 
 
 @click.command()
 @click.argument("data", metavar="DATA", type=click.Path(exists=True))
-@click.option("--algo", type=click.Choice(list(ALGORITHMS)), default="committee", show_default=True, help="Algorithm.")
+@click.option(
+    "--algo", type=click.Choice(list(ALGORITHMS)), default=DEFAULT_ALGORITHM, show_default=True, help="Algorithm."
+)
+@preset_option
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the algorithm.")
 @click.option("--grid", metavar="KEY=V1,V2,...", multiple=True, help="Values of a parameter to choose from.")
-@click.option("--epochs", default=_EPOCHS.default, show_default=True, type=click.IntRange(1), help="Maximum passes.")
+@epochs_option
 @click.option(
     "--folds",
     type=click.IntRange(3),
@@ -55,10 +61,9 @@ _EPOCHS, _SHUFFLE = TRAINING
 )
 @click.option(
     "--scale",
-    type=click.Choice(["auto", *SCALINGS]),
-    default="auto",
-    show_default=True,
-    help="Feature scaling; minmax-query suits LETOR's raw features.",
+    type=click.Choice(SCALINGS),
+    default=None,
+    help="Feature scaling; auto: standardise if features fall outside [-1, 1].  [default: auto]",
 )
 @map_option
 @click.option("--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric to select by.")
@@ -75,10 +80,9 @@ _EPOCHS, _SHUFFLE = TRAINING
 @table_options
 @as_json
 def cv(
-    data: str, algo: str, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int, folds: int,
-    split_seed: int, seeds: int,
-    shuffle: bool, scale: str, recipe: str | None, select: Metric, out: str | None,
-    against: tuple[str, ...], metrics: list[Metric], nan: str | None, null: str | None, as_json: bool,
+    data: str, algo: str, preset: str | None, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int | None,
+    folds: int, split_seed: int, seeds: int, shuffle: bool, scale: str | None, recipe: str | None, select: Metric,
+    out: str | None, against: tuple[str, ...], metrics: list[Metric], nan: str | None, null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Cross-validate an algorithm on DATA.
 
@@ -93,7 +97,8 @@ def cv(
     """
     from ranktron.training.cross_validation import cross_validate, read_folds, split_folds
 
-    parameters, points = parse_settings(algo, settings), _grid(algo, grid)
+    points = _grid(algo, grid)
+    parameters, scale, epochs = with_preset(algo, preset, parse_settings(algo, settings), scale, epochs)
     before = {Path(path).stem: _read_stored_run(path) for path in against}
     null = null or null_for(None, nan)
     if Path(data).is_dir():

@@ -23,6 +23,7 @@ _COMMANDS = (
     "simulate",
     "clicks",
     "train",
+    "tune",
     "cv",
     "demo",
     "evaluate",

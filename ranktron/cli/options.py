@@ -10,8 +10,9 @@ import click
 
 from ranktron.cli.output import show_activity
 from ranktron.data.choices import FORMATS, IMPUTATIONS
+from ranktron.defaults import PRESETS, RENAMED, preset_of
 from ranktron.errors import DataError
-from ranktron.training.algorithms import algorithm
+from ranktron.training.algorithms import TRAINING, algorithm
 
 if TYPE_CHECKING:
     from ranktron.data.rounds import Rounds
@@ -72,6 +73,21 @@ map_option = click.option(
     default=None,
     callback=_as_recipe,
     help="Feature map, saved with the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N.",
+)
+
+epochs_option = click.option(
+    "--epochs",
+    default=None,
+    type=click.IntRange(1),
+    help=f"{TRAINING[0].help.capitalize()}.  [default: the preset's, {TRAINING[0].default}]",
+)
+
+preset_option = click.option(
+    "--preset",
+    type=click.Choice(PRESETS),
+    default=None,
+    help="Where parameters, scaling and passes that are not given come from; paper: as printed, features unscaled.  "
+    f"[default: {PRESETS[0]}]",
 )
 
 null_option = click.option(
@@ -206,12 +222,25 @@ def keep_inputs(out: str, *inputs: str | None) -> None:
             raise click.UsageError(f"{out} is an input and would be overwritten: write to another file")
 
 
+def with_preset(
+    name: str, preset: str | None, parameters: dict[str, Any], scale: str | None, epochs: int | None
+) -> tuple[dict[str, Any], str | None, int]:
+    """Parameters, scaling and number of passes: those that are given, and those that a preset has for the others."""
+    word = preset or PRESETS[0]
+    values = preset_of(name, word)
+    own = {**algorithm(name).preset(word), **parameters}
+    if scale is None:
+        scale = values["scale"] or ("auto" if word == PRESETS[0] else None)
+    return own, scale, epochs or values["n_epochs"]
+
+
 def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
     """Parses parameters of an algorithm given as KEY=VALUE, such as eta=0.1."""
     known = {p.name: p for p in algorithm(name).parameters}
     parameters = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
+        key = RENAMED.get(name, {}).get(key, key)
         if not equals or key not in known:
             raise click.UsageError(
                 f"{option} {setting}: the parameters of {name} are {', '.join(known)}, given as --set KEY=VALUE"

@@ -15,12 +15,14 @@ from ranktron.cli.options import (
     null_for,
     null_option,
     parse_settings,
+    preset_option,
     read_data,
     table_options,
+    with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_progress
 from ranktron.data.choices import SCALINGS
-from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
 
 if TYPE_CHECKING:
     from ranktron.metrics import Metric
@@ -42,7 +44,10 @@ def _values(text: str) -> list[float] | None:
 
 @click.command()
 @click.argument("data", type=DATA)
-@click.option("--algo", type=click.Choice(list(ALGORITHMS)), default="slam", show_default=True, help="Algorithm.")
+@click.option(
+    "--algo", type=click.Choice(list(ALGORITHMS)), default=DEFAULT_ALGORITHM, show_default=True, help="Algorithm."
+)
+@preset_option
 @click.option(
     "--set",
     "settings",
@@ -54,7 +59,10 @@ def _values(text: str) -> list[float] | None:
 @click.option("--epochs", default=1, show_default=True, type=click.IntRange(1), help="Passes over the data.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the shuffling.")
 @click.option(
-    "--scale", type=click.Choice(["auto", *SCALINGS]), default="auto", show_default=True, help="Feature scaling."
+    "--scale",
+    type=click.Choice(SCALINGS),
+    default=None,
+    help="Feature scaling; auto: standardise if features fall outside [-1, 1].  [default: auto]",
 )
 @map_option
 @click.option("--valid", type=DATA, help="Validation set.")
@@ -65,7 +73,7 @@ def _values(text: str) -> list[float] | None:
 @table_options
 @as_json
 def sweep(
-    data: str, algo: str, settings: tuple[str, ...], epochs: int, seed: int, scale: str,
+    data: str, algo: str, preset: str | None, settings: tuple[str, ...], epochs: int, seed: int, scale: str | None,
     recipe: str | None, valid: str | None, curve: str | None, metrics: list[Metric], nan: str | None,
     null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
@@ -83,7 +91,8 @@ def sweep(
             "as in --set eta=1e-3:1e1:16, or values, as in --set eta=0.1,1,10"
         )
     ((key, values),) = ranges.items()
-    parameters = parse_settings(algo, tuple(s for s in settings if s.partition("=")[0] != key))
+    given = parse_settings(algo, tuple(s for s in settings if s.partition("=")[0] != key))
+    parameters, scale, _ = with_preset(algo, preset, given, scale, epochs)
     parse_settings(algo, tuple(f"{key}={value}" for value in values))
     null = null or null_for(None, nan)
     rounds = read_data(data, null, part="train")

@@ -16,6 +16,7 @@ from ranktron.cli.options import (
     OUT,
     as_json,
     as_metric,
+    epochs_option,
     keep_inputs,
     map_option,
     metrics_option,
@@ -23,14 +24,16 @@ from ranktron.cli.options import (
     null_for,
     null_option,
     parse_settings,
+    preset_option,
     read_data,
     reading_options,
     table_options,
+    with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
 from ranktron.data.choices import SCALINGS, USERS
 from ranktron.errors import DataError, RankingWarning
-from ranktron.training.algorithms import ALGORITHMS, TRAINING
+from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 
 if TYPE_CHECKING:
     from ranktron.data.rounds import Rounds
@@ -60,16 +63,17 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 @click.command(epilog=_algorithms_help())
 @click.argument("data", type=DATA)
-@click.option("--algo", type=click.Choice(list(ALGORITHMS)), default=None, help="Algorithm.  [default: hinge]")
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the algorithm.")
 @click.option(
-    "--epochs", default=_EPOCHS.default, show_default=True, type=click.IntRange(1), help="Passes over the data."
+    "--algo", type=click.Choice(list(ALGORITHMS)), default=None, help=f"Algorithm.  [default: {DEFAULT_ALGORITHM}]"
 )
+@preset_option
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the algorithm.")
+@epochs_option
 @click.option("--seed", default=None, type=click.IntRange(0), help="Seed of the shuffling.  [default: 0]")
 @click.option("--shuffle/--no-shuffle", default=None, help=f"{_SHUFFLE.help.capitalize()}.  [default: shuffle]")
 @click.option(
     "--scale",
-    type=click.Choice(["auto", *SCALINGS]),
+    type=click.Choice(SCALINGS),
     default=None,
     help="Feature scaling, saved with the model; auto: standardise if features fall outside [-1, 1].  [default: auto]",
 )
@@ -106,11 +110,10 @@ def _wrapped(text: str, indent: int) -> list[str]:
 @table_options
 @as_json
 def train(
-    data: str, algo: str | None, settings: tuple[str, ...], epochs: int, seed: int | None, shuffle: bool | None,
-    scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric, patience: int | None,
-    feedback: str | None, clicks: str | None, start: str | None, out: str, curve: str | None, metrics: list[Metric],
-    null: str | None,
-    as_json: bool,
+    data: str, algo: str | None, preset: str | None, settings: tuple[str, ...], epochs: int | None, seed: int | None,
+    shuffle: bool | None, scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric,
+    patience: int | None, feedback: str | None, clicks: str | None, start: str | None, out: str, curve: str | None,
+    metrics: list[Metric], null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Train a ranker on DATA and save it.
 
@@ -127,16 +130,19 @@ def train(
         raise click.UsageError("--patience counts epochs that are no better on a validation set: add --valid")
     keep_inputs(out, data, valid)
     before = load(start) if start else None
-    if before is not None and (algo or settings or scale or recipe or nan):
+    if before is not None and (algo or preset or settings or scale or recipe or nan):
         raise click.UsageError(
             "--from keeps the model's algorithm, parameters, imputation, scaling and map: leave these options out"
         )
-    name = before.kind if before is not None else algo or ("ranksvm" if clicks else "hinge")
+    name = before.kind if before is not None else algo or ("ranksvm" if clicks else DEFAULT_ALGORITHM)
     if clicks and (before is not None or feedback or name not in CLICK_ALGORITHMS):
         raise click.UsageError(
             f"--clicks takes {', '.join(CLICK_ALGORITHMS)}, and neither --from nor --feedback: the log says it all"
         )
     parameters = parse_settings(name, settings)
+    if before is None:
+        parameters, scale, epochs = with_preset(name, preset, parameters, scale, epochs)
+    epochs = epochs or _EPOCHS.default
     if null not in (None, "error"):
         click.echo(f"--null {null} applies to these files and is not saved with the model; --nan would be", err=True)
     null = null or null_for(before, nan)
@@ -145,7 +151,7 @@ def train(
     checked = read_data(valid, null, rounds, part="vali") if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
     user = feedback or (before.record.get("feedback") if before is not None else None)
-    asked: dict[str, Any] = {"scaling": scale or "auto", "map": recipe, "select": select, "metrics": metrics}
+    asked: dict[str, Any] = {"scaling": scale, "map": recipe, "select": select, "metrics": metrics}
     asked |= {"nan": nan or "error", "feedback": user, "patience": patience}
     _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
     with show_progress(f"training {name}", epochs * len(rounds)) as step, statements():

@@ -1,6 +1,6 @@
 """Names that users choose from; nothing is imported here, so that `--help` is quick."""
 
-SCALINGS = ("none", "standard", "minmax", "minmax-query", "running-standard")
+SCALINGS = ("auto", "none", "standard", "minmax", "minmax-query", "standard-query", "running-standard")
 
 IMPUTATIONS = ("error", "mean", "zero", "indicator")
 

@@ -46,6 +46,28 @@ def _between_zero_and_one(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
 
 
 @jit
+def _standardised_by_query(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
+    for q in range(offsets.shape[0] - 1):
+        first, last = offsets[q], offsets[q + 1]
+        for j in range(X.shape[1]):
+            low = X[first, j]
+            high = low
+            total = 0.0
+            for i in range(first, last):
+                low = min(low, X[i, j])
+                high = max(high, X[i, j])
+                total += X[i, j]
+            mean = total / (last - first)
+            squares = 0.0
+            for i in range(first, last):
+                squares += (X[i, j] - mean) ** 2
+            deviation = np.sqrt(squares / (last - first))
+            varies = high > low and deviation > 0.0  # a constant feature may show a deviation of rounding errors
+            for i in range(first, last):
+                scaled[i, j] = (X[i, j] - mean) / deviation if varies else 0.0
+
+
+@jit
 def _dense_moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
     """Mean, standard deviation, minimum and maximum of each feature, in two passes over the rows."""
     mean = np.zeros(X.shape[1])
@@ -79,6 +101,23 @@ def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
 
 def _moments(X: Features) -> tuple[Floats, Floats, Floats, Floats]:
     return _sparse_moments(X) if isinstance(X, Sparse) else _dense_moments(X)
+
+
+def _weighted_moments(X: Features, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """The same of rows that count more or less: a row of weight 2 is the same as two rows."""
+    share = weights / weights.sum()
+    low, high = feature_ranges(X)
+    mean: Floats
+    variance: Floats
+    if isinstance(X, Sparse):
+        own = X.trimmed()
+        values, shares = own.written_values().astype(np.float64), np.repeat(share, np.diff(own.starts))
+        mean = np.bincount(own.columns, values * shares, X.width).astype(np.float64)
+        variance = np.bincount(own.columns, values**2 * shares, X.width) - mean**2
+    else:
+        mean = share @ X.astype(np.float64)
+        variance = share @ (X - mean) ** 2
+    return mean, np.sqrt(np.maximum(variance, 0.0)), low.astype(np.float64), high.astype(np.float64)
 
 
 def feature_ranges(X: Features) -> tuple[Floats, Floats]:
@@ -161,7 +200,16 @@ class Running(Global):
 
 @dataclass(frozen=True)
 class PerQuery:
-    """LETOR's scaling: maps each feature to [0, 1] within each query; 0 if it is constant there."""
+    """Scales each feature within each list; 0 where it is constant there. Nothing is learnt, so units do not matter.
+
+    `minmax-query` is LETOR's own, to [0, 1]; `standard-query` shifts by the list's mean and divides by its deviation.
+
+    Examples
+    --------
+    >>> scaler = PerQuery(1, "standard-query")
+    >>> scaler(np.array([[10.0], [30.0], [5.0]], np.float32), np.array([0, 2, 3])).ravel()
+    array([-1.,  1.,  0.], dtype=float32)
+    """
 
     n_features: int
     name: str = "minmax-query"
@@ -171,12 +219,17 @@ class PerQuery:
         if isinstance(X, Sparse):
             raise DataError("scaling within each query needs dense features, these are sparse: choose standard or none")
         scaled = np.empty(X.shape, np.float32)
-        _between_zero_and_one(X, offsets, scaled)
+        _WITHIN_QUERIES[self.name](X, offsets, scaled)
         return scaled
 
 
-def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
-    """Fits the scaling of that name; `auto` standardises if some feature is outside [-1, 1].
+_WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _standardised_by_query}
+
+
+def fit_scaler(name: str | None, rounds: Rounds, weights: Floats | None = None) -> Scaler | None:
+    """Fits the scaling of that name; `auto` leaves features within [-1, 1] alone and standardises others.
+
+    `weights` says how much each query counts.
 
     >>> rounds = Rounds.from_arrays([[10.0], [30.0]], [0, 1])
     >>> fit_scaler("minmax", rounds)(rounds.X, rounds.offsets).ravel()
@@ -184,13 +237,14 @@ def fit_scaler(name: str | None, rounds: Rounds) -> Scaler | None:
     """
     if name is None or name == "none":
         return None
-    if name == "minmax-query":
-        return PerQuery(rounds.n_features)
+    if name in _WITHIN_QUERIES:
+        return PerQuery(rounds.n_features, name)
     if name == "running-standard":
         return Running.blank(rounds.n_features, not isinstance(rounds.X, Sparse)).after(rounds.X)
     if name not in ("auto", "standard", "minmax"):
         raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
-    mean, deviation, low, high = _moments(rounds.X)
+    by_row = None if weights is None else np.repeat(weights, np.diff(rounds.offsets))
+    mean, deviation, low, high = _moments(rounds.X) if by_row is None else _weighted_moments(rounds.X, by_row)
     if name == "auto":
         if low.min() >= -1.0 and high.max() <= 1.0:
             return None
@@ -225,8 +279,8 @@ def scaler_from_dict(kept: Mapping[str, Any], n_features: int) -> Scaler | None:
     name = kept["name"]
     if name == "none":
         return None
-    if name == "minmax-query":
-        return PerQuery(n_features)
+    if name in _WITHIN_QUERIES:
+        return PerQuery(n_features, name)
     if name in ("standard", "minmax"):
         shift, divisor = np.array(kept["shift"], float), np.array(kept["divisor"], float)
         finite = np.isfinite(shift).all() and np.isfinite(divisor).all()

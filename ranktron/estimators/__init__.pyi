@@ -41,13 +41,14 @@ class CommitteePerceptron(_CommitteePerceptron):
         pairs_per_query: int = 0,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class HingePerceptron(_HingePerceptron):
@@ -59,13 +60,14 @@ class HingePerceptron(_HingePerceptron):
         average: bool = False,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class KernelPerceptron(_KernelPerceptron):
@@ -94,13 +96,14 @@ class KernelPerceptron(_KernelPerceptron):
         pairs_per_query: int = 0,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class MinimaxPerceptron(_MinimaxPerceptron):
@@ -111,13 +114,14 @@ class MinimaxPerceptron(_MinimaxPerceptron):
         average: bool = False,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class OnlineListNet(_OnlineListNet):
@@ -129,13 +133,14 @@ class OnlineListNet(_OnlineListNet):
         average: bool = False,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class PDGDRanker(_PDGDRanker):
@@ -150,13 +155,14 @@ class PDGDRanker(_PDGDRanker):
         feedback: FeedbackModel | str | None = None,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class PairwisePerceptron(_PairwisePerceptron):
@@ -169,13 +175,14 @@ class PairwisePerceptron(_PairwisePerceptron):
         pairs_per_query: int = 0,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class PredtronClassifier(_PredtronClassifier):
@@ -260,13 +267,14 @@ class PredtronRanker(_PredtronRanker):
         average: bool = False,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class RankBoost(_RankBoost):
@@ -277,13 +285,14 @@ class RankBoost(_RankBoost):
         balance: Literal["query", "pair"] = "pair",
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class RankMM(_RankMM):
@@ -303,13 +312,14 @@ class RankMM(_RankMM):
         average: bool = False,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class RankSVM(_RankSVM):
@@ -323,13 +333,14 @@ class RankSVM(_RankSVM):
         max_iter: int = 1000,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class SLAMPerceptron(_SLAMPerceptron):
@@ -345,13 +356,14 @@ class SLAMPerceptron(_SLAMPerceptron):
         average: bool = False,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 class TopKRanker(_TopKRanker):
@@ -360,7 +372,6 @@ class TopKRanker(_TopKRanker):
         *,
         surrogate: Literal["ranksvm", "squared", "kl", "smooth-dcg"] = "ranksvm",
         k: int = 2,
-        setting: Literal["recommended", "paper"] = "recommended",
         explore: float = 0.0,
         eta: float = 0.0,
         radius: float = 0.0,
@@ -375,13 +386,14 @@ class TopKRanker(_TopKRanker):
         feedback: FeedbackModel | str | None = None,
         n_epochs: int = 10,
         shuffle: bool = True,
-        scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None = None,
+        scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
         map: str | FeatureMap | None = None,
         nan: Literal["error", "mean", "zero", "indicator"] = "error",
         categorical: str | Sequence[str] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         ungrouped: Literal["error", "one-list"] = "error",
         features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
 def as_estimator(model: Model) -> Ranker: ...

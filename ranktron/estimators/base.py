@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
@@ -18,6 +18,7 @@ from ranktron.data.categories import Encoder, fit_encoder
 from ranktron.data.maps import FeatureMap
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Running
+from ranktron.defaults import PRESETS, RENAMED, preset_of
 from ranktron.errors import DataError, warn
 from ranktron.estimators.columns import (
     UNGROUPED,
@@ -28,13 +29,13 @@ from ranktron.estimators.columns import (
 )
 from ranktron.estimators.eval_sets import UNGROUPED_EVAL_SET, EvalSet, first_eval_set
 from ranktron.estimators.pipelines import steps_before
-from ranktron.estimators.signature import with_parameters
+from ranktron.estimators.signature import use_new_names, with_parameters
 from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.lazy import lazy_names
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import UNEVEN, History, Schedule
 from ranktron.metrics import Metric, evaluate, metric
-from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, TRAINING
+from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, PRESET, TRAINING
 from ranktron.training.fit import learn_once, make_untrained, play_rescaled, simulated_user, train
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm, Parameter
@@ -46,8 +47,9 @@ _COMMON = (
     Parameter(
         "scale",
         None,
-        'None, or "standard", "minmax", "minmax-query": scaling fitted with the model; "running-standard": one that '
-        "partial_fit goes on updating",
+        'None, or "standard", "minmax": scaling fitted with the model; "minmax-query", '
+        '"standard-query": within each query, which predict then has to know; "running-standard": one that partial_fit '
+        "goes on updating",
     ),
     MAP,
     NAN,
@@ -59,7 +61,7 @@ _COMMON = (
     Parameter("features", None, "None, or the names of the columns of a data frame that are features"),
 )
 _UNGROUPED = _COMMON[-2]
-BEFORE = {"ungrouped": "one-list", "features": None}
+BEFORE = {"ungrouped": "one-list", "features": None, "preset": "paper"}
 """What estimators did before they had these parameters: a pickle of 0.1.0 has none of them."""
 
 R = TypeVar("R", bound="type[BaseRanker]")
@@ -69,9 +71,15 @@ def from_table(name: str, *more: Parameter) -> Callable[[R], R]:
     """Gives a ranker its row in the table, the algorithm and its parameters, and more parameters of its own."""
     algorithm = ALGORITHMS[name]
 
+    recommended, paper = (preset_of(name, word) for word in PRESETS)
+    common = [replace(p, default=recommended.get(p.name, p.default)) for p in (*_COMMON, PRESET)]
+    stored = {old: new for new, old in RENAMED.get(name, {}).items()}
+    own = [p for p in algorithm.parameters if p.name not in stored]
+
     def decorate(cls: R) -> R:
-        cls._algorithm = algorithm
-        return with_parameters(*algorithm.parameters, *more, *_COMMON)(cls)
+        cls._algorithm, cls._renamed_parameters = algorithm, stored
+        values = {key: value for key, value in paper.items() if key not in stored}
+        return with_parameters(*own, *more, *common, paper=values)(cls)
 
     return decorate
 
@@ -122,7 +130,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__predict: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True, "groups": True}
 
-    scale: Literal["standard", "minmax", "minmax-query", "running-standard"] | None
+    scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None
     map: str | FeatureMap | None
     random_state: int | np.random.RandomState | None
     features: Sequence[str] | None
@@ -132,8 +140,23 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     nan: str = "error"  # a pickle of 0.1.0 has neither
     categorical: str | Sequence[str] | None = "auto"
 
+    _presets: ClassVar[Mapping[str, Mapping[str, Any]]]
+    _renamed_parameters: ClassVar[Mapping[str, str]]
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({**BEFORE, **state})
+        names = self._renamed_parameters
+        super().__setstate__({**BEFORE, **{names.get(name, name): value for name, value in state.items()}})
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets parameters; with another `preset`, those that were as the former has them follow."""
+        params = use_new_names(type(self), params)
+        word, before = params.get("preset", self.preset), self.preset
+        if word != before and isinstance(word, str) and {word, before} == set(PRESETS):
+            former = self._presets[before]
+            follow = {n: v for n, v in self._presets[word].items() if repr(getattr(self, n)) == repr(former[n])}
+            params = {**follow, **params}
+        super().set_params(**params)
+        return self
 
     feedback: FeedbackModel | str | None = None
     _user: FeedbackModel | None = None
@@ -298,7 +321,9 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         self.model_.save(path)
 
     def _own_parameters(self) -> dict[str, Any]:
-        return {p.name: getattr(self, p.name) for p in self._algorithm.parameters}
+        PRESET.check(self.preset)
+        names = self._renamed_parameters
+        return {p.name: getattr(self, names.get(p.name, p.name)) for p in self._algorithm.parameters}
 
     def _adopt(self, model: Model, *, with_queries: bool) -> None:
         self._model, self._encoder = model, model.encoder

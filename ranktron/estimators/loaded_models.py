@@ -10,9 +10,9 @@ from ranktron.training.model import Model
 
 def around_model(cls: type[BaseRanker], model: Model) -> BaseRanker:
     """A fitted estimator around a model: its parameters, its learner and what it knows of its features."""
-    record = model.record
+    record, renamed = model.record, cls._renamed_parameters
     ranker = cls(
-        **model.parameters,
+        **{renamed.get(name, name): value for name, value in model.parameters.items()},
         scale=None if model.scaler is None else model.scaler.name,
         map=None if model.map is None else model.map.name,
         nan="error" if model.imputer is None else model.imputer.name,

@@ -1,5 +1,7 @@
 """The rankers that learn online: one small class each, its parameters in `algorithms.py`."""
 
+import warnings
+
 from ranktron.estimators.base import OnlineRanker, from_table
 from ranktron.estimators.clicks import OnlineClickRanker
 from ranktron.metrics import Metric
@@ -92,7 +94,6 @@ class TopKRanker(OnlineRanker):
     Examples
     --------
     >>> import numpy as np
-    >>> import numpy as np
     >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable().rounds(200)
     >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
@@ -100,6 +101,13 @@ class TopKRanker(OnlineRanker):
     >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.95
     True
     """
+
+    @property
+    def setting(self) -> str:
+        """The old name of `preset`, until 0.3."""
+        warnings.warn("setting of TopKRanker is now preset", DeprecationWarning, stacklevel=2)
+        word: str = self.preset
+        return word
 
 
 @from_table("pdgd", _FEEDBACK)

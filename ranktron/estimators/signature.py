@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar, get_type_hints
 
+from ranktron.defaults import PRESETS
 from ranktron.training.parameters import Parameter, unknown_parameter
 
 C = TypeVar("C", bound=type[Any])
 
 
-def with_parameters(*parameters: Parameter) -> Callable[[C], C]:
-    """Gives an estimator its parameters. The type checkers' copy of this is `ranktron/estimators/__init__.pyi`."""
+def with_parameters(*parameters: Parameter, paper: Mapping[str, Any] | None = None) -> Callable[[C], C]:
+    """Gives an estimator its parameters. The type checkers' copy of this is `ranktron/estimators/__init__.pyi`.
+
+    `paper` has the values of those that `preset="paper"` changes.
+    """
 
     def decorate(cls: C) -> C:
         defaults = {p.name: p.default for p in parameters}
+        presets = {"paper": {name: value for name, value in (paper or {}).items() if value != defaults[name]}}
+        cls._presets = {PRESETS[0]: {name: defaults[name] for name in presets["paper"]}, **presets}
 
         def __init__(self: Any, *values: Any, **given: Any) -> None:
             if values:
                 meant = ", ".join(f"{name}={value!r}" for name, value in zip(defaults, values, strict=False))
                 raise TypeError(f"the parameters of {cls.__name__} are keyword-only: write {cls.__name__}({meant})")
+            given = use_new_names(cls, given)
             for name in given:
                 if name not in defaults:
                     raise TypeError(unknown_parameter(name, defaults, cls.__name__))
-            for name, value in {**defaults, **given}.items():
+            word = given.get("preset")
+            of_preset = cls._presets["paper"] if isinstance(word, str) and word == "paper" else {}
+            for name, value in {**defaults, **of_preset, **given}.items():
                 setattr(self, name, value)
 
         __init__.__signature__ = make_signature(cls, parameters)  # type: ignore[attr-defined]
@@ -35,6 +45,14 @@ def with_parameters(*parameters: Parameter) -> Callable[[C], C]:
         return cls
 
     return decorate
+
+
+def use_new_names(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The same parameters, those under an old name under the one of today."""
+    names: Mapping[str, str] = getattr(cls, "_renamed_parameters", {})
+    for name in names.keys() & given.keys():
+        warnings.warn(f"{name} of {cls.__name__} is now {names[name]}", DeprecationWarning, stacklevel=3)
+    return {names.get(name, name): value for name, value in given.items()}
 
 
 def make_signature(cls: type[Any], parameters: tuple[Parameter, ...]) -> inspect.Signature:

@@ -151,6 +151,11 @@ def _export_stumps(model: Model, to: str, name: str, store: str | None, sample: 
 
 
 def _check_scaling(to: str, scaling: str, scales_lists: bool) -> None:
+    if scaling == "standard-query":
+        raise DataError(
+            f"this model standardises features within each list, which {to} cannot do: train with --scale standard or "
+            "minmax instead (minmax-query for vespa), or let `ranktron serve` answer"
+        )
     if scaling == "minmax-query" and not scales_lists:
         raise DataError(
             f"this model scales features within each list, which {to} cannot do: train with --scale standard or minmax "

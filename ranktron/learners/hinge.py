@@ -1,12 +1,20 @@
 """The hinge perceptron: on a mistake, one step on the mean margin violation over all pairs of the query."""
 
+from ranktron.defaults import PAPER
 from ranktron.learners.linear import Linear
 from ranktron.learners.mistakes import Misordered
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import MeanPairwiseHinge
 
+_PRINTED = PAPER["hinge"]
 
-def hinge_perceptron(n_features: int, eta: float = 1.0, margin: float = 1.0, average: bool = False) -> Linear:
+
+def hinge_perceptron(
+    n_features: int,
+    eta: float = _PRINTED["eta"],
+    margin: float = _PRINTED["margin"],
+    average: bool = _PRINTED["average"],
+) -> Linear:
     """Composes the mean pairwise hinge, a constant step size and updates on mistakes only.
 
     Parameters

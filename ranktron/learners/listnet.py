@@ -1,11 +1,16 @@
 """Online ListNet: gradient descent on the cross-entropy, with an update in every round."""
 
+from ranktron.defaults import PAPER
 from ranktron.learners.linear import Linear
 from ranktron.learners.steps import make_step
 from ranktron.surrogates import ListNet
 
+_PRINTED = PAPER["listnet"]
 
-def online_listnet(n_features: int, eta: float = 0.1, step: str = "sqrt", average: bool = False) -> Linear:
+
+def online_listnet(
+    n_features: int, eta: float = _PRINTED["eta"], step: str = _PRINTED["step"], average: bool = _PRINTED["average"]
+) -> Linear:
     """Composes ListNet's cross-entropy with step sizes eta/√t (or constant ones); it updates in every round.
 
     Parameters

@@ -1,12 +1,15 @@
 """Algorithm 3 of Chaudhuri and Tewari: the perceptron that attains the lower bound, and needs no learning rate."""
 
+from ranktron.defaults import PAPER
 from ranktron.learners.linear import Linear
 from ranktron.learners.mistakes import Misordered
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import WorstPair
 
+_PRINTED = PAPER["minimax"]
 
-def minimax_perceptron(n_features: int, eta: float = 1.0, average: bool = False) -> Linear:
+
+def minimax_perceptron(n_features: int, eta: float = _PRINTED["eta"], average: bool = _PRINTED["average"]) -> Linear:
     """Composes the worst pair of a query with updates on mistakes.
 
     Parameters

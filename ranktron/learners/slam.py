@@ -1,5 +1,6 @@
 """Algorithm 2 of Chaudhuri and Tewari: a perceptron for NDCG, NDCG@k or AP."""
 
+from ranktron.defaults import PAPER
 from ranktron.learners.linear import Linear
 from ranktron.learners.mistakes import mistake_rule
 from ranktron.learners.steps import make_step
@@ -7,16 +8,18 @@ from ranktron.metrics import Metric
 from ranktron.metrics import metric as as_metric
 from ranktron.surrogates import SLAM
 
+_PRINTED = PAPER["slam"]
+
 
 def slam_perceptron(
     n_features: int,
-    metric: str | Metric = "ndcg@10",
-    eta: float = 0.1,
-    margin: float = 1.0,
-    fraction: float = 0.0,
-    binarise: bool = True,
-    step: str = "constant",
-    average: bool = False,
+    metric: str | Metric = _PRINTED["metric"],
+    eta: float = _PRINTED["eta"],
+    margin: float = _PRINTED["margin"],
+    fraction: float = _PRINTED["fraction"],
+    binarise: bool = _PRINTED["binarise"],
+    step: str = _PRINTED["step"],
+    average: bool = _PRINTED["average"],
 ) -> Linear:
     """Composes a SLAM surrogate with updates on the mistakes of its metric.
 

@@ -1,19 +1,18 @@
 """The table of algorithms: names, parameters, defaults. It imports nothing heavy, so that `--help` is quick.
 
-Estimators, command line and service all read it: a default is written down once, here.
+Estimators, command line and service all read it; the defaults are those of `ranktron.defaults`.
 """
 
-from dataclasses import replace
-
 from ranktron.data.choices import IMPUTATIONS
+from ranktron.defaults import HOW, PRESETS
 from ranktron.errors import DataError
 from ranktron.training.parameters import Algorithm, Parameter
 
 STEPS = ("constant", "sqrt")
 
 TRAINING = (
-    Parameter("n_epochs", 10, "passes over the data", above=0),
-    Parameter("shuffle", True, "whether each pass takes the queries in a new order"),
+    Parameter("n_epochs", HOW[PRESETS[0]]["n_epochs"], "passes over the data", above=0),
+    Parameter("shuffle", HOW[PRESETS[0]]["shuffle"], "whether each pass takes the queries in a new order"),
 )
 
 NAN = Parameter(
@@ -35,49 +34,50 @@ CATEGORICAL = Parameter(
     "columns of a data frame of which each category becomes a feature: their names, None, or those whose type says so",
 )
 
-_AVERAGE = Parameter("average", False, "use the average of all weight vectors instead of the last one")
 
-_MARGIN = Parameter("margin", 1.0, "correctly ordered pairs closer than this in score still incur loss", above=0.0)
+PRESET = Parameter(
+    "preset",
+    PRESETS[0],
+    "where the values that are not given come from: recommended, or as the paper prints them, features unscaled",
+    choices=PRESETS,
+)
+DEFAULT_ALGORITHM = "hinge"
+
+
+def _named(name: str, help: str, above: float | None = None, choices: tuple[str, ...] = ()) -> Parameter:
+    """A parameter of a row below, which has the default that `ranktron.defaults` has for that row."""
+    return Parameter(name, None, help, above, choices)
+
+
+_ETA = _named("eta", "step size", above=0.0)
+_STEP = _named("step", "constant, or eta divided by the square root of the round number", choices=STEPS)
+_BALANCE = _named("balance", "whether every query weighs the same, or every pair", choices=("query", "pair"))
+_AVERAGE = _named("average", "use the average of all weight vectors instead of the last one")
+
+_MARGIN = _named("margin", "correctly ordered pairs closer than this in score still incur loss", above=0.0)
 _SLAM = "Chaudhuri and Tewari, Perceptron-like Algorithms for Online Learning to Rank"
-
-
-def _step(default: str) -> Parameter:
-    return Parameter("step", default, "constant, or eta divided by the square root of the round number", choices=STEPS)
-
-
-def _eta(default: float) -> Parameter:
-    return Parameter("eta", default, "step size", above=0.0)
 
 
 _COMMITTEE = "Elsas, Carvalho and Carbonell, Fast Learning of Document Ranking Functions with the Committee Perceptron"
 _PAIRS = (
-    Parameter("alpha_bound", 1.0, "skip pairs misranked in more than this share of the passes; 1: skip none"),
-    Parameter("selective", 0, "ignore hypotheses that ranked fewer pairs correctly than this", above=-1),
-    Parameter("pairs_per_query", 0, "pairs of each query sampled in each pass; 0: all pairs", above=-1),
+    _named("alpha_bound", "skip pairs misranked in more than this share of the passes; 1: skip none"),
+    _named("selective", "ignore hypotheses that ranked fewer pairs correctly than this", above=-1),
+    _named("pairs_per_query", "pairs of each query sampled in each pass; 0: all pairs", above=-1),
 )
 _MEMBERS = (
-    Parameter("size", 30, "members of the committee", above=0),
-    Parameter(
-        "combine", "average", "average the members' scores, or let them vote (Borda)", choices=("average", "borda")
-    ),
-    Parameter(
+    _named("size", "members of the committee", above=0),
+    _named("combine", "average the members' scores, or let them vote (Borda)", choices=("average", "borda")),
+    _named(
         "weights",
-        "metric",
         "weight of a member: its metric on the validation set (its success counter without one), its counter, or 1",
         choices=("metric", "count", "uniform"),
     ),
-    Parameter("subcommittee", 0, "combine only this many members, the best on the validation set; 0: all", above=-1),
+    _named("subcommittee", "combine only this many members, the best on the validation set; 0: all", above=-1),
 )
 
 
-def _balance(default: str) -> Parameter:
-    return Parameter(
-        "balance", default, "whether every query weighs the same, or every pair", choices=("query", "pair")
-    )
-
-
 ALGORITHMS: dict[str, Algorithm] = {
-    algorithm.name: algorithm
+    algorithm.name: algorithm.with_defaults(PRESETS[0])
     for algorithm in [
         Algorithm(
             name="slam",
@@ -86,18 +86,15 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="mistake-driven updates on a large-margin bound on the loss in NDCG, NDCG@k or AP (Algorithm 2)",
             paper=_SLAM,
             parameters=(
-                Parameter("metric", "ndcg@10", "ndcg, ndcg@k or ap: what is optimised, and what counts as a mistake"),
-                _eta(0.1),
+                _named("metric", "ndcg, ndcg@k or ap: what is optimised, and what counts as a mistake"),
+                _ETA,
                 _MARGIN,
-                Parameter(
+                _named(
                     "fraction",
-                    0.0,
                     "share of the lower-graded documents to compare with; 0: the best-scored; try 0.7 on noisy data",
                 ),
-                Parameter(
-                    "binarise", True, "whether ap treats every label above 0 as relevant, or refuses graded labels"
-                ),
-                _step("constant"),
+                _named("binarise", "whether ap treats every label above 0 as relevant, or refuses graded labels"),
+                _STEP,
                 _AVERAGE,
             ),
         ),
@@ -107,7 +104,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.minimax:minimax_perceptron",
             summary="mistake-driven updates on the worst pair of a query (Algorithm 3); the same ranking for any eta",
             paper=_SLAM,
-            parameters=(_eta(1.0), _AVERAGE),
+            parameters=(_ETA, _AVERAGE),
         ),
         Algorithm(
             name="listnet",
@@ -115,7 +112,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             builder="ranktron.learners.listnet:online_listnet",
             summary="online gradient descent on ListNet's cross-entropy",
             paper="Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach",
-            parameters=(_eta(0.1), _step("sqrt"), _AVERAGE),
+            parameters=(_ETA, _STEP, _AVERAGE),
         ),
         Algorithm(
             name="hinge",
@@ -124,7 +121,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="mistake-driven updates on the mean margin violation over all pairs of a query",
             paper="",
             parameters=(
-                _eta(1.0),
+                _ETA,
                 _MARGIN,
                 _AVERAGE,
             ),
@@ -136,34 +133,31 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="updates on a loss over the whole list, estimated from labels of the first k documents shown",
             paper="Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top",
             parameters=(
-                Parameter(
+                _named(
                     "surrogate",
-                    "ranksvm",
                     "loss to learn; ranksvm needs k of at least 2",
                     choices=("ranksvm", "squared", "kl", "smooth-dcg"),
                 ),
-                Parameter("k", 2, "number of shown documents whose labels are received", above=0),
-                Parameter(
+                _named("k", "number of shown documents whose labels are received", above=0),
+                _named(
                     "setting",
-                    "recommended",
                     "steps and exploration of the paper, or better ones; parameters left at 0 take the preset's value",
-                    choices=("recommended", "paper"),
+                    choices=PRESETS,
                 ),
-                Parameter("explore", 0.0, "share of rounds that explore, times t^(-1/3)", above=-1.0),
-                Parameter("eta", 0.0, "step size: times t^(-2/3) in the paper, adaptive if recommended", above=-1.0),
-                Parameter("radius", 0.0, "the weights stay within a ball of this radius", above=-1.0),
-                Parameter("shortlist", 0, "explore only among this many top-scored documents", above=-1),
-                Parameter("epsilon", 0.01, "smoothing of smooth-dcg", above=0.0),
-                Parameter("floor", 0.0, "lower bound on propensities: less variance, some bias", above=-1.0),
-                Parameter("answered", 1.0, "share of the shown documents whose labels come back", above=0.0),
-                Parameter("highest", 0.0, "highest possible label; 0: any", above=-1.0),
-                Parameter(
+                _named("explore", "share of rounds that explore, times t^(-1/3)", above=-1.0),
+                _named("eta", "step size: times t^(-2/3) in the paper, adaptive if recommended", above=-1.0),
+                _named("radius", "the weights stay within a ball of this radius", above=-1.0),
+                _named("shortlist", "explore only among this many top-scored documents", above=-1),
+                _named("epsilon", "smoothing of smooth-dcg", above=0.0),
+                _named("floor", "lower bound on propensities: less variance, some bias", above=-1.0),
+                _named("answered", "share of the shown documents whose labels come back", above=0.0),
+                _named("highest", "highest possible label; 0: any", above=-1.0),
+                _named(
                     "strict",
-                    False,
                     "refuse queries of fewer than k or 2 documents, and explore of 1/2 or more, as setting=paper does",
                 ),
-                Parameter("seed", 0, "seed of the exploration", above=-1),
-                replace(_AVERAGE, default=True),
+                _named("seed", "seed of the exploration", above=-1),
+                _AVERAGE,
             ),
         ),
         Algorithm(
@@ -173,10 +167,10 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="shows rankings drawn from its scores and learns from clicks, without the bias of the positions",
             paper="Oosterhuis and de Rijke, Differentiable Unbiased Online Learning to Rank",
             parameters=(
-                _eta(0.1),
-                Parameter("decay", 0.9999977, "the step of round t is eta times decay^t; 1: constant", above=0.0),
-                Parameter("k", 10, "number of documents that the user sees", above=0),
-                Parameter("seed", 0, "seed of the rankings that are drawn", above=-1),
+                _ETA,
+                _named("decay", "the step of round t is eta times decay^t; 1: constant", above=0.0),
+                _named("k", "number of documents that the user sees", above=0),
+                _named("seed", "seed of the rankings that are drawn", above=-1),
                 _AVERAGE,
             ),
         ),
@@ -187,36 +181,32 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="mistake-driven updates towards the right permutation, with losses, norms and margins of choice",
             paper="Jain, Natarajan and Tewari, Predtron",
             parameters=(
-                Parameter(
+                _named(
                     "representation",
-                    "-i^1.1",
                     "value of position i in the vector of a permutation: a larger exponent needs less margin further "
                     "down; discount is NDCG's 1/log2(1 + i), fastest on long lists",
                     choices=("-i", "-i^1.1", "-i^2", "1/i", "discount"),
                 ),
-                Parameter("loss", "ndcg", "ndcg, ndcg@k or p@k: what is optimised, and what counts as a mistake"),
-                Parameter(
+                _named("loss", "ndcg, ndcg@k or p@k: what is optimised, and what counts as a mistake"),
+                _named(
                     "variant",
-                    "standard",
                     "standard, or loss-driven: updates in proportion to the loss, and the same ranking for any eta",
                     choices=("standard", "loss-driven"),
                 ),
-                Parameter(
+                _named(
                     "norm",
-                    "l2",
                     "norm of the margin; l1 suits many features of which few matter",
                     choices=("l2", "l1"),
                 ),
-                _eta(0.1),
-                Parameter(
+                _ETA,
+                _named(
                     "step",
-                    "constant",
                     "constant (eta), or the step size of the paper's theorems",
                     choices=("constant", "theory"),
                 ),
-                Parameter("radius", 1.0, "largest operator norm of a query's features; for step=theory", above=0.0),
-                Parameter("documents", 0, "largest number of documents of a query; for step=theory", above=-1.0),
-                Parameter("highest", 0, "highest grade; for step=theory", above=-1.0),
+                _named("radius", "largest operator norm of a query's features; for step=theory", above=0.0),
+                _named("documents", "largest number of documents of a query; for step=theory", above=-1.0),
+                _named("highest", "highest grade; for step=theory", above=-1.0),
                 _AVERAGE,
             ),
         ),
@@ -228,9 +218,8 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="one small update for every misranked pair, in passes over the shuffled pairs of all queries",
             paper=_COMMITTEE,
             parameters=(
-                Parameter(
+                _named(
                     "output",
-                    "average",
                     "last, pocket (the hypothesis that survived longest), average, or voted (all hypotheses vote)",
                     choices=("last", "pocket", "average", "voted"),
                 ),
@@ -246,7 +235,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             paper=_COMMITTEE,
             parameters=(
                 *_MEMBERS[:3],
-                Parameter("metric", "ndcg@10", "metric that weights the members on the validation set"),
+                _named("metric", "metric that weights the members on the validation set"),
                 _MEMBERS[3],
                 *_PAIRS,
             ),
@@ -259,11 +248,11 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="support vector machine on pairs of documents, solved in the primal",
             paper="Joachims, Optimizing Search Engines using Clickthrough Data",
             parameters=(
-                Parameter("C", 1.0, "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
-                Parameter("loss", "squared", "squared hinge, or plain hinge", choices=("squared", "hinge")),
-                _balance("query"),
-                Parameter("tol", 1e-6, "norm of the gradient at which to stop, relative to the start", above=0.0),
-                Parameter("max_iter", 1000, "maximum number of trust-region iterations", above=0),
+                _named("C", "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
+                _named("loss", "squared hinge, or plain hinge", choices=("squared", "hinge")),
+                _BALANCE,
+                _named("tol", "norm of the gradient at which to stop, relative to the start", above=0.0),
+                _named("max_iter", "maximum number of trust-region iterations", above=0),
             ),
         ),
         Algorithm(
@@ -274,13 +263,12 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="a weighted sum of thresholded features, chosen greedily",
             paper="Freund et al., An Efficient Boosting Algorithm for Combining Preferences",
             parameters=(
-                Parameter(
+                _named(
                     "n_rounds",
-                    300,
                     "maximum number of thresholds; the validation set chooses how many are kept",
                     above=0,
                 ),
-                _balance("pair"),
+                _BALANCE,
             ),
         ),
         Algorithm(
@@ -291,32 +279,24 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="maximum margins between grades, solved in the dual to a small duality gap",
             paper="Agarwal and Collins, Maximum Margin Ranking Algorithms for Information Retrieval",
             parameters=(
-                Parameter(
+                _named(
                     "loss",
-                    "average",
                     "over a query: the average pair, the worst pair (max), or the worst document (max-average)",
                     choices=("average", "max", "max-average"),
                 ),
-                Parameter("C", 1.0, "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
-                Parameter(
+                _named("C", "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
+                _named(
                     "step",
-                    "exact",
                     "exact (no step size, to the gap tol) or paper (as published: eta, and n_epochs passes)",
                     choices=("exact", "paper"),
                 ),
-                Parameter(
-                    "tol", 1e-4, "duality gap at which the exact step stops, relative to the objective", above=0.0
-                ),
-                Parameter("max_iter", 1000, "maximum number of passes of the exact step", above=0),
-                Parameter(
-                    "max_seconds", 0.0, "stop after the first pass that ends later than this; 0: no limit", above=-1e-9
-                ),
-                Parameter("eta", 0.01, "step size of the paper's steps", above=0.0),
-                Parameter("corners", 20, "corners of its dual variables that each query remembers", above=0),
-                Parameter(
-                    "early_stopping", False, "keep the best pass on the validation set instead of the exact solution"
-                ),
-                Parameter("memory", 4.0, "gigabytes that the dual variables may take", above=0.0),
+                _named("tol", "duality gap at which the exact step stops, relative to the objective", above=0.0),
+                _named("max_iter", "maximum number of passes of the exact step", above=0),
+                _named("max_seconds", "stop after the first pass that ends later than this; 0: no limit", above=-1e-9),
+                _named("eta", "step size of the paper's steps", above=0.0),
+                _named("corners", "corners of its dual variables that each query remembers", above=0),
+                _named("early_stopping", "keep the best pass on the validation set instead of the exact solution"),
+                _named("memory", "gigabytes that the dual variables may take", above=0.0),
                 _AVERAGE,
             ),
         ),
@@ -327,39 +307,33 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="updates of another learner in dual form: with a kernel, and a budget of remembered documents",
             paper=_SLAM,
             parameters=(
-                Parameter("kernel", "rbf", "linear, poly, or rbf (Gaussian)", choices=("linear", "poly", "rbf")),
-                Parameter("budget", 2000, "maximum number of remembered documents; 0: no limit", above=-1),
-                Parameter("metric", "ndcg@10", "what slam and predtron optimise, and what counts as a mistake"),
-                Parameter(
+                _named("kernel", "linear, poly, or rbf (Gaussian)", choices=("linear", "poly", "rbf")),
+                _named("budget", "maximum number of remembered documents; 0: no limit", above=-1),
+                _named("metric", "what slam and predtron optimise, and what counts as a mistake"),
+                _named(
                     "update",
-                    "slam",
                     "learner whose updates are made: slam, minimax, hinge, listnet, pairwise or predtron",
                     choices=("slam", "minimax", "hinge", "listnet", "pairwise", "predtron"),
                 ),
-                Parameter(
+                _named(
                     "removal",
-                    "auto",
                     "when the budget is full: remove the oldest, a random or the smallest document, or project onto "
                     "the others; auto: smallest for output=last, projection otherwise",
                     choices=("auto", "oldest", "random", "smallest", "projection"),
                 ),
-                _eta(0.1),
-                Parameter("gamma", 0.0, "width of the kernel; 0: one over the number of features", above=-1.0),
-                Parameter("degree", 2, "degree of poly", above=0),
-                Parameter("constant", 1.0, "constant of poly", above=-1e-9),
+                _ETA,
+                _named("gamma", "width of the kernel; 0: one over the number of features", above=-1.0),
+                _named("degree", "degree of poly", above=0),
+                _named("constant", "constant of poly", above=-1e-9),
                 _MARGIN,
-                Parameter(
+                _named(
                     "fraction",
-                    0.0,
                     "share of the lower-graded documents that slam compares with; 0: the best-scored one",
                 ),
-                Parameter(
-                    "megabytes", 0.0, "budget in megabytes, in addition to the one in documents; 0: none", above=-1.0
-                ),
+                _named("megabytes", "budget in megabytes, in addition to the one in documents; 0: none", above=-1.0),
                 _AVERAGE,
-                Parameter(
+                _named(
                     "output",
-                    "last",
                     "hypothesis to use: last or average; with update=pairwise also pocket, voted or committee",
                     choices=("last", "pocket", "average", "voted", "committee"),
                 ),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from ranktron.defaults import RENAMED, preset_of
 from ranktron.errors import DataError
 from ranktron.training.stored_defaults import STORED_DEFAULTS
 
@@ -80,9 +81,24 @@ class Algorithm:
     parameters: tuple[Parameter, ...]
     solution: str = ""
 
+    def with_defaults(self, preset: str) -> Algorithm:
+        """The same algorithm, each parameter with the default that the preset has for it."""
+        values = preset_of(self.name, preset)
+        return replace(self, parameters=tuple(replace(p, default=values[p.name]) for p in self.parameters))
+
+    def preset(self, word: str) -> dict[str, Any]:
+        """The parameters of a preset, all of them.
+
+        >>> from ranktron.training.algorithms import algorithm
+        >>> algorithm("hinge").preset("paper")
+        {'eta': 1.0, 'margin': 1.0, 'average': False}
+        """
+        return {p.name: p.default for p in self.with_defaults(word).parameters}
+
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters by name: the given ones, checked, and the defaults of the others."""
         known = {parameter.name: parameter for parameter in self.parameters}
+        given = {RENAMED.get(self.name, {}).get(name, name): value for name, value in given.items()}
         for name in given:
             if name not in known:
                 raise DataError(unknown_parameter(name, known, self.name))

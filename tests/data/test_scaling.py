@@ -1,8 +1,20 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from ranktron import DataError, Model, Rounds
-from ranktron.data.scaling import Global, _between_zero_and_one, _dense_moments, _shift_and_divide, fit_scaler, scale
+from ranktron import DataError, Model, Rounds, Sparse
+from ranktron.data.scaling import (
+    Global,
+    PerQuery,
+    _between_zero_and_one,
+    _dense_moments,
+    _shift_and_divide,
+    fit_scaler,
+    scale,
+    scaler_from_dict,
+    scaler_to_dict,
+)
 
 RNG = np.random.default_rng(0)
 X = np.hstack([RNG.normal(5.0, 3.0, (40, 3)), np.full((40, 1), 0.1)]).astype(np.float32)
@@ -30,6 +42,19 @@ def test_a_constant_feature_becomes_zero(name):
 def test_auto_leaves_what_lies_within_one_alone():
     assert fit_scaler("auto", Rounds.from_arrays([[-1.0], [1.0]], [0, 1])) is None
     assert fit_scaler("auto", Rounds.from_arrays([[-1.0], [1.1]], [0, 1])).name == "standard"
+
+
+@pytest.mark.parametrize("kind", [np.asarray, Sparse.from_matrix])
+@pytest.mark.parametrize("name", ["standard", "minmax"])
+def test_a_query_of_weight_two_scales_as_two_queries(name, kind):
+    weights = np.array([2.0, 0.5, 1.0])
+    lists = replace(LISTS, X=kind(LISTS.X))
+    weighted = fit_scaler(name, lists, weights)
+    repeated = fit_scaler(name, lists[np.repeat([0, 1, 2], [4, 1, 2])])
+    np.testing.assert_allclose(weighted.shift, repeated.shift, rtol=1e-6)
+    np.testing.assert_allclose(weighted.divisor, repeated.divisor, rtol=1e-6)
+    if name == "standard":
+        assert np.abs(weighted.divisor / fit_scaler(name, lists).divisor - 1.0).max() > 1e-3
     assert fit_scaler(None, LISTS) is fit_scaler("none", LISTS) is None
     assert scale(LISTS, None) is LISTS
 
@@ -79,3 +104,23 @@ def test_kernels_equal_their_python_twins():
         assert fast == pytest.approx(slow, rel=1e-6)
     for one, two in zip(_dense_moments(X), _dense_moments.py_func(X), strict=True):
         assert one == pytest.approx(two, rel=1e-5)
+
+
+def test_standard_query_scales_each_list_by_its_own_mean_and_deviation():
+    X = np.array([[1.0, 5.0], [2.0, 5.0], [6.0, 5.0], [1e6, 3.0], [3e6, 1.0]], np.float32)
+    lists = Rounds.from_arrays(X, np.zeros(5), group=[3, 2])
+    scaler = fit_scaler("standard-query", lists)
+    scaled = scale(lists, scaler).X
+    for part, rows in zip((X[:3], X[3:]), (scaled[:3], scaled[3:]), strict=True):
+        wide = part.astype(float)
+        deviation = np.where(np.ptp(wide, axis=0) > 0.0, wide.std(axis=0), np.inf)
+        np.testing.assert_allclose(rows, (wide - wide.mean(axis=0)) / deviation, rtol=1e-6)
+    factors = np.exp(np.linspace(-8.0, 8.0, 2)).astype(np.float32)
+    other = Rounds.from_arrays(X * factors, np.zeros(5), group=[3, 2])
+    np.testing.assert_allclose(scale(other, scaler).X, scaled, rtol=1e-4)  # units do not matter
+    assert scaler_from_dict(scaler_to_dict(scaler), 2) == scaler == PerQuery(2, "standard-query")
+
+
+def test_a_constant_of_many_rows_stays_zero_however_it_is_rounded():
+    X = np.full((1000, 1), 0.1, np.float32)
+    assert not scale(Rounds.from_arrays(X, np.zeros(1000), qid=0), PerQuery(1, "standard-query")).X.any()

@@ -104,6 +104,12 @@ class TestRefusals:
         assert exported.check.swapped == 0
         assert any("rerank-count" in note for note in exported.notes)
 
+    def test_standardising_within_lists_is_for_no_engine(self):
+        model = trained("slam", scaling="standard-query")
+        for to in TARGETS:
+            with pytest.raises(DataError, match=rf"standardises.*which {to} cannot do: train with --scale standard"):
+                export(model, to)
+
     @pytest.mark.parametrize(
         ("name", "vote", "mean"),
         [

@@ -112,7 +112,7 @@ class Stumps(BaseLearner):
         self.features, self.thresholds, self.alphas = features, thresholds, alphas
 
 
-def rank_boost(n_features: int, n_rounds: int = 300, balance: str = "pair") -> Stumps:
+def rank_boost(n_features: int, **parameters: Any) -> Stumps:
     """The scorer that boosting fills.
 
     >>> rank_boost(2).alphas

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ranktron.data.rounds import Rounds
+from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners.batch.rank_mm_exact import ExactDual
@@ -30,6 +31,8 @@ UNFINISHED = "passes after which the gap was still above tol"
 FUTILE = "w = 0 is as good within tol: these lists may ask for another loss, another C, or step=paper"
 _LOG = logging.getLogger(__name__)
 HELD = "megabytes held for dual variables"
+
+_PRINTED = PAPER["rankmm"]
 
 
 class Dual(Protocol):
@@ -85,17 +88,17 @@ class RankMMSolution:
 
 def solve_rank_mm(
     rounds: Rounds,
-    C: float = 1.0,
-    loss: str = "average",
+    C: float = _PRINTED["C"],
+    loss: str = _PRINTED["loss"],
     *,
-    step: str = "exact",
-    tol: float = 1e-4,
-    max_iter: int = 1000,
-    max_seconds: float = 0.0,
-    eta: float = 0.01,
-    average: bool = False,
-    corners: int = 20,
-    memory: float = 4.0,
+    step: str = _PRINTED["step"],
+    tol: float = _PRINTED["tol"],
+    max_iter: int = _PRINTED["max_iter"],
+    max_seconds: float = _PRINTED["max_seconds"],
+    eta: float = _PRINTED["eta"],
+    average: bool = _PRINTED["average"],
+    corners: int = _PRINTED["corners"],
+    memory: float = _PRINTED["memory"],
     start: RankMMSolution | None = None,
     schedule: Schedule | None = None,
 ) -> RankMMSolution:
@@ -126,7 +129,11 @@ def solve_rank_mm(
 
 
 def make_dual(
-    problem: RankMMProblem, step: str = "exact", eta: float = 0.01, corners: int = 20, memory: float = 4.0
+    problem: RankMMProblem,
+    step: str = _PRINTED["step"],
+    eta: float = _PRINTED["eta"],
+    corners: int = _PRINTED["corners"],
+    memory: float = _PRINTED["memory"],
 ) -> Dual:
     """Initial dual variables; an error if they would take more than `memory` gigabytes."""
     if step not in STEPS:
@@ -154,9 +161,9 @@ class SolverRun:
     """Passes over all queries, with primal value, dual value and gap after each."""
 
     dual: Dual
-    tol: float = 1e-4
-    max_seconds: float = 0.0
-    average: bool = False
+    tol: float = _PRINTED["tol"]
+    max_seconds: float = _PRINTED["max_seconds"]
+    average: bool = _PRINTED["average"]
     history: list[Pass] = field(default_factory=list)
     best: tuple[float, int, Floats] = field(init=False)
     bound: float = field(init=False)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.data.rounds import Rounds
+from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
@@ -33,6 +34,8 @@ SMOOTHINGS = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 """How wide the rounded corner of the plain hinge is, from one solution to the next."""
 
 UNFINISHED = "solver stopped at max_iter before the gradient vanished"
+
+_PRINTED = PAPER["ranksvm"]
 
 
 @jit
@@ -201,11 +204,11 @@ class Objective:
 
 def minimise(
     rounds: Rounds,
-    C: float = 1.0,
-    loss: str = "squared",
-    balance: str = "query",
-    tol: float = 1e-6,
-    max_iter: int = 1000,
+    C: float = _PRINTED["C"],
+    loss: str = _PRINTED["loss"],
+    balance: str = _PRINTED["balance"],
+    tol: float = _PRINTED["tol"],
+    max_iter: int = _PRINTED["max_iter"],
     start: Floats | None = None,
     stop: Callable[[], bool] = lambda: False,
     weights: Floats | None = None,
@@ -269,14 +272,7 @@ def _minimise(objective: Objective, w: Floats, tol: float, max_iter: int, stop: 
     return RankSVMSolution(found.x, float(found.fun), length, gap, int(found.nit), bool(converged))
 
 
-def rank_svm(
-    n_features: int,
-    C: float = 1.0,
-    loss: str = "squared",
-    balance: str = "query",
-    tol: float = 1e-6,
-    max_iter: int = 1000,
-) -> Fixed:
+def rank_svm(n_features: int, **parameters: Any) -> Fixed:
     """The scorer for a solution.
 
     >>> rank_svm(2).coef

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, sgd_step
@@ -18,6 +19,8 @@ from ranktron.types.validation import check_count
 
 _NOT_SHOWN, _TWICE, _NO_GAIN = 1, 2, 3
 _NO_DOCUMENT, _NO_SCORE = 1, 2
+
+_PRINTED = PAPER["pdgd"]
 
 
 @jit
@@ -248,7 +251,12 @@ class PDGD(WeightVectorLearner):
 
 
 def pdgd_ranker(
-    n_features: int, eta: float = 0.1, decay: float = 0.9999977, k: int = 10, seed: int = 0, average: bool = False
+    n_features: int,
+    eta: float = _PRINTED["eta"],
+    decay: float = _PRINTED["decay"],
+    k: int = _PRINTED["k"],
+    seed: int = _PRINTED["seed"],
+    average: bool = _PRINTED["average"],
 ) -> PDGD:
     """Composes `PDGD` with step sizes η_t = eta · decay^t.
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.data.rounds import Rounds
+from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite
@@ -31,6 +32,8 @@ from ranktron.metrics import Metric, evaluate
 from ranktron.metrics import metric as as_metric
 from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair
 from ranktron.types import Features, Feedback, Floats, Ranking, State
+
+_PRINTED = PAPER["kernel"]
 
 
 @dataclass(eq=False)
@@ -246,26 +249,26 @@ def make_removal(name: str, output: Output) -> Removal:
 
 def kernel_perceptron(
     n_features: int,
-    kernel: str = "rbf",
-    budget: int = 2000,
-    metric: str = "ndcg@10",
-    update: str = "slam",
-    removal: str = "auto",
-    eta: float = 0.1,
-    gamma: float = 0.0,
-    degree: int = 2,
-    constant: float = 1.0,
-    margin: float = 1.0,
-    fraction: float = 0.0,
-    megabytes: float = 0.0,
-    average: bool = False,
-    output: str = "last",
-    size: int = 30,
-    combine: str = "average",
-    weights: str = "metric",
-    subcommittee: int = 0,
-    selective: int = 0,
-    pairs_per_query: int = 0,
+    kernel: str = _PRINTED["kernel"],
+    budget: int = _PRINTED["budget"],
+    metric: str = _PRINTED["metric"],
+    update: str = _PRINTED["update"],
+    removal: str = _PRINTED["removal"],
+    eta: float = _PRINTED["eta"],
+    gamma: float = _PRINTED["gamma"],
+    degree: int = _PRINTED["degree"],
+    constant: float = _PRINTED["constant"],
+    margin: float = _PRINTED["margin"],
+    fraction: float = _PRINTED["fraction"],
+    megabytes: float = _PRINTED["megabytes"],
+    average: bool = _PRINTED["average"],
+    output: str = _PRINTED["output"],
+    size: int = _PRINTED["size"],
+    combine: str = _PRINTED["combine"],
+    weights: str = _PRINTED["weights"],
+    subcommittee: int = _PRINTED["subcommittee"],
+    selective: int = _PRINTED["selective"],
+    pairs_per_query: int = _PRINTED["pairs_per_query"],
 ) -> KernelLearner:
     """Composes a kernel, an update, a budget with its removal rule, and an output.
 

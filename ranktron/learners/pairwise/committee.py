@@ -1,19 +1,22 @@
 """The committee perceptron: combines the longest-surviving hypotheses of a pairwise perceptron."""
 
+from ranktron.defaults import PAPER
 from ranktron.learners.pairwise.learner import Pairwise, check_bound
 from ranktron.learners.pairwise.outputs import Committee
+
+_PRINTED = PAPER["committee"]
 
 
 def committee_perceptron(
     n_features: int,
-    size: int = 30,
-    combine: str = "average",
-    weights: str = "metric",
-    metric: str = "ndcg@10",
-    subcommittee: int = 0,
-    alpha_bound: float = 1.0,
-    selective: int = 0,
-    pairs_per_query: int = 0,
+    size: int = _PRINTED["size"],
+    combine: str = _PRINTED["combine"],
+    weights: str = _PRINTED["weights"],
+    metric: str = _PRINTED["metric"],
+    subcommittee: int = _PRINTED["subcommittee"],
+    alpha_bound: float = _PRINTED["alpha_bound"],
+    selective: int = _PRINTED["selective"],
+    pairs_per_query: int = _PRINTED["pairs_per_query"],
 ) -> Pairwise:
     """Composes the pairwise perceptron with a committee; `metric` and `alpha_bound` need passes over a whole data set.
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite, gather_observed
@@ -28,6 +29,8 @@ from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 UNBOUNDED: Counts = np.zeros(0, np.int32)
 """Counts no misrankings, so that no pair is ever passed over."""
+
+_PRINTED = PAPER["pairwise"]
 
 
 @dataclass(eq=False)
@@ -169,7 +172,11 @@ OUTPUTS: dict[str, Output] = {
 
 
 def pairwise_perceptron(
-    n_features: int, output: str = "average", alpha_bound: float = 1.0, selective: int = 0, pairs_per_query: int = 0
+    n_features: int,
+    output: str = _PRINTED["output"],
+    alpha_bound: float = _PRINTED["alpha_bound"],
+    selective: int = _PRINTED["selective"],
+    pairs_per_query: int = _PRINTED["pairs_per_query"],
 ) -> Pairwise:
     """Composes the pairwise perceptron with one of its outputs; `alpha_bound` needs passes over a whole data set.
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import gather_observed
@@ -15,6 +16,8 @@ from ranktron.learners.predtron.positions import PlaceLoss, Places
 from ranktron.learners.predtron.variants import make_variant
 from ranktron.learners.steps import Constant
 from ranktron.types import Features, Feedback, Floats, Ranking, State
+
+_PRINTED = PAPER["predtron"]
 
 
 @dataclass(eq=False)
@@ -89,16 +92,16 @@ class PredtronLearner(BaseLearner):
 
 def predtron_ranker(
     n_features: int,
-    representation: str = "-i^1.1",
-    loss: str = "ndcg",
-    variant: str = "standard",
-    norm: str = "l2",
-    eta: float = 0.1,
-    step: str = "constant",
-    radius: float = 1.0,
-    documents: int = 0,
-    highest: int = 0,
-    average: bool = False,
+    representation: str = _PRINTED["representation"],
+    loss: str = _PRINTED["loss"],
+    variant: str = _PRINTED["variant"],
+    norm: str = _PRINTED["norm"],
+    eta: float = _PRINTED["eta"],
+    step: str = _PRINTED["step"],
+    radius: float = _PRINTED["radius"],
+    documents: int = _PRINTED["documents"],
+    highest: int = _PRINTED["highest"],
+    average: bool = _PRINTED["average"],
 ) -> PredtronLearner:
     """Composes permutations, a variant, a link and a step size; `step="theory"` is that of the theorems.
 

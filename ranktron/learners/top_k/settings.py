@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 from math import inf
 
+from ranktron.defaults import PAPER as PRINTED
+from ranktron.defaults import PRESETS
 from ranktron.errors import DataError
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.learners.top_k.estimator import Decomposed
 from ranktron.learners.top_k.learner import TopK
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
+
+_PRINTED = PRINTED["topk"]
 
 
 @dataclass(frozen=True)
@@ -35,20 +39,20 @@ RECOMMENDED = {
 
 def top_k_ranker(
     n_features: int,
-    surrogate: str = "ranksvm",
-    k: int = 2,
-    setting: str = "recommended",
-    explore: float = 0.0,
-    eta: float = 0.0,
-    radius: float = 0.0,
-    shortlist: int = 0,
-    epsilon: float = 0.01,
-    floor: float = 0.0,
-    answered: float = 1.0,
-    highest: float = 0.0,
-    strict: bool = False,
-    seed: int = 0,
-    average: bool = True,
+    surrogate: str = _PRINTED["surrogate"],
+    k: int = _PRINTED["k"],
+    setting: str = PRESETS[0],
+    explore: float = _PRINTED["explore"],
+    eta: float = _PRINTED["eta"],
+    radius: float = _PRINTED["radius"],
+    shortlist: int = _PRINTED["shortlist"],
+    epsilon: float = _PRINTED["epsilon"],
+    floor: float = _PRINTED["floor"],
+    answered: float = _PRINTED["answered"],
+    highest: float = _PRINTED["highest"],
+    strict: bool = _PRINTED["strict"],
+    seed: int = _PRINTED["seed"],
+    average: bool = _PRINTED["average"],
 ) -> TopK:
     """Composes RTop-kF; parameters left at 0 take the preset's value. The paper's preset is always strict.
 

@@ -88,7 +88,7 @@ def measure_system(system: str, fold: int, folder: str, seed: int) -> Any:
     one = SYSTEMS[system]
     began = process_time()
     report = cross_validate(
-        one.algorithm, [data], one.parameters,
+        one.algorithm, [data], {**ALGORITHMS[one.algorithm].preset("paper"), **one.parameters},
         grid=one.grid, epochs=one.epochs, seeds=[seed], scaling=None, select=SELECT, metrics=METRICS,
     )  # fmt: skip
     seconds = (process_time() - began) / prod(len(values) for values in one.grid.values())

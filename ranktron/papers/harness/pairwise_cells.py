@@ -18,6 +18,7 @@ from ranktron.learners.pairwise.passes import MemberWeights, Passes, TrainedOutp
 from ranktron.learners.schedule import Fit, Schedule, Validation
 from ranktron.metrics import Evaluation, evaluate, metric
 from ranktron.papers.harness.data import cached_folds
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.cross_validation import Fold, cross_validate
 from ranktron.types import Integers
 
@@ -69,8 +70,10 @@ def baselines(fold: int, folder: str, seed: int) -> Any:
     """Table 4's RankSVM and RankBoost, chosen on the validation part in the same way."""
     one = [scale_fold(folder, fold)]
     grid = {"C": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}
-    svm = cross_validate("ranksvm", one, grid=grid, scaling=None, select=SELECT, metrics=METRICS)
-    boost = cross_validate("rankboost", one, {"n_rounds": 500}, scaling=None, select=SELECT, metrics=METRICS)
+    solved = ALGORITHMS["ranksvm"].preset("paper")
+    boosted = {**ALGORITHMS["rankboost"].preset("paper"), "n_rounds": 500}
+    svm = cross_validate("ranksvm", one, solved, grid=grid, scaling=None, select=SELECT, metrics=METRICS)
+    boost = cross_validate("rankboost", one, boosted, scaling=None, select=SELECT, metrics=METRICS)
     return {"RankSVM": _per_list(svm.evaluation), "RankBoost": _per_list(boost.evaluation)}
 
 

@@ -1,0 +1,136 @@
+"""`ranktron tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ranktron.cli.options import (
+    DATA,
+    OUT,
+    as_json,
+    as_metric,
+    keep_inputs,
+    nan_option,
+    null_for,
+    null_option,
+    read_data,
+    table_options,
+)
+from ranktron.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from ranktron.metrics import Metric
+    from ranktron.training.tune import Progress, Tuned
+
+_SHOWN = 12
+
+
+@click.command()
+@click.argument("data", type=DATA)
+@click.option(
+    "--minutes",
+    default=2.0,
+    show_default=True,
+    type=click.FloatRange(0.0, min_open=True),
+    help="How long it may take; what does not fit is not tried.",
+)
+@click.option("--metric", default="ndcg@10", show_default=True, callback=as_metric, help="What is to be best.")
+@click.option("--algo", "learners", multiple=True, help="Choose among these algorithms only.  [default: all]")
+@click.option(
+    "--exportable", is_flag=True, help="Only what search engines can compute: no scaling within queries, no maps."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of division and order.")
+@click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
+@nan_option
+@null_option
+@table_options
+@as_json
+def tune(
+    data: str, minutes: float, metric: Metric, learners: tuple[str, ...], exportable: bool, seed: int, out: str,
+    nan: str | None, null: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Choose learner, map and parameters for DATA, and save the model.
+
+    A fifth of the queries is set aside. On the others, divided into folds, some 300 settings are tried within the
+    time that is given. The best one is measured on the fifth, which has chosen nothing: that is the number to expect.
+    Then it is trained on everything. Ctrl-C ends the search and goes on with the best so far.
+
+    Example: ranktron tune train.txt --minutes 2 --model my.model
+    """
+    from ranktron.training.tune import tune_rounds
+
+    keep_inputs(out, data)
+    rounds = read_data(data, null or null_for(None, nan), part="train")
+    with _line() as watch:
+        found = tune_rounds(
+            rounds, minutes=minutes, metric=metric, learners=learners or None, exportable=exportable, seed=seed,
+            nan=nan or "error", watch=watch,
+        )  # fmt: skip
+    found.model.save(out)
+    if as_json:
+        print_json(_content(found, out))
+        return
+    _print(found, str(metric), out)
+
+
+@contextmanager
+def _line() -> Iterator[Callable[[Progress], None] | None]:
+    """On a terminal a line that says how far the search is."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status("getting ready") as status:
+
+        def watch(now: Progress) -> None:
+            best = f"; best so far: {now.best}" if now.best else ""
+            left = f"{now.tried} settings tried, {now.seconds_left:.0f} seconds left"
+            status.update(f"fold {now.fold} of {now.folds}, {now.family}: {left}{best}")
+
+        yield watch
+
+
+def _content(found: Tuned, out: str) -> dict[str, Any]:
+    best = found.table[0]
+    chosen = {key: best[key] for key in ("learner", "parameters", "scale", "map", "epochs")}
+    return {
+        "chosen": chosen,
+        "test": found.test,
+        "tried": len(found.table),
+        "stopped": found.stopped or None,
+        "table": found.table,
+        "model": out,
+    }
+
+
+def _print(found: Tuned, metric: str, out: str) -> None:
+    rows = [
+        (
+            row["learner"],
+            " ".join(f"{key}={value}" for key, value in row["parameters"].items() if key in ("eta", "C")) or "–",
+            row["scale"] or "none",
+            row["map"] or "–",
+            row["epochs"],
+            row["mean"],
+            f"{row['low']:.4f} – {row['high']:.4f}",
+            row["folds"],
+        )
+        for row in found.table[:_SHOWN]
+    ]
+    columns = ["learner", "parameters", "scale", "map", "passes", metric, "95 % interval", "folds"]
+    print_table(f"The best of {len(found.table)} settings on validation queries → {out}", columns, rows, out)
+    test, err = found.test, out == "-"
+    expected = f"{test['mean']:.4f} (95 % interval {test['low']:.4f} – {test['high']:.4f})"
+    click.echo(f"{metric} of the first on {test['queries']:,} queries that chose nothing: {expected}", err=err)
+    why = {"time": "the time was up before everything was tried", "interrupt": "interrupted: the best so far was taken"}
+    if found.stopped:
+        click.echo(why[found.stopped], err=err)
+    scaler = found.model.scaler
+    if scaler is not None and scaler.name.endswith("-query"):
+        click.echo("it scales within each query, which search engines cannot do: --exportable leaves that out", err=err)

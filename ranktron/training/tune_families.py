@@ -1,0 +1,121 @@
+"""What tuning tries: candidates, in families that share the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners.fused import can_fuse, play_many
+from ranktron.learners.schedule import Schedule
+from ranktron.training.algorithms import algorithm
+from ranktron.training.fit import make_untrained, train
+from ranktron.training.model import served_scores
+from ranktron.types import Floats
+
+SCALES = ("standard", "standard-query")
+MAPS = (None, "bins-linear:2", "bins-linear:8")
+PASSES = (1, 3, 10, 30)
+MOST_PLAYED = 6000  # queries, over all passes; one pass is always made
+ONLINE: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "listnet": [{"eta": eta, "average": True} for eta in (0.01, 0.03, 0.1, 0.3, 1.0)],
+    "hinge": [{"eta": eta, "average": True} for eta in (0.01, 0.03, 0.1, 0.3, 1.0)],
+    "slam": [{"eta": eta, "fraction": 0.7, "step": "sqrt", "average": True} for eta in (0.1, 0.3, 1.0)],
+}
+"""What is played at once. Averages only: on the validation queries of seven sets they were never behind."""
+SOLVED: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "ranksvm": [{"C": C} for C in (0.01, 0.1, 1.0, 10.0)],
+}
+BOOSTED = "rankboost"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One setting: a learner with its parameters, what is done to the features, and the number of passes."""
+
+    learner: str
+    given: tuple[tuple[str, Any], ...]
+    scale: str | None
+    map: str | None = None
+    epochs: int = 1
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return dict(self.given)
+
+    def __str__(self) -> str:
+        given = [f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in self.given]
+        passes = [f"{self.epochs} pass{'es' * (self.epochs > 1)}"] if self.learner in ONLINE else []
+        return ", ".join([self.learner, *given, *filter(None, [self.scale, self.map]), *passes])
+
+
+@dataclass(frozen=True)
+class Family:
+    """Candidates that see the same features; those that can be are played all at once, pass after pass."""
+
+    candidates: tuple[Candidate, ...]
+
+    def __str__(self) -> str:
+        first = self.candidates[0]
+        names = dict.fromkeys(each.learner for each in self.candidates)
+        return " ".join(filter(None, ["/".join(names), first.scale, first.map]))
+
+    def scores(self, part: Rounds, valid: Rounds, seed: int, nan: str) -> Iterator[tuple[Candidate, Floats]]:
+        """For each candidate the scores of the validation queries, after learning from `part`."""
+        first = self.candidates[0]
+        if algorithm(first.learner).solver() is not None:
+            for each in self.candidates:
+                schedule = Schedule(each.epochs, seed)
+                trained = train(each.learner, each.parameters, part, schedule, scaling=each.scale, nan=nan)
+                yield each, trained.model.score_rounds(valid)
+                if trained.history.interrupted:
+                    return
+            return
+        model = make_untrained(first.learner, {}, part, first.scale, first.map, nan)
+        prepared, checked = model.prepare(part), model.prepare(valid)
+        played = {
+            (each.learner, each.given): algorithm(each.learner).learner(prepared.n_features, each.parameters)
+            for each in self.candidates
+        }
+        learners = [learner for learner in played.values() if can_fuse(learner)]
+        for epoch in range(max(each.epochs for each in self.candidates)):
+            for _ in play_many(learners, Schedule(seed=seed).epoch(prepared, epoch)):
+                pass
+            for each in self.candidates:
+                if each.epochs == epoch + 1:
+                    yield each, served_scores(played[each.learner, each.given], checked)
+
+
+def families(rounds: Rounds, learners: Sequence[str] | None = None, exportable: bool = False) -> list[Family]:
+    """What is tried on these queries, the simplest first; of a learner's parameters those not named are recommended.
+
+    >>> from ranktron.data.synthetic import Separable
+    >>> [str(family) for family in families(Separable().rounds(20), ["hinge", "ranksvm"], exportable=True)]
+    ['hinge standard', 'ranksvm standard']
+    """
+    known = (*ONLINE, *SOLVED, BOOSTED)
+    chosen = known if learners is None else tuple(dict.fromkeys(learners))
+    for name in chosen:
+        if name not in known:
+            raise DataError(f"tuning chooses among {', '.join(known)}, not {name!r}")
+    if not chosen:
+        raise DataError(f"tuning needs at least one learner of {', '.join(known)}")
+    sparse = isinstance(rounds.X, Sparse)
+    scales = SCALES[:1] if sparse or exportable else SCALES
+    maps = MAPS[:1] if sparse or exportable else MAPS
+    passes = [epochs for epochs in PASSES if epochs == 1 or epochs * len(rounds) <= MOST_PLAYED]
+    online = [(name, point) for name in chosen if name in ONLINE for point in ONLINE[name]]
+    solved = [(name, point) for name in chosen if name in SOLVED for point in SOLVED[name]]
+    found = [
+        Family(tuple(Candidate(n, tuple(point.items()), scale, map, e) for e in passes for n, point in online))
+        for map in maps
+        for scale in scales
+        if online
+    ]
+    found += [
+        Family(tuple(Candidate(n, tuple(point.items()), scale) for n, point in solved)) for scale in scales if solved
+    ]
+    return found + ([Family((Candidate(BOOSTED, (), None),))] if BOOSTED in chosen else [])
