@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.maps import Decisive
 from ranktron import DataError, Rounds, evaluate, metric, read
 from ranktron.data.synthetic import WebSearch
-from ranktron.defaults import PRESETS, preset_of
+from ranktron.defaults import PRESETS, find_preset
 from ranktron.learners.schedule import Schedule
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.baselines import best_feature
@@ -125,7 +125,7 @@ def column(part, test, minutes):
     found = {"best single feature": evaluate(scores, test, [NDCG]).means["ndcg@10"], **trees(part, test)}
     for name in GRIDS:
         for word in PRESETS:
-            values = preset_of(name, word)
+            values = find_preset(name, word)
             own = ALGORITHMS[name].preset(word)
             found[f"{name}, {word}"] = value(name, own, values["scale"], values["n_epochs"], part, test)
         best, variants = best_of_grid(name, part, test)

@@ -110,10 +110,10 @@ RENAMED: Mapping[str, Mapping[str, str]] = {"topk": {"preset": "setting"}}
 """Parameters that users know under another name than files and definitions, which 0.1.0 could read as well."""
 
 
-def preset_of(name: str, word: str) -> dict[str, Any]:
+def find_preset(name: str, word: str) -> dict[str, Any]:
     """All values of a preset for an algorithm: its parameters, and how it is trained.
 
-    >>> preset_of("hinge", "paper")
+    >>> find_preset("hinge", "paper")
     {'n_epochs': 10, 'shuffle': True, 'scale': None, 'eta': 1.0, 'margin': 1.0, 'average': False}
     """
     differing = RECOMMENDED.get(name, {}) if word == PRESETS[0] else {}

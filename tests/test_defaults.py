@@ -7,7 +7,7 @@ import pytest
 
 import ranktron
 from ranktron.cli.options import parse_settings
-from ranktron.defaults import HOW, PAPER, PRESETS, RECOMMENDED, preset_of
+from ranktron.defaults import HOW, PAPER, PRESETS, RECOMMENDED, find_preset
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, algorithm
 from ranktron.training.stored_defaults import STORED_DEFAULTS
 
@@ -66,7 +66,7 @@ def test_estimators_take_the_preset_and_what_is_given_beside_it(estimator):
     for word in PRESETS:
         ranker = estimator(preset=word)
         found = {key: getattr(ranker, key) for key in HOW[word]} | ranker._own_parameters()
-        assert found == preset_of(name, word)
+        assert found == find_preset(name, word)
     assert estimator(preset="paper", n_epochs=3, scale="minmax").get_params()["n_epochs"] == 3
     assert estimator(preset="paper", scale="minmax").scale == "minmax"
     both = [estimator().set_params(preset="paper"), estimator(preset="paper").set_params(preset=PRESETS[0])]

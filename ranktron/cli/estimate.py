@@ -84,14 +84,14 @@ def estimate(
     if len(set(models)) < len(models):
         raise click.UsageError("the same model is named twice")
     with show_activity(f"reading {log}"):
-        read = _read(log, impression, position, clicked, exploration, needs=logged_by is None)
+        read = _read_log(log, impression, position, clicked, exploration, needs=logged_by is None)
     logging = None if logged_by is None else _policies(load(logged_by), read.rounds, logged_temperature)
     found = {}
     for model in models:
         with show_activity(f"estimating {model}"):
             policies = _policies(load(model), read.rounds, temperature)
-            found[model] = _estimated(model, read, policies, logging)
-    earned = _earned(read)
+            found[model] = _estimate_models(model, read, policies, logging)
+    earned = _shown_reward(read)
     if figure:
         _draw(figure, log, earned, found)
     if as_json:
@@ -108,7 +108,7 @@ def estimate(
     click.echo(f"{len(read.impressions):,} impressions of up to {_places(read)} documents")
 
 
-def _read(path: str, impression: str, position: str, clicked: str, exploration: str, needs: bool) -> _Log:
+def _read_log(path: str, impression: str, position: str, clicked: str, exploration: str, needs: bool) -> _Log:
     import numpy as np
 
     from ranktron.data.io import read
@@ -159,7 +159,7 @@ def _policies(model: Model, rounds: Rounds, temperature: float) -> list[RankingP
     return [RankingPolicy(scores[a:b], temperature) for a, b in pairwise(rounds.offsets.tolist())]
 
 
-def _estimated(
+def _estimate_models(
     model: str, log: _Log, target: list[RankingPolicy], logging: list[RankingPolicy] | None
 ) -> dict[str, Estimate]:
     """All estimates of one model; what they warn of is said once, with its name."""
@@ -176,7 +176,7 @@ def _estimated(
     return found
 
 
-def _earned(log: _Log) -> Estimate:
+def _shown_reward(log: _Log) -> Estimate:
     """What the shown pages gained."""
     import numpy as np
 

@@ -10,7 +10,7 @@ import click
 
 from ranktron.cli.output import show_activity
 from ranktron.data.choices import FORMATS, IMPUTATIONS
-from ranktron.defaults import PRESETS, RENAMED, preset_of
+from ranktron.defaults import PRESETS, RENAMED, find_preset
 from ranktron.errors import DataError
 from ranktron.training.algorithms import TRAINING, algorithm
 
@@ -227,7 +227,7 @@ def with_preset(
 ) -> tuple[dict[str, Any], str | None, int]:
     """Parameters, scaling and number of passes: those that are given, and those that a preset has for the others."""
     word = preset or PRESETS[0]
-    values = preset_of(name, word)
+    values = find_preset(name, word)
     own = {**algorithm(name).preset(word), **parameters}
     if scale is None:
         scale = values["scale"] or ("auto" if word == PRESETS[0] else None)

@@ -50,13 +50,13 @@ CLICK_ALGORITHMS = ("ranksvm", "rankmm", "hinge")
 def _algorithms_help() -> str:
     lines = ["\b", "Algorithms and their parameters (--set key=value):"]
     for each in ALGORITHMS.values():
-        lines += _wrapped(f"{each.name}: {each.summary}", 2)
+        lines += _wrap(f"{each.name}: {each.summary}", 2)
         for p in each.parameters:
-            lines += _wrapped(f"{p.name}={str(p.default).lower()}: {p.help}", 4)
+            lines += _wrap(f"{p.name}={str(p.default).lower()}: {p.help}", 4)
     return "\n".join(lines)
 
 
-def _wrapped(text: str, indent: int) -> list[str]:
+def _wrap(text: str, indent: int) -> list[str]:
     """Lines for a terminal of 80 columns; click itself adds an indent of 2."""
     return textwrap.wrap(text, 78, initial_indent=" " * indent, subsequent_indent=" " * (indent + 4))
 

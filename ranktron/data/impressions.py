@@ -159,13 +159,13 @@ class Impressions:
         if self.query is None or self.item is None:
             lacking = " and ".join(f"{what}=" for what in ("query", "item") if getattr(self, what) is None)
             raise DataError(f"to know the same document of the same query again takes {lacking}")
-        return codes_of(codes_of(self.query), codes_of(self.item))
+        return encode_ids(encode_ids(self.query), encode_ids(self.item))
 
 
-def codes_of(*columns: npt.NDArray[Any]) -> Integers:
+def encode_ids(*columns: npt.NDArray[Any]) -> Integers:
     """Equal rows of some columns as equal numbers from 0 on.
 
-    >>> codes_of(np.array(["b", "a", "b"]))
+    >>> encode_ids(np.array(["b", "a", "b"]))
     array([1, 0, 1])
     """
     found = np.zeros(len(columns[0]), np.int64)
@@ -176,11 +176,11 @@ def codes_of(*columns: npt.NDArray[Any]) -> Integers:
     return found.astype(np.int64)
 
 
-def impressions_of(rounds: Rounds, position: Any, **others: Any) -> Impressions:
+def make_impressions(rounds: Rounds, position: Any, **others: Any) -> Impressions:
     """The impressions of lists whose labels are clicks; what is given has one value for each row of the input.
 
     >>> lists = Rounds.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", "a"])
-    >>> impressions_of(lists, [2, 1]).clicks
+    >>> make_impressions(lists, [2, 1]).clicks
     array([0., 1.])
     """
     qid, clicks = np.repeat(rounds.qids, np.diff(rounds.offsets)), rounds.labels
@@ -189,7 +189,7 @@ def impressions_of(rounds: Rounds, position: Any, **others: Any) -> Impressions:
 
 def _first_twice(of: Integers, values: npt.NDArray[Any]) -> int | None:
     """A row whose value stands in its impression once more."""
-    both = codes_of(of, values)
+    both = encode_ids(of, values)
     _, first = np.unique(both, return_index=True)
     if len(first) == len(both):
         return None

@@ -18,7 +18,7 @@ from ranktron.data.categories import Encoder, fit_encoder
 from ranktron.data.maps import FeatureMap
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Running
-from ranktron.defaults import PRESETS, RENAMED, preset_of
+from ranktron.defaults import PRESETS, RENAMED, find_preset
 from ranktron.errors import DataError, warn
 from ranktron.estimators.columns import (
     UNGROUPED,
@@ -71,7 +71,7 @@ def from_table(name: str, *more: Parameter) -> Callable[[R], R]:
     """Gives a ranker its row in the table, the algorithm and its parameters, and more parameters of its own."""
     algorithm = ALGORITHMS[name]
 
-    recommended, paper = (preset_of(name, word) for word in PRESETS)
+    recommended, paper = (find_preset(name, word) for word in PRESETS)
     common = [replace(p, default=recommended.get(p.name, p.default)) for p in (*_COMMON, PRESET)]
     stored = {old: new for new, old in RENAMED.get(name, {}).items()}
     own = [p for p in algorithm.parameters if p.name not in stored]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ranktron.data.impressions import impressions_of
+from ranktron.data.impressions import make_impressions
 from ranktron.errors import DataError
 from ranktron.estimators.base import BaseRanker, OnlineRanker, unchanged_if_refused
 from ranktron.estimators.eval_sets import first_eval_set
@@ -109,7 +109,7 @@ class ClickRanker(BaseRanker):
         with unchanged_if_refused(self):
             X, columns = _taken_out(X, columns)
             rounds = self._rounds(X, y, qid, group, groups, reset=True)
-            log = impressions_of(rounds, **columns)
+            log = make_impressions(rounds, **columns)
             found = weigh_log(log, rounds, examination, clip)
             part = first_eval_set(eval_set, eval_qid, eval_group, eval_metric=eval_metric, patience=patience)
             self._learn(found.lists, found.weights, part, eval_metric, patience)
@@ -165,7 +165,7 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         with unchanged_if_refused(self):
             X, columns = _taken_out(X, columns)
             rounds = self._rounds(X, y, qid, group, reset=blank)
-            log = impressions_of(rounds, **columns)
+            log = make_impressions(rounds, **columns)
             if examination is None and propensity is None and not blank:
                 examination = self.examination_
             found = weigh_log(log, rounds, examination, clip)

@@ -137,7 +137,7 @@ def log_evaluation(
     return logged
 
 
-class Scorer:
+class ScoringModel:
     """The object behind `mlflow.pyfunc.load_model`: it scores documents."""
 
     def __init__(self, model: Model) -> None:
@@ -151,9 +151,9 @@ class Scorer:
         return self.model
 
 
-def _load_pyfunc(path: str) -> Scorer:
+def _load_pyfunc(path: str) -> ScoringModel:
     """Called by MLflow, which requires this name."""
-    return Scorer(load(path))
+    return ScoringModel(load(path))
 
 
 def _flavour(model: Any, folder: str) -> dict[str, Any]:

@@ -31,14 +31,14 @@ def log_capital(values: Floats, mean: float, low: float, high: float) -> tuple[F
     ([1.0999, 1.2331], [0.9001, 0.8335])
     """
     up, down = _odds(values, mean, low, high)
-    return _mixed(up), _mixed(down)
+    return _log_wealth(up), _log_wealth(down)
 
 
 def _odds(values: Floats, mean: float, low: float, high: float) -> tuple[Floats, Floats]:
     return (values - mean) / (mean - low), (mean - values) / (high - mean)
 
 
-def _mixed(odds: Floats) -> Floats:
+def _log_wealth(odds: Floats) -> Floats:
     stakes = np.multiply.outer(BETS, odds)
     return _log_mean(np.cumsum(np.log1p(stakes), axis=-1))
 

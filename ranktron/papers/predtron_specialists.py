@@ -35,27 +35,29 @@ PROBLEMS = (
 )  # fmt: skip
 
 
-def numbers_of(results: Results, problem: SpecialProblem, who: str, what: str) -> Floats:
+def seed_values(results: Results, problem: SpecialProblem, who: str, what: str) -> Floats:
     """One number of a player for each seed."""
     return np.array([row[0][who][what] for row in results[problem.name]])
 
 
 def share_of_bound(problem: SpecialProblem, who: str) -> Callable[[Results], Values]:
     """Of its bound, the share that a player loses."""
-    return lambda results: {who: numbers_of(results, problem, who, "loss") / numbers_of(results, problem, who, "bound")}
+    return lambda results: {
+        who: seed_values(results, problem, who, "loss") / seed_values(results, problem, who, "bound")
+    }
 
 
 def bound_ratio(problem: SpecialProblem) -> Callable[[Results], Values]:
     """The larger bound over the other one."""
     other = problem.specialist if problem.larger == GENERAL else GENERAL
     return lambda results: {
-        "ratio": numbers_of(results, problem, problem.larger, "bound") / numbers_of(results, problem, other, "bound")
+        "ratio": seed_values(results, problem, problem.larger, "bound") / seed_values(results, problem, other, "bound")
     }
 
 
 def both_losses(problem: SpecialProblem) -> Callable[[Results], Values]:
     """What both lose."""
-    return lambda results: {who: numbers_of(results, problem, who, "loss") for who in (GENERAL, problem.specialist)}
+    return lambda results: {who: seed_values(results, problem, who, "loss") for who in (GENERAL, problem.specialist)}
 
 
 def specialist_claims(problem: SpecialProblem) -> list[Claim]:
@@ -89,7 +91,7 @@ def specialist_table(results: Results) -> ReportTable:
     rows = []
     for problem in PROBLEMS:
         for who in (problem.specialist, GENERAL):
-            lost, bounds = (numbers_of(results, problem, who, what) for what in ("loss", "bound"))
+            lost, bounds = (seed_values(results, problem, who, what) for what in ("loss", "bound"))
             cells = f"{lost.mean():,.1f} ± {standard_deviation(lost):,.1f}", f"{bounds.mean():,.0f}"
             rows.append((f"{problem.name}, {who}", *cells))
     return ReportTable("Loss after all rounds, and its bound", ("", "loss", "bound"), rows)

@@ -119,7 +119,7 @@ class Client:
 
     def rank(self, name: str, documents: Documents, query: str = "") -> dict[str, Any]:
         """Ranks documents, given as {id: features}; the answer's `round` is what feedback refers to."""
-        return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": _listed(documents)})
+        return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": _encode_documents(documents)})
 
     def feedback(
         self,
@@ -145,7 +145,7 @@ class Client:
 
     def full(self, name: str, documents: Documents, labels: Mapping[str, float]) -> dict[str, Any]:
         """A list of which all labels are known."""
-        content = {"documents": _listed(documents), "labels": dict(labels)}
+        content = {"documents": _encode_documents(documents), "labels": dict(labels)}
         return self._ask("POST", self._path(name, "full"), content, repeatable=False)
 
     def explain(self, name: str, round: int) -> dict[str, Any]:
@@ -209,18 +209,18 @@ class Client:
                 return self._send(method, path, body, kind, repeatable)
             raise ServiceError(0, "no_answer", f"no answer from the service: {error or type(error).__name__}") from None
         if response.status != 200:
-            raise _refused(response.status, data)
+            raise _error_of_answer(response.status, data)
         return data
 
 
-def _listed(documents: Documents) -> list[dict[str, Any]]:
+def _encode_documents(documents: Documents) -> list[dict[str, Any]]:
     return [
         {"id": name, "features": dict(features) if isinstance(features, Mapping) else [float(x) for x in features]}
         for name, features in documents.items()
     ]
 
 
-def _refused(status: int, data: bytes) -> ServiceError:
+def _error_of_answer(status: int, data: bytes) -> ServiceError:
     try:
         error = json.loads(data)["error"]
         return ServiceError(status, error["code"], error["message"])

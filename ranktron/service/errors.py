@@ -22,7 +22,7 @@ def unknown_version(version: int) -> RequestError:
     return RequestError(404, "unknown_version", f"version {version} is not kept: see GET .../versions")
 
 
-def gone(number: int, answered: bool = False, known: bool = True) -> RequestError:
+def round_gone(number: int, answered: bool = False, known: bool = True) -> RequestError:
     """Of a round that is no longer open: whether it was answered, if that is known."""
     if answered:
         why = "it was answered before, and learnt from then; this request changed nothing"
@@ -41,5 +41,5 @@ def foreign(number: int) -> RequestError:
     )
 
 
-def unwritten(why: str) -> RequestError:
+def not_written(why: str) -> RequestError:
     return RequestError(503, "not_written", f"nothing can be written to disk ({why}); nothing was learnt, try again")

@@ -29,7 +29,7 @@ _careful = msgspec.json.Decoder(list[float | None] | dict[str, float | None])
 
 
 @jit
-def _read(data: Bytes, X: Matrix) -> bool:
+def _fill_matrix(data: Bytes, X: Matrix) -> bool:
     """Fills X from lists of numbers, one after the other; false if one of them is anything else.
 
     The JSON is known to be well-formed. Digits are read in this one loop, for to pass an array on to another kernel
@@ -74,10 +74,10 @@ def _read(data: Bytes, X: Matrix) -> bool:
     return True
 
 
-def matrix_of(documents: Sequence[Document], names: Sequence[str], missing: bool = False) -> Matrix:
+def document_matrix(documents: Sequence[Document], names: Sequence[str], missing: bool = False) -> Matrix:
     """The features of documents, in the order of the names; `missing` ones, null or left out by name, become NaN.
 
-    >>> matrix_of([Document("a", [1.0, 2.0]), Document("b", Raw(b'{"y": 4, "x": 3}'))], ["x", "y"])
+    >>> document_matrix([Document("a", [1.0, 2.0]), Document("b", Raw(b'{"y": 4, "x": 3}'))], ["x", "y"])
     array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
@@ -89,7 +89,7 @@ def matrix_of(documents: Sequence[Document], names: Sequence[str], missing: bool
         if len(rows_read) < m:
             raise RequestError(422, "wrong_features", f"the documents should have {d} features each")
         return np.stack(rows_read)
-    if not isinstance(given[0], Raw) or not _read(_joined(given), X):
+    if not isinstance(given[0], Raw) or not _fill_matrix(_join_bytes(given), X):
         rows = [_row(document, names, missing) for document in documents]
         with np.errstate(over="ignore"):  # what is too large is found below
             X = np.array(list(chain.from_iterable(rows)), float).astype(np.float32).reshape(m, d)
@@ -104,12 +104,12 @@ async def read_in_turns(documents: Sequence[Document], names: Sequence[str], mis
     read: list[Document] = []
     for start in range(0, len(documents), step):
         some = documents[start : start + step]
-        read += [Document(each.id, row) for each, row in zip(some, matrix_of(some, names, missing), strict=True)]
+        read += [Document(each.id, row) for each, row in zip(some, document_matrix(some, names, missing), strict=True)]
         await asyncio.sleep(0)
     return read
 
 
-def _joined(given: Sequence[Any]) -> Bytes:
+def _join_bytes(given: Sequence[Any]) -> Bytes:
     """The raw features of all documents, and an end that no number has."""
     return np.frombuffer(b"".join([*given, b"]"]), np.uint8)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ranktron.service import stored_round
 from ranktron.service.entries import Answered, JournalEntry, LaterGains, Result, Told, encode, told_labels
-from ranktron.service.errors import RequestError, gone
+from ranktron.service.errors import RequestError, round_gone
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.stored_round import StoredRound
 from ranktron.service.types import FeedbackRequest, FullRequest
@@ -31,10 +31,10 @@ def check_feedback(live: LiveRanker, request: FeedbackRequest) -> JournalEntry |
     if number not in live.open:
         if number >= live.next:
             raise RequestError(404, "unknown_round", f"there has been no round {request.round}")
-        raise gone(request.round, number in live.answered_ever, live.answered_ever.knows(number))
+        raise round_gone(request.round, number in live.answered_ever, live.answered_ever.knows(number))
     live.check_open()
     _check_learns(live)
-    shown = _read(live, request, live.open[number])
+    shown = _read_round(live, request, live.open[number])
     labels = _gains(live, request) if request.labels is None else request.labels
     places = _places(shown, request.round, labels)
     if request.labels is None:
@@ -68,8 +68,8 @@ def _later(live: LiveRanker, number: int, earlier: Answered, request: FeedbackRe
     _check_learns(live)
     totals, kept = _gains(live, request), live.past.get(number)
     if kept is None or number < live.barrier:
-        raise gone(request.round, answered=True)
-    shown, known = _read(live, request, kept), earlier.labels
+        raise round_gone(request.round, answered=True)
+    shown, known = _read_round(live, request, kept), earlier.labels
     places = _places(shown, request.round, totals)
     _check_labels(live, totals.values())
     before: Told = [(place, known.get(document, 0.0), document) for document, place in places.items()]
@@ -77,10 +77,10 @@ def _later(live: LiveRanker, number: int, earlier: Answered, request: FeedbackRe
     return JournalEntry("gains", number, live.now(), encode(LaterGains(before, now, kept)))
 
 
-def _read(live: LiveRanker, request: FeedbackRequest, kept: bytes) -> StoredRound:
+def _read_round(live: LiveRanker, request: FeedbackRequest, kept: bytes) -> StoredRound:
     shown = stored_round.unpack(kept)
     if shown.at < live.now() - live.config.open_seconds:
-        raise gone(request.round, live.epochs.number_of(request.round) in live.answered)
+        raise round_gone(request.round, live.epochs.number_of(request.round) in live.answered)
     return shown
 
 
@@ -115,7 +115,7 @@ def _check_labels(live: LiveRanker, labels: Iterable[float]) -> None:
             raise RequestError(422, "label_out_of_range", f"label {label:g} is not between {low:g} and {high:g}")
 
 
-def closing(live: LiveRanker) -> Iterator[JournalEntry]:
+def close_overdue(live: LiveRanker) -> Iterator[JournalEntry]:
     """The entries that close rounds whose time is over: none of their documents has gained anything."""
     after = live.definition.close_after
     if after is None or live.closed or live.learns != "top":

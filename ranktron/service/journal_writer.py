@@ -13,10 +13,10 @@ from ranktron.errors import DataError
 from ranktron.service import learning
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result, encode
-from ranktron.service.errors import RequestError, unwritten
+from ranktron.service.errors import RequestError, not_written
 from ranktron.service.journal import Append, Call, DropRounds, Job, Journal, Prune, Reserve, Write
 from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.recovery import snapshot_of
+from ranktron.service.recovery import take_snapshot
 
 _logger = logging.getLogger("ranktron.service")
 RESERVE = 20_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
@@ -37,7 +37,7 @@ class JournalWriter:
                 if patient:
                     future.set_result(None)
                 else:
-                    future.set_exception(unwritten(str(error)))
+                    future.set_exception(not_written(str(error)))
 
         def done(result: Any) -> None:
             if not future.done():
@@ -64,7 +64,7 @@ class JournalWriter:
             live.unwritten.pop(answers, None)
             live.closed = live.closed and entry.kind != "model"
             if not future.done():
-                future.set_exception(unwritten(str(error)))
+                future.set_exception(not_written(str(error)))
 
         live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
         if answers is not None:
@@ -79,7 +79,7 @@ class JournalWriter:
         if live.reserved - live.next < RESERVE * 3 // 4 and not live.reserving:
             self.reserve(live, live.next)
         if live.next >= live.reserved:
-            raise unwritten("no further rounds can be numbered")
+            raise not_written("no further rounds can be numbered")
 
     def reserve(self, live: LiveRanker, first: int) -> None:
         """Sets numbers of rounds aside before they are given out."""
@@ -100,7 +100,7 @@ class JournalWriter:
 
     def snapshot(self, live: LiveRanker, *, wished: bool = False) -> asyncio.Future[Any]:
         """Writes a snapshot of what is on disk already, then shortens the journal to what the one before it needs."""
-        version, content = live.version, snapshot_of(live)
+        version, content = live.version, take_snapshot(live)
         live.note_kept(monotonic())
 
         def write() -> Prune | None:

@@ -21,7 +21,7 @@ from ranktron.service.config import Config
 from ranktron.service.entries import Answered, JournalEntry, Result
 from ranktron.service.epochs import Epochs
 from ranktron.service.errors import RequestError
-from ranktron.service.features import check_comparable, matrix_of
+from ranktron.service.features import check_comparable, document_matrix
 from ranktron.service.open_rounds import BESIDE, AnsweredRounds, OpenRounds
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats
@@ -194,7 +194,7 @@ class LiveRanker:
         if len({document.id for document in documents}) < m:
             raise RequestError(422, "duplicate_document", "two documents have the same id")
         imputer = self.template.imputer
-        X = matrix_of(documents, self.names, imputer is not None)
+        X = document_matrix(documents, self.names, imputer is not None)
         X = X if imputer is None else imputer.filled(X)
         if self.template.scaler is not None:
             X = self.template.scaler(X, np.array([0, m]))

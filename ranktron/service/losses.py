@@ -41,11 +41,11 @@ def lost_rankers(
         elif marked is not None and not row.deleted:
             wrong = _loss(connection, row.id, marked)
         if wrong is not None:
-            lost.append(_stored(row, marked, wrong))
+            lost.append(_describe_stored(row, marked, wrong))
     for marked in mark.rankers.values():
         if marked.ranker not in seen and not marked.removed:
             row = RankerRow(marked.ranker, marked.name, b"", 0, 0, b"", 0, ((0, 0),))
-            lost.append(_stored(row, marked, LossError(f"its row in the log is missing: {_LOST}")))
+            lost.append(_describe_stored(row, marked, LossError(f"its row in the log is missing: {_LOST}")))
     return lost
 
 
@@ -65,7 +65,7 @@ def _loss(connection: sqlite3.Connection, ranker: int, marked: RankerMark) -> Lo
     return None
 
 
-def _stored(row: RankerRow, marked: RankerMark | None, wrong: DataError) -> StoredRanker:
+def _describe_stored(row: RankerRow, marked: RankerMark | None, wrong: DataError) -> StoredRanker:
     name, told, following = (row.name, -1, 0) if marked is None else (marked.name, marked.version, marked.next)
     following = max(row.next, following)
     return StoredRanker(row.id, name, row.definition, following, row.asked, row.incarnation, row.epochs, told, wrong)

@@ -71,9 +71,9 @@ def blank_model(definition: Definition, config: Config) -> Model:
     return model
 
 
-def definition_of(data: bytes, config: Config) -> Definition:
+def define_from_model(data: bytes, config: Config) -> Definition:
     """The definition of a ranker that is made from a model file."""
-    model = _read(data, None, config)
+    model = _read_model(data, None, config)
     made = Definition(list(model.names), model.kind, dict(model.parameters), model=sha256(data).hexdigest())
     try:  # it must be readable when it is found on disk again
         return msgspec.convert(msgspec.to_builtins(made), Definition)
@@ -88,7 +88,7 @@ def stored_bytes(definition: Definition) -> bytes:
     return msgspec.json.encode({name: value for name, value in content.items() if value != later.get(name, ...)})
 
 
-def _read(data: bytes, width: int | None, config: Config) -> Model:
+def _read_model(data: bytes, width: int | None, config: Config) -> Model:
     try:
         found = serialization.deserialize(data, "the model").get("n_features")
         if width is None and isinstance(found, int) and found > config.max_features:
@@ -102,7 +102,7 @@ def _read(data: bytes, width: int | None, config: Config) -> Model:
 
 def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
     """A model that can take a ranker's place; its features must be those of the ranker."""
-    model = _read(data, len(definition.features), config)
+    model = _read_model(data, len(definition.features), config)
     _check_map(model, config)
     names = tuple(definition.features)
     if model.feature_names not in (None, names):

@@ -14,7 +14,7 @@ from ranktron.service.journal import AddRanker, Journal, RemoveRanker
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import blank_model, complete, stored_bytes
-from ranktron.service.recovery import SetAside, crash_file, recovered
+from ranktron.service.recovery import SetAside, crash_file, recover_ranker
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.types import Definition
 
@@ -31,7 +31,7 @@ class RankerList:
         self._changing = asyncio.Lock()  # a name stands for one ranker, whoever is in a hurry
         for stored in journal.rankers():
             crash = crash_file(folder, stored.id)
-            found = recovered(journal, stored, self._snapshots(stored.id), config, crash)
+            found = recover_ranker(journal, stored, self._snapshots(stored.id), config, crash)
             if isinstance(found, SetAside):
                 self.set_aside[found.name] = found
             else:

@@ -72,11 +72,11 @@ def _checksum(row: tuple[Any, ...]) -> int:
 # Entries and rounds
 
 
-def chained(key: int, body: bytes, answers: int | None, before: int) -> int:
+def chain_checksum(key: int, body: bytes, answers: int | None, before: int) -> int:
     """The checksum of an entry that follows one whose own half is `before`.
 
-    >>> first = chained(1, b"one", None, 5)
-    >>> second = chained(2, b"two", None, own_half(first))
+    >>> first = chain_checksum(1, b"one", None, 5)
+    >>> second = chain_checksum(2, b"two", None, own_half(first))
     >>> whole(2, b"two", None, second), whole(2, b"ten", None, second), follows(second, first), follows(first, second)
     (True, False, True, False)
     """

@@ -37,7 +37,7 @@ _logger = logging.getLogger("ranktron.service")
 _RIGHT = "Put that right"
 
 
-def snapshot_of(live: LiveRanker) -> dict[str, Any]:
+def take_snapshot(live: LiveRanker) -> dict[str, Any]:
     """All of a ranker but its open rounds, which the journal keeps."""
     return {
         "version": live.version,
@@ -90,7 +90,7 @@ def _noting_crashes(path: Path) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def recovered(
+def recover_ranker(
     journal: Journal, stored: StoredRanker, snapshots: Snapshots, config: Config, crash: Path
 ) -> LiveRanker | SetAside:
     """The ranker as it was when its last entry was on disk, or set aside; only a journal that fails ends the matter.
@@ -113,7 +113,7 @@ def recovered(
     live = None
     try:
         with _noting_crashes(crash):
-            live = _made(stored, snapshots, config)
+            live = _make_ranker(stored, snapshots, config)
             _restore(live, stored, journal)
         return live
     except JournalError:
@@ -123,17 +123,17 @@ def recovered(
         return aside(0 if live is None else live.version, reason, getattr(error, "remedy", _RIGHT))
 
 
-def _made(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRanker:
+def _make_ranker(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRanker:
     """The ranker as it is defined: with every parameter, where an older version left some out."""
     definition = complete_stored(msgspec.json.decode(stored.definition, type=Definition))
     asked = msgspec.json.decode(stored.asked, type=Definition)
-    model = blank_model(definition, _unlimited(config))
+    model = blank_model(definition, _without_limits(config))
     live = LiveRanker(stored.id, stored.name, definition, asked, model, config, snapshots, stored.next)
     live.incarnation, live.epochs = stored.incarnation, Epochs(stored.epochs)
     return live
 
 
-def _unlimited(config: Config) -> Config:
+def _without_limits(config: Config) -> Config:
     """Limits are for what is new: a ranker that there is goes on when they are lowered."""
     return msgspec.structs.replace(config, max_features=sys.maxsize, max_weights=sys.maxsize, max_k=sys.maxsize)
 
@@ -149,7 +149,7 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
             raise DataError(f"{lost}: the log has lost its end, or the snapshot is of another copy; delete it then")
     at, damaged = replay(live, journal, last, stored.told)
     if damaged is not None:
-        _cut(live, journal, damaged)
+        _drop_last_entry(live, journal, damaged)
     _reopen(live, journal, at)
     with suppress(Exception):  # it only loads kernels
         warm(live.model, live.k)
@@ -205,7 +205,7 @@ def _take(live: LiveRanker, kept: Any) -> None:
     live.note_kept(monotonic())
 
 
-def _cut(live: LiveRanker, journal: Journal, version: int) -> None:
+def _drop_last_entry(live: LiveRanker, journal: Journal, version: int) -> None:
     """Cuts the last entry off; its version stays used. The round that it answered is gone, if it has been learnt."""
     nothing = JournalEntry("nothing", 0, 0.0, b"")
     journal.cut(live.id, version, encode(nothing), learnt=version <= live.version)

@@ -28,13 +28,13 @@ def replay(live: LiveRanker, journal: Journal, last: int, told: int) -> tuple[fl
     collecting = gc.isenabled()
     gc.disable()  # it would look for cycles among all that is read, and there are none
     try:
-        return _replayed(live, journal, last, told)
+        return _replay_entries(live, journal, last, told)
     finally:
         if collecting:
             gc.enable()
 
 
-def _replayed(live: LiveRanker, journal: Journal, last: int, told: int) -> tuple[float, int | None]:
+def _replay_entries(live: LiveRanker, journal: Journal, last: int, told: int) -> tuple[float, int | None]:
     config, at, unwatched = live.config, 0.0, UnwatchedFeedback(live)
     watched = last - max(config.remembered, config.explained_rounds, DRIFT + 1)
     for version, body, shown in journal.entries(live.id):
@@ -65,6 +65,6 @@ def _replayed(live: LiveRanker, journal: Journal, last: int, told: int) -> tuple
 def _round(live: LiveRanker, entry: JournalEntry, version: int, shown: bytes | None) -> bytes:
     """The round that an entry answers; it must be there, and not have been answered before."""
     again = entry.round in live.answered_ever
-    if shown is None or again or entry.round < live.barrier or stored_round.number_of(shown) != entry.round:
+    if shown is None or again or entry.round < live.barrier or stored_round.read_number(shown) != entry.round:
         raise DataError(f"its log is damaged: version {version} answers round {entry.round}, which is not there")
     return shown

@@ -29,7 +29,7 @@ def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
         *_rounds(service),
         *_rankers(service),
         *_versions(service),
-        *_looking(service),
+        *_read_actions(service),
         *_around(service, telemetry),
     ]
 
@@ -130,7 +130,7 @@ def _versions(service: RankingService) -> list[Action]:
     ]
 
 
-def _looking(service: RankingService) -> list[Action]:
+def _read_actions(service: RankingService) -> list[Action]:
     def explain(name: str, round: str) -> t.ExplainAnswer:
         return service.explain(name, _number(round, "unknown_round", "rounds are whole numbers"))
 

@@ -25,7 +25,7 @@ from ranktron.service.app import application
 from ranktron.service.config import Config, read_config
 from ranktron.service.connections import SPARE, Connections
 from ranktron.service.errors import RequestError
-from ranktron.service.features import matrix_of
+from ranktron.service.features import document_matrix
 from ranktron.service.models import blank_model
 from ranktron.service.service import RankingService
 from ranktron.service.stats import observed_quality
@@ -56,7 +56,7 @@ def run(
             f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
             "at 127.0.0.1"
         )
-    listening = _listening(host, port)
+    listening = _open_socket(host, port)
     os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
     _warn_of_readers(Path(folder))
     signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
@@ -179,11 +179,11 @@ def _authentication(tokens: Tokens) -> str:
 def _compile() -> None:
     """Does once what requests do, so that the first client does not wait for the compiler."""
     blank_model(Definition(["feature"]), Config())
-    matrix_of([Document("first", Raw(b"[1.5]"))], ["feature"])
+    document_matrix([Document("first", Raw(b"[1.5]"))], ["feature"])
     observed_quality((1.0,))
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _open_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

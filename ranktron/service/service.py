@@ -22,11 +22,11 @@ from ranktron.service import feedback as feedbacks
 from ranktron.service import views
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry
-from ranktron.service.errors import RequestError, unknown_version, unwritten
+from ranktron.service.errors import RequestError, not_written, unknown_version
 from ranktron.service.journal import Call, Job, Journal, Reserve, Settle, StoreRound
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import checked_model, definition_of, note_other_kind
+from ranktron.service.models import checked_model, define_from_model, note_other_kind
 from ranktron.service.ranker_list import RankerList
 from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.service.stats import observed_quality
@@ -127,7 +127,7 @@ class RankingService:
 
     async def create_from_model(self, name: str, data: bytes) -> RankerAnswer:
         """Makes a ranker from a model file; from the same file again, whatever it has learnt since, changes nothing."""
-        definition = definition_of(data, self.config)
+        definition = define_from_model(data, self.config)
         checked_model(data, definition, self.config)
         live = await self._rankers.create_from_model(name, definition, self._writer)
         if live.version == 0:
@@ -203,7 +203,7 @@ class RankingService:
         """Closes some of the rounds whose time is over, and says whether there are more; what fails stays open."""
         closed = 0
         for live in list(self.live_rankers.values()):
-            for entry in feedbacks.closing(live):
+            for entry in feedbacks.close_overdue(live):
                 if closed >= _CLOSED or len(self.journal) >= self.config.max_waiting // 2:
                     return True
                 closed += 1
@@ -242,7 +242,7 @@ class RankingService:
             raise RequestError(409, "too_many_versions", f"{MOST_WISHED} versions are kept already: {remedy}")
         await self._writer.snapshot(live, wished=True)
         if version not in live.snapshots.wished():
-            raise unwritten("no snapshot could be written")
+            raise not_written("no snapshot could be written")
         return self.versions(name)
 
     async def release(self, name: str, version: int) -> VersionsAnswer:
@@ -263,7 +263,7 @@ class RankingService:
         for error in wrong:
             if isinstance(error, DataError):
                 raise RequestError(409, "needed_version", str(error))
-            raise unwritten(str(error))
+            raise not_written(str(error))
         return self.versions(name)
 
     async def rollback(self, name: str, request: RollbackRequest) -> RankerAnswer:

@@ -47,9 +47,17 @@ from ranktron.service.journal import (
     Write,
 )
 from ranktron.service.mark import Mark
-from ranktron.service.ranker_rows import RankerRow, alone, chained, follows, own_half, whole
-from ranktron.service.sqlite_tables import ENTRIES, LAST_ROUNDS, OPEN_ROUNDS, connected, deletions, explained, insert
-from ranktron.service.terms import Known, begin_term, end_of
+from ranktron.service.ranker_rows import RankerRow, alone, chain_checksum, follows, own_half, whole
+from ranktron.service.sqlite_tables import (
+    ENTRIES,
+    LAST_ROUNDS,
+    OPEN_ROUNDS,
+    connect,
+    deletions,
+    explain_sqlite_errors,
+    insert,
+)
+from ranktron.service.terms import Known, begin_term, find_end
 
 _COMPANY = 0.005  # seconds that an open round waits for others to be written with
 _PAGE = 2_000  # entries that are read at once
@@ -65,7 +73,7 @@ class SQLiteJournal:
         self.ready = True
         self._lock = FolderLock(folder)
         try:
-            self._connection = connected(self.path)
+            self._connection = connect(self.path)
             try:
                 self._mark = Mark(folder / "mark")
             except OSError as error:
@@ -81,7 +89,7 @@ class SQLiteJournal:
         self._loop: AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         try:
-            with explained(self.path):
+            with explain_sqlite_errors(self.path):
                 self._term = begin_term(self._connection, self._mark, self._lock.facts(self.path))
         except BaseException:
             self.close()
@@ -106,8 +114,8 @@ class SQLiteJournal:
         ]
 
     def last_version(self, ranker: int) -> int:
-        with explained(self.path):
-            return end_of(self._connection, self._known[ranker].row)[0]
+        with explain_sqlite_errors(self.path):
+            return find_end(self._connection, self._known[ranker].row)[0]
 
     def entries(self, ranker: int) -> Iterator[Logged]:
         incarnation = self._known[ranker].row.incarnation
@@ -125,7 +133,7 @@ class SQLiteJournal:
             at = rows[-1][0] + 1
 
     def _page(self, first: int, end: int) -> list[Any]:
-        with explained(self.path):
+        with explain_sqlite_errors(self.path):
             return self._connection.execute(ENTRIES, (first, end, _PAGE)).fetchall()
 
     def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
@@ -135,13 +143,13 @@ class SQLiteJournal:
         return self._rounds(ranker, LAST_ROUNDS, ranker * CAPACITY, (ranker + 1) * CAPACITY, count)[::-1]
 
     def _rounds(self, ranker: int, query: str, *arguments: int) -> list[tuple[int, bytes | None]]:
-        with explained(self.path):
+        with explain_sqlite_errors(self.path):
             rows = self._connection.execute(query, arguments).fetchall()
         base = ranker * CAPACITY
         return [(key - base, body if whole(key, body, None, checksum) else None) for key, body, checksum in rows]
 
     def checksum(self, ranker: int, version: int) -> int | None:
-        with explained(self.path):
+        with explain_sqlite_errors(self.path):
             key = ranker * CAPACITY + version
             query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
             found = self._connection.execute(query, (key,)).fetchone()
@@ -149,7 +157,7 @@ class SQLiteJournal:
 
     def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
         key = ranker * CAPACITY + version
-        with explained(self.path):
+        with explain_sqlite_errors(self.path):
             connection = self._connection
             before = connection.execute("SELECT checksum FROM entries WHERE key = ?", (key - 1,)).fetchone()
             seed = self._known[ranker].row.incarnation if before is None else own_half(before[0])
@@ -157,17 +165,17 @@ class SQLiteJournal:
             if learnt:
                 connection.execute("DELETE FROM rounds WHERE key = (SELECT round FROM entries WHERE key = ?)", (key,))
             change = "UPDATE entries SET body = ?, checksum = ?, round = NULL WHERE key = ?"
-            connection.execute(change, (entry, chained(key, entry, None, seed), key))
+            connection.execute(change, (entry, chain_checksum(key, entry, None, seed), key))
             connection.execute("COMMIT")
 
     def write_now(self, write: Write) -> None:
-        with explained(self.path):
+        with explain_sqlite_errors(self.path):
             self._commit(lambda: self._write_one(write))
 
     def follow(self, ranker: int, version: int) -> None:
         row = self._known[ranker].row
-        with explained(self.path):
-            last, checksum = end_of(self._connection, row)
+        with explain_sqlite_errors(self.path):
+            last, checksum = find_end(self._connection, row)
         self._known[ranker] = Known(row, max(version, last), checksum)
         self._move_mark([self._known[ranker]])
 
@@ -285,7 +293,7 @@ class SQLiteJournal:
                 row, version, checksum = self._known[job.ranker]
                 version, key = version + 1, job.ranker * CAPACITY + version + 1
                 answers = None if job.round is None else job.ranker * CAPACITY + job.round
-                checksum = chained(key, job.body, answers, own_half(checksum))
+                checksum = chain_checksum(key, job.body, answers, own_half(checksum))
                 self._known[job.ranker] = Known(row, version, checksum)
                 entries.append((key, job.body, checksum, answers))
                 told.append((job.done, version))

@@ -37,7 +37,7 @@ SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ? 
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explain_sqlite_errors(path: Path) -> Iterator[None]:
     """Says in a sentence what SQLite says in a word."""
     try:
         yield
@@ -47,9 +47,9 @@ def explained(path: Path) -> Iterator[None]:
         raise JournalError(f"{path} is damaged ({error}): restore it from a copy, or start in another folder") from None
 
 
-def connected(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
     """A connection to a journal, which is made if there is none, and gets the columns that 0.1.0 did not know."""
-    with explained(path):
+    with explain_sqlite_errors(path):
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -122,7 +122,7 @@ def shown_at(data: bytes) -> float:
     return _head.decode(data).at
 
 
-def number_of(data: bytes) -> int:
+def read_number(data: bytes) -> int:
     """The number of a round, without unpacking the rest."""
     return _head.decode(data).number
 

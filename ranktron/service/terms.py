@@ -58,7 +58,7 @@ def begin_term(connection: sqlite3.Connection, mark: Mark, facts: str) -> Term:
         marked = mark.rankers.get(row.id)
         following = max(row.next, 0 if marked is None else marked.next)
         epochs = (*row.epochs, (following, epoch)) if doubts and not row.deleted else row.epochs
-        known[row.id] = Known(row._replace(next=following, epochs=epochs), *end_of(connection, row))
+        known[row.id] = Known(row._replace(next=following, epochs=epochs), *find_end(connection, row))
     term = Term(
         _random.getrandbits(62),
         max(commits, mark.commits),
@@ -75,7 +75,7 @@ def begin_term(connection: sqlite3.Connection, mark: Mark, facts: str) -> Term:
     return term
 
 
-def end_of(connection: sqlite3.Connection, row: RankerRow) -> tuple[int, int]:
+def find_end(connection: sqlite3.Connection, row: RankerRow) -> tuple[int, int]:
     """The last version of a ranker, and the checksum of that entry."""
     query = "SELECT key, checksum FROM entries WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT 1"
     found = connection.execute(query, (row.id * CAPACITY, (row.id + 1) * CAPACITY)).fetchone()

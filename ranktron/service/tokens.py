@@ -121,13 +121,13 @@ def _parsed_lines(lines: Iterable[str], bad: Callable[[DataError], None]) -> lis
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()
         try:
-            known += [_parsed(text, number)] if text else []
+            known += [_parse_line(text, number)] if text else []
         except DataError as error:
             bad(error)
     return known
 
 
-def _parsed(text: str, number: int) -> tuple[bytes, Holder]:
+def _parse_line(text: str, number: int) -> tuple[bytes, Holder]:
     parts = _LINE.fullmatch(text)
     scopes = frozenset(parts["scopes"].split(",")) if parts else frozenset()
     if parts is None or not scopes <= set(SCOPES):
@@ -143,7 +143,7 @@ def new_token(name: str, scopes: Iterable[str]) -> tuple[str, str]:
     """A token that nobody can guess, and the line that lets the service know it."""
     token = "rt_" + secrets.token_urlsafe(32)
     line = f"{name} {','.join(scopes)} sha256:{hashlib.sha256(token.encode()).hexdigest()}"
-    _parsed(line, 1)
+    _parse_line(line, 1)
     return token, line
 
 

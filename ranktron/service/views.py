@@ -7,7 +7,7 @@ from time import monotonic
 import numpy as np
 
 from ranktron.service import stored_round
-from ranktron.service.errors import RequestError, gone
+from ranktron.service.errors import RequestError, round_gone
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.types import (
     DashboardAnswer,
@@ -67,7 +67,7 @@ def explain(live: LiveRanker, number: int) -> ExplainAnswer:
     if kept is None:
         if number >= live.next:
             raise RequestError(404, "unknown_round", f"there has been no round {public}")
-        raise gone(public, number in live.answered_ever, live.answered_ever.knows(number))
+        raise round_gone(public, number in live.answered_ever, live.answered_ever.knows(number))
     shown = stored_round.unpack(kept)
     scores, parts = shown.shown_scores(), shown.contributions()
     answered = live.answered.get(number)
@@ -79,16 +79,16 @@ def explain(live: LiveRanker, number: int) -> ExplainAnswer:
                 document,
                 place + 1,
                 float(scores[place]),
-                None if parts is None else _named(live, parts[place]),
+                None if parts is None else _name_values(live, parts[place]),
                 None if last else float(scores[place] - scores[place + 1]),
-                None if last or parts is None else _named(live, parts[place] - parts[place + 1]),
+                None if last or parts is None else _name_values(live, parts[place] - parts[place + 1]),
             )
         )
     labels = {} if answered is None else answered.labels
     return ExplainAnswer(public, shown.query, shown.version, shown.explored, answered is not None, labels, documents)
 
 
-def _named(live: LiveRanker, values: np.ndarray) -> dict[str, float]:
+def _name_values(live: LiveRanker, values: np.ndarray) -> dict[str, float]:
     return dict(zip(live.filled_names, values.tolist(), strict=True))
 
 

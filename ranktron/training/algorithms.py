@@ -44,35 +44,35 @@ PRESET = Parameter(
 DEFAULT_ALGORITHM = "hinge"
 
 
-def _named(name: str, help: str, above: float | None = None, choices: tuple[str, ...] = ()) -> Parameter:
+def _setting(name: str, help: str, above: float | None = None, choices: tuple[str, ...] = ()) -> Parameter:
     """A parameter of a row below, which has the default that `ranktron.defaults` has for that row."""
     return Parameter(name, None, help, above, choices)
 
 
-_ETA = _named("eta", "step size", above=0.0)
-_STEP = _named("step", "constant, or eta divided by the square root of the round number", choices=STEPS)
-_BALANCE = _named("balance", "whether every query weighs the same, or every pair", choices=("query", "pair"))
-_AVERAGE = _named("average", "use the average of all weight vectors instead of the last one")
+_ETA = _setting("eta", "step size", above=0.0)
+_STEP = _setting("step", "constant, or eta divided by the square root of the round number", choices=STEPS)
+_BALANCE = _setting("balance", "whether every query weighs the same, or every pair", choices=("query", "pair"))
+_AVERAGE = _setting("average", "use the average of all weight vectors instead of the last one")
 
-_MARGIN = _named("margin", "correctly ordered pairs closer than this in score still incur loss", above=0.0)
+_MARGIN = _setting("margin", "correctly ordered pairs closer than this in score still incur loss", above=0.0)
 _SLAM = "Chaudhuri and Tewari, Perceptron-like Algorithms for Online Learning to Rank"
 
 
 _COMMITTEE = "Elsas, Carvalho and Carbonell, Fast Learning of Document Ranking Functions with the Committee Perceptron"
 _PAIRS = (
-    _named("alpha_bound", "skip pairs misranked in more than this share of the passes; 1: skip none"),
-    _named("selective", "ignore hypotheses that ranked fewer pairs correctly than this", above=-1),
-    _named("pairs_per_query", "pairs of each query sampled in each pass; 0: all pairs", above=-1),
+    _setting("alpha_bound", "skip pairs misranked in more than this share of the passes; 1: skip none"),
+    _setting("selective", "ignore hypotheses that ranked fewer pairs correctly than this", above=-1),
+    _setting("pairs_per_query", "pairs of each query sampled in each pass; 0: all pairs", above=-1),
 )
 _MEMBERS = (
-    _named("size", "members of the committee", above=0),
-    _named("combine", "average the members' scores, or let them vote (Borda)", choices=("average", "borda")),
-    _named(
+    _setting("size", "members of the committee", above=0),
+    _setting("combine", "average the members' scores, or let them vote (Borda)", choices=("average", "borda")),
+    _setting(
         "weights",
         "weight of a member: its metric on the validation set (its success counter without one), its counter, or 1",
         choices=("metric", "count", "uniform"),
     ),
-    _named("subcommittee", "combine only this many members, the best on the validation set; 0: all", above=-1),
+    _setting("subcommittee", "combine only this many members, the best on the validation set; 0: all", above=-1),
 )
 
 
@@ -86,14 +86,14 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="mistake-driven updates on a large-margin bound on the loss in NDCG, NDCG@k or AP (Algorithm 2)",
             paper=_SLAM,
             parameters=(
-                _named("metric", "ndcg, ndcg@k or ap: what is optimised, and what counts as a mistake"),
+                _setting("metric", "ndcg, ndcg@k or ap: what is optimised, and what counts as a mistake"),
                 _ETA,
                 _MARGIN,
-                _named(
+                _setting(
                     "fraction",
                     "share of the lower-graded documents to compare with; 0: the best-scored; try 0.7 on noisy data",
                 ),
-                _named("binarise", "whether ap treats every label above 0 as relevant, or refuses graded labels"),
+                _setting("binarise", "whether ap treats every label above 0 as relevant, or refuses graded labels"),
                 _STEP,
                 _AVERAGE,
             ),
@@ -133,30 +133,30 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="updates on a loss over the whole list, estimated from labels of the first k documents shown",
             paper="Chaudhuri and Tewari, Online Learning to Rank with Feedback at the Top",
             parameters=(
-                _named(
+                _setting(
                     "surrogate",
                     "loss to learn; ranksvm needs k of at least 2",
                     choices=("ranksvm", "squared", "kl", "smooth-dcg"),
                 ),
-                _named("k", "number of shown documents whose labels are received", above=0),
-                _named(
+                _setting("k", "number of shown documents whose labels are received", above=0),
+                _setting(
                     "setting",
                     "steps and exploration of the paper, or better ones; parameters left at 0 take the preset's value",
                     choices=PRESETS,
                 ),
-                _named("explore", "share of rounds that explore, times t^(-1/3)", above=-1.0),
-                _named("eta", "step size: times t^(-2/3) in the paper, adaptive if recommended", above=-1.0),
-                _named("radius", "the weights stay within a ball of this radius", above=-1.0),
-                _named("shortlist", "explore only among this many top-scored documents", above=-1),
-                _named("epsilon", "smoothing of smooth-dcg", above=0.0),
-                _named("floor", "lower bound on propensities: less variance, some bias", above=-1.0),
-                _named("answered", "share of the shown documents whose labels come back", above=0.0),
-                _named("highest", "highest possible label; 0: any", above=-1.0),
-                _named(
+                _setting("explore", "share of rounds that explore, times t^(-1/3)", above=-1.0),
+                _setting("eta", "step size: times t^(-2/3) in the paper, adaptive if recommended", above=-1.0),
+                _setting("radius", "the weights stay within a ball of this radius", above=-1.0),
+                _setting("shortlist", "explore only among this many top-scored documents", above=-1),
+                _setting("epsilon", "smoothing of smooth-dcg", above=0.0),
+                _setting("floor", "lower bound on propensities: less variance, some bias", above=-1.0),
+                _setting("answered", "share of the shown documents whose labels come back", above=0.0),
+                _setting("highest", "highest possible label; 0: any", above=-1.0),
+                _setting(
                     "strict",
                     "refuse queries of fewer than k or 2 documents, and explore of 1/2 or more, as setting=paper does",
                 ),
-                _named("seed", "seed of the exploration", above=-1),
+                _setting("seed", "seed of the exploration", above=-1),
                 _AVERAGE,
             ),
         ),
@@ -168,9 +168,9 @@ ALGORITHMS: dict[str, Algorithm] = {
             paper="Oosterhuis and de Rijke, Differentiable Unbiased Online Learning to Rank",
             parameters=(
                 _ETA,
-                _named("decay", "the step of round t is eta times decay^t; 1: constant", above=0.0),
-                _named("k", "number of documents that the user sees", above=0),
-                _named("seed", "seed of the rankings that are drawn", above=-1),
+                _setting("decay", "the step of round t is eta times decay^t; 1: constant", above=0.0),
+                _setting("k", "number of documents that the user sees", above=0),
+                _setting("seed", "seed of the rankings that are drawn", above=-1),
                 _AVERAGE,
             ),
         ),
@@ -181,32 +181,32 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="mistake-driven updates towards the right permutation, with losses, norms and margins of choice",
             paper="Jain, Natarajan and Tewari, Predtron",
             parameters=(
-                _named(
+                _setting(
                     "representation",
                     "value of position i in the vector of a permutation: a larger exponent needs less margin further "
                     "down; discount is NDCG's 1/log2(1 + i), fastest on long lists",
                     choices=("-i", "-i^1.1", "-i^2", "1/i", "discount"),
                 ),
-                _named("loss", "ndcg, ndcg@k or p@k: what is optimised, and what counts as a mistake"),
-                _named(
+                _setting("loss", "ndcg, ndcg@k or p@k: what is optimised, and what counts as a mistake"),
+                _setting(
                     "variant",
                     "standard, or loss-driven: updates in proportion to the loss, and the same ranking for any eta",
                     choices=("standard", "loss-driven"),
                 ),
-                _named(
+                _setting(
                     "norm",
                     "norm of the margin; l1 suits many features of which few matter",
                     choices=("l2", "l1"),
                 ),
                 _ETA,
-                _named(
+                _setting(
                     "step",
                     "constant (eta), or the step size of the paper's theorems",
                     choices=("constant", "theory"),
                 ),
-                _named("radius", "largest operator norm of a query's features; for step=theory", above=0.0),
-                _named("documents", "largest number of documents of a query; for step=theory", above=-1.0),
-                _named("highest", "highest grade; for step=theory", above=-1.0),
+                _setting("radius", "largest operator norm of a query's features; for step=theory", above=0.0),
+                _setting("documents", "largest number of documents of a query; for step=theory", above=-1.0),
+                _setting("highest", "highest grade; for step=theory", above=-1.0),
                 _AVERAGE,
             ),
         ),
@@ -218,7 +218,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="one small update for every misranked pair, in passes over the shuffled pairs of all queries",
             paper=_COMMITTEE,
             parameters=(
-                _named(
+                _setting(
                     "output",
                     "last, pocket (the hypothesis that survived longest), average, or voted (all hypotheses vote)",
                     choices=("last", "pocket", "average", "voted"),
@@ -235,7 +235,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             paper=_COMMITTEE,
             parameters=(
                 *_MEMBERS[:3],
-                _named("metric", "metric that weights the members on the validation set"),
+                _setting("metric", "metric that weights the members on the validation set"),
                 _MEMBERS[3],
                 *_PAIRS,
             ),
@@ -248,11 +248,11 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="support vector machine on pairs of documents, solved in the primal",
             paper="Joachims, Optimizing Search Engines using Clickthrough Data",
             parameters=(
-                _named("C", "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
-                _named("loss", "squared hinge, or plain hinge", choices=("squared", "hinge")),
+                _setting("C", "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
+                _setting("loss", "squared hinge, or plain hinge", choices=("squared", "hinge")),
                 _BALANCE,
-                _named("tol", "norm of the gradient at which to stop, relative to the start", above=0.0),
-                _named("max_iter", "maximum number of trust-region iterations", above=0),
+                _setting("tol", "norm of the gradient at which to stop, relative to the start", above=0.0),
+                _setting("max_iter", "maximum number of trust-region iterations", above=0),
             ),
         ),
         Algorithm(
@@ -263,7 +263,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="a weighted sum of thresholded features, chosen greedily",
             paper="Freund et al., An Efficient Boosting Algorithm for Combining Preferences",
             parameters=(
-                _named(
+                _setting(
                     "n_rounds",
                     "maximum number of thresholds; the validation set chooses how many are kept",
                     above=0,
@@ -279,24 +279,26 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="maximum margins between grades, solved in the dual to a small duality gap",
             paper="Agarwal and Collins, Maximum Margin Ranking Algorithms for Information Retrieval",
             parameters=(
-                _named(
+                _setting(
                     "loss",
                     "over a query: the average pair, the worst pair (max), or the worst document (max-average)",
                     choices=("average", "max", "max-average"),
                 ),
-                _named("C", "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
-                _named(
+                _setting("C", "weight of the mean loss against the regulariser |w|^2 / 2", above=0.0),
+                _setting(
                     "step",
                     "exact (no step size, to the gap tol) or paper (as published: eta, and n_epochs passes)",
                     choices=("exact", "paper"),
                 ),
-                _named("tol", "duality gap at which the exact step stops, relative to the objective", above=0.0),
-                _named("max_iter", "maximum number of passes of the exact step", above=0),
-                _named("max_seconds", "stop after the first pass that ends later than this; 0: no limit", above=-1e-9),
-                _named("eta", "step size of the paper's steps", above=0.0),
-                _named("corners", "corners of its dual variables that each query remembers", above=0),
-                _named("early_stopping", "keep the best pass on the validation set instead of the exact solution"),
-                _named("memory", "gigabytes that the dual variables may take", above=0.0),
+                _setting("tol", "duality gap at which the exact step stops, relative to the objective", above=0.0),
+                _setting("max_iter", "maximum number of passes of the exact step", above=0),
+                _setting(
+                    "max_seconds", "stop after the first pass that ends later than this; 0: no limit", above=-1e-9
+                ),
+                _setting("eta", "step size of the paper's steps", above=0.0),
+                _setting("corners", "corners of its dual variables that each query remembers", above=0),
+                _setting("early_stopping", "keep the best pass on the validation set instead of the exact solution"),
+                _setting("memory", "gigabytes that the dual variables may take", above=0.0),
                 _AVERAGE,
             ),
         ),
@@ -307,32 +309,32 @@ ALGORITHMS: dict[str, Algorithm] = {
             summary="updates of another learner in dual form: with a kernel, and a budget of remembered documents",
             paper=_SLAM,
             parameters=(
-                _named("kernel", "linear, poly, or rbf (Gaussian)", choices=("linear", "poly", "rbf")),
-                _named("budget", "maximum number of remembered documents; 0: no limit", above=-1),
-                _named("metric", "what slam and predtron optimise, and what counts as a mistake"),
-                _named(
+                _setting("kernel", "linear, poly, or rbf (Gaussian)", choices=("linear", "poly", "rbf")),
+                _setting("budget", "maximum number of remembered documents; 0: no limit", above=-1),
+                _setting("metric", "what slam and predtron optimise, and what counts as a mistake"),
+                _setting(
                     "update",
                     "learner whose updates are made: slam, minimax, hinge, listnet, pairwise or predtron",
                     choices=("slam", "minimax", "hinge", "listnet", "pairwise", "predtron"),
                 ),
-                _named(
+                _setting(
                     "removal",
                     "when the budget is full: remove the oldest, a random or the smallest document, or project onto "
                     "the others; auto: smallest for output=last, projection otherwise",
                     choices=("auto", "oldest", "random", "smallest", "projection"),
                 ),
                 _ETA,
-                _named("gamma", "width of the kernel; 0: one over the number of features", above=-1.0),
-                _named("degree", "degree of poly", above=0),
-                _named("constant", "constant of poly", above=-1e-9),
+                _setting("gamma", "width of the kernel; 0: one over the number of features", above=-1.0),
+                _setting("degree", "degree of poly", above=0),
+                _setting("constant", "constant of poly", above=-1e-9),
                 _MARGIN,
-                _named(
+                _setting(
                     "fraction",
                     "share of the lower-graded documents that slam compares with; 0: the best-scored one",
                 ),
-                _named("megabytes", "budget in megabytes, in addition to the one in documents; 0: none", above=-1.0),
+                _setting("megabytes", "budget in megabytes, in addition to the one in documents; 0: none", above=-1.0),
                 _AVERAGE,
-                _named(
+                _setting(
                     "output",
                     "hypothesis to use: last or average; with update=pairwise also pocket, voted or committee",
                     choices=("last", "pocket", "average", "voted", "committee"),

@@ -8,7 +8,7 @@ from importlib import import_module
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from ranktron.defaults import RENAMED, preset_of
+from ranktron.defaults import RENAMED, find_preset
 from ranktron.errors import DataError
 from ranktron.training.stored_defaults import STORED_DEFAULTS
 
@@ -83,7 +83,7 @@ class Algorithm:
 
     def with_defaults(self, preset: str) -> Algorithm:
         """The same algorithm, each parameter with the default that the preset has for it."""
-        values = preset_of(self.name, preset)
+        values = find_preset(self.name, preset)
         return replace(self, parameters=tuple(replace(p, default=values[p.name]) for p in self.parameters))
 
     def preset(self, word: str) -> dict[str, Any]:

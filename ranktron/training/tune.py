@@ -51,7 +51,7 @@ class Progress(NamedTuple):
 
 
 @dataclass(eq=False)
-class Trace:
+class CandidateTrace:
     """What is known of a candidate: its values on the validation queries of each fold, and the seconds they took."""
 
     candidate: Candidate
@@ -177,13 +177,13 @@ def tune_rounds(
     with Interrupts() as interrupts:
         search.run(interrupts)
     best = search.ranked()[0].candidate
-    values = evaluate(_trained(best, rest, check, nan).score_rounds(test), test, [by])
+    values = evaluate(_train_candidate(best, rest, check, nan).score_rounds(test), test, [by])
     low, high = values.interval(str(by))
     honest = {"mean": values.means[str(by)], "low": low, "high": high, "queries": len(test)}
-    return Tuned(_trained(best, rounds, check, nan), search.table(), honest, search.stopped)
+    return Tuned(_train_candidate(best, rounds, check, nan), search.table(), honest, search.stopped)
 
 
-def _trained(candidate: Candidate, rounds: Rounds, seed: int, nan: str) -> Model:
+def _train_candidate(candidate: Candidate, rounds: Rounds, seed: int, nan: str) -> Model:
     schedule = Schedule(candidate.epochs, seed)
     name, given = candidate.learner, candidate.parameters
     return train(name, given, rounds, schedule, scaling=candidate.scale, map=candidate.map, nan=nan).model
@@ -200,7 +200,7 @@ class Search:
     nan: str
     seconds: float
     watch: Callable[[Progress], None] | None = None
-    traces: dict[Candidate, Trace] = field(default_factory=dict)
+    traces: dict[Candidate, CandidateTrace] = field(default_factory=dict)
     stopped: str = ""
     _began: float = field(default_factory=lambda: perf_counter())
     _speed: dict[Family, float] = field(default_factory=dict)  # seconds for a query to learn from
@@ -265,7 +265,7 @@ class Search:
 
     def _note(self, number: int, found: Mapping[Candidate, tuple[Floats, float]]) -> None:
         for candidate, (values, seconds) in found.items():
-            trace = self.traces.setdefault(candidate, Trace(candidate))
+            trace = self.traces.setdefault(candidate, CandidateTrace(candidate))
             trace.values[number] = values
             trace.seconds += seconds
 
@@ -289,7 +289,7 @@ class Search:
     def _tried(self) -> list[Family]:
         return [family for family in self.alive if any(c in self.traces for c in family.candidates)]
 
-    def ranked(self) -> list[Trace]:
+    def ranked(self) -> list[CandidateTrace]:
         """All that was tried, the best first; of candidates that were left out earlier the later ones."""
         key, sign = str(self.by), 1.0 if self.by.higher_is_better else -1.0
         known = [trace for trace in self.traces.values() if trace.values]

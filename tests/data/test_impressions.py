@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Impressions, Rounds
-from ranktron.data.impressions import impressions_of
+from ranktron.data.impressions import make_impressions
 
 LOG = {"clicks": [0, 1, 0, 1], "qid": ["a", "b", "a", "b"], "position": [1, 2, 2, 1]}
 
@@ -39,7 +39,7 @@ def test_rows_stand_as_those_of_rounds_with_the_same_ids():
     X, clicks = np.arange(100.0)[:, None], rng.integers(2, size=100)
     item = rng.permutation(100)
     rounds = Rounds.from_arrays(X, clicks, qid)
-    log = impressions_of(rounds, position, item=item)
+    log = make_impressions(rounds, position, item=item)
     rows = rounds.X[:, 0].astype(int)
     assert np.array_equal(log.position, position[rows])
     assert np.array_equal(log.item, item[rows])

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from ranktron.service.errors import RequestError
-from ranktron.service.features import AT_ONCE, _joined, _read, matrix_of, read_in_turns
+from ranktron.service.features import AT_ONCE, _fill_matrix, _join_bytes, document_matrix, read_in_turns
 from ranktron.service.types import Document
 
 NAMES = ["a", "b", "c"]
 
 
 def read(*texts):
-    return matrix_of([Document(f"d{i}", Raw(text.encode())) for i, text in enumerate(texts)], NAMES)
+    return document_matrix([Document(f"d{i}", Raw(text.encode())) for i, text in enumerate(texts)], NAMES)
 
 
 @given(
@@ -47,18 +47,18 @@ def test_forms_of_numbers(text):
 
 def test_the_python_twin_agrees():
     X, Y = np.empty((2, 3), np.float32), np.empty((2, 3), np.float32)
-    data = _joined([Raw(b"[1, -2.5,3e2]"), Raw(b"[0.125,4,17]")])
-    assert _read(data, X)
-    assert _read.py_func(data, Y)
+    data = _join_bytes([Raw(b"[1, -2.5,3e2]"), Raw(b"[0.125,4,17]")])
+    assert _fill_matrix(data, X)
+    assert _fill_matrix.py_func(data, Y)
     assert (X == Y).all()
     for bad in (b"[1,2]", b"[1,2,3,4]", b'["1",2,3]', b"{}", b"[[1],2,3]", b"[null,1,2]", b"[]", b"7"):
-        assert not _read(_joined([Raw(bad)]), X[:1])
-        assert not _read.py_func(_joined([Raw(bad)]), X[:1])
+        assert not _fill_matrix(_join_bytes([Raw(bad)]), X[:1])
+        assert not _fill_matrix.py_func(_join_bytes([Raw(bad)]), X[:1])
 
 
 def test_lists_and_names_may_be_mixed():
     assert read("[1,2,3]", '{"c": 6, "a": 4, "b": 5}').tolist() == [[1, 2, 3], [4, 5, 6]]
-    assert matrix_of([Document("a", [1.0, 2.0, 3.0])], NAMES).tolist() == [[1, 2, 3]]
+    assert document_matrix([Document("a", [1.0, 2.0, 3.0])], NAMES).tolist() == [[1, 2, 3]]
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ def test_a_large_list_is_read_in_turns(by_name):
 
     read = asyncio.run(both())
     assert turns >= rows.size // AT_ONCE
-    assert np.array_equal(matrix_of(read, names), matrix_of(documents, names))
+    assert np.array_equal(document_matrix(read, names), document_matrix(documents, names))
     assert [each.id for each in read] == [each.id for each in documents]
 
 
 def test_rows_that_were_read_for_another_ranker_are_refused():
     read = asyncio.run(read_in_turns([Document("a", Raw(b"[1, 2]"))], ["x", "y"]))
     with pytest.raises(RequestError, match="should have 3 features"):
-        matrix_of(read, ["x", "y", "z"])
+        document_matrix(read, ["x", "y", "z"])

@@ -8,7 +8,7 @@ import pytest
 
 from ranktron import Rounds, load
 from ranktron.data.synthetic import Separable
-from ranktron.service.models import definition_of
+from ranktron.service.models import define_from_model
 from ranktron.service.types import Document
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import Schedule, train
@@ -266,7 +266,7 @@ def test_a_ranker_is_made_from_a_model_file(tmp_path, serving, lists, kind):
 def test_a_ranker_of_a_model_whose_model_was_lost_in_a_crash_gets_it_again(tmp_path, serving, lists):
     data = train("ranksvm", {}, as_rounds(list(lists(20))), Schedule(epochs=1)).model.to_bytes()
     talk = serving(tmp_path).__enter__()
-    definition = definition_of(data, talk.service.config)
+    definition = define_from_model(data, talk.service.config)
     talk.runner.run(talk.service._rankers.create_from_model("shop", definition, talk.service._writer))
     talk.crash()
     with serving(tmp_path) as talk:

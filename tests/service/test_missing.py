@@ -6,7 +6,7 @@ import pytest
 from ranktron.data.rounds import Rounds
 from ranktron.learners.schedule import Schedule
 from ranktron.service.errors import RequestError
-from ranktron.service.features import matrix_of
+from ranktron.service.features import document_matrix
 from ranktron.service.models import warm
 from ranktron.service.types import Document
 from ranktron.training.fit import train
@@ -79,4 +79,4 @@ def test_a_model_without_a_rule_refuses_null(talk):
     assert ask(talk, [[1, None, 2]], 422) == "invalid"
     assert ask(talk, [{"f0": 1, "f1": 2}], 422) == "wrong_features"
     with pytest.raises(RequestError, match="got `null`; only a model that was trained with a rule for missing values"):
-        matrix_of([Document("a", [1.0, None, 2.0])], NAMES)
+        document_matrix([Document("a", [1.0, None, 2.0])], NAMES)

@@ -13,7 +13,7 @@ from ranktron.data import serialization
 from ranktron.service import learning, recovery
 from ranktron.service.journal import CAPACITY
 from ranktron.service.mark import Mark
-from ranktron.service.ranker_rows import chained, own_half, read_rankers
+from ranktron.service.ranker_rows import chain_checksum, own_half, read_rankers
 from ranktron.service.service import RankingService
 from ranktron.service.stats import Stats
 from ranktron.training.algorithms import ALGORITHMS
@@ -156,7 +156,7 @@ def confuse_entry(state):
         (before,) = connection.execute("SELECT checksum FROM entries WHERE key = ?", [key - 1]).fetchone()
         connection.close()
         change = "UPDATE entries SET body = ?, checksum = ?, round = NULL WHERE key = ?"
-        edit(state, (change, [body, chained(key, body, None, own_half(before)), key]))
+        edit(state, (change, [body, chain_checksum(key, body, None, own_half(before)), key]))
     mark = Mark(state / "mark")
     mark.write(mark.commits, [mark.rankers[1]._replace(version=0)])
     mark.close()

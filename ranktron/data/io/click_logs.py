@@ -101,12 +101,12 @@ def read_click_log(
         raise DataError(f"a click log has no {unknown[0]!r}; it may have {', '.join(USUAL_IN_LOGS)}")
     asked = as_columns(None, None, None, features, drop) if features != () else None
     if is_frame(source):
-        return _joined([_read_one(FrameSource(source), columns, asked)])
+        return _join_events([_read_one(FrameSource(source), columns, asked)])
     with from_standard_input(source) as paths:
-        return _joined([_read_one(_opened(path, format), columns, asked) for path in parts(paths)])
+        return _join_events([_read_one(_open_table(path, format), columns, asked) for path in parts(paths)])
 
 
-def _opened(path: Path, format: str | None) -> TableSource:
+def _open_table(path: Path, format: str | None) -> TableSource:
     found = detect_format(path, format)
     if found not in TABLES:
         raise DataError(f"{path}: a click log is a table ({', '.join(TABLES)}), and this is {found}")
@@ -134,12 +134,12 @@ def _read_one(table: TableSource, given: Mapping[str, str | None], asked: Any) -
     columns |= {} if items is None else {"item": items}
     for role in ("query", "ranker"):
         if role in found:  # a second look, because a table has two columns of names at a time
-            again = _reopened(table)
+            again = _read_again(table)
             columns[role] = read_rows(again, Roles(None, found[role], None, (found["position"],), (), ()), "error").qids
     return _Part(np.ascontiguousarray(X[:, len(numbers) :]) if features else None, features, columns)
 
 
-def _reopened(table: TableSource) -> TableSource:
+def _read_again(table: TableSource) -> TableSource:
     path = getattr(table, "path", None)
     return table if path is None else open_table(path, detect_format(path), whole=True)
 
@@ -181,7 +181,7 @@ def _features(table: TableSource, found: Mapping[str, str], asked: Any) -> tuple
     return chosen
 
 
-def _joined(read: list[_Part]) -> ClickLog:
+def _join_events(read: list[_Part]) -> ClickLog:
     first = read[0]
     for part in read[1:]:
         if part.names != first.names or part.columns.keys() != first.columns.keys():

@@ -70,7 +70,7 @@ def em_examination(
         state, rates = start
         for _ in range(iterations):
             before = rates
-            state, rates = _accelerated(model, state, rates, clicks, place, own, trust)
+            state, rates = _accelerate(model, state, rates, clicks, place, own, trust)
             if np.abs(rates - before).max() < tol:
                 break
         if (weights == 1.0).all():
@@ -172,7 +172,7 @@ def _step(
     return model.fitted(state, relevant, weights), found
 
 
-def _accelerated(
+def _accelerate(
     model: _Relevance, state: Floats, rates: Floats, clicks: Floats, place: Integers, weights: Floats, trust: bool
 ) -> tuple[Floats, Floats]:
     """Two steps, then a leap along the line that they make (SQUAREM), back within bounds, and a step from there."""

@@ -125,11 +125,11 @@ def with_interval(
     if replicates < 2:
         return found
     rng = np.random.default_rng(check_count(seed, "the seed", 0))
-    drawn = [estimate(_resampled(rng, len(log))) for _ in range(replicates)]
+    drawn = [estimate(_resample(rng, len(log))) for _ in range(replicates)]
     spread = np.log(drawn).std(axis=0, ddof=1)
     return replace(found, low=found.values * np.exp(-Z * spread), high=found.values * np.exp(Z * spread))
 
 
-def _resampled(rng: np.random.Generator, n: int) -> Floats:
+def _resample(rng: np.random.Generator, n: int) -> Floats:
     """How often each of n impressions is among n that are drawn with replacement."""
     return np.bincount(rng.integers(n, size=n), minlength=n).astype(float)

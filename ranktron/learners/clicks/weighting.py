@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktron.data.impressions import Impressions, codes_of
+from ranktron.data.impressions import Impressions, encode_ids
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.clicks.examination import Examination
@@ -61,7 +61,7 @@ def propensities(log: Impressions, examination: Examination) -> Floats:
     theta = examination.at(log.position)
     if log.query is None or log.item is None:
         return theta
-    documents, queries = log.documents(), codes_of(log.query)
+    documents, queries = log.documents(), encode_ids(log.query)
     impressions = np.bincount(queries[log.offsets[:-1]])
     return (np.bincount(documents, theta)[documents] / impressions[queries]).astype(float)
 

@@ -63,10 +63,10 @@ def checked_clicks(shown: CombinedRanking, clicks: npt.ArrayLike) -> Floats:
     return gains
 
 
-def ranks_of(ranking: Integers, items: Integers, missing: int | None = None) -> Integers:
+def document_ranks(ranking: Integers, items: Integers, missing: int | None = None) -> Integers:
     """The ranks, from 1, of some documents in a ranking; those that it lacks stand at `missing`, or else just below it.
 
-    >>> ranks_of(np.array([7, 3, 5]), np.array([5, 9])).tolist()
+    >>> document_ranks(np.array([7, 3, 5]), np.array([5, 9])).tolist()
     [3, 4]
     """
     places = {item: place for place, item in enumerate(ranking.tolist(), start=1)}
@@ -76,4 +76,4 @@ def ranks_of(ranking: Integers, items: Integers, missing: int | None = None) -> 
 
 def rank_table(shown: CombinedRanking) -> Integers:
     """The rank of each document shown for each ranker; far below everything where a ranker lacks it."""
-    return np.array([ranks_of(ranking, shown.items, missing=1 << 40) for ranking in shown.rankings])
+    return np.array([document_ranks(ranking, shown.items, missing=1 << 40) for ranking in shown.rankings])

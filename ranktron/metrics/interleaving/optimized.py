@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.metrics.interleaving.combined import CombinedRanking, checked_clicks, checked_rankings, ranks_of
+from ranktron.metrics.interleaving.combined import CombinedRanking, checked_clicks, checked_rankings, document_ranks
 from ranktron.types import Floats, Integers
 from ranktron.types.validation import check_count
 
@@ -66,7 +66,7 @@ class Optimized:
 
 
 def _credits(ranking: Integers, items: Integers) -> Floats:
-    return np.array(1.0 / ranks_of(ranking, items), dtype=np.float64)
+    return np.array(1.0 / document_ranks(ranking, items), dtype=np.float64)
 
 
 def possible_pages(first: tuple[int, ...], second: tuple[int, ...], k: int) -> list[tuple[int, ...]]:

@@ -58,7 +58,7 @@ def measure_boosted_features(fold: int, n_rounds: int, epochs: int, folder: str,
     found = {}
     for kind in FEATURES:
         parts = Fold(data.name, *(with_features(part, kind, boosted) for part in data[1:]))
-        outputs = _trained(parts, {"committee": Committee(PAPERS_SIZE)}, ALPHA_BOUND, Schedule(epochs, seed))
+        outputs = _train_all(parts, {"committee": Committee(PAPERS_SIZE)}, ALPHA_BOUND, Schedule(epochs, seed))
         found[kind] = _means(outputs["committee"], parts.test)
     return {**found, "columns": len({*zip(boosted["features"], boosted["thresholds"], strict=True)})}
 
@@ -72,7 +72,7 @@ def measure_chosen_size(
     """
     data, found = scale_fold(folder, fold), dict[tuple[float, int], tuple[float, dict[str, float]]]()
     for bound in bounds:
-        outputs = _trained(data, {str(n): Committee(n) for n in sizes}, bound, Schedule(epochs, seed))
+        outputs = _train_all(data, {str(n): Committee(n) for n in sizes}, bound, Schedule(epochs, seed))
         for n in sizes:
             best = max(means[SELECT] for means in outputs[str(n)].valid)
             found[bound, n] = best, _means(outputs[str(n)], data.test)
@@ -85,7 +85,7 @@ def measure_chosen_size(
     }
 
 
-def _trained(data: Fold, outputs: dict[str, Output], bound: float, schedule: Schedule) -> dict[str, TrainedOutput]:
+def _train_all(data: Fold, outputs: dict[str, Output], bound: float, schedule: Schedule) -> dict[str, TrainedOutput]:
     return train_outputs(
         data.train, outputs, schedule, alpha_bound=bound, valid=data.valid, select=SELECT, weigh=SELECT
     )

@@ -93,7 +93,7 @@ class Index:
         self._names = [frozenset(each) for each in names]
         self._summaries = [frozenset(words(each.summary)) for each in self.documents]
         self._plain_names = [_plain(each.name) for each in self.documents]
-        self._fixed = np.array([_fixed(each) for each in self.documents], np.float32)
+        self._fixed = np.array([_document_features(each) for each in self.documents], np.float32)
 
     def search(self, query: str, n: int = CANDIDATES) -> Candidates:
         """The n candidates that match best, best first; none if no word of the query is known."""
@@ -133,7 +133,7 @@ def _plain(name: str) -> str:
     return re.sub(r"\W|_", "", name).lower()
 
 
-def _fixed(document: LibraryEntry) -> list[float]:
+def _document_features(document: LibraryEntry) -> list[float]:
     """The features that do not depend on the query."""
     kinds = [0.0] * 5
     kinds[_KINDS[document.kind]] = 1.0
