@@ -152,7 +152,7 @@ def _find(names: list[str], given: Mapping[str, str | None]) -> dict[str, str]:
             raise DataError(f"there is no column {name!r}; the columns are {join_names(names)}")
     for role, usual in USUAL_IN_LOGS.items():
         free = {plain(name): name for name in reversed(names) if name not in found.values()}
-        guess = next((free[word] for word in usual if word in free), None)
+        guess = next((free[plain(word)] for word in usual if plain(word) in free), None)
         if role not in found and guess is not None:
             found[role] = guess
     for role in NEEDED:
