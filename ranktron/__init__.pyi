@@ -51,6 +51,7 @@ from ranktron.service.client import Client as Client
 from ranktron.service.client import ServiceError as ServiceError
 from ranktron.training.model import Model as Model
 from ranktron.training.model import load as load
+from ranktron.training.tune import tune as tune
 from ranktron.types import Feedback as Feedback
 from ranktron.types import Impression as Impression
 from ranktron.types import Ranking as Ranking
