@@ -59,7 +59,7 @@ def tune(
     time that is given. The best one is measured on the fifth, which has chosen nothing: that is the number to expect.
     Then it is trained on everything. Ctrl-C ends the search and goes on with the best so far.
 
-    Example: ranktron tune train.txt --minutes 2 --model my.model
+    Example: ranktron tune train.txt --minutes 0.2 --model my.model
     """
     from ranktron.training.tune import tune_rounds
 

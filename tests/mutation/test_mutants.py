@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from mutants import mutants
 from recorded import GOAL, LIVES, named_faults, read_record, score
 
