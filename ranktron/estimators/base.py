@@ -151,7 +151,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         """Sets parameters; with another `preset`, those that were as the former has them follow."""
         params = use_new_names(type(self), params)
         word, before = params.get("preset", self.preset), self.preset
-        if word != before and isinstance(word, str) and {word, before} == set(PRESETS):
+        if isinstance(word, str) and isinstance(before, str) and {word, before} == set(PRESETS):
             former = self._presets[before]
             follow = {n: v for n, v in self._presets[word].items() if repr(getattr(self, n)) == repr(former[n])}
             params = {**follow, **params}

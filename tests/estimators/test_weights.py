@@ -104,7 +104,7 @@ def test_weights_that_mean_nothing_are_refused():
         ranktron.PairwisePerceptron().fit(X, Y, qid=QID, sample_weight=0.5 + 0.0 * Y)
     with pytest.raises(DataError, match="one number per row"):
         ranktron.RankSVM().fit(X, Y, qid=QID, sample_weight=[1.0])
-    with pytest.raises(DataError, match="no query is played"):
+    with pytest.raises(DataError, match="no query is used"):
         ranktron.HingePerceptron(n_epochs=1).fit(X, Y, qid=QID, sample_weight=1e-3 + 0.0 * Y)
 
 
