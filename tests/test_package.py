@@ -128,11 +128,13 @@ def test_the_tree_does_not_name_this_machine():
 
 def test_public_functions_are_not_shadowed_by_modules():
     python(
-        "import ranktron.learners.loop, ranktron.training.fit, ranktron;"
-        "assert callable(ranktron.play) and ranktron.play.__doc__"
+        "import ranktron.learners.loop, ranktron.training.fit, ranktron.training.tune, ranktron;"
+        "assert callable(ranktron.play) and ranktron.play.__doc__;"
+        "assert callable(ranktron.tune) and ranktron.tune.__doc__"
     )
-    for name, home in ranktron._HOMES.items():
-        assert name != home.rpartition(".")[2], f"{name} would be hidden by the module of the same name"
+    for name in ranktron._HOMES:
+        assert not (ROOT / "ranktron" / f"{name}.py").exists(), f"{name} would be hidden by the module of the same name"
+        assert not (ROOT / "ranktron" / name).exists(), f"{name} would be hidden by the package of the same name"
 
 
 def definitions():

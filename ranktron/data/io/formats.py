@@ -50,7 +50,7 @@ def _check_format(path: Path, asked: str, kind: str) -> str:
 def _text_format(path: Path, start: bytes) -> str:
     """The format of text: LETOR unless another one is certain."""
     start = start.removeprefix(b"\xef\xbb\xbf")
-    line = next((line for line in start.splitlines() if line.strip() and not line.startswith(b"#")), b"")
+    line = next((line for line in start.splitlines() if line.strip() and not line.lstrip().startswith(b"#")), b"")
     if line.lstrip()[:1] in (b"{", b"["):
         return "ltrlog" if b"_ltrlog" in start or is_search_response(start) else "jsonl"
     if _LETOR.match(line):

@@ -129,7 +129,7 @@ class ExactDual:
     Examples
     --------
     >>> from ranktron.data.rounds import Rounds
-    >>> dual = ExactDual(Problem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "max", C=1.0))
+    >>> dual = ExactDual(RankMMProblem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "max", C=1.0))
     >>> dual.visit(np.array([0])), dual.w, dual.value
     (1.0, array([0.5]), 0.125)
     """

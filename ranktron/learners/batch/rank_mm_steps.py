@@ -207,7 +207,7 @@ class PairDual:
     Examples
     --------
     >>> from ranktron.data.rounds import Rounds
-    >>> dual = PairDual(Problem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "average", C=1.0), eta=0.25)
+    >>> dual = PairDual(RankMMProblem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "average", C=1.0), eta=0.25)
     >>> dual.visit(np.array([0]))
     >>> dual.alpha, dual.w, dual.value
     (array([0.25], dtype=float32), array([0.5]), 0.125)
@@ -268,7 +268,7 @@ class DocumentDual:
     Examples
     --------
     >>> from ranktron.data.rounds import Rounds
-    >>> dual = DocumentDual(Problem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "max", C=1.0))
+    >>> dual = DocumentDual(RankMMProblem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "max", C=1.0))
     >>> dual.w, dual.value
     (array([1.]), 0.0)
     """

@@ -45,7 +45,7 @@ class Pegasos:
     Examples
     --------
     >>> from ranktron.data.rounds import Rounds
-    >>> problem = Problem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "average", C=1.0)
+    >>> problem = RankMMProblem(Rounds.from_arrays([[1.0], [3.0]], [0, 1]), "average", C=1.0)
     >>> pegasos = Pegasos(problem)
     >>> pegasos.visit(np.zeros(2000, np.int64))
     >>> pegasos.mean.round(2), round(problem.primal(pegasos.mean), 3)

@@ -66,9 +66,9 @@ class Index:
     Three BM25 indices, over names, docstrings and module names, choose the candidates by the sum of their scores, and
     give them in that order: it is what a ranker whose weights are all zero shows.
 
-    >>> library = [Document("json.loads", "json", "function", "(s)", "Deserialize a string."),
-    ...            Document("json.load", "json", "function", "(fp)", "Deserialize a file."),
-    ...            Document("os", "os", "module", "", "Miscellaneous operating system interfaces.")]
+    >>> library = [LibraryEntry("json.loads", "json", "function", "(s)", "Deserialize a string."),
+    ...            LibraryEntry("json.load", "json", "function", "(fp)", "Deserialize a file."),
+    ...            LibraryEntry("os", "os", "module", "", "Miscellaneous operating system interfaces.")]
     >>> found = Index(library).search("json load")
     >>> [each.id for each in found.documents], found.X.shape
     (['json.load', 'json.loads'], (2, 16))

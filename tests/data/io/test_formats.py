@@ -15,6 +15,7 @@ from ranktron.errors import DataError
         (b"1 qid:7 1:0.5\n", "a.txt", "letor"),
         (b"1 qid:7 1:0.5\n", "a.csv", "letor"),
         (b"# head\n\n2.5\tqid:7 1:0.5\n", "a", "letor"),
+        (b"\t# head\n2.5 qid:7 1:0.5\n", "a.txt", "letor"),
         (b"1 1:0.5 2:1 # 10\n", "a", "letor"),
         (b"rubbish\n", "a.txt", "letor"),
         (b"label,qid,a\n1,2,3\n", "a.txt", "csv"),
