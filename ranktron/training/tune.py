@@ -52,15 +52,19 @@ class Progress(NamedTuple):
 
 @dataclass(eq=False)
 class CandidateTrace:
-    """What is known of a candidate: its values on the validation queries of each fold, and the seconds they took."""
+    """What is known of a candidate: its values on the validation queries of each fold, and the seconds they took.
+
+    The sample is learnt from fewer queries than the folds: its values count only while there are no others.
+    """
 
     candidate: Candidate
-    values: dict[int, Floats] = field(default_factory=dict)
+    folds: list[Floats] = field(default_factory=list)
+    sample: Floats | None = None
     seconds: float = 0.0
 
     def evaluation(self, key: str) -> Evaluation:
         """All validation queries so far, as `evaluate` gives them."""
-        values = np.concatenate(list(self.values.values()))
+        values = self.sample if self.sample is not None and not self.folds else np.concatenate(self.folds)
         return Evaluation({key: float(values.mean())}, {key: values}, np.arange(len(values)), 0)
 
 
@@ -74,7 +78,7 @@ class Tuned:
         The winner, trained on all queries.
     table : list of dict
         A row for each setting that was tried, the best first: learner, parameters, scale, map, epochs; mean, low and
-        high of the metric over the validation queries (95 % interval); folds, seconds.
+        high of the metric over the validation queries (95 % interval); folds (0: seen on a sample only), seconds.
     test : dict
         Mean, low and high on the queries that chose nothing, and their number, after training on all others.
     stopped : str
@@ -222,12 +226,12 @@ class Search:
                     error = refused
                 self._speed[family] = (perf_counter() - began) / len(part)
             if not self.stopped or not self.traces:
-                self._note(number, found)
+                self._note(found, sample=self._sampled and number == 0)
             if not self.traces:
                 raise error or DataError(NOTHING_FITS)
             if self.stopped:
                 return
-            self._halve(number)
+            self._halve(after_sample=self._sampled and number == 0)
 
     @property
     def _sampled(self) -> bool:
@@ -263,37 +267,33 @@ class Search:
             if self.stopped:
                 return
 
-    def _note(self, number: int, found: Mapping[Candidate, tuple[Floats, float]]) -> None:
+    def _note(self, found: Mapping[Candidate, tuple[Floats, float]], *, sample: bool) -> None:
         for candidate, (values, seconds) in found.items():
             trace = self.traces.setdefault(candidate, CandidateTrace(candidate))
-            trace.values[number] = values
+            if sample:
+                trace.sample = values
+            else:
+                trace.folds.append(values)
             trace.seconds += seconds
 
-    def _halve(self, number: int) -> None:
+    def _halve(self, *, after_sample: bool) -> None:
         """Keeps the better half of the families, by their best candidates, once enough queries have been seen."""
         ranked = self.ranked()
-        seen = sum(map(len, ranked[0].values.values()))
-        first = self._sampled and number == 0
-        if seen >= EVIDENCE or first:
+        if after_sample or sum(map(len, ranked[0].folds)) >= EVIDENCE:
             best = {id(f): min(i for i, t in enumerate(ranked) if t.candidate in f.candidates) for f in self._tried()}
             order = sorted(self._tried(), key=lambda family: best[id(family)])
             kept = {id(family) for family in order[: max(2, (len(order) + 1) // 2)]}
             self.alive = [family for family in self.alive if id(family) in kept]
         else:
             self.alive = self._tried()
-        if first:  # learnt from fewer queries than the others: good for leaving out, not for comparing
-            for trace in self.traces.values():
-                if any(trace.candidate in family.candidates for family in self.alive):
-                    trace.values = {}
 
     def _tried(self) -> list[Family]:
         return [family for family in self.alive if any(c in self.traces for c in family.candidates)]
 
     def ranked(self) -> list[CandidateTrace]:
-        """All that was tried, the best first; of candidates that were left out earlier the later ones."""
+        """All that was tried, the best first; what was left out earlier stands behind what was left out later."""
         key, sign = str(self.by), 1.0 if self.by.higher_is_better else -1.0
-        known = [trace for trace in self.traces.values() if trace.values]
-        return sorted(known, key=lambda t: (-len(t.values), -sign * t.evaluation(key).means[key]))
+        return sorted(self.traces.values(), key=lambda t: (-len(t.folds), -sign * t.evaluation(key).means[key]))
 
     def table(self) -> list[dict[str, Any]]:
         """A row for each candidate, the best first."""
@@ -310,12 +310,11 @@ class Search:
                 "low": low,
                 "high": high,
             }
-            rows.append({**row, "folds": len(trace.values), "seconds": trace.seconds})
+            rows.append({**row, "folds": len(trace.folds), "seconds": trace.seconds})
         return rows
 
     def _tell(self, number: int, family: Family, now: int) -> None:
         if self.watch is not None:
-            known = [trace for trace in self.traces.values() if trace.values]
-            best = str(self.ranked()[0].candidate) if known else ""
+            best = str(self.ranked()[0].candidate) if self.traces else ""
             left = max(0.0, self.seconds - (perf_counter() - self._began))
             self.watch(Progress(number + 1, FOLDS, str(family), max(now, len(self.traces)), best, left))
