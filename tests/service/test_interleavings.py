@@ -184,9 +184,12 @@ class Week:
     def check_entries(self, live, entries):
         received = {entry.round: (told_labels(entry), v) for v, entry in entries if entry.kind == "feedback"}
         assert len(received) == sum(entry.kind == "feedback" for _, entry in entries), "a round was learnt twice"
-        for (ranker, number), told in self.told.items():
+        for (ranker, number), (labels, version) in self.told.items():
             if ranker == live.id:
-                assert received[number] == told, "acknowledged feedback is missing"
+                assert received[number][0] == labels, "acknowledged feedback is missing"
+                # Of a round that has gained since, feedback that comes again has the answer of what came last.
+                since = (ranker, number) in self.tried and version > received[number][1]
+                assert since or version == received[number][1], "feedback was acknowledged with another version"
         assert not received.keys() & live.open.keys()
         last = {entry.round: told_labels(entry) for _, entry in entries if entry.kind in ("feedback", "gains")}
         for (ranker, number, document), total in self.gained.items():

@@ -150,12 +150,12 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
 from ranktron.papers.harness.experiment import Cell
-from ranktron.papers.harness.cache import Store
-from ranktron.papers.harness.runner import Job, run
+from ranktron.papers.harness.cache import CellCache
+from ranktron.papers.harness.runner import CellJob, run_cells
 
 if __name__ == "__main__":
-    jobs = [Job(str(x), Cell("cells:slow", {{"x": x}}, 0), None) for x in range(400)]
-    run(jobs, Store(Path({folder!r})), workers=2)
+    jobs = [CellJob(str(x), Cell("cells:slow", {{"x": x}}, 0), None) for x in range(400)]
+    run_cells(jobs, CellCache(Path({folder!r})), workers=2)
 """
 
 
