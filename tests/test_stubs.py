@@ -44,7 +44,7 @@ def estimators_stub():
     imports = {f"from {getattr(ranktron, name).__module__} import {name} as _{name}" for name in CLASSES}
     imports |= {
         "from ranktron.data.maps import FeatureMap",
-        "from ranktron.estimators.base import Ranker",
+        "from ranktron.estimators.base import BaseRanker",
         "from ranktron.metrics import Metric",
         "from ranktron.training.model import Model",
         "from ranktron.types import FeedbackModel",
@@ -55,7 +55,7 @@ def estimators_stub():
         for p in inspect.signature(getattr(ranktron, name)).parameters.values():
             lines.append(f"        {p.name}: {spelled(p.annotation)} = {value(p.default)},")
         lines.append("    ) -> None: ...")
-    return HEAD + "\n".join([*lines, "", "def as_estimator(model: Model) -> Ranker: ...", ""])
+    return HEAD + "\n".join([*lines, "", "def as_estimator(model: Model) -> BaseRanker: ...", ""])
 
 
 def package_stub():

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ranktron.data.maps import FeatureMap
-from ranktron.estimators.base import Ranker
+from ranktron.estimators.base import BaseRanker
 from ranktron.estimators.batch import CommitteePerceptron as _CommitteePerceptron
 from ranktron.estimators.batch import PairwisePerceptron as _PairwisePerceptron
 from ranktron.estimators.batch import RankBoost as _RankBoost
@@ -396,4 +396,4 @@ class TopKRanker(_TopKRanker):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-def as_estimator(model: Model) -> Ranker: ...
+def as_estimator(model: Model) -> BaseRanker: ...

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktron.data.categories import Encoder, fit_encoder
 from ranktron.data.maps import FeatureMap
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Running
-from ranktron.defaults import PRESETS, RENAMED, find_preset
+from ranktron.defaults import PRESETS
 from ranktron.errors import DataError, warn
 from ranktron.estimators.columns import (
     UNGROUPED,
@@ -28,60 +27,19 @@ from ranktron.estimators.columns import (
     text_column,
 )
 from ranktron.estimators.eval_sets import UNGROUPED_EVAL_SET, EvalSet, first_eval_set
+from ranktron.estimators.parameters import BEFORE, UNGROUPED_PARAMETER, draw_seed
 from ranktron.estimators.pipelines import steps_before
-from ranktron.estimators.signature import use_new_names, with_parameters
+from ranktron.estimators.signature import use_new_names
 from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.lazy import lazy_names
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import UNEVEN, History, Schedule
 from ranktron.metrics import Metric, evaluate, metric
-from ranktron.training.algorithms import ALGORITHMS, CATEGORICAL, MAP, NAN, PRESET, TRAINING
+from ranktron.training.algorithms import NAN, PRESET, TRAINING
 from ranktron.training.fit import learn_once, make_untrained, play_rescaled, simulated_user, train
 from ranktron.training.model import Model
-from ranktron.training.parameters import Algorithm, Parameter
+from ranktron.training.parameters import Algorithm
 from ranktron.types import FeedbackModel, Floats, Integers
-
-RANDOM_STATE = Parameter("random_state", None, "seed of the shuffling")
-_COMMON = (
-    *TRAINING,
-    Parameter(
-        "scale",
-        None,
-        'None, or "standard", "minmax": scaling fitted with the model; "minmax-query", '
-        '"standard-query": within each query, which predict then has to know; "running-standard": one that partial_fit '
-        "goes on updating",
-    ),
-    MAP,
-    NAN,
-    CATEGORICAL,
-    RANDOM_STATE,
-    Parameter(
-        "ungrouped", "error", "what rows without query ids are: refused, or one list", choices=("error", "one-list")
-    ),
-    Parameter("features", None, "None, or the names of the columns of a data frame that are features"),
-)
-_UNGROUPED = _COMMON[-2]
-BEFORE = {"ungrouped": "one-list", "features": None, "preset": "paper"}
-"""What estimators did before they had these parameters: a pickle of 0.1.0 has none of them."""
-
-R = TypeVar("R", bound="type[BaseRanker]")
-
-
-def from_table(name: str, *more: Parameter) -> Callable[[R], R]:
-    """Gives a ranker its row in the table, the algorithm and its parameters, and more parameters of its own."""
-    algorithm = ALGORITHMS[name]
-
-    recommended, paper = (find_preset(name, word) for word in PRESETS)
-    common = [replace(p, default=recommended.get(p.name, p.default)) for p in (*_COMMON, PRESET)]
-    stored = {old: new for new, old in RENAMED.get(name, {}).items()}
-    own = [p for p in algorithm.parameters if p.name not in stored]
-
-    def decorate(cls: R) -> R:
-        cls._algorithm, cls._renamed_parameters = algorithm, stored
-        values = {key: value for key, value in paper.items() if key not in stored}
-        return with_parameters(*own, *more, *common, paper=values)(cls)
-
-    return decorate
 
 
 @contextmanager
@@ -94,14 +52,6 @@ def unchanged_if_refused(estimator: object) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
-
-
-def draw_seed(random_state: Any) -> int:
-    """A seed drawn from what scikit-learn takes for a random state."""
-    try:
-        return int(check_random_state(random_state).randint(2**31))
-    except ValueError as error:
-        raise DataError(f"random_state must be None, a whole number of at least 0 or a RandomState: {error}") from None
 
 
 class _NoPartialFit:
@@ -370,7 +320,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         X, y = self._table(frame, y=y, y_numeric=True, reset=reset)
         if reset and self.features is None:
             check_left_over(frame, X, y, grouped=grouped)
-        if not grouped and _UNGROUPED.check(self.ungrouped) == "error":
+        if not grouped and UNGROUPED_PARAMETER.check(self.ungrouped) == "error":
             raise DataError(UNGROUPED)
         names = getattr(self, "feature_names_in_", None) if self._encoder is None else self._encoder.names
         return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=self.nan != "error")

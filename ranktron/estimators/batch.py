@@ -1,7 +1,8 @@
 """The rankers that are trained in passes over all pairs, or solved: one small class each."""
 
-from ranktron.estimators.base import BaseRanker, OnlineRanker, from_table
+from ranktron.estimators.base import BaseRanker, OnlineRanker
 from ranktron.estimators.clicks import ClickRanker
+from ranktron.estimators.parameters import from_table
 from ranktron.metrics import Metric
 
 

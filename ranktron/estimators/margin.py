@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ranktron.estimators.base import from_table
 from ranktron.estimators.clicks import ClickRanker
+from ranktron.estimators.parameters import from_table
 from ranktron.types import Floats
 
 

@@ -2,8 +2,9 @@
 
 import warnings
 
-from ranktron.estimators.base import OnlineRanker, from_table
+from ranktron.estimators.base import OnlineRanker
 from ranktron.estimators.clicks import OnlineClickRanker
+from ranktron.estimators.parameters import from_table
 from ranktron.metrics import Metric
 from ranktron.training.parameters import Parameter
 

@@ -14,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktron.errors import DataError
-from ranktron.estimators.base import RANDOM_STATE, OnlineRanker, draw_seed, from_table, unchanged_if_refused
+from ranktron.estimators.base import OnlineRanker, unchanged_if_refused
+from ranktron.estimators.parameters import RANDOM_STATE, draw_seed, from_table
 from ranktron.learners.predtron import PredictionProblem, Predtron, make_link, make_variant, theoretical_step
 from ranktron.learners.predtron.links import NORMS
 from ranktron.learners.predtron.variants import VARIANTS

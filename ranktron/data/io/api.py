@@ -252,7 +252,8 @@ def _compare_widths(found: int, frame: _Frame, name: str) -> None:
     """Warns that features are missing; an error if the caller is strict."""
     like = frame.like
     if like is not None and found < like.n_features:
-        _say(f"{name}: {_both(found, like.n_features)}; those that are missing count as 0", frame.strict)
+        text = f"{name}: {_both(found, like.n_features)}"
+        _say(text if frame.strict else f"{text}; those that are missing count as 0", frame.strict)
 
 
 def _say(text: str, strict: bool) -> None:
@@ -274,7 +275,8 @@ def _read_one(source: Any, frame: _Frame, judged: Judgments | None, labelled: bo
         name = table.name
         rounds = read_table(table, _roles_like(table, frame, labelled), frame.null)
     with in_file(name):
-        rounds = _as_expected(rounds, frame, name)
+        rounds, width = _as_expected(rounds, frame)
+    _compare_widths(width, frame, name)
     return replace(rounds, X=held_as(rounds.X, frame.sparse))
 
 
@@ -297,16 +299,15 @@ def _roles_like(table: TableSource, frame: _Frame, labelled: bool) -> Roles:
     return roles
 
 
-def _as_expected(rounds: Rounds, frame: _Frame, name: str) -> Rounds:
-    """Rounds with the features that the caller expects."""
+def _as_expected(rounds: Rounds, frame: _Frame) -> tuple[Rounds, int]:
+    """Rounds with the features that the caller expects, and how many of them the data has itself."""
     like = frame.like
     if like is None:
-        return fit_width(rounds.ordered_by(frame.feature_names), frame.n_features, frame.first_index)
+        rounds = fit_width(rounds.ordered_by(frame.feature_names), frame.n_features, frame.first_index)
+        return rounds, rounds.n_features
     rounds = rounds.ordered_by(like.feature_names)
-    found = fit_width(rounds, None, like.first_index).n_features
-    whole = fit_width(rounds, like.n_features, like.first_index)
-    _compare_widths(found, frame, name)
-    return whole
+    width = fit_width(rounds, None, like.first_index).n_features
+    return fit_width(rounds, like.n_features, like.first_index), width
 
 
 def stream(
