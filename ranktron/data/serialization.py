@@ -69,6 +69,17 @@ def deserialize(data: bytes, name: str = "the file") -> dict[str, Any]:
         raise DataError(f"{name} is not a Ranktron model: {error}") from None
 
 
+def header_size(data: bytes) -> tuple[int, int]:
+    """The bytes of the header, and how many values it holds at most; found without reading it, which may take long.
+
+    >>> header_size(serialize({"w": np.array([1.0, 2.0]), "rounds": 3}))
+    (104, 5)
+    """
+    start = len(_MAGIC) + 8
+    length = int.from_bytes(data[len(_MAGIC) : start], "little")
+    return length, data.count(b",", start, start + length) + 1
+
+
 def _without_arrays(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
     if isinstance(value, np.ndarray):
         plain = np.ascontiguousarray(value)

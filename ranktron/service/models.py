@@ -14,8 +14,11 @@ from msgspec import structs
 from ranktron.data import serialization
 from ranktron.data.maps.protocols import Additive
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import as_dense
+from ranktron.learners.kernelized.rows import stored_documents
 from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
+from ranktron.service.features import check_comparable
 from ranktron.service.journal import CAPACITY
 from ranktron.service.types import Definition
 from ranktron.training.algorithms import FIXED, algorithm, stored_algorithm
@@ -23,6 +26,7 @@ from ranktron.training.model import Model
 from ranktron.types import Feedback
 
 _logger = logging.getLogger("ranktron.service")
+MOST_HEADER = 3_000_000, 50_000  # bytes and values of a model's header: others wait while it is parsed
 MOST_ROUNDS = CAPACITY // 2  # of a model that is taken over; there must be room for those to come
 
 
@@ -125,6 +129,9 @@ def stored_bytes(definition: Definition) -> bytes:
 
 
 def _read_model(data: bytes, width: int | None, config: Config) -> Model:
+    if any(size > most for size, most in zip(serialization.header_size(data), MOST_HEADER, strict=True)):
+        complaint = f"the header of the model has more than {MOST_HEADER[0]} bytes or {MOST_HEADER[1]} values"
+        raise DataError(f"{complaint}: what the model has learnt belongs into arrays")
     found = serialization.deserialize(data, "the model").get("n_features")
     if width is None and isinstance(found, int) and found > config.max_features:
         raise DataError(f"the model has {found} features; at most {config.max_features} are taken")
@@ -140,6 +147,7 @@ def _check_fits(model: Model, definition: Definition, config: Config) -> Model:
     if model.feature_names not in (None, names):
         raise RequestError(422, "bad_model", "the features of the model have other names than those of the ranker")
     _check_usable(model, config, "bad_model")
+    _check_support(model)
     if not 0 <= model.learner().rounds <= MOST_ROUNDS:
         raise RequestError(422, "bad_model", f"the model says that it has had more than {MOST_ROUNDS} rounds")
     fitting = replace(model, feature_names=names, record={})
@@ -163,6 +171,17 @@ def _check_map(model: Model, config: Config) -> None:
     else:
         return
     raise RequestError(422, "bad_model", complaint)
+
+
+def _check_support(model: Model) -> None:
+    """Refuses documents in a kernel model that no list could be compared with: what is learnt would not be finite."""
+    kernel = model.learner().kernel
+    if kernel is None or model.map is not None:
+        return
+    X = as_dense(stored_documents(model.state, model.n_filled))
+    if len(X):
+        lengths = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        check_comparable(X[[np.argmax(lengths)]], kernel)  # if the longest can be compared, all can
 
 
 def _check_usable(model: Model, config: Config, code: str) -> None:

@@ -19,6 +19,7 @@ from ranktron.service import service as service_module
 from ranktron.service.config import Config
 from ranktron.service.models import read_upload
 from ranktron.service.sqlite_journal import SQLiteJournal
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import train
 from ranktron.training.model import Model
 
@@ -249,3 +250,34 @@ def test_a_model_for_a_ranker_that_was_replaced_meanwhile(talk, files, monkeypat
     status, answer = send(talk, "POST", files[0])
     assert (status, answer["error"]["code"]) == (409, "replaced")
     assert talk.ask("GET", "/v1/rankers/shop")["version"] == 0
+
+
+def test_a_header_that_would_take_long_to_read_is_refused(talk, files):
+    header, arrays = split(files[0])
+    for record in ([[]] * 60_000, "x" * 4_000_000):
+        header["content"]["record"] = {"a": record}
+        assert "belongs into arrays" in refused(talk, forge(header, arrays))
+
+
+def test_what_a_kernel_cannot_compare_is_not_taken(talk, files):
+    """A document of its support that is too large would make the ranker's own model one that is refused."""
+    header, arrays = split(files[4])
+    assert send(talk, "PUT", files[4])[0] == 200
+    sizes = [int(np.prod(spec["shape"])) * int(spec["dtype"][-1]) for spec in header["arrays"]]
+    index = header["content"]["state"]["X"]["$array"]
+    start = sum(sizes[:index])
+    forged = arrays[:start] + np.float32(3.4e38).tobytes() + arrays[start + 4 :]
+    for method, name in (("PUT", "new"), ("POST", "shop")):
+        assert "too large for the kernel" in refused(talk, forge(header, forged), method, name)
+
+
+@pytest.mark.parametrize("kind", [name for name in ALGORITHMS if ALGORITHMS[name].learner(3, {}).learns_online])
+def test_what_is_got_can_be_put(talk, lists, kind):
+    """The model of a ranker, whatever it has learnt, makes another one with the same model."""
+    talk.make(algorithm=kind)
+    for X, labels in lists(12):
+        shown = talk.rank(X * 10.0 ** float(labels[0] * 4 - 8))
+        talk.answer(shown, labels[:2].tolist())
+    data = talk.ask("GET", "/v1/rankers/shop/model")
+    assert send(talk, "PUT", data, "copy")[0] == 200
+    assert talk.ask("GET", "/v1/rankers/copy/model") == data
