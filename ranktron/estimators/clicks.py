@@ -93,7 +93,9 @@ class ClickRanker(BaseRanker):
         groups : array
             Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
         eval_set : (X, y) or a list of such pairs
-            The validation set, with labels, its query ids in `eval_qid` or `eval_group`.
+            The validation set, with labels.
+        eval_qid, eval_group : array
+            Its query ids, or the sizes of its consecutive lists; a list of such where `eval_set` is one.
         eval_metric : metric or its name
             What chooses the pass on the validation set; NDCG@10 where it is left out.
         patience : int >= 1
@@ -155,6 +157,29 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
 
         A click is played as often as its weight says, whole numbers by turns. The examination is the one that is given,
         or the ranker's own; a ranker that has none estimates it from these impressions.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per document.
+        y : array
+            The labels; or 1 for a click, 0 for none, or any gain of at least 0.
+        qid : array, name of a column, or a scalar
+            The query of each row; of clicks, the impression.
+        group : array
+            Sizes of consecutive lists instead.
+        position : array, or name of a column
+            Where each document stood, from 1 on: y holds clicks.
+        propensity : array, or name of a column
+            How likely the document was to be seen in its impression, where that is known.
+        query, item : array, or name of a column
+            Which impressions share a query, and which rows are the same document.
+        examination : Examination, array, or "randomised", "harvested", "em"
+            The curve from position 1 on, or how to estimate it.
+        clip : float
+            The smallest propensity that counts.
+        sample_weight : array
+            How much each row counts; not with clicks.
         """
         columns = {"position": position, "propensity": propensity, "query": query, "item": item}
         if not any(given is not None for given in (*columns.values(), examination)):

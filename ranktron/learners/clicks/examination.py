@@ -62,12 +62,24 @@ class Examination:
             raise DataError("the offsets and the interval of an examination have one number for each of its values")
 
     def at(self, position: Integers) -> Floats:
-        """The values at some positions."""
+        """The values at some positions.
+
+        Parameters
+        ----------
+        position : array of int
+            Positions, from 1 on.
+        """
         found: Floats = self.values[np.minimum(position, len(self.values)) - 1]
         return found
 
     def offsets_at(self, position: Integers) -> Floats:
-        """The offsets at some positions."""
+        """The offsets at some positions.
+
+        Parameters
+        ----------
+        position : array of int
+            Positions, from 1 on.
+        """
         if self.offsets is None:
             return np.zeros(len(position))
         found: Floats = self.offsets[np.minimum(position, len(self.values)) - 1]
@@ -76,6 +88,15 @@ class Examination:
     def correct(self, clicks: npt.ArrayLike, position: npt.ArrayLike) -> Floats:
         """(c − β) / θ: on average what a click at the first position would be; for losses linear in the label.
 
+        Parameters
+        ----------
+        clicks : array
+            Clicks or gains.
+        position : array of int
+            Positions, from 1 on.
+
+        Examples
+        --------
         >>> Examination([1.0, 0.5], offsets=[0.0, 0.1]).correct([1, 0], [2, 2])
         array([ 1.8, -0.2])
         """
@@ -90,7 +111,13 @@ class Examination:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """What `to_dict` gave.
+
+        Parameters
+        ----------
+        content : dict
+            As `to_dict` returns it.
+        """
         return cls(**content)
 
 

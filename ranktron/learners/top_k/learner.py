@@ -224,7 +224,17 @@ class TopK(WeightVectorLearner):
         return self._learn(pending, self._places(order, pending.size, places), places.labels)
 
     def estimate(self, X: Features, ranking: Ranking, feedback: Feedback) -> tuple[float, Floats]:
-        """The estimated loss and its gradient for the first documents of the ranking, in the order shown."""
+        """The estimated loss and its gradient for the first documents of the ranking, in the order shown.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            One query.
+        ranking : Ranking
+            What was shown.
+        feedback : Feedback
+            The labels of some of the first k documents.
+        """
         _, n = self._check_ranked(X, ranking)
         places = self._places(ranking.order, X.shape[0], feedback)
         scores = first_scores(ranking.scores, ranking.order, n)
@@ -282,6 +292,11 @@ class TopK(WeightVectorLearner):
         """The scores that give the order shown: the learner's own, or random ones if it explored.
 
         Exploration among a shortlist uses the learner's own scores, reassigned in the order shown.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            What was shown.
         """
         if not ranking.explored:
             return ranking.scores
