@@ -12,7 +12,7 @@ import numpy as np
 from ranktron.data.rounds import Rounds
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners import feedback as feedbacks
-from ranktron.learners.pending import PendingRound
+from ranktron.learners.pending_rounds import PendingRound
 from ranktron.metrics import Metric
 from ranktron.types import Features, Feedback, FeedbackModel, Floats, Ranking, Round, State
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.idle import warn_of_idle
+from ranktron.data.query_warnings import warn_of_idle
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.metrics.dispatch import first_outside, values

@@ -15,7 +15,7 @@ from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
-from ranktron.learners.pending import PendingRound
+from ranktron.learners.pending_rounds import PendingRound
 from ranktron.learners.top_k.descent import descend_in_ball, first_scores, gather_top
 from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, inverse_propensities, is_outlined
 from ranktron.learners.top_k.exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
