@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ranktron.data.impressions import make_impressions
+from ranktron.data.impressions import Impressions, make_impressions
 from ranktron.errors import DataError
 from ranktron.estimators.base import BaseRanker, OnlineRanker, unchanged_if_refused
 from ranktron.estimators.eval_sets import first_eval_set
 from ranktron.learners.clicks.estimating import WeightedLog, weigh_log
 from ranktron.learners.clicks.examination import Examination
+from ranktron.learners.clicks.randomised import update_examination
 from ranktron.learners.schedule import repetitions
 from ranktron.metrics import Metric
 
@@ -127,8 +128,12 @@ class ClickRanker(BaseRanker):
 
     def _remember(self, learnt: WeightedLog) -> None:
         self.click_weights_ = learnt.click_weights
-        record = {**self._model.record, "examination": learnt.examination.to_dict()}
-        self._model = replace(self._model, record=record)
+        self._remember_examination(learnt.examination)
+
+    def _remember_examination(self, examination: Any) -> None:
+        if isinstance(examination, Examination):
+            record = {**self._model.record, "examination": examination.to_dict()}
+            self._model = replace(self._model, record=record)
 
 
 class OnlineClickRanker(ClickRanker, OnlineRanker):
@@ -147,6 +152,7 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         *,
         position: Any = None,
         propensity: Any = None,
+        exploration: Any = None,
         query: Any = None,
         item: Any = None,
         examination: Any = None,
@@ -156,7 +162,8 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         """Plays these lists once, in order, after all that came before; given positions, their clicks.
 
         A click is played as often as its weight says, whole numbers by turns. The examination is the one that is given,
-        or the ranker's own; a ranker that has none estimates it from these impressions.
+        or the ranker's own; a ranker that has none estimates it from these impressions. A randomised estimate goes on:
+        with `exploration`, these impressions, also those without a click, are added to it before clicks are weighed.
 
         Parameters
         ----------
@@ -172,6 +179,8 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
             Where each document stood, from 1 on: y holds clicks.
         propensity : array, or name of a column
             How likely the document was to be seen in its impression, where that is known.
+        exploration : array, or name of a column
+            How likely it was to be *shown* at its position, where rankings were drawn.
         query, item : array, or name of a column
             Which impressions share a query, and which rows are the same document.
         examination : Examination, array, or "randomised", "harvested", "em"
@@ -181,7 +190,8 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         sample_weight : array
             How much each row counts; not with clicks.
         """
-        columns = {"position": position, "propensity": propensity, "query": query, "item": item}
+        columns = {"position": position, "propensity": propensity, "exploration": exploration}
+        columns |= {"query": query, "item": item}
         if not any(given is not None for given in (*columns.values(), examination)):
             return super().partial_fit(X, y, qid, group, sample_weight=sample_weight)
         if sample_weight is not None:
@@ -192,12 +202,21 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
             rounds = self._rounds(X, y, qid, group, reset=blank)
             log = make_impressions(rounds, **columns)
             if examination is None and propensity is None and not blank:
-                examination = self.examination_
+                examination = self._own_examination(log)
+            if not blank and not log.clicks.any():  # which weighs nothing, and tells of positions alone
+                self._remember_examination(examination)
+                return self
             found = weigh_log(log, rounds, examination, clip)
             times = repetitions(found.weights, 0)
             self._play(found.lists[np.repeat(np.arange(len(times)), times)], None, blank=blank)
             self._remember(found)
         return self
+
+    def _own_examination(self, log: Impressions) -> Examination | None:
+        own = self.examination_
+        if own is None or own.sums is None or log.exploration is None:
+            return own
+        return update_examination(own, log)
 
 
 def _taken_out(X: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -34,6 +34,8 @@ class Examination:
         A pointwise 95 % interval of the values.
     method : str
         How it was found.
+    sums : array of shape (9, positions), optional
+        Of a randomised estimate: what it needs to go on with further impressions, see `update_examination`.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class Examination:
     low: Floats | None = None
     high: Floats | None = None
     method: str = "known"
+    sums: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("values", "offsets", "low", "high"):
@@ -60,6 +63,10 @@ class Examination:
         others = (self.offsets, self.low, self.high)
         if any(other is not None and other.shape != self.values.shape for other in others):
             raise DataError("the offsets and the interval of an examination have one number for each of its values")
+        if self.sums is not None:
+            object.__setattr__(self, "sums", np.asarray(self.sums, float))
+            if self.sums.shape != (9, len(self.values)) or not np.isfinite(self.sums).all():
+                raise DataError("the sums of an examination are nine finite numbers for each of its values")
 
     def at(self, position: Integers) -> Floats:
         """The values at some positions.
@@ -106,7 +113,7 @@ class Examination:
 
     def to_dict(self) -> dict[str, Any]:
         """What a model file holds of it."""
-        arrays = {name: getattr(self, name) for name in ("values", "offsets", "low", "high")}
+        arrays = {name: getattr(self, name) for name in ("values", "offsets", "low", "high", "sums")}
         return {"method": self.method} | {name: array for name, array in arrays.items() if array is not None}
 
     @classmethod
