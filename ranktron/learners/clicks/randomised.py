@@ -42,9 +42,8 @@ def randomised_examination(log: Impressions, replicates: int = 200, seed: int = 
 
     def estimate(weights: Floats) -> Floats:
         own = weights[of]
-        return _curve(
-            np.bincount(place, own * clicked, minlength=size), np.bincount(place, own * inverse, minlength=size)
-        )
+        sums = [np.bincount(place, own * each, minlength=size).astype(float) for each in (clicked, inverse)]
+        return _curve(*sums)
 
     found = with_interval(estimate, log, "randomised", replicates, seed)
     return replace(found, sums=_add_sums(np.zeros((9, size)), log))
