@@ -113,8 +113,8 @@ CLICKED = Experiment(
     name="regret-clicks",
     title="Theorem 4.1 with clicks for labels",
     about="Not in the paper. The same lists, of which the first two documents are clicked or not: rank i is seen with "
-    "the probability 1/i, and an irrelevant document that is seen is clicked with the probability 0.1. Corrected by the "
-    "known examination a click is the label on average: the theorem holds with the largest corrected click as R_max.",
+    "the probability 1/i, and an irrelevant document that is seen is clicked with the probability 0.1. Corrected by "
+    "the known examination a click is the label on average: the theorem holds with the largest such click as R_max.",
     series=(
         Series(
             "regrets",
