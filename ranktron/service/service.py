@@ -54,6 +54,7 @@ from ranktron.training.model import Model
 _logger = logging.getLogger("ranktron.service")
 _SWEEP = 64  # rounds, at most, between two looks at whether there are too many
 _CLOSING = 1.0  # seconds between two looks at whether the time of rounds is over
+_UPLOADS = 10  # model files that are in memory at one time
 _NOTING = 60.0  # seconds between two notes of how late it is
 _CLOSED = 500  # rounds that are closed at one time: others have their turn
 MOST_WISHED = 100  # versions of a ranker that are kept because someone wished it
@@ -86,7 +87,7 @@ class RankingService:
         self.live_rankers, self.set_aside = self._rankers.live_rankers, self._rankers.set_aside
         self.cut = sum(live.cut for live in self.live_rankers.values())
         self._writer = JournalWriter(self.journal, self.config, self.live_rankers)
-        self._reading = asyncio.Lock()
+        self._reading, self._uploads = asyncio.Lock(), 0
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._closer: asyncio.Task[None] | None = None
 
@@ -137,8 +138,14 @@ class RankingService:
 
     async def _read(self, data: bytes, definition: Definition | None) -> Upload:
         """Reads a model file while others are served; one at a time, since it may be large."""
-        async with self._reading:
-            return await asyncio.to_thread(read_upload, data, definition, self.config)
+        if self._uploads >= _UPLOADS:
+            raise RequestError(503, "busy", "too many models are waiting to be read: try again")
+        self._uploads += 1
+        try:
+            async with self._reading:
+                return await asyncio.to_thread(read_upload, data, definition, self.config)
+        finally:
+            self._uploads -= 1
 
     async def delete(self, name: str) -> None:
         """Deletes a ranker with all that it has learnt."""

@@ -1,7 +1,6 @@
 """Model files that clients send: whatever they hold, they are taken or refused in a sentence, and others are served."""
 
 import asyncio
-import copy
 import json
 import os
 import struct
@@ -220,14 +219,16 @@ def test_others_are_served_while_a_model_is_read(talk, files, monkeypatch):
     talk.make("other")
 
     async def session():
-        making = asyncio.ensure_future(talk.service.create_from_model("shop", copy.copy(files[0])))
+        making = [asyncio.ensure_future(talk.service.create_from_model(f"r{i}", files[0])) for i in range(12)]
         while not reading.is_set():
             await asyncio.sleep(0.001)
         assert talk.service.ranker("other").version == 0
         go.set()
-        return await making
+        return await asyncio.gather(*making, return_exceptions=True)
 
-    assert talk.runner.run(session()).version == 1
+    answers = talk.runner.run(session())
+    assert [answer.version for answer in answers[:10]] == [1] * 10
+    assert [answer.code for answer in answers[10:]] == ["busy"] * 2  # no more than ten are in memory
 
 
 def test_a_model_for_a_ranker_that_was_replaced_meanwhile(talk, files, monkeypatch):
