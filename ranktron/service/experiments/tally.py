@@ -124,6 +124,8 @@ class Tally:
     @property
     def winner(self) -> int | None:
         """The arm that is better than every other one, if that is certain."""
+        if not self.pairs:
+            return None
         beaten = {pair.first + pair.second - pair.better for pair in self.pairs if pair.better is not None}
         left = set(range(len(self.users))) - beaten
         winner = left.pop() if len(left) == 1 else None
