@@ -66,7 +66,15 @@ class FallDetector:
         self._sums = np.zeros(len(BETS))
 
     def update(self, value: float, high: float) -> None:
-        """Adds a value; `high` is the highest that it could have been, as far as was known before it came."""
+        """Adds a value; after the alarm nothing changes any more.
+
+        Parameters
+        ----------
+        value : float
+            The next value.
+        high : float
+            The highest that it could have been, as far as was known before it came.
+        """
         if not self.limit < high < inf or not value <= high:
             raise DataError(f"a value is at most `high`, and `high` above {self.limit:g}: not {value} and {high}")
         if self.alarm is not None:
@@ -94,7 +102,13 @@ class FallDetector:
         return {"n": self.n, "sums": self._sums.tolist(), "alarm": self.alarm}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from a stored state."""
+        """Goes on from a stored state.
+
+        Parameters
+        ----------
+        state : dict
+            As `state` returned it.
+        """
         sums = np.array(state["sums"], float)
         if sums.shape != self._sums.shape or not np.isfinite(sums).all():
             raise DataError("this is not the state of a change detector")

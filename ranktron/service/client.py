@@ -9,8 +9,8 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from ranktron.errors import DataError, RanktronError
-
-Documents = Mapping[str, Sequence[float] | Mapping[str, float]]
+from ranktron.service.bodies import Documents, encode_documents, encode_told
+from ranktron.service.experiments.client import ExperimentCalls
 
 
 class ServiceError(RanktronError):
@@ -37,7 +37,7 @@ class ServiceError(RanktronError):
         self.status, self.code = status, code
 
 
-class Client:
+class Client(ExperimentCalls):
     """Talks to a running service over one connection that is kept open. Not for several threads at a time.
 
     A request that finds this connection closed, as after a restart of the service, is sent once more over a new one;
@@ -158,7 +158,7 @@ class Client:
         query : str
             What the user asked for; shown on the dashboard.
         """
-        return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": _encode_documents(documents)})
+        return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": encode_documents(documents)})
 
     def feedback(
         self,
@@ -187,7 +187,7 @@ class Client:
         gains : dict, optional
             {id: gain}, what each document has gained so far.
         """
-        return self._ask("POST", self._path(name, "feedback"), _encode_told(round, labels, clicks, gains))
+        return self._ask("POST", self._path(name, "feedback"), encode_told(round, labels, clicks, gains))
 
     def full(self, name: str, documents: Documents, labels: Mapping[str, float]) -> dict[str, Any]:
         """A list of which all labels are known.
@@ -201,7 +201,7 @@ class Client:
         labels : dict
             {id: label}, of every document.
         """
-        content = {"documents": _encode_documents(documents), "labels": dict(labels)}
+        content = {"documents": encode_documents(documents), "labels": dict(labels)}
         return self._ask("POST", self._path(name, "full"), content, repeatable=False)
 
     def explain(self, name: str, round: int) -> dict[str, Any]:
@@ -295,58 +295,8 @@ class Client:
         """
         return self._ask("POST", self._path(name, "rollback"), {"version": version})
 
-    # Experiments
-
-    def create_experiment(self, name: str, arms: Sequence[str], **settings: Any) -> dict[str, Any]:
-        """Compares rankers on live traffic; `arms` are names, "shop", or kept versions, "shop:7".
-
-        Settings are those of the service: `method`, `shares`, `metric`, `k`, `level`, `users`, `promote`, `seed`,
-        `close_after`, `guard`.
-        """
-        content = {"arms": [_arm(each) for each in arms], **settings}
-        return self._ask("PUT", self._path(name, kind="experiments"), content)
-
-    def experiments(self) -> list[dict[str, Any]]:
-        """All experiments, each with its verdict."""
-        found: list[dict[str, Any]] = self._ask("GET", "/v1/experiments")["experiments"]
-        return found
-
-    def experiment(self, name: str) -> dict[str, Any]:
-        """An experiment with its verdict: `winner`, `pairs` with their confidence sequences, `why` in words."""
-        return self._ask("GET", self._path(name, kind="experiments"))
-
-    def delete_experiment(self, name: str) -> None:
-        """Ends an experiment; its rankers stay as they are."""
-        self._ask("DELETE", self._path(name, kind="experiments"))
-
-    def rank_experiment(
-        self, name: str, documents: Documents, user: str = "", query: str = "", shown: Sequence[str] | None = None
-    ) -> dict[str, Any]:
-        """The page that an experiment shows to a user. In apprentice mode `shown` is your own order of the ids."""
-        content = {"query": query, "user": user, "documents": _encode_documents(documents)}
-        if shown is not None:
-            content["shown"] = list(shown)
-        return self._ask("POST", self._path(name, "rank", "experiments"), content)
-
-    def feedback_experiment(
-        self,
-        name: str,
-        round: int,
-        labels: Mapping[str, float] | None = None,
-        *,
-        clicks: Sequence[str] | None = None,
-        gains: Mapping[str, float] | None = None,
-    ) -> dict[str, Any]:
-        """What came back about a page of an experiment, as in `feedback`; safe to send again."""
-        content = _encode_told(round, labels, clicks, gains)
-        return self._ask("POST", self._path(name, "feedback", "experiments"), content)
-
-    def promote_experiment(self, name: str) -> dict[str, Any]:
-        """Shows the winner to everyone; with a guard, makes the ranker as it is now the incumbent."""
-        return self._ask("POST", self._path(name, "promote", "experiments"))
-
-    def _path(self, name: str, what: str = "", kind: str = "rankers") -> str:
-        return f"/v1/{kind}/{quote(name, safe='')}{'/' if what else ''}{what}"
+    def _path(self, name: str, what: str = "") -> str:
+        return f"/v1/rankers/{quote(name, safe='')}{'/' if what else ''}{what}"
 
     def _ask(
         self, method: str, path: str, content: Mapping[str, Any] | None = None, repeatable: bool = True
@@ -373,35 +323,6 @@ class Client:
         if response.status != 200:
             raise _error_of_answer(response.status, data)
         return data
-
-
-def _encode_documents(documents: Documents) -> list[dict[str, Any]]:
-    return [
-        {"id": name, "features": dict(features) if isinstance(features, Mapping) else [float(x) for x in features]}
-        for name, features in documents.items()
-    ]
-
-
-def _encode_told(
-    round: int,
-    labels: Mapping[str, float] | None,
-    clicks: Sequence[str] | None,
-    gains: Mapping[str, float] | None,
-) -> dict[str, Any]:
-    told = {
-        "labels": None if labels is None else dict(labels),
-        "clicks": None if clicks is None else list(clicks),
-        "gains": None if gains is None else dict(gains),
-    }
-    return {"round": round, **{key: value for key, value in told.items() if value is not None}}
-
-
-def _arm(text: str) -> dict[str, Any]:
-    """A ranker, or a version of one, as text."""
-    ranker, colon, version = text.partition(":")
-    if colon and not version.isdecimal():
-        raise DataError(f"an arm is a ranker, 'shop', or one of its kept versions, 'shop:7', not {text!r}")
-    return {"ranker": ranker, "version": int(version)} if colon else {"ranker": ranker}
 
 
 def _error_of_answer(status: int, data: bytes) -> ServiceError:
