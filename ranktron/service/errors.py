@@ -55,7 +55,7 @@ def foreign(number: int) -> RequestError:
 
 
 def of_deleted_ranker(number: int) -> RequestError:
-    why = "it is of a ranker of this name that was deleted with all that it had learnt; this request changed nothing"
+    why = "it is of another one of this name, deleted with all that it had learnt; this request changed nothing"
     return RequestError(410, "round_gone", f"round {number} is no longer open: {why}")
 
 

@@ -223,8 +223,11 @@ class Journal(Protocol):
         """Starts the writer, which tells the event loop what has been written."""
         ...
 
-    def put(self, job: Job | Append) -> None:
-        """Takes a job, on the event loop's thread; jobs are done in the order in which they are put."""
+    def put(self, *jobs: Job | Append) -> None:
+        """Takes jobs, on the event loop's thread; they are done in the order in which they are put.
+
+        Jobs that are put together are written together: all of them, or none.
+        """
         ...
 
     def put_later(self, job: StoreRound) -> None:

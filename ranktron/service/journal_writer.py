@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from ranktron.data import serialization
 from ranktron.errors import DataError
@@ -21,6 +21,16 @@ from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")
 RESERVE = 20_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
+
+
+class RoundKeeper(Protocol):
+    """What numbers rounds and keeps them open: a ranker, or an experiment."""
+
+    id: int
+    next: int
+    reserved: int
+    reserving: bool
+    forgotten: list[int]
 
 
 class JournalWriter:
@@ -51,8 +61,23 @@ class JournalWriter:
         self, live: LiveRanker, entry: JournalEntry, answers: int | None = None, model: Model | None = None
     ) -> asyncio.Future[Result]:
         """A future of what comes of an entry: it is logged, and when that is on disk, applied."""
+        job, future = self.prepared(live, entry, answers, model)
+        self.journal.put(job)
+        return future
+
+    def check_not_busy(self) -> None:
+        """Refuses while too much waits for the disk."""
         if len(self.journal) >= self.config.max_waiting:
             raise RequestError(503, "busy", "too many requests are waiting for the disk: try again")
+
+    def prepared(
+        self, live: LiveRanker, entry: JournalEntry, answers: int | None = None, model: Model | None = None
+    ) -> tuple[Append, asyncio.Future[Result]]:
+        """What puts an entry into the journal, to be put at once, and the future of what comes of it.
+
+        `model` is the entry's, if it has been read.
+        """
+        self.check_not_busy()
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
         def done(version: int) -> None:
@@ -73,19 +98,18 @@ class JournalWriter:
         live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
         if answers is not None:
             live.unwritten[answers] = (entry, future)
-        self.journal.put(Append(live.id, answers, encode(entry), done, failed))
-        return future
+        return Append(live.id, answers, encode(entry), done, failed), future
 
     # Numbers of rounds
 
-    def spare_number(self, live: LiveRanker) -> None:
+    def spare_number(self, live: RoundKeeper) -> None:
         """Sees to it that the next round can be numbered, and soon those after it."""
         if live.reserved - live.next < RESERVE * 3 // 4 and not live.reserving:
             self.reserve(live, live.next)
         if live.next >= live.reserved:
             raise not_written("no further rounds can be numbered")
 
-    def reserve(self, live: LiveRanker, first: int) -> None:
+    def reserve(self, live: RoundKeeper, first: int) -> None:
         """Sets numbers of rounds aside before they are given out."""
         upto, live.reserving = max(first, live.next) + RESERVE, True
 
@@ -96,8 +120,8 @@ class JournalWriter:
 
     # What need not be kept
 
-    def forget(self, live: LiveRanker) -> None:
-        """Drops from the disk the rounds that a ranker has dropped."""
+    def forget(self, live: RoundKeeper) -> None:
+        """Drops from the disk the rounds that have been dropped."""
         if live.forgotten:
             self.journal.put(Job(DropRounds(live.id, live.forgotten)))
             live.forgotten = []

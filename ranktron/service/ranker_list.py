@@ -13,7 +13,8 @@ from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, encode
 from ranktron.service.epochs import Epochs
 from ranktron.service.errors import RequestError, unknown_ranker
-from ranktron.service.journal import AddRanker, Journal, RemoveRanker
+from ranktron.service.experiments.definitions import PREFIX
+from ranktron.service.journal import AddRanker, Journal, RemoveRanker, StoredRanker
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import Upload, blank_model, complete, stored_bytes
@@ -32,7 +33,11 @@ class RankerList:
         self.live_rankers: dict[str, LiveRanker] = {}
         self.set_aside: dict[str, SetAside] = {}
         self._changing = asyncio.Lock()  # a name stands for one ranker, whoever is in a hurry
+        self.experiments: list[StoredRanker] = []  # which are in the same journal, by names that no ranker has
         for stored in journal.rankers():
+            if stored.name.startswith(PREFIX):
+                self.experiments.append(stored)
+                continue
             crash = crash_file(folder, stored.id)
             found = recover_ranker(journal, stored, self._snapshots(stored.id), config, crash)
             if isinstance(found, SetAside):

@@ -23,6 +23,8 @@ from ranktron.service import views
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry
 from ranktron.service.errors import RequestError, not_written, unknown_version
+from ranktron.service.experiments.arms import kept_model
+from ranktron.service.experiments.experiments import Experiments
 from ranktron.service.journal import Call, Job, Journal, NoteTime, Reserve, Settle, StoreRound
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.live_ranker import LiveRanker
@@ -88,6 +90,7 @@ class RankingService:
         self.cut = sum(live.cut for live in self.live_rankers.values())
         self._writer = JournalWriter(self.journal, self.config, self.live_rankers)
         self._reading, self._uploads = asyncio.Lock(), 0
+        self.experiments = Experiments(self, self._writer, self._rankers.experiments)
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._closer: asyncio.Task[None] | None = None
 
@@ -104,6 +107,7 @@ class RankingService:
         for live in self.live_rankers.values():
             live.reserved = live.next + RESERVE
             self.journal.write_now(Reserve(live.id, live.reserved))
+        self.experiments.start()
         self.journal.start(asyncio.get_running_loop())
         self._closer = asyncio.create_task(self._close_in_time())
 
@@ -117,6 +121,7 @@ class RankingService:
                 self._writer.snapshot(live)
             self.journal.put(Job(Settle(live.id, live.next), failed=lambda _error: None))
         self._note_time()
+        self.experiments.stop()
         await asyncio.to_thread(self.journal.close)
 
     # Rankers
@@ -149,6 +154,7 @@ class RankingService:
 
     async def delete(self, name: str) -> None:
         """Deletes a ranker with all that it has learnt."""
+        self.experiments.check_not_needed(name)
         await self._rankers.delete(name, self._writer)
 
     def rankers(self) -> RankersAnswer:
@@ -164,7 +170,15 @@ class RankingService:
         """Shows a ranking and keeps its round open; the round is written to disk just after the answer."""
         live = self.live(name)
         self._writer.spare_number(live)
-        answer, number, kept = live.rank(request)
+        return self._keep_open(live, *live.rank(request))
+
+    def watch(self, name: str, request: RankRequest, shown: Sequence[str]) -> RankAnswer:
+        """Keeps a round open that another system has ordered, as if this ranker had shown it."""
+        live = self.live(name)
+        self._writer.spare_number(live)
+        return self._keep_open(live, *live.watch(request, shown))
+
+    def _keep_open(self, live: LiveRanker, answer: RankAnswer, number: int, kept: bytes) -> RankAnswer:
         self.journal.put_later(StoreRound(live.id, number, kept))
         if number % self._sweep == 0:
             self._drop(live)
@@ -217,12 +231,12 @@ class RankingService:
 
     def _note_time(self) -> None:
         """Notes how late it is: rounds grow old while servers run, though nobody sends anything."""
-        for live in self.live_rankers.values():
-            self.journal.put(Job(NoteTime(live.id, live.now()), failed=lambda _error: None))
+        for each in (*self.live_rankers.values(), *self.experiments.live.values()):
+            self.journal.put(Job(NoteTime(each.id, each.now()), failed=lambda _error: None))
 
     def close_rounds(self) -> bool:
         """Closes some of the rounds whose time is over, and says whether there are more; what fails stays open."""
-        closed = 0
+        closed = self.experiments.close_rounds(_CLOSED)
         for live in list(self.live_rankers.values()):
             for entry in feedbacks.close_overdue(live):
                 if closed >= _CLOSED or len(self.journal) >= max(1, self.config.max_waiting // 2):
@@ -273,7 +287,7 @@ class RankingService:
         live = self.live(name)
         if version not in live.snapshots.versions():
             raise unknown_version(version)
-
+        self.experiments.check_not_needed(name, version)
         wrong: list[Exception] = []
 
         def remove() -> None:
@@ -292,15 +306,8 @@ class RankingService:
     async def rollback(self, name: str, request: RollbackRequest) -> RankerAnswer:
         """Makes the weights those of a version that was kept; this is a new version, and rounds go on counting."""
         live = self.live(name)
-        if request.version not in live.snapshots.versions():
-            raise unknown_version(request.version)
-        try:
-            kept = live.snapshots.read(request.version)
-            if kept.get("incarnation", 0) != live.incarnation:
-                raise DataError(f"version {request.version} is of another ranker")
-        except DataError as error:
-            raise RequestError(409, "damaged_version", str(error)) from None
-        await asyncio.shield(self._writer.logged(live, live.replacement(kept["model"].tobytes())))
+        model = kept_model(live, request.version)
+        await asyncio.shield(self._writer.logged(live, live.replacement(model)))
         return views.ranker(live)
 
     def model(self, name: str) -> Model:

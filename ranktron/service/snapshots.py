@@ -67,6 +67,14 @@ class Snapshots:
         for old in self._with("snapshot")[: -self.keep]:
             (self.folder / f"{old:016d}.snapshot").unlink(missing_ok=True)
 
+    def keep_for_good(self, version: int) -> None:
+        """Keeps a snapshot that there is as one that someone wished to keep."""
+        try:
+            self._path(version).rename(self.folder / f"{version:016d}.kept")
+        except OSError as error:
+            raise DataError(f"version {version} cannot be kept: {error.strerror}") from None
+        _flush(self.folder)
+
     def remove(self, version: int) -> None:
         """Removes a snapshot for good; the two newest are needed, since the journal goes on from them."""
         if version in self.versions()[-2:]:

@@ -210,8 +210,8 @@ class SQLiteJournal:
         self._thread = threading.Thread(target=self._write, name="ranktron-log", daemon=True)
         self._thread.start()
 
-    def put(self, job: Job | Append) -> None:
-        self._jobs.append(job)
+    def put(self, *jobs: Job | Append) -> None:
+        self._jobs.extend(jobs)  # at once: the writer takes all that there is into one commit
         if not self._rung:  # one bell for all that this turn of the loop brings
             self._rung = True
             assert self._loop is not None

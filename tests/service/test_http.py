@@ -154,7 +154,7 @@ def test_nothing_is_said_of_what_a_deleted_ranker_has_learnt(serving, tmp_path):
             body = json.dumps(told).encode()
             answer = talk.request("POST", "/v1/rankers/shop/feedback", body, content_type="application/json")
             assert answer.status == 410
-            assert b"of a ranker of this name that was deleted" in answer.content
+            assert b"of another one of this name, deleted with all that it had learnt" in answer.content
             assert b"nothing was learnt" not in answer.content
             talk.answer(talk.rank(ROUND))
 
