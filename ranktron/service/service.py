@@ -231,8 +231,10 @@ class RankingService:
 
     def _note_time(self) -> None:
         """Notes how late it is: rounds grow old while servers run, though nobody sends anything."""
-        for each in (*self.live_rankers.values(), *self.experiments.live.values()):
-            self.journal.put(Job(NoteTime(each.id, each.now()), failed=lambda _error: None))
+        times = [(live.id, live.now()) for live in self.live_rankers.values()]
+        times += [(experiment.id, experiment.now()) for experiment in self.experiments.live.values()]
+        for ranker, at in times:
+            self.journal.put(Job(NoteTime(ranker, at), failed=lambda _error: None))
 
     def close_rounds(self) -> bool:
         """Closes some of the rounds whose time is over, and says whether there are more; what fails stays open."""
