@@ -31,7 +31,7 @@ from ranktron.cli.options import (
     with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
-from ranktron.data.choices import SCALINGS, USERS
+from ranktron.data.option_names import SCALINGS, USERS
 from ranktron.errors import DataError, RankingWarning
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 

@@ -22,7 +22,13 @@ class WithPresets(BaseEstimator):  # type: ignore[misc]
     _presets: ClassVar[Mapping[str, Mapping[str, Any]]]
 
     def set_params(self, **params: Any) -> Self:
-        """Sets parameters; with another `preset`, those that were as the former has them follow."""
+        """Sets parameters; with another `preset`, those that were as the former has them follow.
+
+        Parameters
+        ----------
+        **params
+            New values by name.
+        """
         params = use_new_names(type(self), params)
         word, before = params.get("preset", self.preset), self.preset
         if isinstance(word, str) and isinstance(before, str) and {word, before} == set(PRESETS):
