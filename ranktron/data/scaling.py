@@ -226,10 +226,12 @@ class PerQuery:
 _WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _standardised_by_query}
 
 
-def fit_scaler(name: str | None, rounds: Rounds, weights: Floats | None = None) -> Scaler | None:
-    """Fits the scaling of that name; `auto` leaves features within [-1, 1] alone and standardises others.
+def fit_scaler(
+    name: str | None, rounds: Rounds, weights: Floats | None = None, document_weights: Floats | None = None
+) -> Scaler | None:
+    """Fits the scaling of that name; `auto` standardises.
 
-    `weights` says how much each query counts.
+    `weights` says how much each query counts, `document_weights` each document beside the others of its query.
 
     >>> rounds = Rounds.from_arrays([[10.0], [30.0]], [0, 1])
     >>> fit_scaler("minmax", rounds)(rounds.X, rounds.offsets).ravel()
@@ -244,11 +246,10 @@ def fit_scaler(name: str | None, rounds: Rounds, weights: Floats | None = None) 
     if name not in ("auto", "standard", "minmax"):
         raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
     by_row = None if weights is None else np.repeat(weights, np.diff(rounds.offsets))
+    if document_weights is not None:
+        by_row = document_weights if by_row is None else by_row * document_weights
     mean, deviation, low, high = _moments(rounds.X) if by_row is None else _weighted_moments(rounds.X, by_row)
-    if name == "auto":
-        if low.min() >= -1.0 and high.max() <= 1.0:
-            return None
-        name = "standard"
+    name = "standard" if name == "auto" else name
     shift, divisor = (mean, deviation) if name == "standard" else (low, high - low)
     shift = np.zeros_like(shift) if isinstance(rounds.X, Sparse) else shift
     # Because of rounding, the computed deviation of a constant feature may not be 0; its range is.

@@ -77,7 +77,7 @@ def train(
     """
     warn_of_useless(rounds)
     blank = start is None
-    start = make_untrained(name, parameters, rounds, scaling, map, nan, weights) if start is None else start
+    start = start or make_untrained(name, parameters, rounds, scaling, map, nan, weights, document_weights)
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
     history.spread = Spread.of(start.record)
@@ -146,6 +146,7 @@ def make_untrained(
     map: str | FeatureMap | None,
     nan: str = "error",
     weights: Floats | None = None,
+    document_weights: Floats | None = None,
 ) -> Model:
     """An untrained model, with imputation, scaling and feature map fitted to the rounds."""
     imputer = fit_imputer(nan, rounds)
@@ -157,7 +158,7 @@ def make_untrained(
         n_features=rounds.n_features,
         first_index=rounds.first_index,
         feature_names=rounds.feature_names,
-        scaler=fit_scaler(scaling, filled, weights),
+        scaler=fit_scaler(scaling, filled, weights, document_weights),
         imputer=imputer,
     )
     recipe = as_map(map)

@@ -126,7 +126,8 @@ class Model:
     def __post_init__(self) -> None:
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
             raise DataError(f"{len(self.feature_names)} feature names for {self.n_features} features")
-        complete = stored_algorithm(self.kind).complete(self.parameters)
+        # what is left out is as the functions of `ranktron.learners` have it, whose state this may be
+        complete = stored_algorithm(self.kind).complete_stored(self.parameters)
         object.__setattr__(self, "parameters", complete)  # so that no later default can change what is stored
 
     def learner(self) -> BaseLearner:

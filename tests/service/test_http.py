@@ -413,7 +413,7 @@ def test_the_page(talk):
 
 def test_the_same_definition_is_the_same_with_and_without_its_defaults(talk):
     talk.make(algorithm="hinge")
-    assert talk.make(algorithm="hinge", parameters={"eta": 1.0})["parameters"]["eta"] == 1.0
+    assert talk.make(algorithm="hinge", parameters={"eta": 0.1})["parameters"]["eta"] == 0.1
     names = ["f0", "f1", "f2"]
     other = {"features": names, "algorithm": "hinge", "parameters": {"eta": 2.0}}
     assert talk.ask("PUT", "/v1/rankers/shop", other, status=409) == "exists"
