@@ -152,10 +152,16 @@ class Experiments:
     async def _removed(self, name: str) -> None:
         async with self._changing:
             gone = self.set_aside.get(name) or self.find(name)
-            await self._writer.written(RemoveRanker(gone.id, gone.next))
+            live, why = self.live.pop(name, None), self.why_set_aside.pop(name, "")
+            try:
+                await self._writer.written(RemoveRanker(gone.id, gone.next))
+            except RequestError:
+                if live is not None:
+                    self.live[name] = live
+                else:
+                    self.why_set_aside[name] = why
+                raise
             self.set_aside.pop(name, None)
-            self.why_set_aside.pop(name, None)
-            self.live.pop(name, None)
 
     def check_not_needed(self, ranker: str, version: int | None = None) -> None:
         """Refuses to let a ranker go, or one of its versions, that is an arm of an experiment."""
@@ -181,7 +187,8 @@ class Experiments:
         answer, number, kept = experiment.rank(request)
         self._journal.put_later(StoreRound(experiment.id, number, kept))
         if number % _SWEEP == 0:
-            experiment.drop()
+            over = sum(each.open.size for each in self.live.values()) - self.config.open_bytes
+            experiment.drop(over)
             self._writer.forget(experiment)
         return answer
 
@@ -194,8 +201,8 @@ class Experiments:
         page, counted = experiment.page(number, request.round)
         gains = told_gains(request, page, request.round)
         live, found = await self._lesson(experiment, page, request)
-        if number in experiment.unwritten:  # while the arm's own round waited for the disk
-            return await self.feedback(name, request)
+        if number in experiment.unwritten or experiment.page(number, request.round)[1] != counted:
+            return await self.feedback(name, request)  # another one came while the arm's own round waited
         if counted is None:
             return await asyncio.shield(self._count(experiment, page, gains, live, found))
         if isinstance(found, JournalEntry):

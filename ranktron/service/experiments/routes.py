@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from msgspec import structs
 
 from ranktron.service.endpoint import Action
 from ranktron.service.experiments import types as t
+from ranktron.service.features import AT_ONCE, read_in_turns
 from ranktron.service.service import RankingService
 from ranktron.service.types import FeedbackRequest
 
@@ -17,7 +21,16 @@ def experiment_actions(service: RankingService) -> list[Action]:
     experiments = service.experiments
 
     def rank(request: t.ExperimentRankRequest, name: str) -> Any:
-        return experiments.rank(name, request)
+        live = [arm.live for arm in experiments.find(name).arms]
+        count = len(request.documents)
+        if count * len(live[0].names) <= 2 * AT_ONCE or count > service.config.max_documents:
+            return experiments.rank(name, request)
+        missing = all(each.template.imputer is not None for each in live)
+        return rank_large(name, request, live[0].names, missing)
+
+    async def rank_large(name: str, request: t.ExperimentRankRequest, names: Sequence[str], missing: bool) -> Any:
+        documents = await read_in_turns(request.documents, names, missing)
+        return experiments.rank(name, structs.replace(request, documents=documents))
 
     def feedback(request: FeedbackRequest, name: str) -> Any:
         return experiments.feedback(name, request)

@@ -114,7 +114,9 @@ def considerate(method):
     return True
 
 
-HELD = {  # random clicks tie, also by place, also in the sign; the better one wins, never loses on a short page; users see no worse page
+# Random clicks tie, also by place, and in the sign; the better one wins, never loses on a short page; users see no
+# worse page.
+HELD = {
     Balanced: [False, False, False, False, True, True],
     TeamDraft: [True, True, True, False, False, True],
     Probabilistic: [True, True, False, False, False, False],
