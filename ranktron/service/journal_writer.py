@@ -13,10 +13,11 @@ from ranktron.errors import DataError
 from ranktron.service import learning
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result, encode
-from ranktron.service.errors import RequestError, not_written
-from ranktron.service.journal import Append, Call, DropRounds, Job, Journal, Prune, Reserve, Write
+from ranktron.service.errors import RequestError, not_written, unknown_ranker
+from ranktron.service.journal import Append, Call, DropRounds, Job, Journal, Prune, RemovedError, Reserve, Write
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.recovery import take_snapshot
+from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")
 RESERVE = 20_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
@@ -56,9 +57,11 @@ class JournalWriter:
         self.journal.put(Job(write, done, failed))
         return future
 
-    def logged(self, live: LiveRanker, entry: JournalEntry, answers: int | None = None) -> asyncio.Future[Result]:
+    def logged(
+        self, live: LiveRanker, entry: JournalEntry, answers: int | None = None, model: Model | None = None
+    ) -> asyncio.Future[Result]:
         """A future of what comes of an entry: it is logged, and when that is on disk, applied."""
-        job, future = self.prepared(live, entry, answers)
+        job, future = self.prepared(live, entry, answers, model)
         self.journal.put(job)
         return future
 
@@ -68,14 +71,17 @@ class JournalWriter:
             raise RequestError(503, "busy", "too many requests are waiting for the disk: try again")
 
     def prepared(
-        self, live: LiveRanker, entry: JournalEntry, answers: int | None = None
+        self, live: LiveRanker, entry: JournalEntry, answers: int | None = None, model: Model | None = None
     ) -> tuple[Append, asyncio.Future[Result]]:
-        """What puts an entry into the journal, to be put at once, and the future of what comes of it."""
+        """What puts an entry into the journal, to be put at once, and the future of what comes of it.
+
+        `model` is the entry's, if it has been read.
+        """
         self.check_not_busy()
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
         def done(version: int) -> None:
-            result = learning.apply(live, entry, version)
+            result = learning.apply(live, entry, version, model)
             self.forget(live)
             if not future.done():
                 future.set_result(result)
@@ -86,7 +92,8 @@ class JournalWriter:
             live.unwritten.pop(answers, None)
             live.closed = live.closed and entry.kind != "model"
             if not future.done():
-                future.set_exception(not_written(str(error)))
+                gone = isinstance(error, RemovedError)
+                future.set_exception(unknown_ranker(live.name) if gone else not_written(str(error)))
 
         live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
         if answers is not None:
@@ -122,6 +129,7 @@ class JournalWriter:
     def snapshot(self, live: LiveRanker, *, wished: bool = False) -> asyncio.Future[Any]:
         """Writes a snapshot of what is on disk already, then shortens the journal to what the one before it needs."""
         version, content = live.version, take_snapshot(live)
+        explained, remembered = _before(live, live.past), _before(live, live.answered)
         live.note_kept(monotonic())
 
         def write() -> Prune | None:
@@ -134,7 +142,12 @@ class JournalWriter:
             settled = live.snapshots.versions()[-2:-1]
             if not settled:
                 return None
-            explained = version - self.config.explained_rounds  # rounds up to this one are needed for nothing
-            return Prune(live.id, min(settled[0], explained), version - self.config.remembered)
+            return Prune(live.id, settled[0], explained, remembered, version - self.config.most_remembered)
 
         return self.written(Call(write), patient=True)
+
+
+def _before(live: LiveRanker, rounds: Mapping[int, object]) -> int:
+    """The version before the one that answered the first of some rounds; the present one if there are none."""
+    first = live.answered.get(next(iter(rounds), -1))
+    return live.version if first is None else first.result.version - 1

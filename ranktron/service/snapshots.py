@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,12 @@ class Snapshots:
     def __init__(self, folder: Path, ranker: int, keep: int) -> None:
         self.folder, self.keep = folder / "snapshots" / str(ranker), keep
         self.damaged = 0
+
+    def remove_drafts(self) -> None:
+        """Removes what a server left that was killed in the middle of writing."""
+        for path in self.folder.glob(".*.tmp"):
+            with suppress(OSError):  # it is in nobody's way
+                path.unlink()
 
     def versions(self) -> list[int]:
         """Those that there are, oldest first."""

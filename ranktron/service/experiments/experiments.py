@@ -297,7 +297,7 @@ class Experiments:
         def prune(done: asyncio.Future[None]) -> None:
             if done.exception() is None and len(experiment.stated) > 1:
                 before = experiment.stated[0]
-                self._journal.put(Job(Prune(experiment.id, before, before)))
+                self._journal.put(Job(Prune(experiment.id, before, before, before, before)))
 
         written.add_done_callback(prune)
 

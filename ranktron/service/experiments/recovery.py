@@ -29,7 +29,7 @@ def recover_experiment(journal: Journal, stored: StoredRanker, config: Config) -
     except msgspec.MsgspecError as error:
         raise DataError(f"its definition cannot be read: {error}") from None
     experiment = LiveExperiment(stored, name, definition, config)
-    at = _replay(experiment, journal, stored)
+    at = max(stored.at, _replay(experiment, journal, stored))
     rounds = {number: body for number, body in journal.open_rounds(stored.id) if body is not None}
     experiment.open = OpenRounds(rounds)
     if rounds:
