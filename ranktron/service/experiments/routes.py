@@ -20,16 +20,21 @@ def experiment_actions(service: RankingService) -> list[Action]:
     """Everything that can be asked of experiments."""
     experiments = service.experiments
 
-    def rank(request: t.ExperimentRankRequest, name: str) -> Any:
+    def form(name: str) -> tuple[Sequence[str], bool]:
+        """How the arms take documents: the names of their features, and whether any may be missing."""
         live = [arm.live for arm in experiments.find(name).arms]
-        count = len(request.documents)
-        if count * len(live[0].names) <= 2 * AT_ONCE or count > service.config.max_documents:
-            return experiments.rank(name, request)
-        missing = all(each.template.imputer is not None for each in live)
-        return rank_large(name, request, live[0].names, missing)
+        return live[0].names, all(each.template.imputer is not None for each in live)
 
-    async def rank_large(name: str, request: t.ExperimentRankRequest, names: Sequence[str], missing: bool) -> Any:
-        documents = await read_in_turns(request.documents, names, missing)
+    def rank(request: t.ExperimentRankRequest, name: str) -> Any:
+        count = len(request.documents)
+        large = count * len(form(name)[0]) > 2 * AT_ONCE and count <= service.config.max_documents
+        return rank_large(name, request) if large else experiments.rank(name, request)
+
+    async def rank_large(name: str, request: t.ExperimentRankRequest) -> Any:
+        before = form(name)
+        documents = await read_in_turns(request.documents, *before)
+        if form(name) != before:  # a model was replaced meanwhile
+            return experiments.rank(name, request)
         return experiments.rank(name, structs.replace(request, documents=documents))
 
     def feedback(request: FeedbackRequest, name: str) -> Any:
