@@ -32,7 +32,7 @@ from ranktron.service.experiments.types import (
     Placed,
 )
 from ranktron.service.journal import StoredRanker
-from ranktron.service.open_rounds import AnsweredRounds, OpenRounds
+from ranktron.service.open_rounds import BESIDE, AnsweredRounds, OpenRounds
 from ranktron.service.types import RankRequest
 
 _STATES = 5_000  # entries, at least, between two that hold the whole state
@@ -115,14 +115,14 @@ class LiveExperiment:
             return f"{labels[winner]} is better than {others}, with an error of at most {self.definition.level:g}"
         if self.shows is not None:
             return f"no winner after {self.tally.count} users: {labels[self.shows]} is shown"
-        low, high = pair.sequence.interval
+        low, high = pair.point().low, pair.point().high
         return f"undecided after {self.tally.count} users: the first difference lies between {low:+.3f} and {high:+.3f}"
 
     @property
     def promotable(self) -> bool:
         """Whether the arm that is guarded may become the incumbent: it is not worse by the tolerance, for certain."""
         guard = self.definition.guard
-        low = self.tally.pairs[0].sequence.interval[0] if guard else 0.0
+        low = self.tally.pairs[0].point().low if guard else 0.0
         return guard is not None and self.tally.alarm is None and low > -guard.tolerance
 
     # Showing
@@ -292,15 +292,16 @@ class LiveExperiment:
 
     # Dropping
 
-    def drop(self) -> None:
-        """Drops the oldest rounds: too many, or too old."""
+    def drop(self, bytes_over: int = 0) -> None:
+        """Drops the oldest rounds: too many, too old, or so many bytes too large; not while they are being answered."""
         excess, limit = len(self.open) - self.config.max_open, self.now() - self.config.open_seconds
         dropped: list[int] = []
         for number, kept in self.open.items():
-            if len(dropped) >= excess and read_page(kept).at >= limit:
+            if len(dropped) >= excess and bytes_over <= 0 and read_page(kept).at >= limit:
                 break
             if number not in self.unwritten:
                 dropped.append(number)
+                bytes_over -= len(kept) + BESIDE
         self.forget(dropped)
 
     def forget(self, numbers: Iterable[int]) -> None:

@@ -14,7 +14,7 @@ from ranktron.service import feedback as feedbacks
 from ranktron.service.entries import JournalEntry, Result, encode
 from ranktron.service.errors import RequestError, not_written
 from ranktron.service.experiments import views
-from ranktron.service.experiments.arms import kept_model
+from ranktron.service.experiments.consequences import Consequences
 from ranktron.service.experiments.definitions import PREFIX, check_definition, complete_experiment, same_experiment
 from ranktron.service.experiments.experiment import LiveExperiment
 from ranktron.service.experiments.pages import ShownPage, part_for_arm, told_gains
@@ -32,7 +32,7 @@ from ranktron.service.journal import (
     Append,
     Call,
     Job,
-    Prune,
+    RemovedError,
     RemoveRanker,
     Reserve,
     Settle,
@@ -56,6 +56,7 @@ class Experiments:
 
     def __init__(self, service: RankingService, writer: JournalWriter, stored: list[StoredRanker]) -> None:
         self._service, self._writer, self._journal = service, writer, service.journal
+        self._consequences = Consequences(writer)
         self.config = service.config
         self.live: dict[str, LiveExperiment] = {}
         self.set_aside: dict[str, StoredRanker] = {}
@@ -90,8 +91,7 @@ class Experiments:
             raise RequestError(409, "set_aside", self.why_set_aside[name])
         found = self.live.get(name)
         if found is None:
-            how = f"PUT /v1/experiments/{name} makes one"
-            raise RequestError(404, "unknown_experiment", f"there is no experiment {name!r}: {how}")
+            raise _unknown(name)
         return found
 
     # Making and deleting
@@ -152,10 +152,16 @@ class Experiments:
     async def _removed(self, name: str) -> None:
         async with self._changing:
             gone = self.set_aside.get(name) or self.find(name)
-            await self._writer.written(RemoveRanker(gone.id, gone.next))
+            live, why = self.live.pop(name, None), self.why_set_aside.pop(name, "")
+            try:
+                await self._writer.written(RemoveRanker(gone.id, gone.next))
+            except RequestError:
+                if live is not None:
+                    self.live[name] = live
+                else:
+                    self.why_set_aside[name] = why
+                raise
             self.set_aside.pop(name, None)
-            self.why_set_aside.pop(name, None)
-            self.live.pop(name, None)
 
     def check_not_needed(self, ranker: str, version: int | None = None) -> None:
         """Refuses to let a ranker go, or one of its versions, that is an arm of an experiment."""
@@ -181,7 +187,8 @@ class Experiments:
         answer, number, kept = experiment.rank(request)
         self._journal.put_later(StoreRound(experiment.id, number, kept))
         if number % _SWEEP == 0:
-            experiment.drop()
+            over = sum(each.open.size for each in self.live.values()) - self.config.open_bytes
+            experiment.drop(over)
             self._writer.forget(experiment)
         return answer
 
@@ -194,8 +201,8 @@ class Experiments:
         page, counted = experiment.page(number, request.round)
         gains = told_gains(request, page, request.round)
         live, found = await self._lesson(experiment, page, request)
-        if number in experiment.unwritten:  # while the arm's own round waited for the disk
-            return await self.feedback(name, request)
+        if number in experiment.unwritten or experiment.page(number, request.round)[1] != counted:
+            return await self.feedback(name, request)  # another one came while the arm's own round waited
         if counted is None:
             return await asyncio.shield(self._count(experiment, page, gains, live, found))
         if isinstance(found, JournalEntry):
@@ -252,7 +259,8 @@ class Experiments:
         def failed(error: BaseException) -> None:
             experiment.unwritten.pop(page.number, None)
             if not future.done():
-                future.set_exception(not_written(str(error)))
+                gone = isinstance(error, RemovedError)
+                future.set_exception(_unknown(experiment.name) if gone else not_written(str(error)))
 
         experiment.unwritten[page.number] = future
         self._journal.put(*jobs, Append(experiment.id, page.number, encode(entry), done, failed))
@@ -261,58 +269,8 @@ class Experiments:
     # What follows
 
     def _follow_up(self, experiment: LiveExperiment) -> None:
-        """What an outcome brings about: the guard goes back; and now and then the whole state is written."""
-        if self.live.get(experiment.name) is not experiment or experiment.busy:
-            return
-        if experiment.tally.alarm is not None and not experiment.noted:
-            self._go_back(experiment)
-        elif experiment.needs_state():
-            self._write_state(experiment)
-
-    def _go_back(self, experiment: LiveExperiment) -> None:
-        """Gives the ranker the weights of its incumbent, and writes why, in one commit; what fails is tried again."""
-        version = experiment.definition.arms[0].version
-        assert version is not None
-        try:
-            live = experiment.arms[1].live
-            job, replaced = self._writer.prepared(live, live.replacement(kept_model(live, version)))
-        except RequestError as error:
-            _logger.warning("experiment %s cannot roll back yet: %s", experiment.name, error)
-            return
-        replaced.add_done_callback(asyncio.Future.exception)
-        _logger.warning("experiment %s: %s", experiment.name, experiment.why)
-        self._append(experiment, JournalEntry("note", 0, experiment.now(), experiment.why.encode()), job)
-
-    def _write_state(self, experiment: LiveExperiment) -> None:
-        """Writes the whole state, and then drops what is before the one before it."""
-        written = self._append(experiment, experiment.state_entry())
-
-        def prune(done: asyncio.Future[None]) -> None:
-            if done.exception() is None and len(experiment.stated) > 1:
-                before = experiment.stated[0]
-                self._journal.put(Job(Prune(experiment.id, before, before, before, before)))
-
-        written.add_done_callback(prune)
-
-    def _append(self, experiment: LiveExperiment, entry: JournalEntry, *before: Append) -> asyncio.Future[None]:
-        """A future of an entry that answers no round: it is done when that is on disk and applied."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        future.add_done_callback(asyncio.Future.exception)
-        experiment.busy = True
-
-        def done(version: int) -> None:
-            experiment.busy = False
-            experiment.apply(entry, version)
-            if not future.done():
-                future.set_result(None)
-
-        def failed(error: BaseException) -> None:
-            experiment.busy = False
-            if not future.done():
-                future.set_exception(not_written(str(error)))
-
-        self._journal.put(*before, Append(experiment.id, None, encode(entry), done, failed))
-        return future
+        if self.live.get(experiment.name) is experiment:
+            self._consequences.follow(experiment)
 
     async def promote(self, name: str) -> ExperimentAnswer:
         """Shows the winner to everyone; or makes the ranker as it is now the incumbent of its guard."""
@@ -332,7 +290,7 @@ class Experiments:
             await self._service.keep(ranker)
             change = {"version": version}
         entry = JournalEntry("promotion", 0, experiment.now(), encode(change))
-        await asyncio.shield(self._append(experiment, entry))
+        await asyncio.shield(self._consequences.append(experiment, entry))
         return views.experiment(experiment)
 
     def catch_up(self) -> None:
@@ -351,3 +309,8 @@ class Experiments:
                 task.add_done_callback(lambda done: done.cancelled() or done.exception())
                 closed += 1
         return closed
+
+
+def _unknown(name: str) -> RequestError:
+    how = f"PUT /v1/experiments/{name} makes one"
+    return RequestError(404, "unknown_experiment", f"there is no experiment {name!r}: {how}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from msgspec import structs
 
 from ranktron.service.endpoint import Action
 from ranktron.service.experiments import types as t
+from ranktron.service.features import AT_ONCE, read_in_turns
 from ranktron.service.service import RankingService
 from ranktron.service.types import FeedbackRequest
 
@@ -16,8 +20,22 @@ def experiment_actions(service: RankingService) -> list[Action]:
     """Everything that can be asked of experiments."""
     experiments = service.experiments
 
+    def form(name: str) -> tuple[Sequence[str], bool]:
+        """How the arms take documents: the names of their features, and whether any may be missing."""
+        live = [arm.live for arm in experiments.find(name).arms]
+        return live[0].names, all(each.template.imputer is not None for each in live)
+
     def rank(request: t.ExperimentRankRequest, name: str) -> Any:
-        return experiments.rank(name, request)
+        count = len(request.documents)
+        large = count * len(form(name)[0]) > 2 * AT_ONCE and count <= service.config.max_documents
+        return rank_large(name, request) if large else experiments.rank(name, request)
+
+    async def rank_large(name: str, request: t.ExperimentRankRequest) -> Any:
+        before = form(name)
+        documents = await read_in_turns(request.documents, *before)
+        if form(name) != before:  # a model was replaced meanwhile
+            return experiments.rank(name, request)
+        return experiments.rank(name, structs.replace(request, documents=documents))
 
     def feedback(request: FeedbackRequest, name: str) -> Any:
         return experiments.feedback(name, request)

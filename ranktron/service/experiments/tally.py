@@ -35,6 +35,7 @@ class Pair:
         self.detector = None if guard is None else FallDetector(-guard.tolerance, guard.run_length)
         self.curve: list[SequencePoint] = []
         self._total, self._next = 0.0, 1
+        self._point: SequencePoint | None = None
 
     def add_value(self, arm: int, value: float) -> None:
         """Counts what one user of one of the two arms was worth, between 0 and 1.
@@ -58,8 +59,10 @@ class Pair:
             self.curve.append(self.point())
 
     def point(self) -> SequencePoint:
-        """The confidence sequence now."""
-        return SequencePoint(self.sequence.n, self.sequence.mean, *self.sequence.interval)
+        """The confidence sequence now, which is computed once for each number of users."""
+        if self._point is None or self._point.users != self.sequence.n:
+            self._point = SequencePoint(self.sequence.n, self.sequence.mean, *self.sequence.interval)
+        return self._point
 
     @property
     def better(self) -> int | None:
@@ -82,7 +85,7 @@ class Pair:
         if self.detector is not None:
             self.detector.restore(state["detector"])
         self.curve = [SequencePoint(*point) for point in state["curve"]]
-        self._total, self._next = state["total"], state["next"]
+        self._total, self._next, self._point = state["total"], state["next"], None
 
 
 class Tally:

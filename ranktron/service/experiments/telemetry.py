@@ -44,11 +44,11 @@ PAIR_METRICS: dict[str, tuple[str, Callable[[Pair], float]]] = {
     ),
     "ranktron_experiment_difference_low": (
         "Lower end of the confidence sequence of that difference.",
-        lambda pair: pair.sequence.interval[0],
+        lambda pair: pair.point().low,
     ),
     "ranktron_experiment_difference_high": (
         "Upper end of the confidence sequence of that difference.",
-        lambda pair: pair.sequence.interval[1],
+        lambda pair: pair.point().high,
     ),
 }
 

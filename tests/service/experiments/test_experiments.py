@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ranktron.service.experiments import views
+from ranktron.service.experiments import routes, views
 
 FEATURES = ["f0", "f1", "f2"]
 
@@ -307,3 +307,32 @@ def test_rounds_close_by_themselves(tmp_path, serving):
 
         talk.runner.run(close())
         assert look(talk)["users"] == 1
+
+
+def test_large_lists_are_ranked_the_same(arms):
+    put(arms, arms=ARMS, method="team-draft", seed=1)
+    X = np.random.default_rng(0).normal(size=(900, 3))
+    small = arms.service.experiments.find("test")
+    documents = [{"id": f"d{i}", "features": row} for i, row in enumerate(X.tolist())]
+    first = small.next
+    shown = show(arms, X)
+    small.next = first  # the same number gives the same page
+    before, routes.AT_ONCE = routes.AT_ONCE, 10
+    try:
+        again = arms.ask("POST", "/v1/experiments/test/rank", {"documents": documents, "user": "ann"})
+    finally:
+        routes.AT_ONCE = before
+    assert again == shown
+
+
+def test_too_many_open_pages_are_dropped(tmp_path, serving):
+    with serving(tmp_path / "state", open_bytes=20_000) as talk:
+        teach(talk, "good")
+        teach(talk, "bad", -1.0)
+        put(talk, arms=ARMS, method="team-draft", seed=1)
+        first = show(talk, np.eye(3))["round"]
+        for _ in range(200):
+            show(talk, np.eye(3))
+        experiment = talk.service.experiments.find("test")
+        assert experiment.open.size < 60_000
+        assert tell(talk, first, status=410, clicks=[]) == "round_gone"

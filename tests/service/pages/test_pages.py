@@ -565,3 +565,22 @@ def test_an_experiment_fits_on_a_phone(service, visit):
     is_live(page)
     until(page, "document.querySelector('.verdict').textContent.startsWith('Running')")
     assert too_wide(page) <= 0
+
+
+def test_the_demo_compares_what_was_taught_with_what_was_not(service, visit, eventually):
+    page = visit(f"{service.address}/search")
+    is_live(page)
+    page.click("#voter")
+    eventually(lambda: service.done("GET", "/v1/rankers/search")["version"] >= 20, 60.0)
+    page.click("#voter")
+    says(page, "The simulated voter is done")
+    page.click("#contest")
+    until(page, "document.getElementById('contest-status').textContent.startsWith('Certain after')", 90.0)
+    found = service.done("GET", "/v1/experiments/taught-or-not")
+    assert (found["winner"], found["shows"]) == ("search", "search")
+    assert "what was taught is better" in page.inner_text("#contest-status")
+    assert page.locator("#contest-curve path.band").count() >= 1
+    page.click("#over")
+    until(page, "document.getElementById('status').textContent.startsWith('Everything is forgotten')")
+    assert service.done("GET", "/v1/experiments")["experiments"] == []
+    assert too_wide(page) <= 0
