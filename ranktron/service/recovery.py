@@ -21,13 +21,13 @@ import numpy as np
 from ranktron.errors import DataError, RanktronError
 from ranktron.service import learning, stored_round
 from ranktron.service.config import Config
-from ranktron.service.entries import JournalEntry, encode
-from ranktron.service.epochs import Epochs
 from ranktron.service.journal import Define, Journal, JournalError, StoredRanker
+from ranktron.service.journal_entries import JournalEntry, encode
 from ranktron.service.live_ranker import RECENT, LiveRanker
 from ranktron.service.models import blank_model, complete_stored, stored_bytes, warm
 from ranktron.service.open_rounds import OpenRounds
 from ranktron.service.replay import replay
+from ranktron.service.round_numbers import Epochs
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats
 from ranktron.service.types import Definition
