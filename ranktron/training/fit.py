@@ -84,7 +84,7 @@ def train(
     blank, division = start is None, None if jobs == 1 else Division.evenly(len(rounds), jobs)
     start = make_untrained(name, parameters, rounds, scaling, map, nan, weights) if start is None else start
     epoch = int(start.record.get("epoch", 0))
-    history = History(epoch=epoch, position=_resumable(start, len(rounds), division), first_epoch=epoch)
+    history = History(epoch=epoch, position=resume_position(start, len(rounds), division), first_epoch=epoch)
     history.spread = Spread.of(start.record)
     if patience is not None and valid is None:
         raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
@@ -111,7 +111,7 @@ def train(
                 run = run_in(executor, start.blank_learner, fit.rounds, division)
                 play_schedule(learner, fit, metrics, MixedPass(division, run))
         state = learner.state()
-    record = _record(fit, division) | ({"feedback": feedback} if isinstance(feedback, str) else {})
+    record = record_run(fit, division) | ({"feedback": feedback} if isinstance(feedback, str) else {})
     return Trained(replace(start, state=state, record=record), history)
 
 
@@ -134,13 +134,13 @@ def learn_once(
     fit = Fit(model.prepare(rounds), schedule, history, weights=weights, feedback=feedback)
     play_schedule(learner, fit)
     kept = {name: value for name, value in model.record.items() if name in ("feedback", "examination")}
-    return replace(model, record=_record(fit) | kept), history
+    return replace(model, record=record_run(fit) | kept), history
 
 
-def _record(fit: Fit, division: Division | None = None) -> dict[str, Any]:
+def record_run(fit: Fit, division: Division | None = None) -> dict[str, Any]:
     """The record of a training run: what is needed to continue exactly where it stopped."""
     history, schedule = fit.history, fit.schedule
-    record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": len(fit.rounds)}
+    record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": fit.queries}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
     record |= {} if division is None else {"division": record_division(division)}
     return record | ({"spread": history.spread.record()} if history.spread.snapshots else {})
@@ -250,7 +250,7 @@ def play_schedule(
     play_epoch = _play_epoch if play_epoch is None else play_epoch
     history = fit.history
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
-    every = max(1, fit.schedule.epochs * len(fit.rounds) // CURVE_POINTS)
+    every = max(1, fit.schedule.epochs * fit.queries // CURVE_POINTS)
     with fit.running():
         while history.epoch < last and not fit.ended:
             play_epoch(learner, fit, tuple(metrics), every)
@@ -306,7 +306,7 @@ def _snapshot(learner: BaseLearner, history: History) -> None:
         history.spread.note(learner.rounds, coef)
 
 
-def _resumable(model: Model, queries: int, division: Division | None = None) -> int:
+def resume_position(model: Model, queries: int, division: Division | None = None) -> int:
     """The position in its pass at which the model stopped; with other data or other shards a pass starts at 0."""
     alike = model.record.get("queries") == queries and recorded_division(model.record) == division
     return int(model.record.get("position", 0)) if alike else 0

@@ -113,9 +113,10 @@ class MixedPass:
                 for shard, pieces in enumerate(zip(shards, following, strict=True))
             ]
             played = [future.result() for future in futures]
-            learner.restore(
-                learner.mix(state, [each.state for each in played], weights) if len(played) > 1 else played[0].state
-            )
+            if len(played) == 1:
+                learner.restore(played[0].state)
+            else:
+                learner.restore(learner.mix(state, [each.state for each in played], weights))
             for each in played:
                 history.note_all(each.losses, each.values, every)
             if learner.rounds >= due and learner.coef is not None:
@@ -124,27 +125,25 @@ class MixedPass:
             if fit.stopping:
                 break
 
-    def record(self) -> dict[str, Any]:
-        """What a model file keeps of the division, to continue or to replay the run."""
-        return record_division(self.division)
-
 
 def record_division(division: Division) -> dict[str, Any]:
     """The division as a model's record stores it.
 
     >>> record_division(Division((3, 4), shards=2, mixes=5))
-    {'parts': [3, 4], 'shards': 2, 'mixes': 5}
+    {'shards': 2, 'mixes': 5, 'sequential': 0, 'parts': [3, 4]}
     """
-    return {"parts": list(division.parts), "shards": division.shards, "mixes": division.mixes}
+    numbers = {"shards": division.shards, "mixes": division.mixes, "sequential": division.sequential}
+    return {**numbers, "parts": list(division.parts)}
 
 
 def recorded_division(record: Mapping[str, Any]) -> Division | None:
     """The division of a model's record; None if it was trained in one piece.
 
-    >>> recorded_division({"division": {"parts": [3, 4], "shards": 2, "mixes": 5}})
-    Division(parts=(3, 4), shards=2, mixes=5)
+    >>> recorded_division({"division": {"parts": [3, 4], "shards": 2, "mixes": 5, "sequential": 0}})
+    Division(parts=(3, 4), shards=2, mixes=5, sequential=0)
     """
     kept = record.get("division")
     if kept is None:
         return None
-    return Division(tuple(map(int, kept["parts"])), int(kept["shards"]), int(kept["mixes"]))
+    numbers = (int(kept[name]) for name in ("shards", "mixes", "sequential"))
+    return Division(tuple(map(int, kept["parts"])), *numbers)

@@ -25,6 +25,8 @@ from ranktron.types.validation import check_count
 
 MIXES = 10
 """How often the shards are mixed in a pass, where nothing else is said."""
+FEW_SHARDS = 4
+"""Up to so many shards may begin at once; more of them begin with what one learner has learnt in a first pass."""
 
 
 class PlayedQueries(NamedTuple):
@@ -108,6 +110,9 @@ class Division:
         The number of shards: neighbouring parts belong together, about as many queries to each shard.
     mixes : int
         How often the shards are mixed in a pass.
+    sequential : int, optional
+        How many passes, the first ones, one learner plays over all parts. By default 1 for more than 4 shards, whose
+        mean would otherwise need more passes to come as far.
 
     Examples
     --------
@@ -119,8 +124,12 @@ class Division:
     parts: tuple[int, ...]
     shards: int = 1
     mixes: int = MIXES
+    sequential: int | None = None
 
     def __post_init__(self) -> None:
+        if self.sequential is None:
+            object.__setattr__(self, "sequential", int(self.shards > FEW_SHARDS))
+        check_count(self.sequential, "the number of sequential passes", 0)
         check_count(self.shards, "the number of shards", 1)
         check_count(self.mixes, "the number of mixes in a pass", 1)
         if self.shards > len(self.parts):
@@ -163,15 +172,16 @@ class Division:
     def pieces(self, schedule: Schedule, epoch: int, weights: Floats | None = None) -> list[list[list[Piece]]]:
         """The pieces of epoch `epoch`: for each mix, for each shard, what it plays."""
         times = None if weights is None else repetitions(weights, epoch)
-        shards = [self._order(schedule, epoch, number, times) for number in range(self.shards)]
-        if self.shards == 1:
-            return [[[piece]] for piece in shards[0]]
+        assert self.sequential is not None
+        if self.shards == 1 or epoch < self.sequential:
+            return [[[piece]] for piece in self._order(schedule, epoch, 0, range(len(self.parts)), times)]
+        shards = [self._order(schedule, epoch, s, parts, times) for s, parts in enumerate(self.shard_parts)]
         cut = [_cut(pieces, self.mixes) for pieces in shards]
         return [[each[k] for each in cut] for k in range(self.mixes)]
 
-    def _order(self, schedule: Schedule, epoch: int, shard: int, times: Integers | None) -> list[Piece]:
-        """The pass of a shard: its parts, in order, each with its queries in order."""
-        parts, offsets = list(self.shard_parts[shard]), self.offsets
+    def _order(self, schedule: Schedule, epoch: int, shard: int, own: range, times: Integers | None) -> list[Piece]:
+        """The pass of a shard over its own parts, in order, each with its queries in order."""
+        parts, offsets = list(own), self.offsets
         if schedule.shuffle:
             drawn = np.random.default_rng((schedule.seed, epoch, 0, shard)).permutation(len(parts))
             parts = [parts[j] for j in drawn]

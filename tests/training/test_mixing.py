@@ -74,7 +74,7 @@ def test_jobs_train_a_model_that_says_how_it_was_divided():
     trained = train("hinge", {"average": True}, LISTS, Schedule(3), scaling="standard", valid=VALID, jobs=4)
     assert trained.history.rounds == 180
     assert len(trained.history.valid) == 3
-    assert trained.model.record["division"] == {"parts": [15] * 4, "shards": 4, "mixes": 10}
+    assert trained.model.record["division"] == {"parts": [15] * 4, "shards": 4, "mixes": 10, "sequential": 0}
     again = train("hinge", {"average": True}, LISTS, Schedule(3), scaling="standard", valid=VALID, jobs=4)
     assert again.model.to_bytes() == trained.model.to_bytes()
     one = train("hinge", {"average": True}, LISTS, Schedule(3), scaling="standard", valid=VALID, jobs=1)

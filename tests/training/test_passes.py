@@ -79,6 +79,16 @@ def test_one_part_is_played_as_one_machine_plays_it():
     assert np.array_equal(piece.queries, Schedule(seed=3).queries(30, 2))
 
 
+def test_many_shards_begin_with_a_pass_of_one_learner():
+    division = Division((4,) * 6, 6, 2)
+    assert (division.sequential, Division((4,) * 6, 4).sequential) == (1, 0)
+    first, second = (division.pieces(Schedule(seed=1), epoch) for epoch in range(2))
+    assert [len(shards) for shards in first] == [1] * 6
+    assert [len(shards) for shards in second] == [6] * 2
+    assert sorted(piece.part for ((piece,),) in first) == list(range(6))
+    assert len(Division((4,) * 6, 6, 2, sequential=0).pieces(Schedule(), 0)[0]) == 6
+
+
 def test_shards_have_about_as_many_queries():
     division = Division((10, 10, 40, 10, 10), 3)
     assert [list(parts) for parts in division.shard_parts] == [[0, 1], [2], [3, 4]]

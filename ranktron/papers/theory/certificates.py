@@ -245,7 +245,8 @@ def _replay_mixed(
         if played >= limit:
             return
         start, states = run.learner.state(), []
-        for share, pieces in zip(run.shares.tolist(), shards, strict=True):
+        shares = run.shares if len(shards) > 1 else np.ones(1)  # a sequential pass has one learner
+        for share, pieces in zip(shares.tolist(), shards, strict=True):
             learner = model.blank_learner()
             assert isinstance(learner, Linear)
             learner.restore(start)
@@ -253,7 +254,7 @@ def _replay_mixed(
                 run.play(learner, rounds, offsets[piece.part] + piece.queries, share)
                 played += len(piece.queries)
             states.append(learner.state())
-        run.learner.restore(run.learner.mix(start, states, run.shares))
+        run.learner.restore(run.learner.mix(start, states, shares))
 
 
 def _hindsight(run: _Run, rounds: Rounds, candidates: list[Floats]) -> Floats:
