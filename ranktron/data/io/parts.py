@@ -24,7 +24,7 @@ from ranktron.data.io.files import detect_kind, map_file, parts
 from ranktron.data.io.formats import detect_format
 from ranktron.data.io.grouping import fit_width, in_file
 from ranktron.data.io.letor import read_texts
-from ranktron.data.io.store import open_store
+from ranktron.data.io.store import RoundsStore, open_store
 from ranktron.data.io.table_sources import FrameSource, ParquetFile, legible
 from ranktron.data.io.tables import read_table, table_roles
 from ranktron.data.io.text import Text
@@ -235,7 +235,7 @@ def _divide(path: Path, size: int, options: tuple[tuple[str, Any], ...]) -> list
     unit, count = WHOLE, 0
     pieces = max(1, -(-os.path.getsize(path) // size))
     if format == "rounds":
-        unit, count = QUERIES, len(open_store(path).rounds())
+        unit, count = QUERIES, RoundsStore(path).head["arrays"]["qids"]["shape"][0]  # no document is read
     elif format == "parquet" and "judgments" not in named:
         unit, count = GROUPS, ParquetFile(path).file.num_row_groups
     elif format == "letor" and detect_kind(path) == "text" and named.get("null", "error") in ("error", "zero", "nan"):
