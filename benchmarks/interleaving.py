@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.clicks import answerable
+from benchmarks.online_clicks import answerable
 from ranktron import Ranking, RankSVM, evaluate, feedback, metric, read
 from ranktron.metrics.always_valid import BETS
 from ranktron.metrics.interleaving import (

@@ -51,6 +51,7 @@ _HOMES = {
 # Modules that are public under a short name, as in `ranktron.feedback.top(5)`.
 _MODULES = {
     "clicks": "ranktron.learners.clicks",
+    "dask": "ranktron.dask",
     "feedback": "ranktron.learners.feedback",
     "interleaving": "ranktron.metrics.interleaving",
     "io": "ranktron.data.io",
@@ -98,7 +99,7 @@ _MOVED = {
     "files": "data.files",
     "fused": "learners.fused",
     "grading": "kernels.grades",
-    "interrupts": "learners.signals",
+    "interrupts": "learners.interrupts",
     "io": "data.io",
     "io.assembling": "data.io.grouping",
     "io.nulls": "data.io.missing",
@@ -109,8 +110,9 @@ _MOVED = {
     "io.sources": "data.io.api",
     "io.symbols": "data.io.lexer",
     "io.words": "data.io.lexer",
-    "learners.brief": "learners.pending",
+    "learners.brief": "learners.pending_rounds",
     "learners.committee": "learners.pairwise.committee",
+    "learners.fixed": "learners.fixed_scorer",
     "learners.kernel": "learners.kernelized.learner",
     "learners.kernel_budget": "learners.kernelized.budget",
     "learners.kernel_functions": "learners.kernelized.functions",

@@ -14,6 +14,13 @@ import click
 import pytest
 
 from ranktron.cli import main
+from ranktron.learners.base import BaseLearner
+from ranktron.learners.kernelized.removal import Removal
+from ranktron.learners.pairwise.outputs import Output
+from ranktron.learners.predtron.links import Link
+from ranktron.learners.predtron.subsets import CountLoss
+from ranktron.learners.predtron.variants import Variant
+from ranktron.learners.top_k.estimator import Decomposed, Outlined
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
@@ -121,6 +128,30 @@ def test_every_parameter_of_a_public_name_is_documented(name):
     if callable(thing):
         missing = parameters(thing) - documented(thing.__doc__ or "")
         assert not missing, f"the section Parameters of {name} lacks {', '.join(sorted(missing))}"
+
+
+def own_methods(thing):
+    """The public methods of a class of ours that take parameters, with the names of these."""
+    for name, method in inspect.getmembers(thing, lambda each: inspect.isfunction(each) or inspect.ismethod(each)):
+        if not name.startswith("_") and method.__module__.startswith("ranktron"):
+            yield name, set(inspect.signature(method).parameters) - {"self", "cls"}
+
+
+CLASSES = [name for name in NAMES if inspect.isclass(made.found(name))]
+PROTOCOLS = [
+    *(thing for thing in map(made.found, CLASSES) if getattr(thing, "_is_protocol", False)),
+    BaseLearner, CountLoss, Decomposed, Link, Outlined, Output, Removal, Variant,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_parameter_of_a_public_method_is_documented(name):
+    """In its own docstring, or in that of the protocol whose method it is."""
+    thing = made.found(name)
+    for method, taken in own_methods(thing):
+        homes = [thing, *(each for each in PROTOCOLS if taken == dict(own_methods(each)).get(method))]
+        missing = [taken - documented(inspect.getdoc(getattr(home, method)) or "") for home in homes]
+        assert not all(missing), f"{name}.{method} does not document {', '.join(sorted(missing[0]))}"
 
 
 @every_page

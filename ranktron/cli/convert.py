@@ -6,7 +6,7 @@ import click
 
 from ranktron.cli.options import DATA, OUT, as_json, keep_inputs, null_option, read_data, table_options
 from ranktron.cli.output import print_json, print_written, show_activity
-from ranktron.data.choices import FORMATS
+from ranktron.data.option_names import FORMATS
 
 
 @click.command()

@@ -25,7 +25,7 @@ from ranktron.cli.options import (
     with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress
-from ranktron.data.choices import SCALINGS
+from ranktron.data.option_names import SCALINGS
 from ranktron.errors import DataError
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ranktron.cli.output import show_activity
-from ranktron.data.choices import FORMATS, IMPUTATIONS
+from ranktron.data.option_names import FORMATS, IMPUTATIONS
 from ranktron.defaults import PRESETS, RENAMED, find_preset
 from ranktron.errors import DataError
 from ranktron.training.algorithms import TRAINING, algorithm

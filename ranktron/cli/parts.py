@@ -35,7 +35,7 @@ PARTS = PartsPath(exists=True, allow_dash=True)
 
 cluster_option = click.option(
     "--dask",
-    metavar="ADDRESS|local",
+    metavar="ADDRESS",
     default=None,
     help="Train on a Dask cluster, whose workers read the files: the address of its scheduler, or local for a process "
     "on each processor of this machine. DATA may be a pattern, such as 'part-*.parquet'.",
@@ -80,14 +80,11 @@ def check_parts_options(
 
 
 def train_on_parts(
-    data: str,
+    files: tuple[str, str | None, str, str | None],
     name: str,
     parameters: Mapping[str, Any],
     schedule: Schedule,
     before: Model | None,
-    valid: str | None,
-    out: str,
-    null: str | None,
     asked: Mapping[str, Any],
     where: tuple[str | None, str | None, int | None],
 ) -> Trained:
@@ -95,7 +92,7 @@ def train_on_parts(
     from ranktron.data.io.parts import divide_files
     from ranktron.training.distributed import SHARDS, inspect_parts, train_parts
 
-    dask, mode, shards = where
+    (data, valid, out, null), (dask, mode, shards) = files, where
     mode = mode or ("mix" if dask else "sequential")
     parts = divide_files(data, null=null, **reading_options())
     missing = asked["nan"] != "error" or (before is not None and before.imputer is not None)
@@ -132,13 +129,13 @@ def _workers(dask: str | None) -> Iterator[Workers]:
     if dask is None:
         from concurrent.futures import ThreadPoolExecutor
 
-        from ranktron.training.parts import Pool
+        from ranktron.training.parts import LocalWorkers
 
         with ThreadPoolExecutor(2) as executor:  # one plays, the other one reads the next part
-            yield Pool(executor)
+            yield LocalWorkers(executor)
         return
-    from ranktron.dask import Cluster, connect
+    from ranktron.dask import Cluster, open_client
 
-    with connect(dask) as client:
+    with open_client(dask) as client:
         click.echo(f"dashboard of the cluster: {client.dashboard_link}", err=True)
         yield Cluster(client)

@@ -21,7 +21,7 @@ from ranktron.cli.options import (
     with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_progress
-from ranktron.data.choices import SCALINGS
+from ranktron.data.option_names import SCALINGS
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from ranktron.cli.options import (
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
 from ranktron.cli.parts import PARTS, check_parts_options, parts_options, train_on_parts
-from ranktron.data.choices import SCALINGS, USERS
+from ranktron.data.option_names import SCALINGS, USERS
 from ranktron.errors import DataError, RankingWarning
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 
@@ -138,8 +138,7 @@ def train(
 
     if patience is not None and valid is None:
         raise click.UsageError("--patience counts epochs that are no better on a validation set: add --valid")
-    others = {"--clicks": clicks, "--feedback": feedback, "--jobs": jobs}
-    check_parts_options(dask, stream, mode, shards, others)
+    check_parts_options(dask, stream, mode, shards, {"--clicks": clicks, "--feedback": feedback, "--jobs": jobs})
     keep_inputs(out, data, valid)
     before = load(start) if start else None
     if before is not None and (algo or preset or settings or scale or recipe or nan):
@@ -163,35 +162,22 @@ def train(
     asked: dict[str, Any] = {"scaling": scale, "map": recipe, "select": select, "metrics": metrics}
     asked |= {"nan": nan or "error", "feedback": user, "patience": patience}
     if dask or stream:
-        where = dask, mode, shards
-        _finish(
-            train_on_parts(data, name, parameters, schedule, before, valid, out, null, asked, where),
-            metrics, select, out, curve, as_json,
-        )  # fmt: skip
-        return
+        files = data, valid, out, null
+        trained = train_on_parts(files, name, parameters, schedule, before, asked, (dask, mode, shards))
+        return _finish(trained, metrics, select, out, curve, as_json)
     log = _read_log(data, clicks) if clicks else None
     rounds = read_data(data, null, before, part="train") if log is None else log.lists
     checked = read_data(valid, null, rounds, part="vali") if valid else None
     jobs = jobs or (1 if before is None else before.record.get("division", {}).get("shards", 1))
     _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
     with show_progress(f"training {name}", epochs * len(rounds)) as step, statements():
+        asked |= {"start": before, "valid": checked, "progress": step, "jobs": jobs}
         weights = None if log is None else log.weights
-        trained = train_model(
-            name,
-            parameters,
-            rounds,
-            schedule,
-            start=before,
-            valid=checked,
-            progress=step,
-            weights=weights,
-            jobs=jobs,
-            **asked,
-        )
+        trained = train_model(name, parameters, rounds, schedule, weights=weights, **asked)
     if log is not None:
         record = {**trained.model.record, "examination": log.examination.to_dict()}
         trained = replace(trained, model=replace(trained.model, record=record))
-    _finish(trained, metrics, select, out, curve, as_json)
+    return _finish(trained, metrics, select, out, curve, as_json)
 
 
 def _finish(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from ranktron.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from ranktron.dask.cluster import Cluster, connect
+    from ranktron.dask.cluster import Cluster, open_client
     from ranktron.dask.ranker import DaskRanker
 
-__all__ = ["Cluster", "DaskRanker", "connect"]
+__all__ = ["Cluster", "DaskRanker", "open_client"]
 
-_HOMES = {"Cluster": "cluster", "DaskRanker": "ranker", "connect": "cluster"}
+_HOMES = {"Cluster": "cluster", "DaskRanker": "ranker", "open_client": "cluster"}
 
 __getattr__ = lazy_names(__name__, homes={name: f"{__name__}.{home}" for name, home in _HOMES.items()})
 

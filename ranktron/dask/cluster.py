@@ -73,7 +73,17 @@ class Cluster:
             self.addresses = sorted(client.nthreads())
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, home: int) -> Any:
-        """Runs a function on the worker of that home."""
+        """Runs a function on the worker of that home, and answers with its future.
+
+        Parameters
+        ----------
+        function : callable
+            A pure function.
+        *arguments
+            Its arguments; futures of earlier tasks are resolved on the worker, also those in lists.
+        home : int
+            The same number for the same data.
+        """
         worker = self.addresses[home % len(self.addresses)]
         future = self.client.submit(
             on_worker, function, *map(as_future, arguments), pure=False, workers=[worker], allow_other_workers=True,
@@ -98,7 +108,7 @@ def on_worker(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 @contextmanager
-def connect(address: Any = None) -> Iterator[Any]:
+def open_client(address: Any = None) -> Iterator[Any]:
     """A client: a given one, one of a scheduler's address, of this process, or of a new local cluster.
 
     Parameters
@@ -111,7 +121,7 @@ def connect(address: Any = None) -> Iterator[Any]:
     --------
     >>> from distributed import Client
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as mine:
-    ...     with connect() as client:
+    ...     with open_client() as client:
     ...         client is mine
     True
     """

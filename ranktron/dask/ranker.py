@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ranktron.dask.cluster import Cluster, connect
+from ranktron.dask.cluster import Cluster, open_client
 from ranktron.dask.collections import as_futures, is_frame_of_dask, whole_queries
 from ranktron.data.rounds import take_qid_column
 from ranktron.errors import DataError
@@ -88,7 +88,7 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
             As in the estimator's `fit`: a validation set in the memory of this process.
         """
         schedule, own = self.estimator._schedule(), clone(self.estimator)
-        with connect(self.client) as client:
+        with open_client(self.client) as client:
             data = self._data(client, X, y, qid)
             valid = None if eval_set is None else own._rounds(*eval_set, eval_qid, None, reset=True)
             options = {"valid": valid, "patience": patience}
@@ -107,7 +107,7 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.estimator, OnlineRanker):
             raise DataError(f"{type(self.estimator).__name__} does not learn online and has no partial_fit")
         start = getattr(self, "model_", None)
-        with connect(self.client) as client:
+        with open_client(self.client) as client:
             data = self._data(client, X, y, qid)
             self._adopt(self._train(data, Schedule(1, 0, shuffle=False), "sequential", start))
         return self
@@ -180,7 +180,7 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
             What to compute.
         """
         check_is_fitted(self, "model_")
-        with connect(self.client) as client:
+        with open_client(self.client) as client:
             return evaluate_parts(self.model_, self._data(client, X, y, qid), [_as_metric(metric)]).values(metric)
 
     def to_local(self) -> BaseRanker:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.choices import IMPUTATIONS
+from ranktron.data.option_names import IMPUTATIONS
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 

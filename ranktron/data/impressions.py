@@ -75,6 +75,21 @@ class Impressions:
         """Checks and groups plain arrays, one value for each document shown; `qid` is the impression.
 
         Impressions keep the order in which they first appear, and rows their order within the impression.
+
+        Parameters
+        ----------
+        clicks : array
+            1 for a click, 0 for none, or any gain of at least 0.
+        qid : array
+            The impression of each row.
+        position : array of int
+            Where the document stood, from 1 on.
+        query, item, ranker : array, optional
+            Which impressions share a query, which rows are the same document, who showed it.
+        exploration : array, optional
+            How likely the document was to be shown at its position, where rankings were drawn.
+        propensity : array, optional
+            How likely it was to be seen, where that is known.
         """
         gains = _numbers(clicks, "clicks", None)
         n = len(gains)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.data.choices import IMPUTATIONS
+from ranktron.data.option_names import IMPUTATIONS
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse

@@ -200,7 +200,13 @@ class Rounds:
 
     @classmethod
     def concat(cls, parts: Sequence[Rounds]) -> Rounds:
-        """Joins several `Rounds` with the same features; a query id that occurs in two of them is an error."""
+        """Joins several `Rounds` with the same features; a query id that occurs in two of them is an error.
+
+        Parameters
+        ----------
+        parts : sequence of Rounds
+            What to join, in this order.
+        """
         if not parts:
             raise DataError("nothing to concatenate")
         first = parts[0]
@@ -231,6 +237,13 @@ class Rounds:
     def ordered_by(self, names: tuple[str, ...] | None) -> Rounds:
         """The same queries with the features of these names, in this order; unchanged if there are no names.
 
+        Parameters
+        ----------
+        names : tuple of str, or None
+            Names of features, each of them one of these rounds'.
+
+        Examples
+        --------
         >>> rounds = Rounds.from_arrays([[1.0, 5.0]], [0], feature_names=("price", "age"))
         >>> rounds.ordered_by(("age", "price")).X.tolist()
         [[5.0, 1.0]]
@@ -247,7 +260,13 @@ class Rounds:
         return replace(self, X=X, feature_names=names)
 
     def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Puts one value per document, given in the order of `X`, back into the order of the input."""
+        """Puts one value per document, given in the order of `X`, back into the order of the input.
+
+        Parameters
+        ----------
+        values : array of shape (documents,)
+            One value per document.
+        """
         if self.rows is None:
             return values
         restored = np.empty_like(values)

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ranktron.data.choices import SCALINGS
 from ranktron.data.moments import Moments, moments, sum_features
+from ranktron.data.option_names import SCALINGS
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse

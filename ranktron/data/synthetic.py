@@ -87,13 +87,27 @@ class Separable:
         return features
 
     def margin_of(self, round: Round) -> float:
-        """The smallest distance along the ranker between documents of different grade of one query."""
+        """The smallest distance along the ranker between documents of different grade of one query.
+
+        Parameters
+        ----------
+        round : Round
+            A query of this stream.
+        """
         s = round.X @ self.ranker
         better = round.labels[:, None] > round.labels[None, :]
         return float(np.min(np.where(better, s[:, None] - s[None, :], np.inf)))
 
     def rounds(self, queries: int, skip: int = 0) -> Rounds:
-        """Some queries of the stream, the first ones or those after `skip` others; their margin is verified."""
+        """Some queries of the stream, the first ones or those after `skip` others; their margin is verified.
+
+        Parameters
+        ----------
+        queries : int
+            How many.
+        skip : int
+            How many of the stream come before them.
+        """
         lists = _some(self, queries, skip)
         if not min(map(self.margin_of, lists)) >= self.margin:
             raise DataError("the margin is lost when features are rounded to 32 bits; choose a larger one")
@@ -147,7 +161,15 @@ class WebSearch:
             yield Round((Z * scales).astype(np.float32), labels, str(number))
 
     def rounds(self, queries: int, skip: int = 0) -> Rounds:
-        """Some queries of the stream, the first ones or those after `skip` others."""
+        """Some queries of the stream, the first ones or those after `skip` others.
+
+        Parameters
+        ----------
+        queries : int
+            How many.
+        skip : int
+            How many of the stream come before them.
+        """
         return _collect(_some(self, queries, skip))
 
 
@@ -209,7 +231,13 @@ class Adversary:
         return self.rounds_to_come + 1
 
     def against(self, learner: Learner) -> Iterator[Round]:
-        """Yields queries that the learner gets wrong, one after the other."""
+        """Yields queries that the learner gets wrong, one after the other.
+
+        Parameters
+        ----------
+        learner : Learner
+            It has to learn from each query before the next one is taken.
+        """
         for i in range(self.rounds_to_come):
             X = np.zeros((self.documents, self.features), np.float32)
             X[2:, 0] = self.radius  # Eq. (25)
@@ -220,7 +248,13 @@ class Adversary:
             yield Round(X, labels, str(i))
 
     def ranker(self, rounds: Iterable[Round]) -> Floats:
-        """The vector from the proof of Theorem 9 that ranks these queries perfectly; its length is at most 1/2."""
+        """The vector from the proof of Theorem 9 that ranks these queries perfectly; its length is at most 1/2.
+
+        Parameters
+        ----------
+        rounds : iterable of Round
+            Queries that `against` yielded.
+        """
         w = np.zeros(self.features)
         w[0] = -self.margin / (2.0 * self.radius)
         for i, round in enumerate(rounds):

@@ -99,7 +99,13 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         super().__setstate__({**BEFORE, **{names.get(name, name): value for name, value in state.items()}})
 
     def set_params(self, **params: Any) -> Self:
-        """Sets parameters; with another `preset`, those that were as the former has them follow."""
+        """Sets parameters; with another `preset`, those that were as the former has them follow.
+
+        Parameters
+        ----------
+        **params
+            New values by name.
+        """
         params = use_new_names(type(self), params)
         word, before = params.get("preset", self.preset), self.preset
         if isinstance(word, str) and isinstance(before, str) and {word, before} == set(PRESETS):
@@ -124,7 +130,13 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         partial_fit = _NoPartialFit()
 
     def make_learner(self, n_features: int) -> BaseLearner:
-        """A new learner with this estimator's parameters, for `ranktron.play`."""
+        """A new learner with this estimator's parameters, for `ranktron.play`.
+
+        Parameters
+        ----------
+        n_features : int
+            The width of the documents, after the feature map where there is one.
+        """
         return self._algorithm.learner(n_features, self._own_parameters())
 
     def fit(
@@ -163,7 +175,9 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         groups : array
             Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
         eval_set : (X, y) or a list of such pairs
-            The validation set, its query ids in `eval_qid` or `eval_group`; of a list the first pair counts.
+            The validation set; of a list the first pair counts.
+        eval_qid, eval_group : array
+            Its query ids, or the sizes of its consecutive lists; a list of such where `eval_set` is one.
         eval_metric : metric or its name
             What chooses the pass on the validation set; NDCG@10 where it is left out.
         patience : int >= 1
@@ -215,13 +229,27 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         self._steps_before = steps_before(self)
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
-        """Scores of the documents, in input order."""
+        """Scores of the documents, in input order.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per document, with the features of the training set.
+        qid : array, name of a column, or a scalar
+            The query of each row; needed where a score depends on the other documents of the query.
+        """
         check_is_fitted(self)
         X, qid = take_query_ids(X, qid)
         return self.model_.predict(self._table(X), qid)
 
     def rank(self, X: Any) -> Integers:
-        """The order of one list, best first."""
+        """The order of one list, best first.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            The documents of one query.
+        """
         check_is_fitted(self)
         return self.model_.rank(self._table(take_query_ids(X, None)[0]))
 
@@ -238,6 +266,21 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         """The mean of a metric over the queries; a query weighs as much as its documents do on average.
 
         In a search or cross-validation, `scoring=ranktron.metrics.scorer("map")` measures another metric than NDCG@10.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per document, with the features of the training set.
+        y : array
+            The labels.
+        qid : array, name of a column, or a scalar
+            The query of each row.
+        sample_weight : array
+            How much each row counts.
+        groups : array
+            Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
+        metric : metric or its name
+            What to measure.
         """
         check_is_fitted(self)
         rounds = self._rounds(X, y, qid, None, groups, reset=False)
@@ -268,6 +311,11 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         """Writes the model to a file that `ranktron.load` and the command line read.
 
         What the steps of a pipeline before the ranker do to the features is not part of it, and a warning says so.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write it; a file of that name is replaced.
         """
         check_is_fitted(self)
         if steps := getattr(self, "_steps_before", ()):
@@ -360,6 +408,19 @@ class OnlineRanker(BaseRanker):
         The first call fits imputation, scaling and map, and later calls leave them as they are, but for
         `scale="running-standard"`, which every query updates. `sample_weight` is that of `fit`: a query of weight 2 is
         played twice in a row, one of weight 0.5 in every second call.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per document.
+        y : array
+            The labels.
+        qid : array, name of a column, or a scalar
+            The query of each row, in any order and of any type; a scalar says that all rows are one list.
+        group : array
+            Sizes of consecutive lists instead.
+        sample_weight : array
+            How much each row counts.
         """
         blank = not hasattr(self, "learner_")
         with unchanged_if_refused(self):

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ranktron.data.impressions import make_impressions
+from ranktron.data.impressions import Impressions, make_impressions
 from ranktron.errors import DataError
 from ranktron.estimators.base import BaseRanker, OnlineRanker, unchanged_if_refused
 from ranktron.estimators.eval_sets import first_eval_set
 from ranktron.learners.clicks.estimating import WeightedLog, weigh_log
 from ranktron.learners.clicks.examination import Examination
+from ranktron.learners.clicks.randomised import update_examination
 from ranktron.learners.schedule import repetitions
 from ranktron.metrics import Metric
 
@@ -94,7 +95,9 @@ class ClickRanker(BaseRanker):
         groups : array
             Query ids under the name that scikit-learn's splitters have for them; `qid` comes first.
         eval_set : (X, y) or a list of such pairs
-            The validation set, with labels, its query ids in `eval_qid` or `eval_group`.
+            The validation set, with labels.
+        eval_qid, eval_group : array
+            Its query ids, or the sizes of its consecutive lists; a list of such where `eval_set` is one.
         eval_metric : metric or its name
             What chooses the pass on the validation set; NDCG@10 where it is left out.
         patience : int >= 1
@@ -128,8 +131,12 @@ class ClickRanker(BaseRanker):
 
     def _remember(self, learnt: WeightedLog) -> None:
         self.click_weights_ = learnt.click_weights
-        record = {**self._model.record, "examination": learnt.examination.to_dict()}
-        self._model = replace(self._model, record=record)
+        self._remember_examination(learnt.examination)
+
+    def _remember_examination(self, examination: Any) -> None:
+        if isinstance(examination, Examination):
+            record = {**self._model.record, "examination": examination.to_dict()}
+            self._model = replace(self._model, record=record)
 
 
 class OnlineClickRanker(ClickRanker, OnlineRanker):
@@ -148,6 +155,7 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         *,
         position: Any = None,
         propensity: Any = None,
+        exploration: Any = None,
         query: Any = None,
         item: Any = None,
         examination: Any = None,
@@ -157,9 +165,36 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         """Plays these lists once, in order, after all that came before; given positions, their clicks.
 
         A click is played as often as its weight says, whole numbers by turns. The examination is the one that is given,
-        or the ranker's own; a ranker that has none estimates it from these impressions.
+        or the ranker's own; a ranker that has none estimates it from these impressions. A randomised estimate goes on:
+        with `exploration`, these impressions, also those without a click, are added to it before clicks are weighed.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per document.
+        y : array
+            The labels; or 1 for a click, 0 for none, or any gain of at least 0.
+        qid : array, name of a column, or a scalar
+            The query of each row; of clicks, the impression.
+        group : array
+            Sizes of consecutive lists instead.
+        position : array, or name of a column
+            Where each document stood, from 1 on: y holds clicks.
+        propensity : array, or name of a column
+            How likely the document was to be seen in its impression, where that is known.
+        exploration : array, or name of a column
+            How likely it was to be *shown* at its position, where rankings were drawn.
+        query, item : array, or name of a column
+            Which impressions share a query, and which rows are the same document.
+        examination : Examination, array, or "randomised", "harvested", "em"
+            The curve from position 1 on, or how to estimate it.
+        clip : float
+            The smallest propensity that counts.
+        sample_weight : array
+            How much each row counts; not with clicks.
         """
-        columns = {"position": position, "propensity": propensity, "query": query, "item": item}
+        columns = {"position": position, "propensity": propensity, "exploration": exploration}
+        columns |= {"query": query, "item": item}
         if not any(given is not None for given in (*columns.values(), examination)):
             return super().partial_fit(X, y, qid, group, sample_weight=sample_weight)
         if sample_weight is not None:
@@ -170,12 +205,21 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
             rounds = self._rounds(X, y, qid, group, reset=blank)
             log = make_impressions(rounds, **columns)
             if examination is None and propensity is None and not blank:
-                examination = self.examination_
+                examination = self._own_examination(log)
+            if not blank and not log.clicks.any():  # which weighs nothing, and tells of positions alone
+                self._remember_examination(examination)
+                return self
             found = weigh_log(log, rounds, examination, clip)
             times = repetitions(found.weights, 0)
             self._play(found.lists[np.repeat(np.arange(len(times)), times)], None, blank=blank)
             self._remember(found)
         return self
+
+    def _own_examination(self, log: Impressions) -> Examination | None:
+        own = self.examination_
+        if own is None or own.sums is None or log.exploration is None:
+            return own
+        return update_examination(own, log)
 
 
 def _taken_out(X: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

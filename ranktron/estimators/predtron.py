@@ -72,7 +72,15 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
     _takes_tables: ClassVar[bool] = False
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learns from scratch in `n_epochs` passes."""
+        """Learns from scratch in `n_epochs` passes.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        y : array
+            The label of each example: a class, a row of zeros and ones, or a row of grades, as the estimator learns.
+        """
         n_epochs, shuffle = (p.check(getattr(self, p.name)) for p in TRAINING)
         with unchanged_if_refused(self):
             X, labels = self._examples(X, y, None, reset=True)

@@ -20,7 +20,17 @@ class _Classes(ClassifierMixin, PredtronEstimator):  # type: ignore[misc]
     """Estimators whose labels are classes."""
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learns these examples once, in order, after all that came before; the first call names all classes."""
+        """Learns these examples once, in order, after all that came before; the first call names all classes.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        y : array
+            The class of each example.
+        classes : array
+            All classes there are; only the first call needs them.
+        """
         return self._partial_fit(X, y, classes)
 
     def _labels(self, y: Any, classes: Any, *, reset: bool) -> Integers:
@@ -56,7 +66,13 @@ class PredtronClassifier(_Classes):
     loss: Any
 
     def decision_function(self, X: Any) -> Floats:
-        """The scores of the classes; for two classes the lead of the second."""
+        """The scores of the classes; for two classes the lead of the second.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        """
         scores = self._scores(X)
         if len(self.classes_) > 2:
             return scores
@@ -64,7 +80,13 @@ class PredtronClassifier(_Classes):
         return lead
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class of each example, or the mark of a rejection."""
+        """The class of each example, or the mark of a rejection.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        """
         scores = self._scores(X)
         predictions = np.array([self.learner_.problem.pred(t) for t in scores], np.int64)
         if self.reject is None:
@@ -113,12 +135,24 @@ class PredtronOrdinal(_Classes):
     """
 
     def decision_function(self, X: Any) -> Floats:
-        """The scores of the classes; for two classes the lead of the second."""
+        """The scores of the classes; for two classes the lead of the second.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        """
         scores = self._scores(X)
         return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class of each example."""
+        """The class of each example.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        """
         scores = self._scores(X)
         return np.asarray(self.classes_[np.argmax(scores, axis=1)])
 

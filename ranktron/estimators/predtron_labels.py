@@ -62,16 +62,38 @@ class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[mi
         return tags
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learns these examples once, in order, after all that came before; `classes` names those of a single y."""
+        """Learns these examples once, in order, after all that came before; `classes` names those of a single y.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        y : array of shape (examples, classes)
+            Zeros and ones; or the one class of each example.
+        classes : array
+            All classes there are, where y has one per example; only the first call needs them.
+        """
         return self._partial_fit(X, y, classes)
 
     def decision_function(self, X: Any) -> Floats:
-        """One score per class; a class above 0 is predicted."""
+        """One score per class; a class above 0 is predicted.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        """
         scores = self._scores(X)
         return scores if self._tabular or len(self.classes_) > 2 else scores[:, 0]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """A table of zeros and ones; one class per example where that was learnt."""
+        """A table of zeros and ones; one class per example where that was learnt.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        """
         scores = self._scores(X)
         if self._tabular:
             return (scores > 0.0).astype(np.int64)
@@ -129,19 +151,49 @@ class PredtronLabelRanker(PredtronEstimator):
         return tags
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learns these examples once, in order, after all that came before."""
+        """Learns these examples once, in order, after all that came before.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        y : array of shape (examples, labels)
+            The grade of each label.
+        """
         return self._partial_fit(X, y)
 
     def predict(self, X: Any) -> Floats:
-        """The scores of the labels, a row per example."""
+        """The scores of the labels, a row per example.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        """
         return self._scores(X)
 
     def rank(self, X: Any) -> Integers:
-        """The labels of each example from best to worst, by column."""
+        """The labels of each example from best to worst, by column.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        """
         return np.argsort(-self._scores(X), axis=1, kind="stable")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The mean of the measure that is learnt, ties broken against the ranker."""
+        """The mean of the measure that is learnt, ties broken against the ranker.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per example.
+        y : array of shape (examples, labels)
+            The grade of each label.
+        sample_weight : array
+            How much each example counts.
+        """
         check_is_fitted(self, "learner_")
         problem, (rows, labels) = self._measure(), self._examples(X, y, None, reset=False)
         scores = rows @ self.learner_.coef.T

@@ -54,7 +54,13 @@ class Sparse:
 
     @classmethod
     def from_matrix(cls, X: Any) -> Sparse:
-        """Converts a matrix or one of scipy's sparse matrices; entries of the same row and column are added up."""
+        """Converts a matrix or one of scipy's sparse matrices; entries of the same row and column are added up.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix
+            A row per document.
+        """
         if not hasattr(X, "tocsr"):
             X = np.asarray(X)
             rows, columns = np.nonzero(X)
@@ -108,12 +114,24 @@ class Sparse:
         return chosen
 
     def rearranged(self, places: Integers) -> Sparse:
-        """The same rows with the columns in another order: column j of the result is column `places[j]` of this."""
+        """The same rows with the columns in another order: column j of the result is column `places[j]` of this.
+
+        Parameters
+        ----------
+        places : array of int
+            A column of this for each column of the result.
+        """
         columns: Any = np.argsort(places).astype(self.columns.dtype)[self.columns]
         return Sparse(self.starts, columns, self.values, self.width)
 
     def astype(self, _kind: Any) -> Sparse:
-        """Returns itself: values are always float32."""
+        """Returns itself: values are always float32.
+
+        Parameters
+        ----------
+        _kind : type
+            Ignored.
+        """
         return self
 
     def copy(self) -> Sparse:
@@ -129,7 +147,15 @@ class Sparse:
         return Sparse(self.starts - start, self.columns[start:stop], values, self.width)
 
     def padded(self, front: int, back: int) -> Sparse:
-        """The same rows with `front` empty columns before and `back` after their own."""
+        """The same rows with `front` empty columns before and `back` after their own.
+
+        Parameters
+        ----------
+        front : int
+            Columns before.
+        back : int
+            Columns after.
+        """
         columns = self.columns + np.int32(front) if front else self.columns
         return Sparse(self.starts, columns, self.values, front + self.width + back)
 
@@ -147,7 +173,13 @@ class Sparse:
             raise DataError(f"sparse row {row} has a column twice, or one beyond the {self.width} columns")
 
     def check(self, missing: bool = False) -> None:
-        """Refuses inconsistent arrays and values that are not finite; with `missing`, NaN is allowed."""
+        """Refuses inconsistent arrays and values that are not finite; with `missing`, NaN is allowed.
+
+        Parameters
+        ----------
+        missing : bool
+            Whether NaN stands for a missing value.
+        """
         self.check_places()
         own = self.trimmed()
         bad = first_infinite(own.values) if missing else first_non_finite(own.values)
@@ -172,7 +204,13 @@ class Sparse:
         return X
 
     def divided(self, divisor: Floats) -> Sparse:
-        """Each column divided by a number of its own."""
+        """Each column divided by a number of its own.
+
+        Parameters
+        ----------
+        divisor : array of shape (columns,)
+            A number other than 0 for each column.
+        """
         own = self.trimmed()
         values = own.written_values() / divisor[own.columns]
         return Sparse(own.starts, own.columns, values.astype(np.float32), self.width)
@@ -182,12 +220,24 @@ class Sparse:
         return self.values if len(self.values) else np.ones(len(self.columns), np.float32)
 
     def score(self, w: Floats) -> Floats:
-        """X w."""
+        """X w.
+
+        Parameters
+        ----------
+        w : array of shape (columns,)
+            Weights.
+        """
         return score_rows(self.starts, self.columns, self.values, w)
 
     @staticmethod
     def concatenate(parts: list[Sparse]) -> Sparse:
-        """Stacks rows of the same width."""
+        """Stacks rows of the same width.
+
+        Parameters
+        ----------
+        parts : list of Sparse
+            What to stack, in this order.
+        """
         own = [part.trimmed() for part in parts]
         ends = np.cumsum([0, *(len(part.columns) for part in own)])
         starts = [part.starts[1:] + end for part, end in zip(own, ends, strict=False)]

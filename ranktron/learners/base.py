@@ -12,7 +12,7 @@ import numpy as np
 from ranktron.data.rounds import Rounds
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners import feedback as feedbacks
-from ranktron.learners.pending import PendingRound
+from ranktron.learners.pending_rounds import PendingRound
 from ranktron.metrics import Metric
 from ranktron.types import Features, Feedback, FeedbackModel, Floats, Ranking, Round, State
 
@@ -117,11 +117,27 @@ class BaseLearner(ABC):
         """Restores what `state` returned; an impossible state is refused."""
 
     def rescale(self, factors: Floats) -> None:
-        """Multiplies each weight by a factor, after the scale of its feature has changed by that factor."""
+        """Multiplies each weight by a factor, after the scale of its feature has changed by that factor.
+
+        Parameters
+        ----------
+        factors : array of shape (features,)
+            A factor for each weight.
+        """
         raise NotImplementedError
 
     def mix(self, start: State, states: Sequence[State], weights: Floats) -> State:
-        """The state that mixes those of several shards, which all began at `start`; changes nothing."""
+        """The state that mixes those of several shards; changes nothing.
+
+        Parameters
+        ----------
+        start : State
+            The state from which all shards began.
+        states : sequence of State
+            The state of each shard.
+        weights : array
+            How much each shard counts.
+        """
         raise NotImplementedError
 
     def simulated_feedback(self, round: Round, ranking: Ranking) -> Feedback:
@@ -137,6 +153,17 @@ class BaseLearner(ABC):
     def pending(self, X: Features, ranking: Ranking, k: int) -> PendingRound:
         """What has to be kept of a round until the labels of at most the first k documents arrive.
 
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            One query.
+        ranking : Ranking
+            What was shown.
+        k : int
+            At most so many labels arrive, those of the first documents.
+
+        Examples
+        --------
         >>> from ranktron.learners import hinge_perceptron
         >>> learner, X = hinge_perceptron(1), np.array([[1.0], [3.0], [2.0]], np.float32)
         >>> pending = learner.pending(X, learner.rank(X, 0), 2)
@@ -149,11 +176,27 @@ class BaseLearner(ABC):
         return PendingRound(X[first], ranking.scores[first], ranking.number, len(X))
 
     def learn_pending(self, pending: PendingRound, places: Feedback) -> float:
-        """Learns from a pending round exactly as `learn` from all documents; items are positions in the ranking."""
+        """Learns from a pending round exactly as `learn` from all documents; items are positions in the ranking.
+
+        Parameters
+        ----------
+        pending : PendingRound
+            What `pending` kept.
+        places : Feedback
+            The labels by position: item 0 is the document shown first.
+        """
         return self.learn(pending.rows, Ranking(np.arange(len(pending.rows)), pending.shown, pending.number), places)
 
     def weigh_members(self, valid: Rounds, metric: Metric) -> None:
-        """Weights the members of a committee on a validation set, if the learner has one."""
+        """Weights the members of a committee on a validation set, if the learner has one.
+
+        Parameters
+        ----------
+        valid : Rounds
+            The validation set.
+        metric : Metric
+            What makes a member weigh more.
+        """
         return
 
 

@@ -146,6 +146,13 @@ class ClickModel:
     def probabilities(self, labels: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
         """P(click), P(going on | click) and P(going on | skip) of documents in the order shown, each if examined.
 
+        Parameters
+        ----------
+        labels : array
+            The grades of the documents, in the order shown.
+
+        Examples
+        --------
         >>> [each.tolist() for each in cascade("informational").probabilities([1, 0])]
         [[0.9, 0.4], [0.5, 0.9], [0.5, 0.9]]
         """
@@ -168,6 +175,13 @@ class ClickModel:
     def click_probabilities(self, labels: npt.ArrayLike) -> Floats:
         """How likely each of the first k documents is to be clicked, given the labels in the order shown.
 
+        Parameters
+        ----------
+        labels : array
+            The grades of the documents, in the order shown.
+
+        Examples
+        --------
         >>> cascade("navigational").click_probabilities([1, 1, 0]).round(4).tolist()
         [0.95, 0.095, 0.0005]
         """

@@ -14,7 +14,7 @@ from ranktron.data import streams
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.lazy import lazy_names
-from ranktron.learners.signals import Interrupts
+from ranktron.learners.interrupts import Interrupts
 from ranktron.learners.weight_spread import Spread
 from ranktron.metrics import Metric, evaluate
 from ranktron.types import FeedbackModel, Floats, Integers, Round, State, Turn

@@ -107,7 +107,13 @@ class ConfidenceSequence:
         self._decision = 0
 
     def update(self, values: npt.ArrayLike) -> None:
-        """Adds the values of further users, one after the other."""
+        """Adds the values of further users, one after the other.
+
+        Parameters
+        ----------
+        values : array
+            A value per user, within the range of the sequence.
+        """
         new = validation.floats(np.atleast_1d(values), "the values of a confidence sequence are numbers")
         outside = ~((new >= self.low) & (new <= self.high))
         if outside.any():
@@ -177,7 +183,13 @@ class ConfidenceSequence:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from a stored state."""
+        """Goes on from a stored state.
+
+        Parameters
+        ----------
+        state : dict
+            As `state` returned it.
+        """
         logs = np.array(state["logs"], float)
         if logs.shape != self._logs.shape or not np.isfinite(logs).all():
             raise DataError("this is not the state of a confidence sequence")

@@ -64,7 +64,13 @@ class Convention:
     exceptions: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def empty_of(self, name: str) -> float:
-        """The value of the metric `name` for a query without relevant documents."""
+        """The value of the metric `name` for a query without relevant documents.
+
+        Parameters
+        ----------
+        name : str
+            A metric, such as ndcg.
+        """
         return 0.0 if name in SUMS else self.exceptions.get(name, self.empty)
 
 

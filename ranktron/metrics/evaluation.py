@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.idle import warn_of_idle
+from ranktron.data.query_warnings import warn_of_idle
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.metrics.dispatch import first_outside, values
@@ -89,7 +89,13 @@ class Evaluation:
         return float(low), float(high)
 
     def values(self, which: str | Metric) -> Floats:
-        """The values per query of a metric, by value or by any of its names."""
+        """The values per query of a metric, by value or by any of its names.
+
+        Parameters
+        ----------
+        which : metric or its name
+            One of those that were evaluated.
+        """
         key = str(metric(which))
         if key not in self.per_query:
             raise DataError(f"{key} was not evaluated; there are: {', '.join(self.per_query)}")

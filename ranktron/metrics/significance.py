@@ -194,11 +194,25 @@ class Comparison:
         return {system: f"{i}," for i, system in enumerate(self.systems, start=1)}
 
     def marks(self, system: str, which: str) -> str:
-        """The letters of the systems that this one is significantly better than."""
+        """The letters of the systems that this one is significantly better than.
+
+        Parameters
+        ----------
+        system : str
+            A system that was compared.
+        which : str
+            A metric that was compared.
+        """
         return "".join(self.letters[loser] for loser in self.beats[system][which]).rstrip(",")
 
     def best(self, which: str) -> float:
-        """The best mean of a metric."""
+        """The best mean of a metric.
+
+        Parameters
+        ----------
+        which : str
+            A metric that was compared.
+        """
         choose = max if Metric.parse(which).higher_is_better else min
         return choose(self.means[system][which] for system in self.systems)
 

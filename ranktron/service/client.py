@@ -97,6 +97,21 @@ class Client:
         """Makes a ranker; to make the same one again changes nothing.
 
         After `close_after` seconds, if it is given, a round without feedback counts as one that gained nothing.
+
+        Parameters
+        ----------
+        name : str
+            What to call the ranker: letters, digits, dots, dashes and underscores.
+        features : sequence of str
+            The names of the features, in the order in which documents give them.
+        algorithm : str
+            One of `ranktron.ALGORITHMS` that learns online.
+        parameters : dict, optional
+            Parameters of the algorithm that differ from their defaults.
+        labels : (float, float)
+            The lowest and the highest label that feedback may have.
+        close_after : float, optional
+            Seconds until a round without feedback is closed.
         """
         definition: dict[str, Any] = {"features": list(features), "algorithm": algorithm, "labels": list(labels)}
         if close_after is not None:
@@ -104,12 +119,26 @@ class Client:
         return self._ask("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})
 
     def create_from_model(self, name: str, data: bytes) -> dict[str, Any]:
-        """Makes a ranker from the bytes of a model file; from the same file again changes nothing."""
+        """Makes a ranker from the bytes of a model file; from the same file again changes nothing.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        data : bytes
+            A model file.
+        """
         answer: dict[str, Any] = json.loads(self._send("PUT", self._path(name), data, "application/octet-stream"))
         return answer
 
     def delete(self, name: str) -> None:
-        """Deletes a ranker and all that it has learnt."""
+        """Deletes a ranker and all that it has learnt.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        """
         self._ask("DELETE", self._path(name))
 
     def rankers(self) -> list[dict[str, Any]]:
@@ -118,7 +147,17 @@ class Client:
         return found
 
     def rank(self, name: str, documents: Documents, query: str = "") -> dict[str, Any]:
-        """Ranks documents, given as {id: features}; the answer's `round` is what feedback refers to."""
+        """Ranks documents, given as {id: features}; the answer's `round` is what feedback refers to.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        documents : dict
+            {id: features}; features as a list in the ranker's order, or as {name: value}.
+        query : str
+            What the user asked for; shown on the dashboard.
+        """
         return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": _encode_documents(documents)})
 
     def feedback(
@@ -134,6 +173,19 @@ class Client:
 
         Or what each has gained so far: gains and clicks may come again, when there are more. Safe to send again after
         an error of the connection.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        round : int
+            The round that `rank` returned.
+        labels : dict, optional
+            {id: label}.
+        clicks : sequence of str, optional
+            The ids of the documents that were clicked.
+        gains : dict, optional
+            {id: gain}, what each document has gained so far.
         """
         told = {
             "labels": None if labels is None else dict(labels),
@@ -144,43 +196,109 @@ class Client:
         return self._ask("POST", self._path(name, "feedback"), content)
 
     def full(self, name: str, documents: Documents, labels: Mapping[str, float]) -> dict[str, Any]:
-        """A list of which all labels are known."""
+        """A list of which all labels are known.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        documents : dict
+            {id: features}; features as a list in the ranker's order, or as {name: value}.
+        labels : dict
+            {id: label}, of every document.
+        """
         content = {"documents": _encode_documents(documents), "labels": dict(labels)}
         return self._ask("POST", self._path(name, "full"), content, repeatable=False)
 
     def explain(self, name: str, round: int) -> dict[str, Any]:
-        """Why a round was ordered as it was."""
+        """Why a round was ordered as it was.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        round : int
+            A round that was shown not long ago.
+        """
         return self._ask("GET", self._path(name, f"explain/{round}"))
 
     def dashboard(self, name: str) -> dict[str, Any]:
-        """What the dashboard shows."""
+        """What the dashboard shows.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        """
         return self._ask("GET", self._path(name, "dashboard"))
 
     def model(self, name: str) -> bytes:
-        """The model file, for `ranktron.Model.from_bytes`."""
+        """The model file, for `ranktron.Model.from_bytes`.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        """
         return self._send("GET", self._path(name, "model"), b"", "")
 
     def set_model(self, name: str, data: bytes) -> dict[str, Any]:
-        """Starts a ranker from the bytes of a model file."""
+        """Starts a ranker from the bytes of a model file.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        data : bytes
+            A model file.
+        """
         answer: dict[str, Any] = json.loads(
             self._send("POST", self._path(name, "model"), data, "application/octet-stream")
         )
         return answer
 
     def versions(self, name: str) -> dict[str, Any]:
-        """The present version, and those that are kept."""
+        """The present version, and those that are kept.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        """
         return self._ask("GET", self._path(name, "versions"))
 
     def keep(self, name: str) -> dict[str, Any]:
-        """Keeps the present version, to roll back to."""
+        """Keeps the present version, to roll back to.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        """
         return self._ask("POST", self._path(name, "versions"))
 
     def release(self, name: str, version: int) -> dict[str, Any]:
-        """Lets a version that is kept go; the two newest stay, since a start goes on from them."""
+        """Lets a version that is kept go; the two newest stay, since a start goes on from them.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        version : int
+            A version that `versions` lists as kept.
+        """
         return self._ask("DELETE", self._path(name, f"versions/{version}"))
 
     def rollback(self, name: str, version: int) -> dict[str, Any]:
-        """Goes back to the weights of a version that was kept."""
+        """Goes back to the weights of a version that was kept.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        version : int
+            A version that `versions` lists as kept.
+        """
         return self._ask("POST", self._path(name, "rollback"), {"version": version})
 
     def _path(self, name: str, what: str = "") -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Raw, Struct
 
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.learners.pending import EVERY, PendingRound
+from ranktron.learners.pending_rounds import EVERY, PendingRound
 from ranktron.types import Features, Floats, Matrix
 
 _NO_DRIFT = np.zeros(0)

@@ -116,7 +116,19 @@ class KL:
         return part
 
     def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
-        """The loss and gradient estimated from some labels, weighted by one over their propensities."""
+        """The loss and gradient estimated from some labels, weighted by one over their propensities.
+
+        Parameters
+        ----------
+        scores : array
+            The scores of all documents, in the order shown.
+        places : array of int
+            The positions whose labels are known.
+        labels : array
+            These labels.
+        weights : array
+            One over their propensities.
+        """
         if self.printed:
             gradient = np.empty(weights.shape[0])
             return _estimated_as_printed(scores, places, labels, weights, gradient), gradient

@@ -179,6 +179,17 @@ class PairwiseHinge:
         """The loss and gradient estimated from some labels, weighted by one over the pairs' propensities.
 
         The gradient is that of the first k documents only.
+
+        Parameters
+        ----------
+        scores : array
+            The scores of all documents, in the order shown.
+        places : array of int
+            The positions whose labels are known.
+        labels : array
+            These labels.
+        weights : array
+            One over their propensities.
         """
         gradient = np.empty(weights.shape[0])
         return estimate_hinge(scores, places, labels, weights, self.margin, gradient), gradient

@@ -179,7 +179,15 @@ class SLAM:
         return FusedForm(SLAM_LOSS, self.code == AP, self.k, self.margin, self.fraction)
 
     def weights(self, scores: Floats, labels: Floats) -> Floats:
-        """The weights v, one per document, which are frozen in a round with these scores."""
+        """The weights v, one per document, which are frozen in a round with these scores.
+
+        Parameters
+        ----------
+        scores : array
+            A score per document.
+        labels : array
+            A label per document.
+        """
         documents, starts, values = self._grades(labels)
         worth = slam_weights(starts, values, self.code, self.k)
         v = np.zeros(len(scores))
@@ -187,7 +195,17 @@ class SLAM:
         return v
 
     def at(self, scores: Floats, labels: Floats, v: Floats) -> tuple[float, Floats]:
-        """Loss and gradient for given weights, which are convex in the scores."""
+        """Loss and gradient for given weights, which are convex in the scores.
+
+        Parameters
+        ----------
+        scores : array
+            A score per document.
+        labels : array
+            A label per document.
+        v : array
+            The weights, as `weights` returns them.
+        """
         gradient = np.empty(len(scores))
         documents, starts, _ = self._grades(labels)
         below = best_below(scores, extremes(scores, documents, starts)[1])

@@ -110,7 +110,19 @@ class SmoothDCG:
         return np.asarray(G * P[items[0]] * (np.eye(len(scores))[items[0]] - P) / self.epsilon)
 
     def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
-        """The loss and gradient estimated from some labels, weighted by one over their propensities."""
+        """The loss and gradient estimated from some labels, weighted by one over their propensities.
+
+        Parameters
+        ----------
+        scores : array
+            The scores of all documents, in the order shown.
+        places : array of int
+            The positions whose labels are known.
+        labels : array
+            These labels.
+        weights : array
+            One over their propensities.
+        """
         gradient = np.empty(scores.shape[0])
         sign = 1.0 if self.printed else -1.0
         return _estimate_smooth_dcg(scores, places, labels, weights, self.epsilon, sign, gradient), gradient

@@ -95,7 +95,19 @@ class Squared:
         return part
 
     def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
-        """The loss and gradient estimated from some labels, weighted by one over their propensities."""
+        """The loss and gradient estimated from some labels, weighted by one over their propensities.
+
+        Parameters
+        ----------
+        scores : array
+            The scores of all documents, in the order shown.
+        places : array of int
+            The positions whose labels are known.
+        labels : array
+            These labels.
+        weights : array
+            One over their propensities.
+        """
         gradient = np.empty(scores.shape[0])
         return _estimate_squared(scores, places, labels, weights, gradient), gradient
 

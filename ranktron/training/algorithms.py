@@ -3,7 +3,7 @@
 Estimators, command line and service all read it; the defaults are those of `ranktron.defaults`.
 """
 
-from ranktron.data.choices import IMPUTATIONS
+from ranktron.data.option_names import IMPUTATIONS
 from ranktron.defaults import HOW, PRESETS
 from ranktron.errors import DataError
 from ranktron.training.parameters import Algorithm, Parameter
@@ -350,7 +350,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 FIXED = Algorithm(
     name="linear",
     estimator="",
-    builder="ranktron.learners.fixed:Fixed",
+    builder="ranktron.learners.fixed_scorer:Fixed",
     summary="fixed weights: they score, and do not learn",
     paper="",
     parameters=(),

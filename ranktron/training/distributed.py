@@ -38,7 +38,7 @@ from ranktron.training.parts import (
     summarise_part,
     warm_part,
 )
-from ranktron.training.passes import MIXES, Division, Piece, PlayedQueries
+from ranktron.training.passes import MIXES, Division, PlayedQueries, QueryPiece
 from ranktron.types import Floats, State
 
 SHARDS = 16
@@ -126,11 +126,11 @@ def inspect_parts(
     --------
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> from ranktron.data.io.parts import divide_files
-    >>> from ranktron.training.parts import Pool
+    >>> from ranktron.training.parts import LocalWorkers
     >>> path = getfixture("tmp_path") / "train.txt"
     >>> _ = path.write_text("1 qid:7 1:1\\n0 qid:7 1:2\\n1 qid:8 1:3\\n")
     >>> with ThreadPoolExecutor(2) as executor:
-    ...     data = inspect_parts(divide_files(path, size=20), Pool(executor))
+    ...     data = inspect_parts(divide_files(path, size=20), LocalWorkers(executor))
     >>> data.sizes, data.features.n_features
     ((1, 1), 1)
     """
@@ -266,11 +266,11 @@ def train_parts(
     --------
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> from ranktron.data.io.parts import divide_files
-    >>> from ranktron.training.parts import Pool
+    >>> from ranktron.training.parts import LocalWorkers
     >>> path = getfixture("tmp_path") / "train.txt"
     >>> _ = path.write_text("".join(f"{d} qid:{q} 1:{q + d}\\n" for q in range(50) for d in range(3)))
     >>> with ThreadPoolExecutor(2) as executor:
-    ...     data = inspect_parts(divide_files(path, size=400), Pool(executor))
+    ...     data = inspect_parts(divide_files(path, size=400), LocalWorkers(executor))
     ...     trained = train_parts("hinge", {}, data, Schedule(2), shards=2)
     >>> trained.history.rounds
     100
@@ -318,7 +318,7 @@ def _run_parts(data: PartData, model: Model, division: Division) -> Any:
     homes = [data.homes[own.start] for own in division.shard_parts for _ in own] if division.shards > 1 else data.homes
 
     def run(
-        shard: int, state: State, pieces: list[Piece], following: list[Piece], metrics: tuple[Metric, ...]
+        shard: int, state: State, pieces: list[QueryPiece], following: list[QueryPiece], metrics: tuple[Metric, ...]
     ) -> Future[PlayedQueries]:
         own, queries = [parts[piece.part] for piece in pieces], [piece.queries for piece in pieces]
         home = homes[pieces[0].part] if pieces else 0

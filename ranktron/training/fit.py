@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ranktron.data import streams
-from ranktron.data.idle import warn_of_idle, warn_of_merged
 from ranktron.data.imputation import fit_imputer, impute
 from ranktron.data.maps import FeatureMap, as_map
+from ranktron.data.query_warnings import warn_of_idle, warn_of_merged
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Running, fit_scaler, scale
 from ranktron.errors import DataError

@@ -18,7 +18,7 @@ from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import Fit
 from ranktron.learners.weight_spread import next_snapshot
 from ranktron.metrics import Metric
-from ranktron.training.passes import Division, Piece, PlayedQueries, play_pieces
+from ranktron.training.passes import Division, PlayedQueries, QueryPiece, play_pieces
 from ranktron.types import FeedbackModel, State
 
 MIXED = "slam, minimax, hinge, listnet and predtron"
@@ -28,7 +28,13 @@ class RunShard(Protocol):
     """Plays the pieces of one shard from a state, elsewhere; `following` is what the shard plays next."""
 
     def __call__(
-        self, shard: int, state: State, pieces: list[Piece], following: list[Piece], metrics: tuple[Metric, ...], /
+        self,
+        shard: int,
+        state: State,
+        pieces: list[QueryPiece],
+        following: list[QueryPiece],
+        metrics: tuple[Metric, ...],
+        /,
     ) -> Future[PlayedQueries]: ...
 
 
@@ -60,7 +66,7 @@ def run_in(executor: Executor, make: Callable[[], BaseLearner], rounds: Rounds, 
     parts = [rounds[a:b] for a, b in itertools.pairwise(offsets)]
 
     def run(
-        shard: int, state: State, pieces: list[Piece], following: list[Piece], metrics: tuple[Metric, ...]
+        shard: int, state: State, pieces: list[QueryPiece], following: list[QueryPiece], metrics: tuple[Metric, ...]
     ) -> Future[PlayedQueries]:
         return executor.submit(play_pieces, make, state, pieces, parts.__getitem__, metrics)
 

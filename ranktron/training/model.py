@@ -138,6 +138,13 @@ class Model:
     def after(self, learner: BaseLearner) -> Model:
         """The same model with the state of a learner that has learnt more since.
 
+        Parameters
+        ----------
+        learner : learner
+            Made by `learner` of this model.
+
+        Examples
+        --------
         >>> import ranktron
         >>> lists = ranktron.synthetic.Separable(features=5).rounds(50)
         >>> model = Model("hinge", {}, ranktron.learners.hinge_perceptron(5).state(), 5)
@@ -160,11 +167,23 @@ class Model:
         return self.n_features if self.imputer is None else self.imputer.n_outputs
 
     def prepare(self, rounds: Rounds) -> Rounds:
-        """The rounds as the learner takes them: features in the model's order, imputed, scaled and mapped."""
+        """The rounds as the learner takes them: features in the model's order, imputed, scaled and mapped.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            Queries with the model's features, by name or by number.
+        """
         return map_rounds(scale(self._shiftable(self.fill(rounds)), self.scaler), self.map)
 
     def fill(self, rounds: Rounds) -> Rounds:
-        """The rounds with features in the model's order and imputed, but not scaled."""
+        """The rounds with features in the model's order and imputed, but not scaled.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            Queries with the model's features, by name or by number.
+        """
         return impute(self._in_order(rounds), self.imputer)
 
     def _in_order(self, rounds: Rounds) -> Rounds:
@@ -208,7 +227,15 @@ class Model:
         return coef
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
-        """Scores documents, in input order. Query ids are needed if a score depends on the query's other documents."""
+        """Scores documents, in input order. Query ids are needed if a score depends on the query's other documents.
+
+        Parameters
+        ----------
+        X : table of numbers, data frame or sparse matrix
+            A row per document, with the features of the model.
+        qid : array, name of a column, or a scalar
+            The query of each row; needed where a score depends on the other documents of the query.
+        """
         X, own_qid = take_qid_column(X)
         qid = own_qid if qid is None else qid
         if qid is None and self.by_list:
@@ -221,7 +248,13 @@ class Model:
         return scores
 
     def score_rounds(self, rounds: Rounds) -> Floats:
-        """Scores documents in the order of `rounds.X`."""
+        """Scores documents in the order of `rounds.X`.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            Queries with the model's features, by name or by number.
+        """
         return served_scores(self._scorer, self.prepare(rounds))
 
     @property
@@ -230,11 +263,23 @@ class Model:
         return isinstance(self.scaler, PerQuery) or self._scorer.votes
 
     def rank(self, X: Any) -> Integers:
-        """The order of one query's documents, best first."""
+        """The order of one query's documents, best first.
+
+        Parameters
+        ----------
+        X : table of numbers or data frame
+            The documents of one query.
+        """
         return argsort_descending(self.score_rounds(self._lists(X, None)))
 
     def explain(self, X: Any) -> Explanation:
-        """The contribution of each feature to each score of one query: w_j x_j, or f_j(x_j) with a feature map."""
+        """The contribution of each feature to each score of one query: w_j x_j, or f_j(x_j) with a feature map.
+
+        Parameters
+        ----------
+        X : table of numbers or data frame
+            The documents of one query.
+        """
         rounds = self._lists(X, None)
         scores = self._scorer.predict(self.prepare(rounds).X)
         return Explanation(argsort_descending(scores), scores, self._contributions(rounds), self.filled_names)
@@ -283,6 +328,15 @@ class Model:
     def export(self, to: str, **options: Any) -> Any:
         """Exports the model to a file for a search engine; options and result are those of `ranktron.export.export`.
 
+        Parameters
+        ----------
+        to : str
+            The engine.
+        **options
+            Those of `ranktron.export.export`.
+
+        Examples
+        --------
         >>> model = Model("linear", {}, {"coef": np.array([0.5]), "constant": 0.0}, 1, feature_names=("bm25(title)",))
         >>> model.export("vespa", name="mine").content.decode().splitlines()[0]
         'rank-profile mine inherits default {'
@@ -328,7 +382,15 @@ class Model:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "the file") -> Model:
-        """The model that `to_bytes` wrote."""
+        """The model that `to_bytes` wrote.
+
+        Parameters
+        ----------
+        data : bytes
+            A model file.
+        name : str
+            What an error message calls it.
+        """
         content = serialization.deserialize(data, name)
         try:
             content["parameters"] = stored_algorithm(content["kind"]).complete_stored(content["parameters"])
@@ -348,7 +410,13 @@ class Model:
         return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model file, completely or not at all."""
+        """Writes the model file, completely or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write it; a file of that name is replaced.
+        """
         with atomically(path) as file:
             file.write(self.to_bytes())
 

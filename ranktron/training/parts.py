@@ -16,18 +16,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.idle import count_idle
 from ranktron.data.imputation import known_values
 from ranktron.data.io.grouping import in_file
-from ranktron.data.io.parts import QUERIES, FeatureNumbers, FilePart, hash_queries, with_features
+from ranktron.data.io.parts import QUERIES, FeatureNumbers, FilePart, fit_features, hash_queries
 from ranktron.data.moments import FeatureSums, sum_features, sum_squares
+from ranktron.data.query_warnings import count_idle
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import first_non_finite
 from ranktron.metrics import Metric, evaluate
 from ranktron.training.model import Model
-from ranktron.training.passes import Piece, PlayedQueries, play_pieces
+from ranktron.training.passes import PlayedQueries, QueryPiece, play_pieces
 from ranktron.types import Floats, Integers, State
 
 CACHE_BYTES = 1 << 30
@@ -43,12 +43,12 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True)
-class Pool:
+class LocalWorkers:
     """Workers of an executor, which do not care where data lie; futures among the arguments are waited for.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> with ThreadPoolExecutor(1) as executor:
-    ...     Pool(executor).submit(max, 1, 2, home=0).result()
+    ...     LocalWorkers(executor).submit(max, 1, 2, home=0).result()
     2
     """
 
@@ -166,13 +166,13 @@ def _naming(part: Part) -> AbstractContextManager[None]:
     return in_file(part.name) if isinstance(part, FilePart) else nullcontext()
 
 
-def read_part(part: Part, features: FeatureNumbers | None = None) -> Rounds:
+def load_part(part: Part, features: FeatureNumbers | None = None) -> Rounds:
     """The queries of a part, with the features of all parts if they are given.
 
     What has been parsed is kept until it is prepared; a store need not be parsed.
     """
     if not isinstance(part, FilePart):
-        return part if features is None else with_features(part, features)
+        return part if features is None else fit_features(part, features)
     if part.unit == QUERIES:
         return part.read(features)
     rounds = CACHE.get(part, part.read)
@@ -181,12 +181,12 @@ def read_part(part: Part, features: FeatureNumbers | None = None) -> Rounds:
     if isinstance(rounds.X, Sparse) != features.sparse:
         return part.read(features)
     with in_file(part.name):
-        return with_features(rounds, features)
+        return fit_features(rounds, features)
 
 
 def summarise_part(part: Part, missing: bool = False) -> PartSummary:
     """Reads a part and counts; a number that is not finite is an error that names the part."""
-    rounds = read_part(part)
+    rounds = load_part(part)
     with _naming(part):
         numbers = rounds.X.values if isinstance(rounds.X, Sparse) else rounds.X.reshape(-1)
         if not missing and first_non_finite(np.ascontiguousarray(numbers)) >= 0:
@@ -204,25 +204,25 @@ def summarise_part(part: Part, missing: bool = False) -> PartSummary:
 
 def name_query(part: Part, query: int) -> str:
     """The id of a query of a part."""
-    return repr(read_part(part).qids[query : query + 1].tolist()[0])
+    return repr(load_part(part).qids[query : query + 1].tolist()[0])
 
 
 def sum_part(part: Part, features: FeatureNumbers, model: Model, before: FeatureSums | None = None) -> FeatureSums:
     """The sums of the features of a part, filled in but not scaled."""
-    return sum_features(model.fill(read_part(part, features)).X, before)
+    return sum_features(model.fill(load_part(part, features)).X, before)
 
 
 def square_part(
     part: Part, features: FeatureNumbers, model: Model, mean: Floats, before: Floats | None = None
 ) -> Floats:
     """The squares of the features of a part about their mean."""
-    return sum_squares(model.fill(read_part(part, features)).X, mean, before)
+    return sum_squares(model.fill(load_part(part, features)).X, mean, before)
 
 
 def prepare_part(part: Part, features: FeatureNumbers, model: Model) -> Rounds:
     """The queries of a part as the learner takes them."""
     with _naming(part):
-        prepared = model.prepare(read_part(part, features))
+        prepared = model.prepare(load_part(part, features))
     if isinstance(part, FilePart):
         CACHE.forget(part)
     return prepared
@@ -254,7 +254,7 @@ def play_parts(
             return part
         return CACHE.get((token, part), lambda: prepare_part(part, features, model))
 
-    pieces = [Piece(number, which) for number, which in enumerate(queries)]
+    pieces = [QueryPiece(number, which) for number, which in enumerate(queries)]
     with _naming(parts[0]) if len(parts) == 1 else nullcontext():
         return play_pieces(model.blank_learner, state, pieces, load, metrics)
 
@@ -263,7 +263,7 @@ def evaluate_part(
     part: Part, features: FeatureNumbers | None, model: Model, metrics: tuple[Metric, ...]
 ) -> tuple[dict[str, Floats], npt.NDArray[Any], int]:
     """The metrics of a model on each query of a part, the query ids, and how many have no relevant document."""
-    rounds = read_part(part, features)
+    rounds = load_part(part, features)
     if not len(rounds):
         return {str(each): np.zeros(0) for each in metrics}, rounds.qids, 0
     with _naming(part):

@@ -37,7 +37,7 @@ class PlayedQueries(NamedTuple):
     values: Floats
 
 
-class Piece(NamedTuple):
+class QueryPiece(NamedTuple):
     """Queries of one part of the data, in the order in which they are played."""
 
     part: int
@@ -47,7 +47,7 @@ class Piece(NamedTuple):
 def play_pieces(
     make: Callable[[], BaseLearner],
     state: State,
-    pieces: Sequence[Piece],
+    pieces: Sequence[QueryPiece],
     load: Callable[[int], Rounds],
     metrics: tuple[Metric, ...] = (),
 ) -> PlayedQueries:
@@ -59,7 +59,7 @@ def play_pieces(
         Makes an untrained learner.
     state : State
         Where it starts.
-    pieces : sequence of Piece
+    pieces : sequence of QueryPiece
         What it plays.
     load : callable
         The queries of a part, as the learner takes them.
@@ -72,7 +72,7 @@ def play_pieces(
     >>> from ranktron.data.synthetic import Separable
     >>> from ranktron.learners import hinge_perceptron
     >>> make, parts = partial(hinge_perceptron, 20), [Separable().rounds(30)]
-    >>> played = play_pieces(make, make().state(), [Piece(0, np.arange(10, 30))], parts.__getitem__)
+    >>> played = play_pieces(make, make().state(), [QueryPiece(0, np.arange(10, 30))], parts.__getitem__)
     >>> played.state["rounds"], len(played.losses)
     (20, 20)
     """
@@ -118,7 +118,7 @@ class Division:
     --------
     >>> division = Division((4, 4), shards=2, mixes=2)
     >>> division.pieces(Schedule(shuffle=False), 0)[0]
-    [[Piece(part=0, queries=array([0, 1]))], [Piece(part=1, queries=array([0, 1]))]]
+    [[QueryPiece(part=0, queries=array([0, 1]))], [QueryPiece(part=1, queries=array([0, 1]))]]
     """
 
     parts: tuple[int, ...]
@@ -169,7 +169,7 @@ class Division:
         totals = [by_query[offsets[parts.start] : offsets[parts.stop]].sum() for parts in self.shard_parts]
         return np.array(totals)
 
-    def pieces(self, schedule: Schedule, epoch: int, weights: Floats | None = None) -> list[list[list[Piece]]]:
+    def pieces(self, schedule: Schedule, epoch: int, weights: Floats | None = None) -> list[list[list[QueryPiece]]]:
         """The pieces of epoch `epoch`: for each mix, for each shard, what it plays."""
         times = None if weights is None else repetitions(weights, epoch)
         assert self.sequential is not None
@@ -179,7 +179,9 @@ class Division:
         cut = [_cut(pieces, self.mixes) for pieces in shards]
         return [[each[k] for each in cut] for k in range(self.mixes)]
 
-    def _order(self, schedule: Schedule, epoch: int, shard: int, own: range, times: Integers | None) -> list[Piece]:
+    def _order(
+        self, schedule: Schedule, epoch: int, shard: int, own: range, times: Integers | None
+    ) -> list[QueryPiece]:
         """The pass of a shard over its own parts, in order, each with its queries in order."""
         parts, offsets = list(own), self.offsets
         if schedule.shuffle:
@@ -194,21 +196,21 @@ class Division:
                 queries = queries[schedule.queries(len(queries), epoch)]
             elif schedule.shuffle:
                 queries = np.random.default_rng((schedule.seed, epoch, 1, part)).permutation(queries)
-            pieces.append(Piece(part, queries))
+            pieces.append(QueryPiece(part, queries))
         return pieces
 
 
-def _cut(pieces: list[Piece], count: int) -> list[list[Piece]]:
+def _cut(pieces: list[QueryPiece], count: int) -> list[list[QueryPiece]]:
     """Cuts a pass into `count` runs of as many queries, give or take one."""
     ends = np.cumsum([len(piece.queries) for piece in pieces])
     borders = np.arange(count + 1) * ends[-1] // count
-    runs: list[list[Piece]] = []
+    runs: list[list[QueryPiece]] = []
     for a, b in zip(borders.tolist(), borders[1:].tolist(), strict=False):
         run = []
         for piece, end in zip(pieces, ends.tolist(), strict=True):
             start = end - len(piece.queries)
             within = piece.queries[max(a - start, 0) : max(b - start, 0)]
             if len(within):
-                run.append(Piece(piece.part, within))
+                run.append(QueryPiece(piece.part, within))
         runs.append(run)
     return runs

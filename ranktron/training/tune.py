@@ -20,8 +20,8 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.errors import DataError
+from ranktron.learners.interrupts import Interrupts
 from ranktron.learners.schedule import Schedule
-from ranktron.learners.signals import Interrupts
 from ranktron.metrics import Evaluation, Metric, evaluate
 from ranktron.metrics import metric as as_metric
 from ranktron.training.fit import train

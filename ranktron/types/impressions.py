@@ -63,6 +63,15 @@ class Impression(_Shown):
     def of(cls, ranking: Ranking, feedback: Feedback) -> Self:
         """The impression of a ranking whose feedback is on all documents shown: as many from the top as it names.
 
+        Parameters
+        ----------
+        ranking : Ranking
+            What was shown.
+        feedback : Feedback
+            The labels of the first documents.
+
+        Examples
+        --------
         >>> Impression.of(Ranking(np.array([2, 0, 1]), np.zeros(3), 0), Feedback([0, 2], [1, 0])).gains
         array([0., 1.])
         """

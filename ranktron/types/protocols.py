@@ -105,19 +105,69 @@ class Learner(Protocol):
     @property
     def rounds(self) -> int: ...
 
-    def scores(self, X: Matrix, /) -> Floats: ...
+    def scores(self, X: Matrix, /) -> Floats:
+        """Returns the scores of the current weights, by which `rank` orders documents.
 
-    def predict(self, X: Matrix, /) -> Floats: ...
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            One query.
+        """
 
-    def rank(self, X: Matrix, number: int, /) -> Ranking: ...
+    def predict(self, X: Matrix, /) -> Floats:
+        """Returns the scores to use after training.
 
-    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback, /) -> float: ...
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            One query.
+        """
 
-    def simulated_feedback(self, round: Round, ranking: Ranking, /) -> Feedback: ...
+    def rank(self, X: Matrix, number: int, /) -> Ranking:
+        """Returns the ranking to show; changes no state.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            One query.
+        number : int
+            The number of the round, from 0: what is drawn at random depends on it and on nothing else.
+        """
+
+    def learn(self, X: Matrix, ranking: Ranking, feedback: Feedback, /) -> float:
+        """Updates the weights from the feedback on a shown ranking and returns the loss.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            One query.
+        ranking : Ranking
+            What was shown.
+        feedback : Feedback
+            The labels that became known.
+        """
+
+    def simulated_feedback(self, round: Round, ranking: Ranking, /) -> Feedback:
+        """Returns the feedback to simulate from labels.
+
+        Parameters
+        ----------
+        round : Round
+            A query with its labels.
+        ranking : Ranking
+            What was shown.
+        """
 
     def state(self) -> State: ...
 
-    def restore(self, state: State, /) -> None: ...
+    def restore(self, state: State, /) -> None:
+        """Goes on from a stored state; an impossible one is refused.
+
+        Parameters
+        ----------
+        state : dict
+            What `state` returned.
+        """
 
 
 FeedbackModel = Callable[[Round, Ranking], Feedback]

@@ -52,5 +52,7 @@ def _array(given: npt.ArrayLike, dimensions: int, kinds: str, wanted: type[Any],
         raise DataError(f"{what}, not {reprlib.repr(given)}") from None
     if array.ndim != dimensions or (array.size and array.dtype.kind not in kinds):
         raise DataError(f"{what}, not {reprlib.repr(given)}")
+    if array.dtype == wanted:
+        return np.ascontiguousarray(array)
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, wanted)

@@ -11,7 +11,7 @@ from ranktron.data.synthetic import WebSearch
 from ranktron.learners.checks import same
 from ranktron.learners.schedule import Schedule
 from ranktron.training.distributed import inspect_parts, train_parts
-from ranktron.training.parts import Pool
+from ranktron.training.parts import LocalWorkers
 
 dask_frames = pytest.importorskip("dask.dataframe")
 
@@ -76,7 +76,7 @@ def test_mixing_depends_on_shards_and_not_on_workers(client):
     offsets = np.cumsum([0, *division["parts"]]).tolist()
     parts = [replace(LISTS[a:b], feature_names=tuple("abcdef")) for a, b in itertools.pairwise(offsets)]
     with ThreadPoolExecutor(3) as executor:
-        data = inspect_parts(parts, Pool(executor))
+        data = inspect_parts(parts, LocalWorkers(executor))
         mine = train_parts("hinge", {}, data, Schedule(2, 3), scaling="standard", shards=7).model
     assert mine.to_bytes() == found.to_bytes()
     assert not same(fitted(shards=2).state, found.state)

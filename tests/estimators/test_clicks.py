@@ -119,6 +119,34 @@ def test_a_streamed_log_plays_each_click_as_often_as_it_weighs():
     assert ranker.learner_.rounds == (clicks / curve[place - 1]).sum()
 
 
+def test_a_randomised_estimate_goes_on_learning_and_survives_a_restart_to_the_bit(tmp_path):
+    X, clicks, qid, place = log(7, sessions=120)
+    more = {"exploration": np.full(len(place), 1.0 / place.max())}
+    whole = HingePerceptron().fit(X, clicks, qid=qid, position=place, **more)
+    ranker = HingePerceptron()
+    for first in range(0, 120, 20):
+        mine = (qid >= first) & (qid < first + 20)
+        given = {"qid": qid[mine], "position": place[mine], "exploration": more["exploration"][mine]}
+        ranker.partial_fit(X[mine], clicks[mine], **given)
+        ranker.save(tmp_path / "m.model")
+        ranker = load(tmp_path / "m.model").estimator()
+    assert ranker.examination_.sums.tobytes() == whole.examination_.sums.tobytes()
+    assert ranker.examination_.values == pytest.approx(whole.examination_.values, rel=1e-14)
+    assert (ranker.examination_.low[1:] < ranker.examination_.values[1:]).all()
+
+
+def test_impressions_without_a_click_tell_of_examination_and_of_nothing_else():
+    X, clicks, qid, place = log(8, sessions=60)
+    chance = np.full(len(place), 1.0 / place.max())
+    ranker = HingePerceptron().partial_fit(X, clicks, qid=qid, position=place, exploration=chance)
+    before, weights = ranker.examination_.values[1], ranker.coef_.copy()
+    here = (qid == qid[0]) & (place < 3)
+    ranker.partial_fit(X[here], clicks[here] * 0, qid=qid[here], position=place[here], exploration=chance[here])
+    assert ranker.coef_.tobytes() == weights.tobytes()
+    assert ranker.examination_.sums[1, 1] == pytest.approx(61 * place.max())
+    assert ranker.examination_.values[1] == pytest.approx(before)  # both positions were shown once more, unclicked
+
+
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [

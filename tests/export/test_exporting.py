@@ -135,7 +135,7 @@ class TestRefusals:
             export(model, "solr")
 
     def test_kernels(self, linear, monkeypatch):
-        monkeypatch.setattr("ranktron.learners.fixed.Fixed.coef", None, raising=False)
+        monkeypatch.setattr("ranktron.learners.fixed_scorer.Fixed.coef", None, raising=False)
         model = linear()
         model._scorer.coef = None
         with pytest.raises(DataError, match=r"no weights to export.*slam"):

@@ -7,7 +7,7 @@ import pytest
 
 import ranktron
 from ranktron import DataError, Ranking, Round
-from ranktron.data.choices import USERS
+from ranktron.data.option_names import USERS
 from ranktron.kernels.random_numbers import CLICKS, PLACKETT_LUCE, stream_origin, uniform
 from ranktron.learners import feedback, hinge_perceptron
 from ranktron.learners.checks import same

@@ -11,7 +11,7 @@ from ranktron.learners.checks import same
 from ranktron.learners.schedule import Schedule
 from ranktron.training.distributed import evaluate_parts, inspect_parts, train_parts
 from ranktron.training.fit import train
-from ranktron.training.parts import CACHE, PartCache, Pool, set_cache_limit
+from ranktron.training.parts import CACHE, LocalWorkers, PartCache, set_cache_limit
 
 LISTS = WebSearch(features=8, documents=10).rounds(80)
 METRICS = [metric("ndcg@10"), metric("mrr")]
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 def pool():
     CACHE.clear()
     with ThreadPoolExecutor(2) as executor:
-        yield Pool(executor)
+        yield LocalWorkers(executor)
 
 
 def trained(folder, pool, source="part-*.txt", size=9000, epochs=2, shuffle=False, start=None, **options):

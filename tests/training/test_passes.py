@@ -10,7 +10,7 @@ from ranktron.learners.checks import same
 from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import metric
-from ranktron.training.passes import Division, Piece, play_pieces
+from ranktron.training.passes import Division, QueryPiece, play_pieces
 
 LISTS = WebSearch(features=8, documents=10).rounds(40)
 METRICS = (metric("ndcg@10"),)
@@ -20,12 +20,14 @@ METRICS = (metric("ndcg@10"),)
 def test_a_pass_is_a_pure_function_and_continues_to_the_bit(make):
     start = make().state()
     kept = {name: np.copy(value) for name, value in start.items()}
-    whole = play_pieces(make, start, [Piece(0, np.arange(40))], lambda _: LISTS, METRICS)
-    again = play_pieces(make, start, [Piece(0, np.arange(40))], lambda _: LISTS, METRICS)
+    whole = play_pieces(make, start, [QueryPiece(0, np.arange(40))], lambda _: LISTS, METRICS)
+    again = play_pieces(make, start, [QueryPiece(0, np.arange(40))], lambda _: LISTS, METRICS)
     assert same(whole.state, again.state)
     assert all(np.array_equal(start[name], kept[name]) for name in kept)
-    first = play_pieces(make, start, [Piece(0, np.arange(17))], lambda _: LISTS, METRICS)
-    rest = play_pieces(make, first.state, [Piece(0, np.arange(17, 30)), Piece(0, np.arange(30, 40))], lambda _: LISTS)
+    first = play_pieces(make, start, [QueryPiece(0, np.arange(17))], lambda _: LISTS, METRICS)
+    rest = play_pieces(
+        make, first.state, [QueryPiece(0, np.arange(17, 30)), QueryPiece(0, np.arange(30, 40))], lambda _: LISTS
+    )
     assert same(rest.state, whole.state)
     assert np.array_equal(np.concatenate([first.losses, rest.losses]), whole.losses)
     assert whole.values.shape == (40, 1)

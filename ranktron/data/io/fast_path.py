@@ -8,14 +8,16 @@ Instructions, 1975).
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.io.lexer import COLON, DOT, MINUS, POWERS, SPACE, Bytes
+from ranktron.data.io.lexer import COLON, DOT, LARGEST, LETTER_E, MINUS, PLUS, POWERS, SLACK, SPACE, Bytes
 from ranktron.kernels.jit import jit
 from ranktron.types import Integers, Matrix
 
 Word = np.uint64
 Words = npt.NDArray[np.uint64]
 
-REACH = 32
+REACH = 64
+MOST_DIGITS = 18  # that an integer of 64 bits holds for certain
+EXACT_WHOLE = Word(2**53)
 MOST_TAGS = 100_000
 ONE, SEVEN, EIGHT = Word(1), Word(7), Word(8)
 ZEROS, HIGHS, ONES, ABOVE_NINE = (Word(c * 0x0101010101010101) for c in (0x30, 0x80, 0x01, 0x76))
@@ -65,7 +67,7 @@ def parse_digits(eight_bytes: np.uint64, n: np.uint64) -> np.uint64:
 def usual(
     data: Bytes, p: int, last: int, first: int, row: Matrix, stamps: Integers, stamp: int, tags: Words
 ) -> tuple[int, int]:
-    """Parses `index:value ` repeatedly while indices ascend and values look like 12, 0.25 or -3.5.
+    """Parses `index:value ` repeatedly while indices ascend and values look like 12, 0.25, -3.5 or 1.5e-05.
 
     Returns the last feature and the position after it. The loop calls no function that takes an array, because numba's
     reference counting of arrays would cost as much as parsing a number.
@@ -91,12 +93,39 @@ def usual(
         low = eight(data, q + 1)
         m = leading_digits(low) if dot else Word(0)
         q += np.int64(m) + dot
-        if n == 0 or (m == 0 and dot) or data[Word(q)] != SPACE:
+        if n == 0 or (m == 0 and dot):
             break
+        mantissa = parse_digits(high, n) * WHOLE_POWERS[m] + parse_digits(low, m)
+        if data[Word(q)] == SPACE:
+            value = float(np.int64(mantissa)) / POWERS[m]  # at most 14 digits: exact factors, as in `decimals`
+        else:
+            power, room = -np.int64(m), MOST_DIGITS - np.int64(n) - np.int64(m)
+            while m == SEVEN and room > 0:  # there may be more digits: a further word
+                low = eight(data, q)
+                m = leading_digits(low)
+                mantissa = mantissa * WHOLE_POWERS[m] + parse_digits(low, m)
+                q += np.int64(m)
+                power -= np.int64(m)
+                room -= np.int64(m)
+            if data[Word(q)] | 32 == LETTER_E:
+                falling = data[Word(q + 1)] == MINUS
+                q += 1 + (falling or data[Word(q + 1)] == PLUS)
+                low = eight(data, q)
+                m = leading_digits(low)
+                if m == 0 or m > 2:
+                    break
+                power += -np.int64(parse_digits(low, m)) if falling else np.int64(parse_digits(low, m))
+                q += np.int64(m)
+            if data[Word(q)] != SPACE or room < 0:
+                break
+            value = float(np.int64(mantissa))
+            value = value * POWERS[power] if power >= 0 else value / POWERS[-power]
+            exact = mantissa <= EXACT_WHOLE and -22 <= power <= 22
+            # Otherwise certain if both ends of the error interval round to the same 32-bit number, as in `decimals`.
+            if value > LARGEST or not (exact or np.float32(value * (1.0 - SLACK)) == np.float32(value * (1.0 + SLACK))):
+                break
         for j in range(last + 1, column):
             row[j] = 0.0
-        mantissa = parse_digits(high, n) * WHOLE_POWERS[m] + parse_digits(low, m)
-        value = float(np.int64(mantissa)) / POWERS[m]  # at most 14 digits: exact factors, as in `decimals`
         row[Word(column)] = np.float32(-value if negative else value)
         stamps[Word(column)] = stamp
         last = column

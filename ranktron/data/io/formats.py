@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ranktron.data.choices import FORMATS
 from ranktron.data.io.files import COMPRESSED, blocks, detect_kind
+from ranktron.data.option_names import FORMATS
 from ranktron.errors import DataError
 
 TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow")

@@ -277,7 +277,7 @@ def shared_query(hashes: Sequence[npt.NDArray[np.uint64]]) -> tuple[int, int, in
     return int(owners[one]), int(owners[two]), int(places[one])
 
 
-def with_features(rounds: Rounds, features: FeatureNumbers) -> Rounds:
+def fit_features(rounds: Rounds, features: FeatureNumbers) -> Rounds:
     """The same queries with the features that all parts have together."""
     rounds = fit_width(rounds.ordered_by(features.feature_names), features.n_features, features.first_index)
     return replace(rounds, first_index=features.first_index)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +28,8 @@ LONGEST_LINE = 1 << 26
 
 
 Parser = Callable[[Text, Look, int], ParsedTable | SparseTable]
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
 
 
 class QueryRun(NamedTuple):
@@ -99,7 +104,7 @@ def _line_blocks(path: Path) -> Iterator[bytes]:
     for block in blocks(path, BLOCK):
         cut = block.rfind(b"\n") + 1
         if cut:
-            yield rest + block[:cut]
+            yield b"".join((rest, memoryview(block)[:cut]))
             rest = block[cut:]
         else:
             rest += block
@@ -113,22 +118,47 @@ def _extent(paths: Sequence[Path]) -> tuple[int, int]:
     """Scans the files for the smallest and the largest index."""
     low, high = -1, -1
     for path in paths:
-        for block in _line_blocks(path):
-            smallest, largest = grammar.extent(np.frombuffer(block, np.uint8), 0, len(block))
+        for smallest, largest in _ahead(_block_extent, _line_blocks(path)):
             low = smallest if low < 0 else min(low, smallest) if smallest >= 0 else low
             high = max(high, largest)
     return low, high
 
 
+def _block_extent(block: bytes) -> tuple[int, int]:
+    return grammar.extent(np.frombuffer(block, np.uint8), 0, len(block))
+
+
+def _ahead(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
+    """What a function makes of each item, in order, with as many items under way as there are threads."""
+    threads = os.cpu_count() or 1
+    under_way: deque[Future[Outcome]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            under_way.append(pool.submit(function, item))
+            if len(under_way) > threads:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+
+
 def _read_runs(path: Path, frame: FeatureRange, filler: float, parsed: Parser) -> Iterator[QueryRun]:
-    lines, look = 0, None
-    for block in _line_blocks(path):
-        text = Text(str(path), block)
-        if look is None and text.ids_after_hash() is not None:
-            look = parse_settings(text, frame, filler)
-        if look is not None:
-            yield from _block_runs(text, lines, parsed(text, look, lines))
-        lines += block.count(b"\n")
+    def documents() -> Iterator[tuple[Text, Look, int]]:
+        """The blocks from the first one on that has a document, and the number of lines before each."""
+        lines, look = 0, None
+        for block in _line_blocks(path):
+            text = Text(str(path), block)
+            if look is None and text.ids_after_hash() is not None:
+                look = parse_settings(text, frame, filler)
+            if look is not None:
+                yield text, look, lines
+            lines += block.count(b"\n")
+
+    def parse_block(given: tuple[Text, Look, int]) -> tuple[Text, int, ParsedTable | SparseTable]:
+        text, look, lines = given
+        return text, lines, parsed(text, look, lines)
+
+    for text, lines, table in _ahead(parse_block, documents()):
+        yield from _block_runs(text, lines, table)
 
 
 def _block(text: Text, look: Look, lines: int) -> ParsedTable:

@@ -44,7 +44,16 @@ class FittedMap(Protocol):
     def state(self) -> dict[str, Any]: ...
 
     @classmethod
-    def from_state(cls, name: str, state: Mapping[str, Any], /) -> Self: ...
+    def from_state(cls, name: str, state: Mapping[str, Any], /) -> Self:
+        """Makes a fitted map from a stored state.
+
+        Parameters
+        ----------
+        name : str
+            The map's name.
+        state : dict
+            What `state` returned.
+        """
 
 
 class Shape(NamedTuple):
@@ -76,7 +85,14 @@ class FeatureMap(Protocol):
     (Bins(count=8), True)
     """
 
-    def fit(self, rounds: Rounds, /) -> FittedMap: ...
+    def fit(self, rounds: Rounds, /) -> FittedMap:
+        """Fits the map to the features of a training set.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            The training set.
+        """
 
 
 def map_rounds(rounds: Rounds, fitted: FittedMap | None) -> Rounds:

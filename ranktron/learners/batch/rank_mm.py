@@ -22,7 +22,7 @@ from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners.batch.rank_mm_exact import ExactDual
 from ranktron.learners.batch.rank_mm_problem import RankMMProblem, bytes_held
 from ranktron.learners.batch.rank_mm_steps import paper_dual
-from ranktron.learners.fixed import Fixed
+from ranktron.learners.fixed_scorer import Fixed
 from ranktron.learners.schedule import Fit, History, Schedule
 from ranktron.types import Floats, Integers, State
 

@@ -26,7 +26,7 @@ from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.grades import grades, pair_weights
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
-from ranktron.learners.fixed import Fixed
+from ranktron.learners.fixed_scorer import Fixed
 from ranktron.learners.schedule import Fit
 from ranktron.types import Floats, Integers, State
 

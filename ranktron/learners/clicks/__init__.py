@@ -4,7 +4,7 @@ from ranktron.learners.clicks.em import em_examination
 from ranktron.learners.clicks.estimating import estimate_examination
 from ranktron.learners.clicks.examination import Examination, power_law
 from ranktron.learners.clicks.harvesting import harvested_examination
-from ranktron.learners.clicks.randomised import randomised_examination
+from ranktron.learners.clicks.randomised import randomised_examination, update_examination
 from ranktron.learners.clicks.weighting import click_lists, click_weights, propensities
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "power_law",
     "propensities",
     "randomised_examination",
+    "update_examination",
 ]

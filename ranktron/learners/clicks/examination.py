@@ -34,6 +34,8 @@ class Examination:
         A pointwise 95 % interval of the values.
     method : str
         How it was found.
+    sums : array of shape (9, positions), optional
+        Of a randomised estimate: what it needs to go on with further impressions, see `update_examination`.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class Examination:
     low: Floats | None = None
     high: Floats | None = None
     method: str = "known"
+    sums: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("values", "offsets", "low", "high"):
@@ -60,14 +63,30 @@ class Examination:
         others = (self.offsets, self.low, self.high)
         if any(other is not None and other.shape != self.values.shape for other in others):
             raise DataError("the offsets and the interval of an examination have one number for each of its values")
+        if self.sums is not None:
+            object.__setattr__(self, "sums", np.asarray(self.sums, float))
+            if self.sums.shape != (9, len(self.values)) or not np.isfinite(self.sums).all():
+                raise DataError("the sums of an examination are nine finite numbers for each of its values")
 
     def at(self, position: Integers) -> Floats:
-        """The values at some positions."""
+        """The values at some positions.
+
+        Parameters
+        ----------
+        position : array of int
+            Positions, from 1 on.
+        """
         found: Floats = self.values[np.minimum(position, len(self.values)) - 1]
         return found
 
     def offsets_at(self, position: Integers) -> Floats:
-        """The offsets at some positions."""
+        """The offsets at some positions.
+
+        Parameters
+        ----------
+        position : array of int
+            Positions, from 1 on.
+        """
         if self.offsets is None:
             return np.zeros(len(position))
         found: Floats = self.offsets[np.minimum(position, len(self.values)) - 1]
@@ -76,6 +95,15 @@ class Examination:
     def correct(self, clicks: npt.ArrayLike, position: npt.ArrayLike) -> Floats:
         """(c − β) / θ: on average what a click at the first position would be; for losses linear in the label.
 
+        Parameters
+        ----------
+        clicks : array
+            Clicks or gains.
+        position : array of int
+            Positions, from 1 on.
+
+        Examples
+        --------
         >>> Examination([1.0, 0.5], offsets=[0.0, 0.1]).correct([1, 0], [2, 2])
         array([ 1.8, -0.2])
         """
@@ -85,12 +113,18 @@ class Examination:
 
     def to_dict(self) -> dict[str, Any]:
         """What a model file holds of it."""
-        arrays = {name: getattr(self, name) for name in ("values", "offsets", "low", "high")}
+        arrays = {name: getattr(self, name) for name in ("values", "offsets", "low", "high", "sums")}
         return {"method": self.method} | {name: array for name, array in arrays.items() if array is not None}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """What `to_dict` gave.
+
+        Parameters
+        ----------
+        content : dict
+            As `to_dict` returns it.
+        """
         return cls(**content)
 
 

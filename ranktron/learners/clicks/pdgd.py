@@ -12,7 +12,7 @@ from ranktron.kernels.jit import jit
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.clicks.plackett_luce import draw_ranking, log_sum_below, swap_weight
 from ranktron.learners.linear import as_weights, overflow, stored_count
-from ranktron.learners.pending import PendingRound
+from ranktron.learners.pending_rounds import PendingRound
 from ranktron.learners.steps import ExponentialDecay
 from ranktron.types import Features, Feedback, Floats, Integers, Ranking, Round, State, Step
 from ranktron.types.validation import check_count

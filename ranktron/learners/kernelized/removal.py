@@ -18,7 +18,20 @@ class Removal(Protocol):
     `steps` has a row for each row of the support's table and a column for each document; `time` is the current time.
     """
 
-    def admit(self, support: Support, X: Features, steps: Floats, time: float, /) -> None: ...
+    def admit(self, support: Support, X: Features, steps: Floats, time: float, /) -> None:
+        """Adds the new documents and makes room for them.
+
+        Parameters
+        ----------
+        support : Support
+            The documents that are kept.
+        X : array
+            The new ones.
+        steps : array
+            Their coefficients: a row for each row of the support's table, a column per document.
+        time : float
+            The current time.
+        """
 
 
 @dataclass(frozen=True)

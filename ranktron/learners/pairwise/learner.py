@@ -151,7 +151,13 @@ class Pairwise(BaseLearner):
         return float(mistakes / len(numbers))
 
     def follow(self, hypotheses: HypothesisHistory) -> None:
-        """Continues from a history, without copying it."""
+        """Continues from a history, without copying it.
+
+        Parameters
+        ----------
+        hypotheses : HypothesisHistory
+            The hypotheses so far.
+        """
         self.hypotheses, self._ensemble = hypotheses, None
 
     def state(self) -> State:

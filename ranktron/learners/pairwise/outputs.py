@@ -101,7 +101,14 @@ class Output(Protocol):
     @property
     def measured(self) -> bool: ...
 
-    def ensemble(self, hypotheses: HypothesisHistory) -> Ensemble: ...
+    def ensemble(self, hypotheses: HypothesisHistory) -> Ensemble:
+        """Returns the ensemble to rank with.
+
+        Parameters
+        ----------
+        hypotheses : HypothesisHistory
+            The hypotheses so far.
+        """
 
 
 @dataclass(frozen=True)
@@ -220,7 +227,13 @@ class Committee:
         return _alone(mean / weights.sum())
 
     def chosen(self, hypotheses: HypothesisHistory) -> Integers:
-        """The indices of the members in the pool, oldest first."""
+        """The indices of the members in the pool, oldest first.
+
+        Parameters
+        ----------
+        hypotheses : HypothesisHistory
+            The hypotheses so far.
+        """
         by_counter = np.lexsort((hypotheses.born, -hypotheses.counters))[: self.size]
         if self.subcommittee:
             if _is_known(hypotheses, by_counter):
@@ -229,7 +242,15 @@ class Committee:
         return by_counter[np.argsort(hypotheses.born[by_counter])]
 
     def weights_of(self, hypotheses: HypothesisHistory, chosen: Integers) -> Floats:
-        """The weights of these members; never negative, and equal if the metric of all members is 0."""
+        """The weights of these members; never negative, and equal if the metric of all members is 0.
+
+        Parameters
+        ----------
+        hypotheses : HypothesisHistory
+            The hypotheses so far.
+        chosen : array of int
+            The indices of the members.
+        """
         if self.weights == "metric" and _is_known(hypotheses, chosen):
             weights = np.maximum(hypotheses.values[chosen], 0.0)
             return weights if weights.any() else np.ones(len(chosen))

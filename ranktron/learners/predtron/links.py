@@ -37,13 +37,41 @@ class Link(Protocol):
 
     def __call__(self, theta: Floats, /) -> Floats: ...
 
-    def norm(self, W: Floats, /) -> float: ...
+    def norm(self, W: Floats, /) -> float:
+        """Returns ‖W‖, the norm of ψ.
 
-    def dual(self, theta: Floats, /) -> float: ...
+        Parameters
+        ----------
+        W : array
+            Weights.
+        """
 
-    def sparse(self, W: Floats, /) -> float: ...
+    def dual(self, theta: Floats, /) -> float:
+        """Returns the norm of Θ dual to `norm`.
 
-    def radius(self, X: Floats, /) -> float: ...
+        Parameters
+        ----------
+        theta : array
+            A sum of gradients.
+        """
+
+    def sparse(self, W: Floats, /) -> float:
+        """Returns the norm that the paper states margins in.
+
+        Parameters
+        ----------
+        W : array
+            Weights.
+        """
+
+    def radius(self, X: Floats, /) -> float:
+        """Returns |||X|||, with which the gradient of an input is bounded.
+
+        Parameters
+        ----------
+        X : array
+            An example, or the documents of a query.
+        """
 
 
 @jit
@@ -92,6 +120,13 @@ class Euclidean:
         return theta
 
     def norm(self, W: Floats) -> float:
+        """‖W‖_2, which is its own dual.
+
+        Parameters
+        ----------
+        W : array
+            Weights, or a sum of gradients.
+        """
         return float(np.sqrt(np.sum(W * W)))
 
     dual = norm

@@ -173,7 +173,13 @@ class Predtron:
         return self.W
 
     def scores(self, X: Any) -> Floats:
-        """The scores t = W x of an example, or t = X w of a query, with the current weights."""
+        """The scores t = W x of an example, or t = X w of a query, with the current weights.
+
+        Parameters
+        ----------
+        X : array
+            An example, or the documents of a query.
+        """
         return _score(self.W, X)
 
     def predict(self, X: Any) -> Floats:
@@ -181,7 +187,19 @@ class Predtron:
         return _score(self.coef, X)
 
     def learn(self, X: Any, scores: Floats, label: Any, number: int | None = None) -> MistakeRound | None:
-        """Learns the label of an input that was predicted with these scores; returns the mistake, if it was one."""
+        """Learns the label of an input that was predicted with these scores; returns the mistake, if it was one.
+
+        Parameters
+        ----------
+        X : array
+            The input.
+        scores : array
+            Its scores, as `scores` returned them.
+        label : label
+            The right answer, as `check` of the problem returns it.
+        number : int, optional
+            The number of the round, where one is counted outside.
+        """
         problem, number = self.problem, self.rounds if number is None else number
         label = problem.check(label)
         if first_non_finite(scores) >= 0:

@@ -44,7 +44,13 @@ class Places:
         return _unit_places(self.name, m)
 
     def raw(self, m: int) -> Floats:
-        """f(i) for the positions of m documents."""
+        """f(i) for the positions of m documents.
+
+        Parameters
+        ----------
+        m : int
+            The number of documents.
+        """
         i = np.arange(1, m + 1, dtype=float)
         power = _power(self.name)
         if power is not None:
@@ -106,7 +112,13 @@ class PlaceLoss:
         return int(self.name.partition("@")[2] or 0)
 
     def gain(self, labels: Floats) -> Floats:
-        """F(y)."""
+        """F(y).
+
+        Parameters
+        ----------
+        labels : array
+            The grades y.
+        """
         if self.name[0] == "p":
             return (labels > 0.0).astype(float)
         if labels.max(initial=0.0) > _HIGHEST:
@@ -114,11 +126,23 @@ class PlaceLoss:
         return exponential_gains(np.asarray(labels, np.float64))
 
     def discount(self, m: int) -> Floats:
-        """D(1), …, D(m)."""
+        """D(1), …, D(m).
+
+        Parameters
+        ----------
+        m : int
+            The number of documents.
+        """
         return _discounts(self.name, m)
 
     def weights(self, labels: Floats) -> PlaceWeights:
-        """Gains, discounts and N(y) of one label."""
+        """Gains, discounts and N(y) of one label.
+
+        Parameters
+        ----------
+        labels : array
+            The grades y.
+        """
         gains, discounts = self.gain(labels), self.discount(len(labels))
         return PlaceWeights(gains, discounts, float(np.sort(gains)[::-1] @ discounts))
 
@@ -128,6 +152,15 @@ class PlaceLoss:
         It occurs when two neighbours of grades a > b are swapped: all documents above them have the highest grade,
         those below them grade b.
 
+        Parameters
+        ----------
+        documents : int
+            How many documents a query has.
+        highest : int
+            The highest grade.
+
+        Examples
+        --------
         >>> PlaceLoss("ndcg").smallest(2, 1), 1.0 - 1.0 / float(np.log2(3.0))
         (0.36907..., 0.36907...)
         """

@@ -44,20 +44,78 @@ class PredictionProblem(Protocol):
     @property
     def largest(self) -> float: ...
 
-    def check(self, label: Any, /) -> Any: ...
+    def check(self, label: Any, /) -> Any:
+        """Refuses a label outside the label space, and returns the others in the form that the methods take.
 
-    def loss(self, prediction: Any, label: Any, /) -> float: ...
+        Parameters
+        ----------
+        label : label
+            As users write it.
+        """
 
-    def rep(self, prediction: Any, /) -> Floats: ...
+    def loss(self, prediction: Any, label: Any, /) -> float:
+        """Returns L(σ, y).
+
+        Parameters
+        ----------
+        prediction : prediction
+            What was predicted.
+        label : label
+            One that `check` returned.
+        """
+
+    def rep(self, prediction: Any, /) -> Floats:
+        """Returns the vector that represents a prediction.
+
+        Parameters
+        ----------
+        prediction : prediction
+            Any of the problem's predictions.
+        """
 
     def pred(self, scores: Floats, label: Any = None, /) -> Any:
-        """Decodes scores; ties are broken against the label, if it is given, so that learning starts at W = 0."""
+        """Decodes scores; ties are broken against the label, if it is given, so that learning starts at W = 0.
 
-    def augmented(self, scores: Floats, label: Any, /) -> Any: ...
+        Parameters
+        ----------
+        scores : array
+            The scores t.
+        label : label
+            One that `check` returned.
+        """
 
-    def correct(self, scores: Floats, label: Any, /) -> Any: ...
+    def augmented(self, scores: Floats, label: Any, /) -> Any:
+        """Returns argmax_σ L(σ, y) + <rep(σ), t>.
 
-    def rival(self, scores: Floats, label: Any, /) -> Any: ...
+        Parameters
+        ----------
+        scores : array
+            The scores t.
+        label : label
+            One that `check` returned.
+        """
+
+    def correct(self, scores: Floats, label: Any, /) -> Any:
+        """Returns σ_y, a prediction without loss; among several it may choose by the scores.
+
+        Parameters
+        ----------
+        scores : array
+            The scores t.
+        label : label
+            One that `check` returned.
+        """
+
+    def rival(self, scores: Floats, label: Any, /) -> Any:
+        """Returns the best-scored prediction with a loss, or None if there is none.
+
+        Parameters
+        ----------
+        scores : array
+            The scores t.
+        label : label
+            One that `check` returned.
+        """
 
 
 def similarity(problem: PredictionProblem, prediction: Any, scores: Floats) -> float:
@@ -223,7 +281,19 @@ class Enumerated:
     def of(
         cls, predictions: Sequence[Any], labels: Sequence[Any], loss: Callable[..., float], rep: Callable[..., Any]
     ) -> Enumerated:
-        """Tabulates a loss and a representation given as functions."""
+        """Tabulates a loss and a representation given as functions.
+
+        Parameters
+        ----------
+        predictions : sequence
+            All predictions.
+        labels : sequence
+            All labels.
+        loss : callable
+            `loss(prediction, label)`.
+        rep : callable
+            `rep(prediction)`, a vector.
+        """
         losses = np.array([[loss(prediction, label) for label in labels] for prediction in predictions], float)
         return cls(losses, np.array([rep(prediction) for prediction in predictions], float))
 

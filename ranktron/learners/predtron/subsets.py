@@ -28,7 +28,16 @@ class CountLoss(Protocol):
 
     def __call__(self, b: int, c: int, /) -> float: ...
 
-    def wrong(self, flips: Floats, label: Floats, /) -> Flags: ...
+    def wrong(self, flips: Floats, label: Floats, /) -> Flags:
+        """Returns which classes the argmax predicts wrongly.
+
+        Parameters
+        ----------
+        flips : array
+            What each class costs to predict wrongly.
+        label : array of 0 and 1
+            The classes.
+        """
 
 
 @jit

@@ -19,15 +19,59 @@ VARIANTS = ("standard", "loss-driven")
 class Variant(Protocol):
     """The update on a mistake."""
 
-    def rival(self, problem: PredictionProblem, scores: Floats, label: Any, shown: Any, /) -> Any: ...
+    def rival(self, problem: PredictionProblem, scores: Floats, label: Any, shown: Any, /) -> Any:
+        """Returns the prediction to move away from.
 
-    def weight(self, loss: float, /) -> float: ...
+        Parameters
+        ----------
+        problem : PredictionProblem
+            Losses and representations.
+        scores : array
+            The scores t.
+        label : label
+            The right answer.
+        shown : prediction
+            What was predicted.
+        """
+
+    def weight(self, loss: float, /) -> float:
+        """Returns the factor of the update.
+
+        Parameters
+        ----------
+        loss : float
+            The loss of the round.
+        """
 
     def charge(self, problem: PredictionProblem, scores: Floats, label: Any, correct: Any, loss: float, /) -> float:
-        """f_τ at these scores: the convex function whose gradient is the update of a round with that loss."""
+        """f_τ at these scores: the convex function whose gradient is the update of a round with that loss.
+
+        Parameters
+        ----------
+        problem : PredictionProblem
+            Losses and representations.
+        scores : array
+            The scores t.
+        label : label
+            The right answer.
+        correct : prediction
+            σ_y.
+        loss : float
+            The loss of the round.
+        """
 
     def eta(self, problem: PredictionProblem, alpha: float, radius: float, /) -> float:
-        """The step size of the theorem for inputs of at most that radius."""
+        """The step size of the theorem for inputs of at most that radius.
+
+        Parameters
+        ----------
+        problem : PredictionProblem
+            Losses and representations.
+        alpha : float
+            The strong convexity of the link.
+        radius : float
+            The largest |||X|||.
+        """
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import squared_length
 from ranktron.kernels.dispatch import FeatureArrays, add_one_row, as_features, take_rows
 from ranktron.kernels.jit import jit
-from ranktron.learners.pending import EVERY, PendingRound
+from ranktron.learners.pending_rounds import EVERY, PendingRound
 from ranktron.types import Features, Floats, Integers, Matrix
 
 

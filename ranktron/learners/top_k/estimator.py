@@ -27,9 +27,27 @@ class Decomposed(Protocol):
 
     def __call__(self, scores: Floats, labels: Floats, /) -> tuple[float, Floats]: ...
 
-    def known(self, scores: Floats, /) -> Floats: ...
+    def known(self, scores: Floats, /) -> Floats:
+        """Returns the term of the gradient without labels.
 
-    def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...], /) -> Floats: ...
+        Parameters
+        ----------
+        scores : array
+            The scores of all documents.
+        """
+
+    def term(self, scores: Floats, items: tuple[int, ...], labels: tuple[float, ...], /) -> Floats:
+        """Returns h, the term of the gradient with the labels of these documents.
+
+        Parameters
+        ----------
+        scores : array
+            The scores of all documents.
+        items : tuple of int
+            ℓ different documents.
+        labels : tuple of float
+            Their labels.
+        """
 
 
 class Outlined(Protocol):
@@ -41,11 +59,35 @@ class Outlined(Protocol):
     without labels; `settle` returns the estimated loss, the factor, and the gradient of the first k.
     """
 
-    def outline(self, scores: Floats, k: int, /) -> tuple[Floats, Floats, float]: ...
+    def outline(self, scores: Floats, k: int, /) -> tuple[Floats, Floats, float]:
+        """Returns what to keep of a query until its labels arrive.
+
+        Parameters
+        ----------
+        scores : array
+            The scores of all documents.
+        k : int
+            Labels of the first k may arrive.
+        """
 
     def settle(
         self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats, /
-    ) -> tuple[float, float, Floats]: ...
+    ) -> tuple[float, float, Floats]:
+        """Returns the estimated loss, the factor of the base, and the gradient of the first k.
+
+        Parameters
+        ----------
+        shown : array
+            What `outline` kept of the first k documents.
+        constant : float
+            The part of the loss without labels.
+        places : array of int
+            The positions whose labels arrived.
+        labels : array
+            These labels.
+        weights : array
+            One over their propensities.
+        """
 
 
 def is_outlined(surrogate: object) -> TypeGuard[Outlined]:

@@ -15,7 +15,7 @@ from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
-from ranktron.learners.pending import PendingRound
+from ranktron.learners.pending_rounds import PendingRound
 from ranktron.learners.top_k.descent import descend_in_ball, first_scores, gather_top
 from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, inverse_propensities, is_outlined
 from ranktron.learners.top_k.exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
@@ -180,7 +180,7 @@ class TopK(WeightVectorLearner):
 
     def simulated_feedback(self, round: Round, ranking: Ranking) -> Feedback:
         items = ranking.order[: self.k]
-        return Feedback(items, round.labels[items])
+        return Feedback._make((items, round.labels[items]))  # arrays that are known to be right: no check
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
@@ -224,7 +224,17 @@ class TopK(WeightVectorLearner):
         return self._learn(pending, self._places(order, pending.size, places), places.labels)
 
     def estimate(self, X: Features, ranking: Ranking, feedback: Feedback) -> tuple[float, Floats]:
-        """The estimated loss and its gradient for the first documents of the ranking, in the order shown."""
+        """The estimated loss and its gradient for the first documents of the ranking, in the order shown.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            One query.
+        ranking : Ranking
+            What was shown.
+        feedback : Feedback
+            The labels of some of the first k documents.
+        """
         _, n = self._check_ranked(X, ranking)
         places = self._places(ranking.order, X.shape[0], feedback)
         scores = first_scores(ranking.scores, ranking.order, n)
@@ -282,6 +292,11 @@ class TopK(WeightVectorLearner):
         """The scores that give the order shown: the learner's own, or random ones if it explored.
 
         Exploration among a shortlist uses the learner's own scores, reassigned in the order shown.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            What was shown.
         """
         if not ranking.explored:
             return ranking.scores

@@ -14,7 +14,7 @@ rankers, all others two or more (*multileaving*).
 array([1., 0.])
 """
 
-from ranktron.metrics.interleaving.combined import CombinedRanking
+from ranktron.metrics.interleaving.combined import CombinedRanking, InterleavingMethod
 from ranktron.metrics.interleaving.optimized import Optimized
 from ranktron.metrics.interleaving.pairwise_preference import PairwisePreference
 from ranktron.metrics.interleaving.probabilistic import Probabilistic
@@ -23,6 +23,7 @@ from ranktron.metrics.interleaving.turns import Balanced, SampleScored, TeamDraf
 __all__ = [
     "Balanced",
     "CombinedRanking",
+    "InterleavingMethod",
     "Optimized",
     "PairwisePreference",
     "Probabilistic",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,41 @@ class CombinedRanking(NamedTuple):
     items: Integers
     rankings: Rankings
     teams: Integers | None = None
+
+
+class InterleavingMethod(Protocol):
+    """A way to compare rankers on one page.
+
+    Examples
+    --------
+    >>> from ranktron.metrics.interleaving import TeamDraft
+    >>> method: InterleavingMethod = TeamDraft(k=2)
+    >>> shown = method.combine([[0, 1], [1, 0]], np.random.default_rng(0))
+    >>> method.credit(shown, [0, 0]).tolist()
+    [0.0, 0.0]
+    """
+
+    def combine(self, rankings: Sequence[npt.ArrayLike], rng: np.random.Generator) -> CombinedRanking:
+        """Returns the page to show.
+
+        Parameters
+        ----------
+        rankings : sequence of arrays of int
+            The documents in the order of each ranker, best first.
+        rng : numpy.random.Generator
+            What decides by chance.
+        """
+
+    def credit(self, shown: CombinedRanking, clicks: npt.ArrayLike) -> Floats:
+        """Returns one number for each ranker; the better one has the higher mean over many impressions.
+
+        Parameters
+        ----------
+        shown : CombinedRanking
+            What `combine` returned.
+        clicks : array
+            One number for each document shown: 1 for a click, 0 for none, or a gain.
+        """
 
 
 def checked_rankings(rankings: Sequence[npt.ArrayLike], most: int | None = None) -> Rankings:

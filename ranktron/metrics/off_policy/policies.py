@@ -55,7 +55,13 @@ class RankingPolicy:
         return np.asarray(self.scores, float)
 
     def next_draws(self, items: npt.ArrayLike) -> Floats:
-        """For each place of a page the probability of every candidate to stand there, after those above it."""
+        """For each place of a page the probability of every candidate to stand there, after those above it.
+
+        Parameters
+        ----------
+        items : array of int
+            The documents of a page in the order shown, by their number among the candidates.
+        """
         shown = np.asarray(items, np.int64)
         table = np.zeros((len(shown), len(self._values)))
         if self.temperature == 0.0:
@@ -73,7 +79,13 @@ class RankingPolicy:
         return table
 
     def draws(self, items: npt.ArrayLike) -> Floats:
-        """For each document of a page the probability of standing there, after those above it."""
+        """For each document of a page the probability of standing there, after those above it.
+
+        Parameters
+        ----------
+        items : array of int
+            The documents of a page in the order shown, by their number among the candidates.
+        """
         shown = np.asarray(items, np.int64)
         drawn: Floats = self.next_draws(shown)[np.arange(len(shown)), shown]
         return drawn
@@ -86,6 +98,13 @@ class RankingPolicy:
             P(d at place r) = ∫ λ_d e^{−λ_d t} P(exactly r − 1 of the others have rung by t) dt
 
         The integral over log t is a sum by the trapezoid rule, which is exact to about 14 digits; no sampling.
+
+        Parameters
+        ----------
+        items : array of int
+            Documents, by their number among the candidates.
+        places : int
+            How many places.
         """
         wanted = np.asarray(items, np.int64)
         if self.temperature == 0.0:

@@ -43,7 +43,21 @@ class GainModel:
 
     @classmethod
     def fit(cls, X: Floats, places: Integers, gains: Floats, n_places: int, ridge: float = 1.0) -> GainModel:
-        """Fits rates and weights to documents at places (from 0) and what they gained."""
+        """Fits rates and weights to documents at places (from 0) and what they gained.
+
+        Parameters
+        ----------
+        X : array of shape (rows, features)
+            The documents shown.
+        places : array of int
+            Where each stood, from 0.
+        gains : array
+            What each gained.
+        n_places : int
+            How many places there are.
+        ridge : float
+            The penalty on the weights.
+        """
         counts = np.bincount(places, minlength=n_places)
         rates = np.bincount(places, gains, n_places) / np.maximum(counts, 1)
         centre, scale = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-12)
@@ -53,7 +67,15 @@ class GainModel:
 
     @classmethod
     def halves(cls, log: Sequence[Impression], features: Sequence[npt.ArrayLike]) -> list[GainModel]:
-        """For each impression a model that was fitted to the others of two halves: every second one."""
+        """For each impression a model that was fitted to the others of two halves: every second one.
+
+        Parameters
+        ----------
+        log : sequence of Impression
+            What was shown, and what it gained.
+        features : sequence of arrays
+            The candidates of each impression.
+        """
         n_places = max(len(impression.items) for impression in log)
         models = []
         for half in (1, 0):  # even impressions are predicted by what the odd ones taught
@@ -64,7 +86,13 @@ class GainModel:
         return [models[i % 2] for i in range(len(log))]
 
     def predict(self, X: npt.ArrayLike) -> Floats:
-        """The expected gain of each document at each place."""
+        """The expected gain of each document at each place.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            The candidates of one query.
+        """
         found: Floats = (np.asarray(X, float) - self.centre) @ self.weights
         return found[:, None] + self.rates
 

@@ -15,6 +15,7 @@ from ranktron.papers.harness.online_cells import marks
 from ranktron.papers.theory.top_k_bounds import regret_bound, theorem_settings
 from ranktron.papers.theory.top_k_games import (
     Indistinguishable,
+    KnownClicks,
     Player,
     Pool,
     average_so_far,
@@ -33,6 +34,7 @@ CONVEX: Mapping[str, Decomposed] = {
     "KL": KL(),
     "KL as printed": KL(printed=True),
 }
+CLICKS = "Squared, clicks"
 
 
 def _paper(surrogate: str, k: int) -> Callable[[int, int], Learner]:
@@ -74,9 +76,12 @@ def mean_shown(learner: str, T: int, folder: str, seed: int) -> Any:
 
 def regrets(surrogate: str, horizons: Sequence[int], seed: int) -> Any:
     """Regret at each horizon, played with the exploration and step that the theorem chooses for it; and its bound."""
-    pool, loss = Pool(), CONVEX[surrogate]
-    bounds = [regret_bound(loss, pool.limits, T, *theorem_settings(loss, pool.limits, T)) for T in horizons]
-    return {"horizons": list(horizons), "regret": [regret(loss, pool, T, seed) for T in horizons], "bound": bounds}
+    pool = Pool()
+    loss, clicks = (Squared(), KnownClicks()) if surrogate == CLICKS else (CONVEX[surrogate], None)
+    limits = clicks.limits(pool) if clicks else pool.limits
+    bounds = [regret_bound(loss, limits, T, *theorem_settings(loss, limits, T)) for T in horizons]
+    found = [regret(loss, pool, T, seed, clicks) for T in horizons]
+    return {"horizons": list(horizons), "regret": found, "bound": bounds}
 
 
 def unlearnable(T: int, seed: int) -> Any:

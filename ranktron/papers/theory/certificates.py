@@ -77,36 +77,36 @@ class Certificate:
 
     Parameters
     ----------
-        rounds, mistakes : int
-            How many rounds were played, and in how many the ranking was a mistake.
-        measure : str
-            The metric that the theorems are about.
-        metric_loss, surrogate_loss : float
-            The cumulative losses: 1 − metric, and the surrogate f_t.
-        shards : int
-            How many shards were mixed; 1 for a run in one piece.
-        weighted_loss : float
-            The metric loss, each round weighted by the share of its shard; the same as `metric_loss` for one.
-        radius : float
-            R, the length of the longest row.
-        v_max : float
-            The largest ratio of two weights within a query; 1 where the surrogate has none.
-        margin : float
-            γ, the largest margin on the data; 0 if they are not separable.
-        comparator : array of shape (n_features,)
-            u, of those tried the one with the lowest regret bound.
-        lines : tuple of CertificateLine
-            The theorems.
+    rounds, mistakes : int
+        How many rounds were played, and in how many the ranking was a mistake.
+    measure : str
+        The metric that the theorems are about.
+    metric_loss, surrogate_loss : float
+        The cumulative losses: 1 − metric, and the surrogate f_t.
+    shards : int
+        How many shards were mixed; 1 for a run in one piece.
+    weighted_loss : float
+        The metric loss, each round weighted by the share of its shard; the same as `metric_loss` for one.
+    radius : float
+        R, the length of the longest row.
+    v_max : float
+        The largest ratio of two weights within a query; 1 where the surrogate has none.
+    margin : float
+        γ, the largest margin on the data; 0 if they are not separable.
+    comparator : array of shape (n_features,)
+        u, of those tried the one with the lowest regret bound.
+    lines : tuple of CertificateLine
+        The theorems.
 
     Examples
     --------
-        >>> import ranktron
+    >>> import ranktron
     >>> from ranktron.learners.schedule import Schedule
-        >>> from ranktron.training.fit import train
-        >>> lists = ranktron.synthetic.Separable().rounds(50)
-        >>> certificate = certify(train("minimax", {}, lists, Schedule(epochs=1)).model, lists)
-        >>> all(line.holds is not False for line in certificate.lines)
-        True
+    >>> from ranktron.training.fit import train
+    >>> lists = ranktron.synthetic.Separable().rounds(50)
+    >>> certificate = certify(train("minimax", {}, lists, Schedule(epochs=1)).model, lists)
+    >>> all(line.holds is not False for line in certificate.lines)
+    True
     """
 
     rounds: int

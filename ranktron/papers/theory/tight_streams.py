@@ -99,6 +99,11 @@ class Spiral:
         """Yields the queries until the learner's weights have returned to the axis.
 
         They depend on the weights; as the learner is deterministic, a stored copy of the stream is just as bad for it.
+
+        Parameters
+        ----------
+        learner : Linear
+            It has to learn from each query before the next one is taken.
         """
         if metric(self.measure).name not in ("map", "ndcg"):
             raise DataError(f"the spiral is for map and ndcg, not for {self.measure}")

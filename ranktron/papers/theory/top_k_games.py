@@ -15,6 +15,8 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.learners.click_models import ClickModel, position_based
+from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.loop import play
 from ranktron.learners.steps import Constant
 from ranktron.learners.top_k.estimator import Decomposed
@@ -22,7 +24,7 @@ from ranktron.learners.top_k.learner import TopK
 from ranktron.metrics import evaluate, metric
 from ranktron.papers.theory.top_k_bounds import Limits, theorem_settings
 from ranktron.surrogates import CalibratedSquared, Squared
-from ranktron.types import Floats, Learner, Round, Surrogate
+from ranktron.types import FeedbackModel, Floats, Learner, Round, Surrogate
 
 HORIZONS = (2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
 
@@ -66,7 +68,37 @@ class Pool:
             yield rounds[number]
 
 
-def losses(learner: TopK, rounds: Iterable[Round], surrogate: Surrogate) -> Iterator[float]:
+@dataclass(frozen=True)
+class KnownClicks:
+    """Clicks on the first k documents instead of their labels, of users whose examination is known.
+
+    A document of label r (0 or 1) at rank i is clicked with the probability α_i r + β_i, α_i = (1 − noise) / i and
+    β_i = noise / i. RTop-kF takes (c − β_i) / α_i for its label: right on average, and at most (1 − β_k) / α_k.
+
+    >>> KnownClicks().limits(Pool()).R_max  # 0.95 / 0.45
+    2.111...
+    """
+
+    k: int = 2
+    noise: float = 0.1
+
+    @property
+    def examination(self) -> Examination:
+        ranks = np.arange(1.0, self.k + 1.0)
+        return Examination((1.0 - self.noise) / ranks, offsets=self.noise / ranks)
+
+    def limits(self, pool: Pool) -> Limits:
+        """The theorem speaks of labels; these are larger than the true ones."""
+        highest: float = self.examination.correct(np.ones(self.k), np.arange(1, self.k + 1)).max()
+        return pool.limits._replace(R_max=float(highest))
+
+    def user(self, seed: int) -> ClickModel:
+        return position_based(1.0, self.noise, grades=2, seed=seed, k=self.k)
+
+
+def losses(
+    learner: TopK, rounds: Iterable[Round], surrogate: Surrogate, feedback: FeedbackModel | None = None
+) -> Iterator[float]:
     """Plays, and yields the loss of the scores that each round was played with.
 
     >>> pool = Pool()
@@ -81,7 +113,7 @@ def losses(learner: TopK, rounds: Iterable[Round], surrogate: Surrogate) -> Iter
             kept[:] = [round]
             yield round
 
-    for turn in play(learner, watched(), learner.simulated_feedback):
+    for turn in play(learner, watched(), feedback or learner.simulated_feedback):
         yield surrogate(learner.played(turn.ranking), kept[0].labels)[0]
 
 
@@ -106,13 +138,17 @@ def best_fixed(surrogate: Surrogate, rounds: Sequence[Round], counts: Floats, U:
     return float(min(f.fun for f in found) * counts.sum())
 
 
-def regret(surrogate: Decomposed, pool: Pool, T: int, seed: int) -> float:
+def regret(surrogate: Decomposed, pool: Pool, T: int, seed: int, clicks: KnownClicks | None = None) -> float:
     """The regret of RTop-kF after T rounds, with the exploration and the step that the theorem chooses for T."""
-    gamma, eta = theorem_settings(surrogate, pool.limits, T)
+    if clicks is None:
+        limits, k, known, user = pool.limits, surrogate.coordinates, None, None
+    else:
+        limits, k, known, user = clicks.limits(pool), clicks.k, clicks.examination, clicks.user(seed)
+    gamma, eta = theorem_settings(surrogate, limits, T)
     learner = TopK(
-        pool.features, surrogate, surrogate.coordinates, Constant(gamma), Constant(eta), radius=pool.U, seed=seed
+        pool.features, surrogate, k, Constant(gamma), Constant(eta), radius=pool.U, seed=seed, examination=known
     )
-    suffered = sum(losses(learner, pool.stream(T, seed), surrogate))
+    suffered = sum(losses(learner, pool.stream(T, seed), surrogate, user))
     drawn = np.random.default_rng((pool.seed, 1, seed)).integers(pool.lists, size=T)
     counts = np.bincount(drawn, minlength=pool.lists).astype(float)
     return suffered - best_fixed(surrogate, pool.rounds(), counts, pool.U)

@@ -10,7 +10,7 @@ from ranktron.data.io import decimals, fast_path, grammar, grouping, lexer, miss
 TEXT = (
     b"1 qid:a 1:0.5 2:-12.25 3:7 4:1e3 5:NULL # docid = D\r\n\n 0 qid:b 3:0.30000000000000004 1:2\t# \n2 qid:b 2:7 \n"
 )
-DATA = np.frombuffer(TEXT + b" " * 40 + b"\n", np.uint8)
+DATA = np.frombuffer(TEXT + b" " * 80 + b"\n", np.uint8)
 EVERYWHERE = range(len(TEXT))
 
 
@@ -151,9 +151,42 @@ def test_rearranging_in_place(rows):
 def test_lines_are_laid_out():
     rounds = writing.pack_words([b"0 qid:a", b"1 qid:bb"]), writing.pack_words([b" 1:", b" 2:"])
     tails = writing.pack_words([b" # x\n", b"\n"])
-    text = np.array([b"0.5", b"1", b"", b"-2.25"], "S8").view(np.uint8).reshape(4, 8)
-    lengths = np.array([3, 1, 0, 5])
+    values, words = np.array([0.5, 1.0, 1e9, -2.25], np.float32), writing.pack_words([b"1e+09"])
     for lay in (writing.lay, writing.lay.py_func):
         out = np.zeros(60, np.uint8)
-        end = lay(*rounds[0], *rounds[1], text, lengths, *tails, out)
-        assert out[:end].tobytes() == b"0 qid:a 1:0.5 2:1 # x\n1 qid:bb 1: 2:-2.25\n"
+        end = lay(*rounds[0], *rounds[1], values, np.array([2, -1]), *words, *tails, out)
+        assert out[:end].tobytes() == b"0 qid:a 1:0.5 2:1 # x\n1 qid:bb 1:1e+09 2:-2.25\n"
+
+
+def test_the_kernel_that_spells_numbers():
+    """As plain Python; tests of writing compare it with numpy."""
+    values = np.array([0.0, -0.0, 0.1, 1.5, -835.0, 0.00012345678, 999999.94, 2.0**-9, 1e-4, 1e6, np.nan], np.float32)
+    usual = ~writing.unusual(values, values.view(np.int32))
+    same(writing.unusual, values, values.view(np.int32))
+    assert usual.tolist() == [True] * 7 + [False] * 4
+    for value in values[usual]:
+        for spell in (writing.spell_number, writing.spell_number.py_func):
+            out = np.empty(20, np.uint8)
+            assert out[: spell(value, out, 0)].tobytes().decode() == str(value).removesuffix(".0")
+
+
+LONG = [
+    "0.123456789", "-12.34567890123", "0.12345678901234567", "1234567.12345678901", "1e5", "1.5e-05", "-2.25E+3",
+    "1.2345678e-38", "1e-45", "1e-46", "0.99999999999999999", "1.0e05", "0.1e-99",
+]  # fmt: skip
+LEFT = [
+    "123456789.5", "0.1234567890123456789", "3.4028235e38", "16777217", "1.00000005960464478", "7e99", "1e", "1e+",
+    "1e-", "1.000000059604644775390625", "1e100", "1.5.5", ".5",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [*LONG, *LEFT])
+def test_long_decimals_and_exponents_are_rounded_correctly_or_left_to_the_grammar(text):
+    line = f"0 qid:1 1:1 2:{text} 3:{text} 4:2 5:1 \n".encode() + b" " * 70 + b"\n"
+    data, row, stamps = np.frombuffer(line, np.uint8), np.full(5, 9.0, np.float32), np.full(5, -1)
+    last, p = fast_path.usual(data, 8, -1, 1, row, stamps, 0, fast_path.make_tags(1, 5))
+    if text in LEFT:
+        assert (last, line[p : p + 2]) == (0, b"2:")
+    else:
+        assert (last, line[p : p + 1]) == (4, b"\n")
+        assert row.tolist() == [1.0, np.float32(float(text)), np.float32(float(text)), 2.0, 1.0]

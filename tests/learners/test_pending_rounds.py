@@ -7,7 +7,7 @@ from ranktron import Feedback
 from ranktron.data.synthetic import Separable
 from ranktron.kernels.dense import pull_back
 from ranktron.learners import TopK, checks
-from ranktron.learners.pending import PendingRound
+from ranktron.learners.pending_rounds import PendingRound
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 from ranktron.training.algorithms import ALGORITHMS

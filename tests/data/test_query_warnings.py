@@ -5,7 +5,7 @@ import pytest
 
 import ranktron
 from ranktron import RankingWarning, Rounds
-from ranktron.data.idle import count_idle, warn_of_merged
+from ranktron.data.query_warnings import count_idle, warn_of_merged
 from ranktron.data.synthetic import WebSearch
 from ranktron.metrics import metric
 from ranktron.training.cross_validation import Fold, cross_validate
