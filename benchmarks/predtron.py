@@ -8,6 +8,7 @@ import csv
 import gzip
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,10 @@ def ours(make, X, y):
     return results[best], best
 
 
+def _make(estimator, eta, **given):
+    return estimator(eta=eta, **given)
+
+
 def _classes(estimator, X, y):
     return estimator.partial_fit(X, y, classes=np.unique(y)).online_losses_[0]
 
@@ -133,15 +138,16 @@ def online_errors(folder):
         subsets, counts = np.unique(Y, axis=0, return_counts=True)
         common = subsets[counts.argmax()]
         for loss, best in (("hamming", constant), ("subset", common), ("error-set", constant)):
-            standard, eta = ours(lambda eta, loss=loss: PredtronMultilabel(loss=loss, eta=eta), X, Y)
-            driven, _ = ours(lambda eta, loss=loss: PredtronMultilabel(loss=loss, eta=eta, variant="loss-driven"), X, Y)
+            given = {"loss": loss, "preset": "paper"}
+            standard, eta = ours(partial(_make, PredtronMultilabel, **given), X, Y)
+            driven, _ = ours(partial(_make, PredtronMultilabel, variant="loss-driven", **given), X, Y)
             rows.append((name, len(X), loss, standard, eta, driven, cost(loss, theirs, Y), cost(loss, best, Y)))
     for name in ORDINAL:
         X, y = shuffled(*ordinal(folder, name))
         classes = np.unique(y)
         theirs = perceptron_stream(X, y, classes)
-        standard, eta = ours(lambda eta: PredtronOrdinal(eta=eta), X, y)
-        driven, _ = ours(lambda eta: PredtronOrdinal(eta=eta, variant="loss-driven"), X, y)
+        standard, eta = ours(partial(_make, PredtronOrdinal, preset="paper"), X, y)
+        driven, _ = ours(partial(_make, PredtronOrdinal, variant="loss-driven", preset="paper"), X, y)
         y_codes, median = np.searchsorted(classes, y), np.median(np.searchsorted(classes, y))
         error = np.abs(np.searchsorted(classes, theirs) - y_codes).mean()
         rows.append((name, len(X), "absolute", standard, eta, driven, error, np.abs(y_codes - median).mean()))

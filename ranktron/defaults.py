@@ -1,8 +1,8 @@
 """What a parameter is where nobody chooses: each value is written here, once, and nowhere else.
 
 `PAPER` is what the papers print. The functions of `ranktron.learners` compose algorithms as printed, and read their
-signatures from it. `RECOMMENDED` is what differs in estimators, commands and service. Nothing is imported here, so that
-`--help` is quick.
+signatures from it. `RECOMMENDED` is what differs in estimators, commands and service, chosen on validation queries of
+seven data sets (docs/choosing.md has the table). Nothing is imported here, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -96,12 +96,18 @@ PAPER: Mapping[str, Mapping[str, Any]] = {
 }
 
 RECOMMENDED: Mapping[str, Mapping[str, Any]] = {
-    "topk": {"setting": "recommended"},
+    "slam": {"eta": 0.3, "fraction": 0.7, "step": "sqrt", "average": True},
+    "minimax": {"average": True, "n_epochs": 30},
+    "listnet": {"eta": 0.03, "average": True},
+    "hinge": {"eta": 0.1, "average": True},
+    "topk": {"setting": "recommended", "scale": "minmax", "n_epochs": 30},  # its steps are for features in [0, 1]
+    "predtron": {"average": True},
+    "rankboost": {"scale": None},
 }
 """Where the recommended value is another one than the paper's."""
 
 HOW: Mapping[str, Mapping[str, Any]] = {
-    "recommended": {"n_epochs": 10, "shuffle": True, "scale": None},
+    "recommended": {"n_epochs": 10, "shuffle": True, "scale": "auto"},
     "paper": {"n_epochs": 10, "shuffle": True, "scale": None},
 }
 """How estimators pass over the data, and what they do to the features first."""

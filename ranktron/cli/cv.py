@@ -63,7 +63,7 @@ _SHUFFLE = TRAINING[1]
     "--scale",
     type=click.Choice(SCALINGS),
     default=None,
-    help="Feature scaling; auto: standardise if features fall outside [-1, 1].  [default: auto]",
+    help="Feature scaling; auto: standardise.  [default: auto]",
 )
 @map_option
 @click.option("--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric to select by.")

@@ -10,7 +10,7 @@ import click
 
 from ranktron.cli.output import show_activity
 from ranktron.data.option_names import FORMATS, IMPUTATIONS
-from ranktron.defaults import PRESETS, RENAMED, find_preset
+from ranktron.defaults import PRESETS, RECOMMENDED, RENAMED, find_preset
 from ranktron.errors import DataError
 from ranktron.training.algorithms import TRAINING, algorithm
 
@@ -75,11 +75,13 @@ map_option = click.option(
     help="Feature map, saved with the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N.",
 )
 
+_LONGER = [f"{values['n_epochs']} for {name}" for name, values in RECOMMENDED.items() if "n_epochs" in values]
+_PASSES = ", ".join([str(TRAINING[0].default), *_LONGER])
 epochs_option = click.option(
     "--epochs",
     default=None,
     type=click.IntRange(1),
-    help=f"{TRAINING[0].help.capitalize()}.  [default: the preset's, {TRAINING[0].default}]",
+    help=f"{TRAINING[0].help.capitalize()}.  [default: the preset's, {_PASSES}]",
 )
 
 preset_option = click.option(
@@ -229,9 +231,7 @@ def with_preset(
     word = preset or PRESETS[0]
     values = find_preset(name, word)
     own = {**algorithm(name).preset(word), **parameters}
-    if scale is None:
-        scale = values["scale"] or ("auto" if word == PRESETS[0] else None)
-    return own, scale, epochs or values["n_epochs"]
+    return own, scale or values["scale"], epochs or values["n_epochs"]
 
 
 def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") -> dict[str, Any]:

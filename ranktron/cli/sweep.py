@@ -62,7 +62,7 @@ def _values(text: str) -> list[float] | None:
     "--scale",
     type=click.Choice(SCALINGS),
     default=None,
-    help="Feature scaling; auto: standardise if features fall outside [-1, 1].  [default: auto]",
+    help="Feature scaling; auto: standardise.  [default: auto]",
 )
 @map_option
 @click.option("--valid", type=DATA, help="Validation set.")

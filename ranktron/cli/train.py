@@ -76,7 +76,7 @@ def _wrap(text: str, indent: int) -> list[str]:
     "--scale",
     type=click.Choice(SCALINGS),
     default=None,
-    help="Feature scaling, saved with the model; auto: standardise if features fall outside [-1, 1].  [default: auto]",
+    help="Feature scaling, saved with the model; auto: standardise.  [default: auto]",
 )
 @map_option
 @nan_option

@@ -195,10 +195,12 @@ GLOBAL = ("auto", "standard", "minmax")
 _WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _standardised_by_query}
 
 
-def fit_scaler(name: str | None, rounds: Rounds, weights: Floats | None = None) -> Scaler | None:
-    """Fits the scaling of that name; `auto` leaves features within [-1, 1] alone and standardises others.
+def fit_scaler(
+    name: str | None, rounds: Rounds, weights: Floats | None = None, document_weights: Floats | None = None
+) -> Scaler | None:
+    """Fits the scaling of that name; `auto` standardises.
 
-    `weights` says how much each query counts.
+    `weights` says how much each query counts, `document_weights` each document beside the others of its query.
 
     >>> rounds = Rounds.from_arrays([[10.0], [30.0]], [0, 1])
     >>> fit_scaler("minmax", rounds)(rounds.X, rounds.offsets).ravel()
@@ -211,6 +213,8 @@ def fit_scaler(name: str | None, rounds: Rounds, weights: Floats | None = None) 
     if name not in GLOBAL:
         return make_scaler(name, rounds.n_features)
     by_row = None if weights is None else np.repeat(weights, np.diff(rounds.offsets))
+    if document_weights is not None:
+        by_row = document_weights if by_row is None else by_row * document_weights
     found = moments(rounds.X) if by_row is None else _weighted_moments(rounds.X, by_row)
     return make_scaler(name, rounds.n_features, found, sparse=isinstance(rounds.X, Sparse))
 
@@ -226,10 +230,7 @@ def make_scaler(name: str, n_features: int, found: Moments | None = None, sparse
     if name not in GLOBAL or found is None:
         raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
     mean, deviation, low, high = found
-    if name == "auto":
-        if low.min() >= -1.0 and high.max() <= 1.0:
-            return None
-        name = "standard"
+    name = "standard" if name == "auto" else name
     shift, divisor = (mean, deviation) if name == "standard" else (low, high - low)
     shift = np.zeros_like(shift) if sparse else shift
     # Because of rounding, the computed deviation of a constant feature may not be 0; its range is.

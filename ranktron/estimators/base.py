@@ -10,14 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktron.data.categories import Encoder, fit_encoder
 from ranktron.data.maps import FeatureMap
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Running
-from ranktron.defaults import PRESETS
 from ranktron.errors import DataError, warn
 from ranktron.estimators.columns import (
     UNGROUPED,
@@ -29,7 +27,7 @@ from ranktron.estimators.columns import (
 from ranktron.estimators.eval_sets import UNGROUPED_EVAL_SET, EvalSet, first_eval_set
 from ranktron.estimators.parameters import BEFORE, UNGROUPED_PARAMETER, draw_seed
 from ranktron.estimators.pipelines import steps_before
-from ranktron.estimators.signature import use_new_names
+from ranktron.estimators.signature import WithPresets
 from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.lazy import lazy_names
 from ranktron.learners.base import BaseLearner
@@ -65,7 +63,7 @@ class _NoPartialFit:
         )
 
 
-class BaseRanker(BaseEstimator):  # type: ignore[misc]
+class BaseRanker(WithPresets):
     """Fits, scores, ranks and saves: everything but the algorithm.
 
     >>> from ranktron.estimators import RankSVM
@@ -81,7 +79,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__predict: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True, "groups": True}
 
-    scale: Literal["standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None
+    scale: Literal["auto", "standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None
     map: str | FeatureMap | None
     random_state: int | np.random.RandomState | None
     features: Sequence[str] | None
@@ -91,29 +89,11 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     nan: str = "error"  # a pickle of 0.1.0 has neither
     categorical: str | Sequence[str] | None = "auto"
 
-    _presets: ClassVar[Mapping[str, Mapping[str, Any]]]
     _renamed_parameters: ClassVar[Mapping[str, str]]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         names = self._renamed_parameters
         super().__setstate__({**BEFORE, **{names.get(name, name): value for name, value in state.items()}})
-
-    def set_params(self, **params: Any) -> Self:
-        """Sets parameters; with another `preset`, those that were as the former has them follow.
-
-        Parameters
-        ----------
-        **params
-            New values by name.
-        """
-        params = use_new_names(type(self), params)
-        word, before = params.get("preset", self.preset), self.preset
-        if isinstance(word, str) and isinstance(before, str) and {word, before} == set(PRESETS):
-            former = self._presets[before]
-            follow = {n: v for n, v in self._presets[word].items() if repr(getattr(self, n)) == repr(former[n])}
-            params = {**follow, **params}
-        super().set_params(**params)
-        return self
 
     feedback: FeedbackModel | str | None = None
     _user: FeedbackModel | None = None
@@ -406,7 +386,8 @@ class OnlineRanker(BaseRanker):
         """Plays these lists once, in order, after all that came before.
 
         The first call fits imputation, scaling and map, and later calls leave them as they are, but for
-        `scale="running-standard"`, which every query updates. `sample_weight` is that of `fit`: a query of weight 2 is
+        `scale="running-standard"`, which every query updates. That is what `scale="auto"` means here where the learner
+        can follow, for a first call may be a single list. `sample_weight` is that of `fit`: a query of weight 2 is
         played twice in a row, one of weight 0.5 in every second call.
 
         Parameters
@@ -434,7 +415,8 @@ class OnlineRanker(BaseRanker):
         """Plays rounds once, in order; the first ones that there are fit imputation, scaling and map."""
         if blank:
             own, nan = self._own_parameters(), NAN.check(self.nan)
-            model = make_untrained(self._algorithm.name, own, rounds, self.scale, self.map, nan)
+            scale = self.scale if self.scale != "auto" else self._scale_of_stream()
+            model = make_untrained(self._algorithm.name, own, rounds, scale, self.map, nan)
             self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
         if self._user is None and self.feedback is not None:
             self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
@@ -445,6 +427,10 @@ class OnlineRanker(BaseRanker):
         self._model, history = learn_once(self.learner_, self._model, rounds, self._user, weights)
         if history.interrupted:
             raise KeyboardInterrupt
+
+    def _scale_of_stream(self) -> str:
+        """How a stream is scaled of which only the beginning is known."""
+        return "running-standard" if self.map is None and self.make_learner(1).rescales else "standard"
 
 
 __getattr__ = lazy_names(__name__, renamed={"Ranker": "BaseRanker"})

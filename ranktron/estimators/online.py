@@ -37,7 +37,7 @@ class HingePerceptron(OnlineClickRanker):
 class SLAMPerceptron(OnlineRanker):
     """The perceptron for NDCG, NDCG@k or AP: one step on a large-margin bound of the measure, on its mistakes only.
 
-    On noisy data set `fraction=0.7` and `average=True`: the maximum of the paper is a poor comparison there.
+    Its defaults are for noisy data; `preset="paper"` compares with the maximum instead of a `fraction`, as printed.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class PDGDRanker(OnlineRanker):
 class KernelPerceptron(OnlineRanker):
     """A mistake-driven learner in dual form: it remembers documents, and a kernel bends what it learns from them.
 
-    Scale the features (`scale="standard"`). Not linear: there are no weights `coef_`. With `update="pairwise"` it also
+    Not linear: there are no weights `coef_`. With `update="pairwise"` it also
     serves that family's pocket, voted and committee outputs; votes need `qid` in `predict`.
 
     Examples

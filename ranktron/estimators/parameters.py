@@ -23,7 +23,7 @@ _COMMON = (
     Parameter(
         "scale",
         None,
-        'None, or "standard", "minmax": scaling fitted with the model; "minmax-query", '
+        'None, or "auto" (standardise), "standard", "minmax": scaling fitted with the model; "minmax-query", '
         '"standard-query": within each query, which predict then has to know; "running-standard": one that partial_fit '
         "goes on updating",
     ),

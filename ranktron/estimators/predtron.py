@@ -5,28 +5,31 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ranktron.defaults import HOW, PAPER, PRESETS
 from ranktron.errors import DataError
 from ranktron.estimators.base import OnlineRanker, unchanged_if_refused
 from ranktron.estimators.parameters import RANDOM_STATE, draw_seed, from_table
+from ranktron.estimators.signature import WithPresets
 from ranktron.learners.predtron import PredictionProblem, Predtron, make_link, make_variant, theoretical_step
 from ranktron.learners.predtron.links import NORMS
 from ranktron.learners.predtron.variants import VARIANTS
 from ranktron.learners.schedule import Schedule
 from ranktron.learners.steps import Constant
-from ranktron.training.algorithms import ALGORITHMS, TRAINING
+from ranktron.training.algorithms import ALGORITHMS, PRESET, TRAINING
 from ranktron.training.parameters import Parameter
 from ranktron.types import Floats, Integers
 
 _N_EPOCHS, _SHUFFLE = TRAINING
-_RADIUS = Parameter("radius", 1.0, "of the inputs, for theory; None measures it on the first data seen", above=0.0)
+_RADIUS = Parameter(
+    "radius", 1.0, "of the (scaled) inputs, for theory; None measures it on the first data seen", above=0.0
+)
 
 RANKER = {p.name: p for p in ALGORITHMS["predtron"].parameters}
 SHARED = (
@@ -35,11 +38,20 @@ SHARED = (
     Parameter("eta", 1.0, 'step size, or "theory": the step of the paper\'s theorems, which needs the radius'),
     replace(_RADIUS, default=None),
     RANKER["average"],
+    Parameter(
+        "scale",
+        HOW[PRESETS[0]]["scale"],
+        'None, or "auto", "standard": inputs are standardised by the data of `fit` or of the first `partial_fit`, only '
+        "divided by their deviation without a constant",
+    ),
     Parameter("fit_intercept", True, "whether every score has a constant"),
     _N_EPOCHS,
     replace(_SHUFFLE, help="whether every pass takes the examples in a new order"),
     RANDOM_STATE,
+    PRESET,
 )
+PRINTED = {"average": PAPER["predtron"]["average"], "scale": HOW["paper"]["scale"]}
+"""What `preset="paper"` changes."""
 
 
 @from_table("predtron")
@@ -57,13 +69,16 @@ class PredtronRanker(OnlineRanker):
     """
 
 
-class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
+class PredtronEstimator(WithPresets):
     """What the estimators over single examples share: everything but the problem.
 
-    After fitting, `learner_` is the Predtron, `coef_` and `intercept_` its weights, `online_losses_` the mean online
-    loss of each pass, ties broken against the learner.
+    After fitting, `learner_` is the Predtron over scaled inputs, `coef_` and `intercept_` its weights for inputs as
+    they come, `online_losses_` the mean online loss of each pass, ties broken against the learner.
     """
 
+    scale: Literal["auto", "standard"] | None = None  # a pickle of 0.1.0 has neither this nor the next two
+    preset: str = "paper"
+    _scaling: tuple[Floats, Floats] | None = None
     eta: float | str
     radius: float | None
     random_state: int | np.random.RandomState | None
@@ -103,15 +118,18 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
     def coef_(self) -> Floats:
         """The weights, one row per score."""
         check_is_fitted(self, "learner_")
-        coef = self.learner_.coef
-        return coef[:, :-1] if self.fit_intercept else coef
+        coef: Floats = self.learner_.coef
+        coef = coef[:, :-1] if self.fit_intercept else coef
+        return coef if self._scaling is None else coef / self._scaling[1]
 
     @property
     def intercept_(self) -> Floats:
         """The constant of each score."""
         check_is_fitted(self, "learner_")
-        coef = self.learner_.coef
-        return coef[:, -1] if self.fit_intercept else np.zeros(len(coef))
+        coef: Floats = self.learner_.coef
+        if not self.fit_intercept:
+            return np.zeros(len(coef))
+        return coef[:, -1] if self._scaling is None else coef[:, -1] - self.coef_ @ self._scaling[0]
 
     @abstractmethod
     def _problem(self) -> tuple[PredictionProblem, int]:
@@ -123,9 +141,28 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _examples(self, X: Any, y: Any, classes: Any, *, reset: bool) -> tuple[Floats, Any]:
         X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, order="C", multi_output=self._takes_tables)
-        return self._with_one(X), self._labels(y, classes, reset=reset)
+        labels = self._labels(y, classes, reset=reset)
+        if reset:
+            self._scaling = self._fit_scaling(X)
+        return self._inputs(X), labels
 
-    def _with_one(self, X: Floats) -> Floats:
+    def _fit_scaling(self, X: Floats) -> tuple[Floats, Floats] | None:
+        """What is subtracted from each input, and what it is then divided by; a constant input becomes 0."""
+        PRESET.check(self.preset)
+        if self.scale is None:
+            return None
+        if self.scale not in ("auto", "standard"):
+            raise DataError(f"there is no scaling {self.scale!r} here; choose from auto, standard and None")
+        deviation = X.std(axis=0)
+        varies = (X.max(axis=0) > X.min(axis=0)) & (deviation > 0.0)
+        shift = X.mean(axis=0) if self.fit_intercept else np.zeros(X.shape[1])
+        return shift, np.where(varies, deviation, 1.0)
+
+    def _inputs(self, X: Floats) -> Floats:
+        """The inputs of the learner: scaled, and with a one for the constant."""
+        if self._scaling is not None:
+            shift, divisor = self._scaling
+            X = (X - shift) / divisor
         return np.hstack([X, np.ones((len(X), 1))]) if self.fit_intercept else X
 
     def _begin(self, X: Floats) -> None:
@@ -154,7 +191,7 @@ class PredtronEstimator(BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self, "learner_")
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        scores: Floats = self._with_one(X) @ self.learner_.coef.T
+        scores: Floats = self._inputs(X) @ self.learner_.coef.T
         return scores
 
 

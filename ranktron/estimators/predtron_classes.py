@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from ranktron.errors import DataError
-from ranktron.estimators.predtron import SHARED, PredtronEstimator, encode_labels
+from ranktron.estimators.predtron import PRINTED, SHARED, PredtronEstimator, encode_labels
 from ranktron.estimators.signature import with_parameters
 from ranktron.learners.predtron import Enumerated, binary, multiclass, ordinal, with_costs, with_reject
 from ranktron.training.parameters import Parameter
@@ -51,6 +51,7 @@ class _Classes(ClassifierMixin, PredtronEstimator):  # type: ignore[misc]
         "reject_label", None, 'what `predict` answers instead of a class; None: "REJECT" for names, -1 for numbers'
     ),
     *SHARED,
+    paper=PRINTED,
 )
 class PredtronClassifier(_Classes):
     """A linear classifier that learns from its mistakes, with any cost and with the option to reject.
@@ -121,7 +122,7 @@ class PredtronClassifier(_Classes):
         return problem, problem.dimension
 
 
-@with_parameters(*SHARED)
+@with_parameters(*SHARED, paper=PRINTED)
 class PredtronOrdinal(_Classes):
     """A classifier for ordered classes, which charges the distance between the predicted and the right class.
 

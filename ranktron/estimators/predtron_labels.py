@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ranktron.errors import DataError
-from ranktron.estimators.predtron import RANKER, SHARED, PredtronEstimator, encode_labels
+from ranktron.estimators.predtron import PRINTED, RANKER, SHARED, PredtronEstimator, encode_labels
 from ranktron.estimators.signature import with_parameters
 from ranktron.estimators.weights import as_sample_weights
 from ranktron.learners.predtron import (
@@ -40,6 +40,7 @@ SUBSET_LOSSES: dict[str, CountLoss] = {"subset": SubsetZeroOne(), "hamming": Ham
         choices=tuple(SUBSET_LOSSES),
     ),
     *SHARED,
+    paper=PRINTED,
 )
 class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[misc]
     """A classifier that gives every example a subset of the classes: y is a table of zeros and ones.
@@ -128,7 +129,7 @@ class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[mi
         return Subsets(self.n_outputs_, SUBSET_LOSSES[self.loss]), self.n_outputs_
 
 
-@with_parameters(RANKER["representation"], RANKER["loss"], *SHARED)
+@with_parameters(RANKER["representation"], RANKER["loss"], *SHARED, paper=PRINTED)
 class PredtronLabelRanker(PredtronEstimator):
     """Ranks the same labels anew for every example: y is a table of relevances >= 0, one column per label.
 

@@ -5,12 +5,38 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
+
+from sklearn.base import BaseEstimator
 
 from ranktron.defaults import PRESETS
 from ranktron.training.parameters import Parameter, unknown_parameter
 
 C = TypeVar("C", bound=type[Any])
+
+
+class WithPresets(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose parameters follow its `preset`."""
+
+    preset: str
+    _presets: ClassVar[Mapping[str, Mapping[str, Any]]]
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets parameters; with another `preset`, those that were as the former has them follow.
+
+        Parameters
+        ----------
+        **params
+            New values by name.
+        """
+        params = use_new_names(type(self), params)
+        word, before = params.get("preset", self.preset), self.preset
+        if isinstance(word, str) and isinstance(before, str) and {word, before} == set(PRESETS):
+            former = self._presets[before]
+            follow = {n: v for n, v in self._presets[word].items() if repr(getattr(self, n)) == repr(former[n])}
+            params = {**follow, **params}
+        super().set_params(**params)
+        return self
 
 
 def with_parameters(*parameters: Parameter, paper: Mapping[str, Any] | None = None) -> Callable[[C], C]:

@@ -82,7 +82,7 @@ def train(
     """
     warn_of_useless(rounds)
     blank, division = start is None, None if jobs == 1 else Division.evenly(len(rounds), jobs)
-    start = make_untrained(name, parameters, rounds, scaling, map, nan, weights) if start is None else start
+    start = start or make_untrained(name, parameters, rounds, scaling, map, nan, weights, document_weights)
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=resume_position(start, len(rounds), division), first_epoch=epoch)
     history.spread = Spread.of(start.record)
@@ -160,6 +160,7 @@ def make_untrained(
     map: str | FeatureMap | None,
     nan: str = "error",
     weights: Floats | None = None,
+    document_weights: Floats | None = None,
 ) -> Model:
     """An untrained model, with imputation, scaling and feature map fitted to the rounds."""
     imputer = fit_imputer(nan, rounds)
@@ -171,7 +172,7 @@ def make_untrained(
         n_features=rounds.n_features,
         first_index=rounds.first_index,
         feature_names=rounds.feature_names,
-        scaler=fit_scaler(scaling, filled, weights),
+        scaler=fit_scaler(scaling, filled, weights, document_weights),
         imputer=imputer,
     )
     recipe = as_map(map)

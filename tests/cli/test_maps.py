@@ -169,7 +169,7 @@ def test_the_command_line_learns_from_wide_text(capsys, tmp_path):
     path.write_text("\n".join(lines) + "\n")
     info = json.loads(run(capsys, "info", path, "--json").out)
     assert info["features"] == 2000
-    run(capsys, "train", path, "--algo", "listnet", "--set", "eta=1", "--model", model)
+    run(capsys, "train", path, "--algo", "listnet", "--scale", "none", "--set", "eta=1", "--model", model)
     found = json.loads(run(capsys, "evaluate", model, path, "--json").out)
     assert found["metrics"]["ndcg@10"]["mean"] > 0.95
     run(capsys, "rank", model, path, "-o", tmp_path / "scores")

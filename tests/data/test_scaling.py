@@ -38,9 +38,11 @@ def test_a_constant_feature_becomes_zero(name):
     assert not scale(LISTS, fit_scaler(name, LISTS)).X[:, 3].any()
 
 
-def test_auto_leaves_what_lies_within_one_alone():
-    assert fit_scaler("auto", Rounds.from_arrays([[-1.0], [1.0]], [0, 1])) is None
-    assert fit_scaler("auto", Rounds.from_arrays([[-1.0], [1.1]], [0, 1])).name == "standard"
+def test_auto_standardises():
+    auto, standard = (fit_scaler(name, LISTS) for name in ("auto", "standard"))
+    assert auto.name == "standard"
+    assert (auto.shift == standard.shift).all()
+    assert (auto.divisor == standard.divisor).all()
 
 
 @pytest.mark.parametrize("kind", [np.asarray, Sparse.from_matrix])
@@ -54,6 +56,8 @@ def test_a_query_of_weight_two_scales_as_two_queries(name, kind):
     np.testing.assert_allclose(weighted.divisor, repeated.divisor, rtol=1e-6)
     if name == "standard":
         assert np.abs(weighted.divisor / fit_scaler(name, lists).divisor - 1.0).max() > 1e-3
+    by_document = fit_scaler(name, lists, weights / 2.0, np.full(len(LISTS.labels), 2.0))
+    np.testing.assert_allclose(by_document.divisor, weighted.divisor)
     assert fit_scaler(None, LISTS) is fit_scaler("none", LISTS) is None
     assert scale(LISTS, None) is LISTS
 

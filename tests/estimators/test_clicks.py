@@ -38,11 +38,11 @@ def test_rank_svm_solves_the_propensity_weighted_problem(C):
     objective = defining_problem(X, clicks, qid, place, C, 2)
     slow = minimize(objective, np.zeros(3), method="BFGS", options={"gtol": 1e-8}).x
     given = {"qid": qid, "position": place}
-    ranker = RankSVM(C=C, tol=1e-9).fit(X, clicks, **given, examination=THETA)
+    ranker = RankSVM(C=C, tol=1e-9, scale=None).fit(X, clicks, **given, examination=THETA)
     assert ranker.coef_ == pytest.approx(slow, abs=1e-4)
-    same = RankSVM(C=C, tol=1e-9).fit(X, clicks, **given, propensity=THETA[place - 1])
+    same = RankSVM(C=C, tol=1e-9, scale=None).fit(X, clicks, **given, propensity=THETA[place - 1])
     assert np.array_equal(same.coef_, ranker.coef_)
-    naive = RankSVM(C=C, tol=1e-9).fit(X, clicks, **given, examination=np.ones(4))
+    naive = RankSVM(C=C, tol=1e-9, scale=None).fit(X, clicks, **given, examination=np.ones(4))
     assert np.abs(naive.coef_ - slow).max() > 0.05
 
 
@@ -54,7 +54,7 @@ def test_rank_mm_1_and_the_plain_hinge_solve_the_same_problem():
         for start in (np.zeros(3), np.array([0.0, 1.0, -0.5]))
     )
     given = {"qid": qid, "position": place, "examination": THETA}
-    for ranker in (RankMM(C=5.0, tol=1e-6), RankSVM(C=5.0, loss="hinge", tol=1e-8)):
+    for ranker in (RankMM(C=5.0, tol=1e-6, scale=None), RankSVM(C=5.0, loss="hinge", tol=1e-8, scale=None)):
         assert objective(ranker.fit(X, clicks, **given).coef_) == pytest.approx(slow, rel=1e-3)
 
 

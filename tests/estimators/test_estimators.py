@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator, check_sample_weight_
 
 import ranktron
 from ranktron import DataError, evaluate, load, play
+from ranktron.data.scaling import fit_scaler, scale
 from ranktron.data.synthetic import WebSearch
 from ranktron.estimators.base import OnlineRanker
 from ranktron.estimators.columns import UNGROUPED
@@ -135,12 +136,13 @@ def test_query_ids_may_come_in_any_order(Ranker):
     assert learnt(sizes).tolist() == learnt(ranker).tolist()
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
-def test_fit_equals_looping_play(Player, shuffle):
-    ranker = Player(n_epochs=3, shuffle=shuffle, random_state=7, scale=None).fit(X, Y, qid=QID)
-    learner = Player(n_epochs=3).make_learner(6)
+@pytest.mark.parametrize(("shuffle", "given"), [(True, {"preset": "paper"}), (False, {"scale": None}), (True, {})])
+def test_fit_equals_looping_play(Player, shuffle, given):
+    ranker = Player(n_epochs=3, shuffle=shuffle, random_state=7, **given).fit(X, Y, qid=QID)
+    learner = Player(**given).make_learner(6)
+    lists = scale(LISTS, fit_scaler(Player(**given).scale, LISTS))
     for epoch in range(3):
-        for _ in play(learner, Schedule(3, 7, shuffle).epoch(LISTS, epoch), learner.simulated_feedback):
+        for _ in play(learner, Schedule(3, 7, shuffle).epoch(lists, epoch), learner.simulated_feedback):
             pass
     assert learner.rounds == ranker.learner_.rounds == 180
     assert same(learner.state(), ranker.learner_.state())
@@ -154,6 +156,22 @@ def test_partial_fit_goes_on(Player):
             parts.partial_fit(chunk.X, chunk.labels, group=np.diff(chunk.offsets))
     assert learnt(parts).tolist() == learnt(whole).tolist()
     assert parts.learner_.rounds == 120
+
+
+UNITS = 2.0 ** np.random.default_rng(0).integers(-11, 12, 6)  # powers of two: nothing is rounded
+
+
+def test_units_do_not_matter(Ranker):
+    plain, other = (Ranker(random_state=0).fit(rows, Y, qid=QID) for rows in (X, X * UNITS))
+    assert other.predict(X * UNITS).tolist() == plain.predict(X).tolist()
+
+
+def test_units_of_a_stream_do_not_matter(Online):
+    plain, other = Online(), Online()
+    for at, end in zip(LISTS.offsets, LISTS.offsets[1:], strict=False):
+        plain.partial_fit(X[at:end], Y[at:end], qid=0)
+        other.partial_fit(X[at:end] * UNITS, Y[at:end], qid=0)
+    assert other.predict(X * UNITS).tolist() == plain.predict(X).tolist()
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])

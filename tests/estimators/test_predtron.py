@@ -81,11 +81,13 @@ SHARED = {
     "norm": "l2",
     "eta": 1.0,
     "radius": None,
-    "average": False,
+    "average": True,
+    "scale": "auto",
     "fit_intercept": True,
     "n_epochs": 10,
     "shuffle": True,
     "random_state": None,
+    "preset": "recommended",
 }
 
 
@@ -123,30 +125,52 @@ def with_one(X):
 )
 @pytest.mark.parametrize("variant", ["standard", "loss-driven"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_fit_is_the_loop(estimator, y, problem, d, variant, fit_intercept):
-    estimator = clone(estimator).set_params(variant=variant, fit_intercept=fit_intercept, shuffle=False, n_epochs=2)
-    estimator.fit(X, y)
-    inputs = with_one(X) if fit_intercept else X
+@pytest.mark.parametrize("preset", ["recommended", "paper"])
+def test_fit_is_the_loop(estimator, y, problem, d, variant, fit_intercept, preset):
+    given = {"variant": variant, "fit_intercept": fit_intercept, "preset": preset, "shuffle": False, "n_epochs": 2}
+    estimator = clone(estimator).set_params(**given).fit(X, y)
+    inputs = X if preset == "paper" else (X - fit_intercept * X.mean(axis=0)) / X.std(axis=0)
+    inputs = with_one(inputs) if fit_intercept else inputs
     how = Standard() if variant == "standard" else LossDriven()
-    learner = Predtron(problem, (d, inputs.shape[1]), Constant(0.3), how)
+    learner = Predtron(problem, (d, inputs.shape[1]), Constant(0.3), how, average=preset == "recommended")
     for epoch in range(2):
         losses = [0.0 if mistake is None else mistake.loss for mistake in walk(learner, zip(inputs, y, strict=True))]
         assert estimator.online_losses_[epoch] == pytest.approx(np.mean(losses))
     assert estimator.learner_.W.tolist() == learner.W.tolist()
     assert estimator.coef_.shape == (d, 9)
     scores = X @ estimator.coef_.T + estimator.intercept_
-    assert scores == pytest.approx(inputs @ learner.W.T)
+    assert scores == pytest.approx(inputs @ learner.coef.T)
     assert estimator.intercept_.any() == fit_intercept
 
 
 def test_partial_fit_goes_on(case):
     cls, y = case
-    whole = cls(n_epochs=1, shuffle=False).fit(X, y)
-    parts = cls()
+    whole = cls(n_epochs=1, shuffle=False, scale=None).fit(X, y)
+    parts = cls(scale=None)
     first = {"classes": np.unique(y)} if y.ndim == 1 else {}
     parts.partial_fit(X[:50], y[:50], **first).partial_fit(X[50:], y[50:])
     assert parts.coef_.tolist() == whole.coef_.tolist()
     assert len(parts.online_losses_) == 2
+
+
+def test_units_do_not_matter(case):
+    cls, y = case
+    units = np.exp(np.random.default_rng(0).uniform(-8.0, 8.0, X.shape[1]))
+    plain, scaled = (cls(random_state=0).fit(rows, y) for rows in (X, X * units + 100.0 * units))
+    assert scaled.coef_ * units == pytest.approx(plain.coef_, rel=1e-6, abs=1e-9)
+    first = {"classes": np.unique(y)} if y.ndim == 1 else {}
+    stream = cls().partial_fit(X[:50], y[:50], **first).partial_fit(X[50:], y[50:])  # the first call fits the scaling
+    assert stream._scaling[0].tolist() == X[:50].mean(axis=0).tolist()
+    with pytest.raises(DataError, match="there is no scaling 'minmax' here"):
+        cls(scale="minmax").fit(X, y)
+
+
+def test_a_constant_input_is_left_alone(case):
+    cls, y = case
+    for value in (0.0, 7.0):
+        estimator = cls(random_state=0).fit(np.hstack([X, np.full((len(X), 1), value)]), y)
+        assert not estimator.coef_[:, -1].any()
+        assert np.isfinite(estimator.intercept_).all()
 
 
 @pytest.mark.parametrize("norm", ["l2", "l1", "group", "trace"])
@@ -156,12 +180,12 @@ def test_norms_and_the_step_of_theory(case, norm):
         labels = np.argmax(X @ RNG.normal(size=(9, 9)), axis=1)
         y = np.eye(9)[labels] if y.ndim == 2 else labels
         y = y if y.ndim == 1 or cls is not PredtronMultilabel else y.astype(int)
-    estimator = cls(norm=norm, eta="theory", n_epochs=2).fit(X, y)
+    estimator = cls(norm=norm, eta="theory", n_epochs=2, scale=None).fit(X, y)
     link = estimator.learner_.link
     radius = max(link.radius(x) for x in with_one(X))
     expected = Standard().eta(estimator.learner_.problem, link.alpha, radius)
     assert estimator.learner_.step.eta == pytest.approx(expected)
-    given = cls(norm=norm, eta="theory", radius=3.0, n_epochs=1).fit(X, y)
+    given = cls(norm=norm, eta="theory", radius=3.0, n_epochs=1, scale=None).fit(X, y)
     assert given.learner_.step.eta == pytest.approx(expected * radius**2 / 9.0)
 
 
@@ -181,7 +205,7 @@ def test_they_learn():
 
 
 def test_the_classifier_is_scikit_learns_perceptron():
-    ours = PredtronClassifier(eta=0.5, n_epochs=1, shuffle=False).fit(X, SIDES)
+    ours = PredtronClassifier(eta=0.5, n_epochs=1, shuffle=False, preset="paper").fit(X, SIDES)
     theirs = Perceptron(max_iter=1, tol=None, shuffle=False).fit(X, SIDES)
     assert ours.coef_ == pytest.approx(theirs.coef_)
     assert ours.intercept_ == pytest.approx(theirs.intercept_)
@@ -191,7 +215,7 @@ def test_the_classifier_is_scikit_learns_perceptron():
 def test_rejections():
     names = np.array(["a", "b", "c", "d"])[CLASSES]
     for y, mark in ((names, "REJECT"), (CLASSES, -1)):
-        cautious = PredtronClassifier(reject=0.3, random_state=0).fit(X, y)
+        cautious = PredtronClassifier(reject=0.3, random_state=0, preset="paper").fit(X, y)
         assert set(cautious.predict(X)) <= {*y.tolist(), mark}
         cautious.learner_.W = np.ones((4, 10))  # all scores equal: their mean direction wins where they are positive
         assert (cautious.predict(X) == mark).tolist() == (X.sum(axis=1) + 1.0 > 0.0).tolist()

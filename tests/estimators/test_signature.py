@@ -45,5 +45,5 @@ def test_types_are_choices_declarations_or_those_of_defaults():
     assert kinds["C"] == "<class 'float'>"
     assert kinds["n_epochs"] == "<class 'int'>"
     assert kinds["loss"] == "typing.Literal['squared', 'hinge']"
-    scalings = "'standard', 'minmax', 'minmax-query', 'standard-query', 'running-standard'"
+    scalings = "'auto', 'standard', 'minmax', 'minmax-query', 'standard-query', 'running-standard'"
     assert kinds["scale"] == f"typing.Optional[typing.Literal[{scalings}]]"

@@ -27,14 +27,14 @@ def rounds_of(lists):
     )
 
 
-def mapped_model(lists, kind="slam", how="bins:6", scaling="standard"):
+def mapped_model(lists, kind="slam", how="bins:6", scaling="standard", **given):
     rounds = rounds_of(lists)
     scaler = fit_scaler(scaling, rounds)
     rounds = replace(rounds, X=scaler(rounds.X, rounds.offsets))
     fitted = as_map(how).fit(rounds)
     algorithm = ALGORITHMS[kind]
-    learner = algorithm.learner(fitted.n_outputs, {})
-    return Model(kind, algorithm.complete({}), learner.state(), 3, scaler=scaler, map=fitted)
+    learner = algorithm.learner(fitted.n_outputs, given)
+    return Model(kind, algorithm.complete(given), learner.state(), 3, scaler=scaler, map=fitted)
 
 
 def start(talk, model, status=200):
@@ -119,7 +119,7 @@ def test_full_lists_and_a_rollback(talk, lists, how):
 def test_people_see_the_original_features(talk, lists, how):
     some = list(lists(30))
     talk.make()
-    start(talk, mapped_model(some, "slam", how))
+    start(talk, mapped_model(some, "slam", how, average=False))  # the model then has the weights that rank
     talk.play(30)
     X = some[0][0]
     shown = talk.rank(X)

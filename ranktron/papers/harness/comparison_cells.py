@@ -47,7 +47,7 @@ NAMED: Mapping[str, System] = {
     "minimax perceptron": System("minimax", {}, {"average": (False, True)}),
     "ListNet": System("listnet", {"average": True}, {"eta": (0.3, 1.0, 3.0)}),
     "hinge perceptron": System("hinge", {"average": True}, {"eta": (0.03, 0.1, 0.3)}),
-    "RTop-kF, 2 labels": System("topk", {}, {}, 100),
+    "RTop-kF, 2 labels": System("topk", {"setting": "recommended"}, {}, 100),
     "Predtron": System("predtron", {"average": True}, {"representation": ("-i^1.1", "discount")}, 10),
     "pairwise, average": System("pairwise", {"output": "average"}, {}, 20),
     "committee": System("committee", {"metric": SELECT}, {}, 20),

@@ -16,6 +16,7 @@ from ranktron.learners.schedule import Fit, Schedule
 from ranktron.papers.theory.bounds import largest_weight_ratio, shared_bound, slam_constant
 from ranktron.papers.theory.certificates import CertificateLine, certify
 from ranktron.surrogates import SLAM
+from ranktron.training.algorithms import algorithm
 from ranktron.training.fit import make_untrained, play_schedule, train
 from ranktron.training.mixing import MixedPass, record_division, run_in
 from ranktron.training.passes import Division
@@ -25,7 +26,9 @@ NOISY = WebSearch(features=5, documents=9).rounds(60)
 
 
 def certificate(name, parameters, lists, **options):
-    return certify(train(name, parameters, lists, Schedule(2, 1), **options).model, lists)
+    """Of a run with what the papers print, but for some parameters."""
+    chosen = {**algorithm(name).preset("paper"), **parameters}
+    return certify(train(name, chosen, lists, Schedule(2, 1), **options).model, lists)
 
 
 def by_statement(found):
@@ -50,7 +53,7 @@ def turns_of(learner, lists, schedule, metrics=()):
 
 
 def test_the_sums_are_those_of_the_run():
-    model = train("slam", {"eta": 0.5}, NOISY, Schedule(2, 1)).model
+    model = train("slam", {**algorithm("slam").preset("paper"), "eta": 0.5}, NOISY, Schedule(2, 1)).model
     watched = turns_of(slam_perceptron(NOISY.n_features, eta=0.5), NOISY, Schedule(2, 1))
     found = certify(model, NOISY)
     assert found.surrogate_loss == pytest.approx(sum(turn.loss for turn in watched))
@@ -157,7 +160,7 @@ def test_a_sweep_is_the_single_runs():
     from ranktron.training.sweep import sweep
 
     ndcg = metric("ndcg@10")
-    rows = sweep("slam", {}, "eta", [0.1, 3.0], EASY, Schedule(2, 4), [ndcg], valid=EASY)
+    rows = sweep("slam", algorithm("slam").preset("paper"), "eta", [0.1, 3.0], EASY, Schedule(2, 4), [ndcg], valid=EASY)
     for row in rows:
         learner = slam_perceptron(5, eta=row.value)
         values = [
