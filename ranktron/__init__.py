@@ -157,6 +157,7 @@ _MOVED = {
     "schedule": "learners.schedule",
     "service.demonstration": "service.demo.routes",
     "service.desk": "service.live_ranker",
+    "service.entries": "service.journal_entries",
     "service.guard": "service.auth",
     "service.inventory": "service.demo.inventory",
     "service.log": "service.sqlite_journal",
