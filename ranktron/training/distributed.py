@@ -17,6 +17,8 @@ from ranktron.data.moments import Moments
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import GLOBAL, make_scaler
 from ranktron.errors import DataError, warn
+from ranktron.kernels.csr_rows import linear_scores
+from ranktron.learners.batch.rank_svm import UNFINISHED
 from ranktron.learners.schedule import Fit, History, Schedule, Validation
 from ranktron.learners.weight_spread import Spread
 from ranktron.metrics import Evaluation, Metric, metric
@@ -31,6 +33,7 @@ from ranktron.training.parts import (
     evaluate_part,
     name_of,
     name_query,
+    on_prepared,
     play_parts,
     prepare_part,
     square_part,
@@ -39,8 +42,10 @@ from ranktron.training.parts import (
     warm_part,
 )
 from ranktron.training.passes import MIXES, Division, PlayedQueries, QueryPiece
+from ranktron.training.rank_svm_parts import solve_parts
 from ranktron.types import Floats, State
 
+_NOTHING = Rounds(np.zeros((0, 1), np.float32), np.zeros(0), np.zeros(1, np.int64), np.zeros(0, object))
 SHARDS = 16
 """The largest number of shards where none is given; it does not depend on the number of workers."""
 
@@ -282,6 +287,8 @@ def train_parts(
     blank = start is None
     if start is None:
         start = make_untrained_parts(name, parameters, data, scaling, map, nan, in_order=in_order)
+    if start.kind == "ranksvm":
+        return _solve_rank_svm(data, replace(start, state={}, record={}), schedule, valid, select, metrics)
     if stored_algorithm(start.kind).solver() is not None:
         raise DataError(f"{start.kind} solves for all queries at once, and not in passes over parts")
     learner = start.blank_learner() if blank else start.learner()
@@ -293,8 +300,7 @@ def train_parts(
     if patience is not None and valid is None:
         raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
     validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"), patience)
-    nothing = Rounds(np.zeros((0, 1), np.float32), np.zeros(0), np.zeros(1, np.int64), np.zeros(0, object))
-    fit = Fit(nothing, schedule, history, validation, start.state, progress, elsewhere=queries)
+    fit = Fit(_NOTHING, schedule, history, validation, start.state, progress, elsewhere=queries)
     untrained = replace(start, state={}, record={})
     mixed = MixedPass(division, _run_parts(data, untrained, division))
 
@@ -306,6 +312,29 @@ def train_parts(
 
     play_schedule(learner, fit, metrics, play_epoch)
     return Trained(replace(untrained, state=learner.state(), record=record_run(fit, division)), history)
+
+
+def _solve_rank_svm(
+    data: PartData, model: Model, schedule: Schedule, valid: Rounds | None, select: Metric | None,
+    metrics: Sequence[Metric],
+) -> Trained:  # fmt: skip
+    """Solves RankSVM by sums over parts, each of which stays where it is."""
+    token = secrets.token_hex(8)
+
+    def each(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return data.map(on_prepared, token, data.features, model, function, *arguments)
+
+    validation = None if valid is None else Validation(model.prepare(valid), select or metric("ndcg@10"))
+    fit = Fit(_NOTHING, schedule, validation=validation, elsewhere=sum(data.sizes))
+    with fit.running():
+        found = solve_parts(each, model.n_filled, dict(model.parameters), lambda: fit.stopping)
+    history = fit.history
+    if not found.converged:
+        history.remarks[UNFINISHED] = found.iterations
+    history.epoch, history.rounds = 1, fit.queries
+    state = {"coef": found.w, "constant": 0.0}
+    fit.judge(lambda checked: linear_scores(checked.X, found.w), lambda: state, metrics)
+    return Trained(replace(model, state=state, record=record_run(fit)), history)
 
 
 def _run_parts(data: PartData, model: Model, division: Division) -> Any:

@@ -234,6 +234,15 @@ def warm_part(token: str, part: Part, features: FeatureNumbers, model: Model) ->
         CACHE.get((token, part), lambda: prepare_part(part, features, model))
 
 
+def on_prepared(
+    part: Part, token: str, features: FeatureNumbers, model: Model, function: Callable[..., Any], *arguments: Any
+) -> Any:
+    """A function of the prepared queries of a part, which are kept for the next call."""
+    if not isinstance(part, FilePart):
+        return function(prepare_part(part, features, model), *arguments)
+    return function(CACHE.get((token, part), lambda: prepare_part(part, features, model)), *arguments)
+
+
 def play_parts(
     token: str,
     parts: Sequence[Part],

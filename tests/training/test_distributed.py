@@ -189,8 +189,21 @@ def test_learners_that_cannot_be_mixed_go_from_part_to_part(folder, pool, name):
         train_parts(name, {}, data, Schedule(1))
     found = train_parts(name, {}, data, Schedule(1, shuffle=False), mode="sequential")
     assert same(found.model.state, train(name, {}, LISTS, Schedule(1, shuffle=False)).model.state)
-    with pytest.raises(DataError, match="ranksvm solves for all queries at once"):
-        train_parts("ranksvm", {}, data, Schedule(1))
+    with pytest.raises(DataError, match="rankboost solves for all queries at once"):
+        train_parts("rankboost", {}, data, Schedule(1))
+
+
+@pytest.mark.parametrize("balance", ["query", "pair"])
+@pytest.mark.parametrize("source", ["part-*.txt", "all.rounds"])
+def test_rank_svm_on_parts_is_the_solution_of_one_machine(folder, pool, source, balance):
+    parameters = {"C": 3.0, "tol": 1e-9, "balance": balance}
+    data = inspect_parts(divide_files(f"{folder}/{source}", 4000), pool)
+    found = train_parts("ranksvm", parameters, data, Schedule(1), mode="sequential", scaling="standard")
+    whole = train("ranksvm", parameters, LISTS, Schedule(1), scaling="standard")
+    assert np.abs(found.model.coef - whole.model.coef).max() < 1e-8
+    assert found.model.learner().predict(LISTS.X[:3]).shape == (3,)
+    with pytest.raises(DataError, match="loss=squared"):
+        train_parts("ranksvm", {"loss": "hinge"}, data, Schedule(1))
 
 
 def test_what_fits_stays_in_the_cache():
