@@ -134,7 +134,7 @@ def _workers(dask: str | None) -> Iterator[Workers]:
         with ThreadPoolExecutor(2) as executor:  # one plays, the other one reads the next part
             yield LocalWorkers(executor)
         return
-    from ranktron.dask import Cluster, open_client
+    from ranktron.dask.cluster import Cluster, open_client
 
     with open_client(dask) as client:
         click.echo(f"dashboard of the cluster: {client.dashboard_link}", err=True)
