@@ -199,6 +199,8 @@ def play_rescaled(
     for a constant. The first query of a learner starts the estimate from nothing. Queries with weights are played as
     often as they weigh, for fractions by turns, which the model's record counts.
     """
+    if len(rounds) > 1:
+        warn_of_useless(rounds)
     record, played = model.record, np.arange(len(rounds))
     if weights is not None:
         turn = int(record.get("epoch", 0))

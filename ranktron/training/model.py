@@ -466,7 +466,9 @@ def _check_header(content: Mapping[str, Any], name: str) -> None:
     """Refuses numbers and names of features that are none."""
     for key, number in (("n_features", content["n_features"]), ("first_index", content.get("first_index", 1))):
         if type(number) is not int or not 0 <= number < 2**53:
-            raise DataError(f"{name} is not a model: its {key} is not a whole number")
+            raise DataError(
+                f"{name} is not a model that this version knows: its {key} must be a whole number from 0 to 2^53"
+            )
     names = content["feature_names"]
     if names is not None and not (isinstance(names, list) and all(isinstance(each, str) for each in names)):
         raise DataError(f"{name} is not a model: its feature_names are not a list of texts")

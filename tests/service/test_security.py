@@ -17,7 +17,7 @@ from ranktron.service.tokens import Tokens, new_token, read_tokens
 LIST = {"documents": [{"id": "a", "features": [1, 2, 3]}, {"id": "b", "features": [0, 0, 0]}]}
 FEEDBACK = {"round": 0, "labels": {"a": 1}}
 FULL = {**LIST, "labels": {"a": 1, "b": 0}}
-ONE = "/v1/rankers/shop"
+ONE, TRIAL = "/v1/rankers/shop", "/v1/experiments/shop"
 NEEDED = {
     ("PUT", "/v1/rankers/other"): ("admin", {"features": ["x"]}),
     ("POST", f"{ONE}/rank"): ("rank", LIST),
@@ -36,6 +36,13 @@ NEEDED = {
     ("DELETE", f"{ONE}/versions/1"): ("admin", None),
     ("POST", f"{ONE}/rollback"): ("admin", {"version": 0}),
     ("POST", f"{ONE}/model"): ("admin", None),
+    ("PUT", TRIAL): ("admin", {"arms": [{"ranker": "shop"}], "method": "apprentice"}),
+    ("POST", f"{TRIAL}/rank"): ("rank", {**LIST, "shown": ["b", "a"]}),
+    ("POST", f"{TRIAL}/feedback"): ("feedback", FEEDBACK),
+    ("POST", f"{TRIAL}/promote"): ("admin", None),
+    ("GET", "/v1/experiments"): ("rank", None),
+    ("GET", TRIAL): ("rank", None),
+    ("DELETE", TRIAL): ("admin", None),
     ("GET", "/metrics"): ("rank", None),
     ("DELETE", ONE): ("admin", None),
 }
