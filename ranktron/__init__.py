@@ -51,6 +51,7 @@ _HOMES = {
 # Modules that are public under a short name, as in `ranktron.feedback.top(5)`.
 _MODULES = {
     "clicks": "ranktron.learners.clicks",
+    "dask": "ranktron.dask",
     "feedback": "ranktron.learners.feedback",
     "interleaving": "ranktron.metrics.interleaving",
     "io": "ranktron.data.io",
