@@ -8,7 +8,7 @@ import pytest
 from ranktron.metrics.interleaving.optimized import _solve
 from ranktron.service.experiments.mixing import MIXERS, highest_credit, mixed_page, outcome_of
 
-LISTS = list(permutations(range(4)))
+LISTS = [(0, 1, 2, 3), *list(permutations(range(4)))[3::6], (1, 2, 3, 0)]
 
 
 def optimized_pages(first, second):
