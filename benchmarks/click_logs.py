@@ -37,7 +37,7 @@ class Cell:
 
 OTHERS = (
     {}, {"eta": 0.5}, {"eta": 2.0}, {"noise": 0.0}, {"noise": 0.2}, {"production": "several"},
-    {"sessions": 300}, {"sessions": 3000},
+    {"sessions": 300}, {"sessions": 3000}, {"sessions": 30_000},
 )  # fmt: skip
 CELLS = [Cell(truth, **other) for other in OTHERS for truth in ("linear", "nonlinear")]
 
@@ -121,7 +121,7 @@ def ours(X, place, clicks, held, examination, Z):
     qid = np.repeat(np.arange(len(X)), M).reshape(len(X), M)
 
     def fitted(which, multiplied, recipe, C):
-        return ranktron.RankSVM(C=C, map=recipe, tol=1e-3).fit(
+        return ranktron.RankSVM(C=C, map=recipe, tol=1e-3, scale=None).fit(
             features(X[which], multiplied), clicks[which].ravel(), qid=qid[which].ravel(),
             position=place[which].ravel(), examination=examination,
         )  # fmt: skip
@@ -144,13 +144,16 @@ def race(cell, seed):
     for name, curve in (("known", theta), ("estimated", em_examination(log, X.reshape(-1, D), tol=1e-4))):
         scores, chosen = ours(X, place, clicks, held, curve, Z)
         row[name], row[f"chosen, {name}"] = ndcg(scores, Z, grades), chosen
-    plain = ranktron.RankSVM(tol=1e-3).fit(X.reshape(-1, D), clicks.ravel(), group=[M] * len(X))
+    plain = ranktron.RankSVM(tol=1e-3, scale=None).fit(X.reshape(-1, D), clicks.ravel(), group=[M] * len(X))
     row["clicks as labels"] = ndcg(plain.predict(Z.reshape(-1, D)), Z, grades)
     return row
 
 
-def useless_weight(cell, seed, replicates=20):
-    """The weight of the useless feature with a normal 95 % interval from resampled sessions."""
+def useless_weight(cell, seed, replicates=50):
+    """The weight of the useless feature with a 95 % interval from resampled sessions: t times their deviation."""
+    from scipy.stats import t
+
+    reach = t.ppf(0.975, replicates - 1)
     X, _, place, clicks, _ = draw(cell, seed)
     rng, found = np.random.default_rng((seed, 11)), {}
     for name in ("known", "estimated", "clicks as labels"):
@@ -164,9 +167,9 @@ def useless_weight(cell, seed, replicates=20):
             elif name == "estimated":
                 log = Impressions.from_arrays(clicks[taken].ravel(), qid, place[taken].ravel())
                 how["examination"] = em_examination(log, rows, tol=1e-4)
-            ranker = ranktron.RankSVM(tol=1e-3).fit(rows, clicks[taken].ravel(), qid=qid, **how)
+            ranker = ranktron.RankSVM(tol=1e-3, scale=None).fit(rows, clicks[taken].ravel(), qid=qid, **how)
             drawn.append(float(ranker.coef_[USELESS] / np.linalg.norm(ranker.coef_)))
-        found[name] = [drawn[0], 1.96 * float(np.std(drawn[1:], ddof=1))]
+        found[name] = [drawn[0], reach * float(np.std(drawn[1:], ddof=1))]
     return found
 
 
@@ -211,8 +214,6 @@ def keep(path, kind, cells, seeds, run):
     path = Path(path)
     done = {json.dumps(row["key"]) for row in read(path, kind)}
     for seed, cell in product(range(FIRST, FIRST + seeds), cells):
-        if cell["sessions"] >= 3000 and kind == "race" and seed % 4:  # most of the time is theirs
-            continue
         key = [cell, seed]
         if json.dumps(key) not in done:
             given = Cell(**cell) if "truth" in cell else cell

@@ -46,6 +46,7 @@ GROUPS = {
             "explain",
             "export",
             "serving",
+            "from-personalizer",
             "tools",
             "demo",
         ),

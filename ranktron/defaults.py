@@ -101,7 +101,6 @@ RECOMMENDED: Mapping[str, Mapping[str, Any]] = {
     "listnet": {"eta": 0.03, "average": True},
     "hinge": {"eta": 0.1, "average": True},
     "topk": {"setting": "recommended", "scale": "minmax", "n_epochs": 30},  # its steps are for features in [0, 1]
-    "pdgd": {"average": True},
     "predtron": {"average": True},
     "rankboost": {"scale": None},
 }

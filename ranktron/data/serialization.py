@@ -21,6 +21,7 @@ VERSION = 1
 _MAGIC = b"ranktron\n"
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
 _REFERENCE = "$array"
+_DEEPEST = 100  # dicts and lists within each other: what can be read can be written again, wherever that is
 
 
 def serialize(content: Mapping[str, Any]) -> bytes:
@@ -58,12 +59,25 @@ def deserialize(data: bytes, name: str = "the file") -> dict[str, Any]:
                 f"{name} has format version {header['version']}; this Ranktron reads version {VERSION}: upgrade it"
             )
         arrays = _read_arrays(header["arrays"], data[start + length : -4])
-        content: dict[str, Any] = _with_arrays(header["content"], arrays)
+        content = _with_arrays(header["content"], arrays)
+        if not isinstance(content, dict):
+            raise DataError(f"{name} is not a Ranktron model: its content is not a dict")
+        return content
     except (KeyError, TypeError, IndexError, ValueError, OverflowError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{name} is not a Ranktron model: {error}") from None
-    return content
+
+
+def header_size(data: bytes) -> tuple[int, int]:
+    """The bytes of the header, and how many values it holds at most; found without reading it, which may take long.
+
+    >>> header_size(serialize({"w": np.array([1.0, 2.0]), "rounds": 3}))
+    (104, 5)
+    """
+    start = len(_MAGIC) + 8
+    length = int.from_bytes(data[len(_MAGIC) : start], "little")
+    return length, data.count(b",", start, start + length) + 1
 
 
 def _without_arrays(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
@@ -88,6 +102,8 @@ def _read_arrays(specs: list[dict[str, Any]], data: bytes) -> list[npt.NDArray[A
         if spec["dtype"] not in _DTYPES:
             raise DataError(f"the file holds an array of unknown type {spec['dtype']!r}")
         dtype = np.dtype(spec["dtype"])
+        if min(spec["shape"], default=0) < 0:
+            raise DataError("the file holds an array whose size is negative")
         count = int(np.prod(spec["shape"], dtype=np.int64))
         arrays.append(np.frombuffer(data, dtype, count, position).reshape(spec["shape"]).copy())
         position += count * dtype.itemsize
@@ -96,11 +112,13 @@ def _read_arrays(specs: list[dict[str, Any]], data: bytes) -> list[npt.NDArray[A
     return arrays
 
 
-def _with_arrays(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
+def _with_arrays(value: Any, arrays: list[npt.NDArray[Any]], depth: int = 0) -> Any:
+    if depth > _DEEPEST:
+        raise DataError(f"the file holds more than {_DEEPEST} dicts and lists within each other")
     if isinstance(value, dict):
         if set(value) == {_REFERENCE}:
             return arrays[value[_REFERENCE]]
-        return {key: _with_arrays(item, arrays) for key, item in value.items()}
+        return {key: _with_arrays(item, arrays, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_with_arrays(item, arrays) for item in value]
+        return [_with_arrays(item, arrays, depth + 1) for item in value]
     return value

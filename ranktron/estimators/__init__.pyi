@@ -151,7 +151,7 @@ class PDGDRanker(_PDGDRanker):
         decay: float = 0.9999977,
         k: int = 10,
         seed: int = 0,
-        average: bool = True,
+        average: bool = False,
         feedback: FeedbackModel | str | None = None,
         n_epochs: int = 10,
         shuffle: bool = True,

@@ -16,6 +16,7 @@ from ranktron.metrics.metric import MEASURES, Metric, metric
 
 if TYPE_CHECKING:
     from ranktron.metrics.always_valid import ConfidenceSequence, user_differences
+    from ranktron.metrics.change_detection import FallDetector
     from ranktron.metrics.evaluation import Evaluation, evaluate
     from ranktron.metrics.scoring import Scorer, scorer
     from ranktron.metrics.significance import Comparison, compare, permutation_test, t_test
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _LATE = {
     "ConfidenceSequence": "always_valid",
     "user_differences": "always_valid",
+    "FallDetector": "change_detection",
     "Evaluation": "evaluation",
     "evaluate": "evaluation",
     "Scorer": "scoring",
@@ -42,6 +44,7 @@ __all__ = [
     "ConfidenceSequence",
     "Convention",
     "Evaluation",
+    "FallDetector",
     "Metric",
     "Scorer",
     "arrange",

@@ -9,8 +9,8 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from ranktron.errors import DataError, RanktronError
-
-Documents = Mapping[str, Sequence[float] | Mapping[str, float]]
+from ranktron.service.bodies import Documents, encode_documents, encode_told
+from ranktron.service.experiments.client import ExperimentCalls
 
 
 class ServiceError(RanktronError):
@@ -37,7 +37,7 @@ class ServiceError(RanktronError):
         self.status, self.code = status, code
 
 
-class Client:
+class Client(ExperimentCalls):
     """Talks to a running service over one connection that is kept open. Not for several threads at a time.
 
     A request that finds this connection closed, as after a restart of the service, is sent once more over a new one;
@@ -158,7 +158,7 @@ class Client:
         query : str
             What the user asked for; shown on the dashboard.
         """
-        return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": _encode_documents(documents)})
+        return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": encode_documents(documents)})
 
     def feedback(
         self,
@@ -187,13 +187,7 @@ class Client:
         gains : dict, optional
             {id: gain}, what each document has gained so far.
         """
-        told = {
-            "labels": None if labels is None else dict(labels),
-            "clicks": None if clicks is None else list(clicks),
-            "gains": None if gains is None else dict(gains),
-        }
-        content = {"round": round, **{key: value for key, value in told.items() if value is not None}}
-        return self._ask("POST", self._path(name, "feedback"), content)
+        return self._ask("POST", self._path(name, "feedback"), encode_told(round, labels, clicks, gains))
 
     def full(self, name: str, documents: Documents, labels: Mapping[str, float]) -> dict[str, Any]:
         """A list of which all labels are known.
@@ -207,7 +201,7 @@ class Client:
         labels : dict
             {id: label}, of every document.
         """
-        content = {"documents": _encode_documents(documents), "labels": dict(labels)}
+        content = {"documents": encode_documents(documents), "labels": dict(labels)}
         return self._ask("POST", self._path(name, "full"), content, repeatable=False)
 
     def explain(self, name: str, round: int) -> dict[str, Any]:
@@ -329,13 +323,6 @@ class Client:
         if response.status != 200:
             raise _error_of_answer(response.status, data)
         return data
-
-
-def _encode_documents(documents: Documents) -> list[dict[str, Any]]:
-    return [
-        {"id": name, "features": dict(features) if isinstance(features, Mapping) else [float(x) for x in features]}
-        for name, features in documents.items()
-    ]
 
 
 def _error_of_answer(status: int, data: bytes) -> ServiceError:

@@ -73,6 +73,11 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         list[str], Meta(description="origins of web pages that may call the service from a browser (CORS)")
     ] = msgspec.field(default_factory=list)
 
+    @property
+    def most_remembered(self) -> int:
+        """Answered rounds of a ranker that are remembered; those that can be explained are among them."""
+        return max(self.remembered, self.explained_rounds)
+
 
 def read_config(path: str | Path) -> Config:
     """The settings of a file; what it does not mention keeps its default."""

@@ -29,11 +29,15 @@ class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
 
 
 class LaterGains(msgspec.Struct, array_like=True, frozen=True):
-    """What the documents of a round had gained before, and have now; and the round, which may be gone by itself."""
+    """What the documents of a round had gained before, and have now; the round, and the feedback that came first.
+
+    The entries and the round of before may be gone when it is replayed: it holds all that is needed of them.
+    """
 
     before: Told
     now: Told
     shown: bytes
+    first: bytes
 
     @property
     def new(self) -> Told:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ranktron.service.errors import foreign
+from ranktron.service.errors import foreign, of_deleted_ranker
 from ranktron.service.journal import CAPACITY
 
 
 class Epochs:
     """From which number of a ranker's rounds on which epoch counts; clients see the number after the epoch.
+
+    Numbers before the first are those of rankers of the same name that have been deleted.
 
     >>> epochs = Epochs(((0, 0), (20, 3)))
     >>> epochs.public(19), epochs.public(20) == 3 * 2**40 + 20, epochs.number_of(3 * 2**40 + 20)
@@ -23,12 +25,14 @@ class Epochs:
 
     def public(self, number: int) -> int:
         """What clients call a round."""
-        epoch = next(epoch for first, epoch in reversed(self._starts) if number >= first)
+        epoch = next((epoch for first, epoch in reversed(self._starts) if number >= first), self._starts[0][1])
         return epoch * CAPACITY + number
 
     def number_of(self, public: int) -> int:
         """The number of a round that was shown here, or will be."""
         number = public % CAPACITY
+        if number < self._starts[0][0]:
+            raise of_deleted_ranker(public)
         if self.public(number) != public:
             raise foreign(public)
         return number

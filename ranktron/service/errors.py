@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from ranktron.errors import RanktronError
 
+_LONGEST = 2_000  # characters of a message; what a client sent may be repeated in it
+
+
+def encodable(message: str) -> str:
+    """A message that can be sent and logged: halves of surrogate pairs are spelt out, and a long one is cut.
+
+    >>> encodable("no kind " + chr(0xD800))
+    'no kind \\\\ud800'
+    """
+    if len(message) > _LONGEST:
+        message = f"{message[:_LONGEST]} ..."
+    return message.encode("utf-8", "backslashreplace").decode()
+
 
 class RequestError(RanktronError):
     """A request that is not granted; nothing was changed."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(encodable(message))
         self.status, self.code = status, code
 
 
@@ -39,6 +52,11 @@ def foreign(number: int) -> RequestError:
         "round_gone",
         f"round {number} was not shown here: the state has been copied or restored since; nothing was learnt from it",
     )
+
+
+def of_deleted_ranker(number: int) -> RequestError:
+    why = "it is of another one of this name, deleted with all that it had learnt; this request changed nothing"
+    return RequestError(410, "round_gone", f"round {number} is no longer open: {why}")
 
 
 def not_written(why: str) -> RequestError:

@@ -88,7 +88,12 @@ def document_matrix(documents: Sequence[Document], names: Sequence[str], missing
         rows_read = [row for row in given if isinstance(row, np.ndarray) and row.shape == (d,)]
         if len(rows_read) < m:
             raise RequestError(422, "wrong_features", f"the documents should have {d} features each")
-        return np.stack(rows_read)
+        X = np.stack(rows_read)
+        if not missing and np.isnan(X).any():
+            raise RequestError(
+                422, "wrong_features", "a feature is missing, which only a model with a rule for it takes"
+            )
+        return X
     if not isinstance(given[0], Raw) or not _fill_matrix(_join_bytes(given), X):
         rows = [_row(document, names, missing) for document in documents]
         with np.errstate(over="ignore"):  # what is too large is found below

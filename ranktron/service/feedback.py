@@ -8,7 +8,7 @@ that adds nothing has come before, or too late, and gets the answer of the last 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -38,6 +38,7 @@ def check_feedback(live: LiveRanker, request: FeedbackRequest) -> JournalEntry |
     labels = _gains(live, request) if request.labels is None else request.labels
     places = _places(shown, request.round, labels)
     if request.labels is None:
+        _check_unnamed(live, places.keys() - labels.keys())
         labels = {document: labels.get(document, 0.0) for document in places}
     _check_labels(live, labels.values())
     told = sorted((places[document], label, document) for document, label in labels.items())
@@ -57,8 +58,8 @@ def is_repeated(entry: JournalEntry, request: FeedbackRequest) -> bool:
     return repeats(told_labels(entry), request)
 
 
-def _later(live: LiveRanker, number: int, earlier: Answered, request: FeedbackRequest) -> JournalEntry:
-    """The entry for what a round has gained after it was answered."""
+def _later(live: LiveRanker, number: int, earlier: Answered, request: FeedbackRequest) -> JournalEntry | Result:
+    """The entry for what a round has gained after it was answered; what came of it before, if that is nothing more."""
     if request.labels is not None:
         closes = live.definition.close_after
         zero = "" if closes is None else f", or closed after {closes:g} seconds without any"
@@ -74,7 +75,10 @@ def _later(live: LiveRanker, number: int, earlier: Answered, request: FeedbackRe
     _check_labels(live, totals.values())
     before: Told = [(place, known.get(document, 0.0), document) for document, place in places.items()]
     now = [(place, max(label, totals.get(document, 0.0)), document) for place, label, document in before]
-    return JournalEntry("gains", number, live.now(), encode(LaterGains(before, now, kept)))
+    if now == before:  # a document that was not named before has gained 0
+        return earlier.result
+    later = LaterGains(before, now, kept, earlier.first or earlier.body)
+    return JournalEntry("gains", number, live.now(), encode(later))
 
 
 def _read_round(live: LiveRanker, request: FeedbackRequest, kept: bytes) -> StoredRound:
@@ -113,6 +117,14 @@ def _check_labels(live: LiveRanker, labels: Iterable[float]) -> None:
     for label in labels:
         if not low <= label <= high:
             raise RequestError(422, "label_out_of_range", f"label {label:g} is not between {low:g} and {high:g}")
+
+
+def _check_unnamed(live: LiveRanker, documents: Collection[str]) -> None:
+    """Refuses clicks and gains that leave documents out where 0 is no label."""
+    low = live.definition.labels[0]
+    if documents and low > 0.0:
+        why = f"documents that clicks and gains do not name have gained 0, and the lowest label here is {low:g}"
+        raise RequestError(422, "label_out_of_range", f"{why}: send labels")
 
 
 def close_overdue(live: LiveRanker) -> Iterator[JournalEntry]:

@@ -30,11 +30,16 @@ class LossError(DataError):
     remedy = "To go on without what is missing, delete the file mark in the folder"
 
 
+class RemovedError(DataError):
+    """An entry came for a ranker that has been removed."""
+
+
 class StoredRanker(NamedTuple):
     """A ranker as the journal knows it: its definition complete, and as its client asked for it.
 
     `epochs` says from which number of its rounds on which epoch counts. Entries up to version `told` were told of,
-    at least; it is -1 where that is not known.    `wrong` is what is wrong with it, if anything.
+    at least; it is -1 where that is not known. `wrong` is what is wrong with it, if anything. For its rounds it was
+    `at` or later.
     """
 
     id: int
@@ -46,6 +51,7 @@ class StoredRanker(NamedTuple):
     epochs: tuple[tuple[int, int], ...] = ((0, 0),)
     told: int = -1
     wrong: DataError | None = None
+    at: float = 0.0
 
 
 class Logged(NamedTuple):
@@ -57,12 +63,17 @@ class Logged(NamedTuple):
 
 
 class AddRanker(NamedTuple):
-    """Gives the new `StoredRanker`. The rounds of a deleted ranker of that name count on; some numbers are reserved."""
+    """Gives the new `StoredRanker`, and writes its first `entry`, if it has one, in the same transaction.
+
+    The rounds of a deleted ranker of that name count on, and are at least `rounds`; some numbers are reserved.
+    """
 
     name: str
     definition: bytes
     asked: bytes
     reserve: int
+    rounds: int = 0
+    entry: bytes = b""
 
 
 class Define(NamedTuple):
@@ -87,6 +98,13 @@ class Settle(NamedTuple):
     next: int
 
 
+class NoteTime(NamedTuple):
+    """Says how late it is for a ranker: its rounds grow older though nothing is logged."""
+
+    ranker: int
+    at: float
+
+
 class RemoveRanker(NamedTuple):
     """Removes a ranker with all that it has; its name remembers how far its rounds have counted."""
 
@@ -102,11 +120,17 @@ class DropRounds(NamedTuple):
 
 
 class Prune(NamedTuple):
-    """Drops rounds that entries up to version `settled` answered, and entries up to version `remembered`."""
+    """Drops what a snapshot of version `settled` makes needless.
+
+    These are rounds that were answered up to version `explained`; and of the entries up to version `old` those up to
+    version `remembered`, and those that are not the last ones to answer a round.
+    """
 
     ranker: int
     settled: int
+    explained: int
     remembered: int
+    old: int
 
 
 class Call(NamedTuple):
@@ -115,7 +139,7 @@ class Call(NamedTuple):
     function: Callable[[], Write | None]
 
 
-Write = AddRanker | Define | Reserve | Settle | RemoveRanker | DropRounds | Prune | Call
+Write = AddRanker | Define | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Prune | Call
 
 
 @dataclass(frozen=True)
@@ -165,6 +189,10 @@ class Journal(Protocol):
         """The entries, in order, each with the round that it answers; only a few at a time are in memory."""
         ...
 
+    def before_answers(self, ranker: int, count: int) -> int:
+        """The version after which entries have answered the last `count` rounds; 0 if there are no more than these."""
+        ...
+
     def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
         """Numbers and bodies of the rounds that no entry answers; None for a body that is damaged."""
         ...
@@ -195,8 +223,11 @@ class Journal(Protocol):
         """Starts the writer, which tells the event loop what has been written."""
         ...
 
-    def put(self, job: Job | Append) -> None:
-        """Takes a job, on the event loop's thread; jobs are done in the order in which they are put."""
+    def put(self, *jobs: Job | Append) -> None:
+        """Takes jobs, on the event loop's thread; they are done in the order in which they are put.
+
+        Jobs that are put together are written together: all of them, or none.
+        """
         ...
 
     def put_later(self, job: StoreRound) -> None:

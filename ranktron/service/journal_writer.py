@@ -6,20 +6,31 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from ranktron.data import serialization
 from ranktron.errors import DataError
 from ranktron.service import learning
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry, Result, encode
-from ranktron.service.errors import RequestError, not_written
-from ranktron.service.journal import Append, Call, DropRounds, Job, Journal, Prune, Reserve, Write
+from ranktron.service.errors import RequestError, not_written, unknown_ranker
+from ranktron.service.journal import Append, Call, DropRounds, Job, Journal, Prune, RemovedError, Reserve, Write
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.recovery import take_snapshot
+from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")
 RESERVE = 20_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
+
+
+class RoundKeeper(Protocol):
+    """What numbers rounds and keeps them open: a ranker, or an experiment."""
+
+    id: int
+    next: int
+    reserved: int
+    reserving: bool
+    forgotten: list[int]
 
 
 class JournalWriter:
@@ -46,14 +57,31 @@ class JournalWriter:
         self.journal.put(Job(write, done, failed))
         return future
 
-    def logged(self, live: LiveRanker, entry: JournalEntry, answers: int | None = None) -> asyncio.Future[Result]:
+    def logged(
+        self, live: LiveRanker, entry: JournalEntry, answers: int | None = None, model: Model | None = None
+    ) -> asyncio.Future[Result]:
         """A future of what comes of an entry: it is logged, and when that is on disk, applied."""
+        job, future = self.prepared(live, entry, answers, model)
+        self.journal.put(job)
+        return future
+
+    def check_not_busy(self) -> None:
+        """Refuses while too much waits for the disk."""
         if len(self.journal) >= self.config.max_waiting:
             raise RequestError(503, "busy", "too many requests are waiting for the disk: try again")
+
+    def prepared(
+        self, live: LiveRanker, entry: JournalEntry, answers: int | None = None, model: Model | None = None
+    ) -> tuple[Append, asyncio.Future[Result]]:
+        """What puts an entry into the journal, to be put at once, and the future of what comes of it.
+
+        `model` is the entry's, if it has been read.
+        """
+        self.check_not_busy()
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
         def done(version: int) -> None:
-            result = learning.apply(live, entry, version)
+            result = learning.apply(live, entry, version, model)
             self.forget(live)
             if not future.done():
                 future.set_result(result)
@@ -64,24 +92,24 @@ class JournalWriter:
             live.unwritten.pop(answers, None)
             live.closed = live.closed and entry.kind != "model"
             if not future.done():
-                future.set_exception(not_written(str(error)))
+                gone = isinstance(error, RemovedError)
+                future.set_exception(unknown_ranker(live.name) if gone else not_written(str(error)))
 
         live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
         if answers is not None:
             live.unwritten[answers] = (entry, future)
-        self.journal.put(Append(live.id, answers, encode(entry), done, failed))
-        return future
+        return Append(live.id, answers, encode(entry), done, failed), future
 
     # Numbers of rounds
 
-    def spare_number(self, live: LiveRanker) -> None:
+    def spare_number(self, live: RoundKeeper) -> None:
         """Sees to it that the next round can be numbered, and soon those after it."""
         if live.reserved - live.next < RESERVE * 3 // 4 and not live.reserving:
             self.reserve(live, live.next)
         if live.next >= live.reserved:
             raise not_written("no further rounds can be numbered")
 
-    def reserve(self, live: LiveRanker, first: int) -> None:
+    def reserve(self, live: RoundKeeper, first: int) -> None:
         """Sets numbers of rounds aside before they are given out."""
         upto, live.reserving = max(first, live.next) + RESERVE, True
 
@@ -92,8 +120,8 @@ class JournalWriter:
 
     # What need not be kept
 
-    def forget(self, live: LiveRanker) -> None:
-        """Drops from the disk the rounds that a ranker has dropped."""
+    def forget(self, live: RoundKeeper) -> None:
+        """Drops from the disk the rounds that have been dropped."""
         if live.forgotten:
             self.journal.put(Job(DropRounds(live.id, live.forgotten)))
             live.forgotten = []
@@ -101,6 +129,7 @@ class JournalWriter:
     def snapshot(self, live: LiveRanker, *, wished: bool = False) -> asyncio.Future[Any]:
         """Writes a snapshot of what is on disk already, then shortens the journal to what the one before it needs."""
         version, content = live.version, take_snapshot(live)
+        explained, remembered = _before(live, live.past), _before(live, live.answered)
         live.note_kept(monotonic())
 
         def write() -> Prune | None:
@@ -113,7 +142,12 @@ class JournalWriter:
             settled = live.snapshots.versions()[-2:-1]
             if not settled:
                 return None
-            explained = version - self.config.explained_rounds  # rounds up to this one are needed for nothing
-            return Prune(live.id, min(settled[0], explained), version - self.config.remembered)
+            return Prune(live.id, settled[0], explained, remembered, version - self.config.most_remembered)
 
         return self.written(Call(write), patient=True)
+
+
+def _before(live: LiveRanker, rounds: Mapping[int, object]) -> int:
+    """The version before the one that answered the first of some rounds; the present one if there are none."""
+    first = live.answered.get(next(iter(rounds), -1))
+    return live.version if first is None else first.result.version - 1

@@ -25,8 +25,8 @@ from ranktron.types import Feedback
 _logger = logging.getLogger("ranktron.service")
 
 
-def apply(live: LiveRanker, entry: JournalEntry, version: int) -> Result:
-    """Does what an entry says; weights that would overflow stay as they were."""
+def apply(live: LiveRanker, entry: JournalEntry, version: int, model: Model | None = None) -> Result:
+    """Does what an entry says; weights that would overflow stay as they were. `model` is the entry's, if it is read."""
     kept: bytes | None = None
     told: Told = []
     if entry.kind == "feedback":
@@ -35,7 +35,7 @@ def apply(live: LiveRanker, entry: JournalEntry, version: int) -> Result:
         later = read_gains(entry.body)
         kept, told = later.shown, later.new
     shown = None if kept is None else stored_round.unpack(kept)
-    loss = _learn(live, entry, version) if shown is None else learn_shown(live, version, shown, told)
+    loss = _learn(live, entry, version, model) if shown is None else learn_shown(live, version, shown, told)
     live.version = version
     if entry.kind == "model":
         live.closed = False
@@ -53,9 +53,9 @@ def apply(live: LiveRanker, entry: JournalEntry, version: int) -> Result:
     return result
 
 
-def _learn(live: LiveRanker, entry: JournalEntry, version: int) -> float | None:
+def _learn(live: LiveRanker, entry: JournalEntry, version: int, model: Model | None) -> float | None:
     """The loss of an entry that answers no round; None if nothing could be learnt from it."""
-    return _attempt(live, version, lambda: _learn_alone(live, entry))
+    return _attempt(live, version, lambda: _learn_alone(live, entry, model))
 
 
 def learn_shown(live: LiveRanker, version: int, shown: StoredRound, told: Told) -> float | None:
@@ -81,11 +81,11 @@ def refuse(live: LiveRanker, version: int) -> None:
     live.refused = [*live.refused, version][-live.config.remembered :]
 
 
-def _learn_alone(live: LiveRanker, entry: JournalEntry) -> float:
+def _learn_alone(live: LiveRanker, entry: JournalEntry, model: Model | None) -> float:
     if entry.kind == "nothing":
         raise DataError("it stands for an entry that was damaged")
     if entry.kind == "model":
-        _replace(live, Model.from_bytes(entry.body), entry.round)
+        _replace(live, Model.from_bytes(entry.body) if model is None else model, entry.round)
         return 0.0
     rows, kept = decode(entry.body)
     grades = np.frombuffer(kept).copy()
@@ -116,13 +116,13 @@ def remember(live: LiveRanker, entry: JournalEntry, result: Result, kept: bytes 
     answered = Answered(entry.body, entry.at, result)
     if entry.kind == "gains":
         later = read_gains(entry.body)
-        earlier, kept = live.answered.pop(entry.round, None), later.shown  # it is the last one now
-        first = encode(later.before) if earlier is None else earlier.first or earlier.body
-        answered = Answered(encode(later.now), entry.at, result, first)
+        kept = later.shown
+        answered = Answered(encode(later.now), entry.at, result, later.first)
+        live.answered.pop(entry.round, None)  # it is the last one now
         live.past.pop(entry.round, None)
     live.answered_ever.add(entry.round)
     live.answered[entry.round] = answered
-    _shorten(live.answered, live.config.remembered)
+    _shorten(live.answered, live.config.most_remembered)
     if kept is not None:
         live.past[entry.round] = kept
         _shorten(live.past, live.config.explained_rounds)

@@ -15,6 +15,7 @@ from time import monotonic, time
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
 from ranktron.service import stored_round
 from ranktron.service.config import Config
@@ -28,7 +29,7 @@ from ranktron.service.stats import Stats
 from ranktron.service.stored_round import StoredRound
 from ranktron.service.types import Definition, Document, RankAnswer, Ranked, RankRequest
 from ranktron.training.model import Model
-from ranktron.types import Features, Floats, Matrix
+from ranktron.types import Features, Floats, Integers, Matrix, Ranking
 
 RECENT = 20
 DRIFT = 100  # updates over which the change of the weights is shown
@@ -139,16 +140,48 @@ class LiveRanker:
     def rank(self, request: RankRequest) -> tuple[RankAnswer, int, bytes]:
         """The ranking to show, and the number and the bytes of the open round to keep."""
         self.check_open()
-        documents, at = request.documents, self.now()
-        X = self.matrix(documents)
+        X = self.matrix(request.documents)
         features = self.mapped(X)
+        return self._keep_open(request, X, features, self._ranking(features))
+
+    def watch(self, request: RankRequest, shown: Sequence[str]) -> tuple[RankAnswer, int, bytes]:
+        """The same for a page that another system has ordered, which is learnt from as one that was certain."""
+        self.check_open()
+        X = self.matrix(request.documents)
+        features = self.mapped(X)
+        ranking, places = self._ranking(features), {each.id: i for i, each in enumerate(request.documents)}
+        first = [places[document] for document in shown if document in places]
+        if len(first) < len(shown) or len(set(first)) < len(first):
+            raise RequestError(422, "wrong_order", "`shown` names documents of the list, each once")
+        rest = argsort_descending(ranking.scores)
+        order = np.concatenate([np.array(first, np.int64), rest[~np.isin(rest, first)]])
+        certain = None if ranking.propensities is None else np.ones_like(ranking.propensities)
+        return self._keep_open(
+            request, X, features, Ranking(order, ranking.scores, ranking.number, propensities=certain)
+        )
+
+    def best_order(self, documents: Sequence[Document]) -> Integers:
+        """The documents by score, best first: no chance is involved, and no round is kept."""
+        self.check_open()
         try:
-            ranking = self.learner.rank(features, self.next)
+            scores = self.learner.scores(self.mapped(self.matrix(documents)))
         except DataError as error:
             raise RequestError(422, "not_rankable", str(error)) from None
+        _check_finite(scores)
+        return argsort_descending(scores)
+
+    def _ranking(self, features: Features) -> Ranking:
+        try:
+            return self.learner.rank(features, self.next)
+        except DataError as error:
+            raise RequestError(422, "not_rankable", str(error)) from None
+
+    def _keep_open(
+        self, request: RankRequest, X: Matrix, features: Features, ranking: Ranking
+    ) -> tuple[RankAnswer, int, bytes]:
+        documents, at = request.documents, self.now()
         order, scores = ranking.order.tolist(), ranking.scores[ranking.order]
-        if not np.isfinite(scores).all():
-            raise RequestError(422, "not_rankable", "a score is too large: the features, or the weights, are")
+        _check_finite(scores)
         shown = [
             Ranked(documents[item].id, score, position)
             for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
@@ -244,3 +277,8 @@ class LiveRanker:
         """Refuses while the model is being replaced."""
         if self.closed:
             raise RequestError(503, "busy", "the model is being replaced: try again in a moment")
+
+
+def _check_finite(scores: Floats) -> None:
+    if not np.isfinite(scores).all():
+        raise RequestError(422, "not_rankable", "a score is too large: the features, or the weights, are")

@@ -18,13 +18,13 @@ from typing import NamedTuple
 from zlib import crc32
 
 SIZE = 256  # bytes of a place: a disk writes it whole or not at all
-_PLACE = Struct("<QQQIB64s")
+_PLACE = Struct("<QQQIB64sd")
 _PAUSE = 0.1  # seconds between two flushes
 _REMOVED = 64  # removed rankers whose places are kept before they are used again
 
 
 class RankerMark(NamedTuple):
-    """How far one ranker had come: its last version with the checksum of that entry, and its reserved numbers."""
+    """How far one ranker had come: its last version with the checksum of that entry, its reserved numbers, its time."""
 
     ranker: int
     name: str
@@ -32,6 +32,7 @@ class RankerMark(NamedTuple):
     checksum: int
     next: int
     removed: bool
+    at: float = 0.0
 
 
 class Mark:
@@ -70,13 +71,13 @@ class Mark:
         if crc32(data[4:]) != int.from_bytes(data[:4], "little"):
             self.damaged += 1
             return
-        ranker, version, following, checksum, removed, name = _PLACE.unpack_from(data, 4)
+        ranker, version, following, checksum, removed, name, at = _PLACE.unpack_from(data, 4)
         self._places[ranker] = place
         if ranker == 0:
             self.commits = version
         else:
             self.rankers[ranker] = RankerMark(
-                ranker, name.rstrip(b"\0").decode(), version, checksum, following, bool(removed)
+                ranker, name.rstrip(b"\0").decode(), version, checksum, following, bool(removed), at
             )
 
     def write(self, commits: int, rankers: list[RankerMark]) -> None:
@@ -102,7 +103,8 @@ class Mark:
         return self._end - 1
 
     def _put(self, place: int, mark: RankerMark) -> None:
-        body = _PLACE.pack(mark.ranker, mark.version, mark.next, mark.checksum, mark.removed, mark.name.encode())
+        name = mark.name.encode()
+        body = _PLACE.pack(mark.ranker, mark.version, mark.next, mark.checksum, mark.removed, name, mark.at)
         body = body.ljust(SIZE - 4, b"\0")
         os.pwrite(self._file, crc32(body).to_bytes(4, "little") + body, place * SIZE)
 

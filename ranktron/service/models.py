@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,14 +14,19 @@ from msgspec import structs
 from ranktron.data import serialization
 from ranktron.data.maps.protocols import Additive
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import as_dense
+from ranktron.learners.kernelized.rows import stored_documents
 from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
+from ranktron.service.features import check_comparable
 from ranktron.service.journal import CAPACITY
 from ranktron.service.types import Definition
 from ranktron.training.algorithms import FIXED, algorithm, stored_algorithm
 from ranktron.training.model import Model
 from ranktron.types import Feedback
 
+_logger = logging.getLogger("ranktron.service")
+MOST_HEADER = 3_000_000, 50_000  # bytes and values of a model's header: others wait while it is parsed
 MOST_ROUNDS = CAPACITY // 2  # of a model that is taken over; there must be room for those to come
 
 
@@ -67,17 +74,50 @@ def blank_model(definition: Definition, config: Config) -> Model:
         raise RequestError(422, "bad_close_after", f"{why}; leave `close_after` out")
     if definition.close_after is not None and definition.labels[0] > 0.0:
         raise RequestError(422, "bad_close_after", "a round that closes gains 0: the lowest of `labels` must be 0")
+    if definition.close_after is not None and definition.close_after >= config.open_seconds:
+        dropped = f"rounds are dropped after {config.open_seconds:g} seconds (`open_seconds`)"
+        raise RequestError(422, "bad_close_after", f"{dropped}: `close_after` must be less")
     _check_usable(model, config, "bad_parameters")
     return model
 
 
-def define_from_model(data: bytes, config: Config) -> Definition:
-    """The definition of a ranker that is made from a model file."""
-    model = _read_model(data, None, config)
-    made = Definition(list(model.names), model.kind, dict(model.parameters), model=sha256(data).hexdigest())
-    try:  # it must be readable when it is found on disk again
-        return msgspec.convert(msgspec.to_builtins(made), Definition)
-    except msgspec.ValidationError as error:
+class Upload(NamedTuple):
+    """A model file that a client sent, read and checked: the ranker that it makes or fits, and what the journal keeps.
+
+    `rounds` is how many rounds the model has had.
+    """
+
+    definition: Definition
+    model: Model
+    body: bytes
+    rounds: int
+
+
+def read_upload(data: bytes, definition: Definition | None, config: Config) -> Upload:
+    """Reads a model file for a ranker, or for one that is to be made from it; whatever the file is, it is refused here.
+
+    It may take seconds, and changes nothing but what it returns: a thread may call it.
+    """
+    try:
+        model = _read_model(data, None if definition is None else len(definition.features), config)
+        definition = _define(model, sha256(data).hexdigest()) if definition is None else definition
+        model = _check_fits(model, definition, config)
+        return Upload(definition, model, model.to_bytes(), model.learner().rounds)
+    except RequestError:
+        raise
+    except DataError as error:
+        raise RequestError(422, "bad_model", str(error)) from None
+    except Exception as error:  # a file may hold anything
+        _logger.warning("a model was refused", exc_info=True)
+        raise RequestError(422, "bad_model", f"the model cannot be used: {error or type(error).__name__}") from None
+
+
+def _define(model: Model, digest: str) -> Definition:
+    """The definition of a ranker that is made from a model; it must be readable when it is found on disk again."""
+    made = Definition(list(model.names), model.kind, dict(model.parameters), model=digest)
+    try:
+        return msgspec.json.decode(msgspec.json.encode(made), type=Definition)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
         raise RequestError(422, "bad_model", f"no ranker can be made from the model: {error}") from None
 
 
@@ -89,28 +129,30 @@ def stored_bytes(definition: Definition) -> bytes:
 
 
 def _read_model(data: bytes, width: int | None, config: Config) -> Model:
-    try:
-        found = serialization.deserialize(data, "the model").get("n_features")
-        if width is None and isinstance(found, int) and found > config.max_features:
-            raise DataError(f"the model has {found} features; at most {config.max_features} are taken")
-        if width is not None and found != width:
-            raise DataError(f"the model has {found} features, the ranker {width}")
-        return Model.from_bytes(data, "the model")
-    except (DataError, ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
-        raise RequestError(422, "bad_model", str(error) or "the model cannot be read") from None
+    if any(size > most for size, most in zip(serialization.header_size(data), MOST_HEADER, strict=True)):
+        complaint = f"the header of the model has more than {MOST_HEADER[0]} bytes or {MOST_HEADER[1]} values"
+        raise DataError(f"{complaint}: what the model has learnt belongs into arrays")
+    found = serialization.deserialize(data, "the model").get("n_features")
+    if width is None and isinstance(found, int) and found > config.max_features:
+        raise DataError(f"the model has {found} features; at most {config.max_features} are taken")
+    if width is not None and found != width:
+        raise DataError(f"the model has {found} features, the ranker {width}")
+    return Model.from_bytes(data, "the model")
 
 
-def checked_model(data: bytes, definition: Definition, config: Config) -> Model:
+def _check_fits(model: Model, definition: Definition, config: Config) -> Model:
     """A model that can take a ranker's place; its features must be those of the ranker."""
-    model = _read_model(data, len(definition.features), config)
     _check_map(model, config)
     names = tuple(definition.features)
     if model.feature_names not in (None, names):
         raise RequestError(422, "bad_model", "the features of the model have other names than those of the ranker")
     _check_usable(model, config, "bad_model")
+    _check_support(model)
     if not 0 <= model.learner().rounds <= MOST_ROUNDS:
         raise RequestError(422, "bad_model", f"the model says that it has had more than {MOST_ROUNDS} rounds")
-    return replace(model, feature_names=names, record={})
+    fitting = replace(model, feature_names=names, record={})
+    _define(fitting, "")  # what is shown of it can be
+    return fitting
 
 
 def _check_map(model: Model, config: Config) -> None:
@@ -129,6 +171,17 @@ def _check_map(model: Model, config: Config) -> None:
     else:
         return
     raise RequestError(422, "bad_model", complaint)
+
+
+def _check_support(model: Model) -> None:
+    """Refuses documents in a kernel model that no list could be compared with: what is learnt would not be finite."""
+    kernel = model.learner().kernel
+    if kernel is None or model.map is not None:
+        return
+    X = as_dense(stored_documents(model.state, model.n_filled))
+    if len(X):
+        lengths = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        check_comparable(X[[np.argmax(lengths)]], kernel)  # if the longest can be compared, all can
 
 
 def _check_usable(model: Model, config: Config, code: str) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
+from time import time
 from typing import Any
 
+from ranktron.service import learning
 from ranktron.service.config import Config
+from ranktron.service.entries import JournalEntry, encode
 from ranktron.service.epochs import Epochs
 from ranktron.service.errors import RequestError, unknown_ranker
-from ranktron.service.journal import AddRanker, Journal, RemoveRanker
+from ranktron.service.experiments.definitions import PREFIX
+from ranktron.service.journal import AddRanker, Journal, RemoveRanker, StoredRanker
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import blank_model, complete, stored_bytes
+from ranktron.service.models import Upload, blank_model, complete, stored_bytes
 from ranktron.service.recovery import SetAside, crash_file, recover_ranker
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.types import Definition
@@ -29,7 +33,11 @@ class RankerList:
         self.live_rankers: dict[str, LiveRanker] = {}
         self.set_aside: dict[str, SetAside] = {}
         self._changing = asyncio.Lock()  # a name stands for one ranker, whoever is in a hurry
+        self.experiments: list[StoredRanker] = []  # which are in the same journal, by names that no ranker has
         for stored in journal.rankers():
+            if stored.name.startswith(PREFIX):
+                self.experiments.append(stored)
+                continue
             crash = crash_file(folder, stored.id)
             found = recover_ranker(journal, stored, self._snapshots(stored.id), config, crash)
             if isinstance(found, SetAside):
@@ -60,10 +68,10 @@ class RankerList:
             )
         return live
 
-    async def create_from_model(self, name: str, definition: Definition, writer: JournalWriter) -> LiveRanker:
-        """The ranker of the definition that a model file has, made if it is not there yet."""
-        live = await asyncio.shield(asyncio.ensure_future(self._made(name, definition, writer)))
-        if live.definition.model != definition.model:
+    async def create_from_model(self, name: str, upload: Upload, writer: JournalWriter) -> LiveRanker:
+        """The ranker of a model file, made if it is not there yet."""
+        live = await asyncio.shield(asyncio.ensure_future(self._made(name, upload.definition, writer, upload)))
+        if live.definition.model != upload.definition.model:
             raise RequestError(
                 409,
                 "exists",
@@ -72,7 +80,9 @@ class RankerList:
             )
         return live
 
-    async def _made(self, name: str, definition: Definition, writer: JournalWriter) -> LiveRanker:
+    async def _made(
+        self, name: str, definition: Definition, writer: JournalWriter, upload: Upload | None = None
+    ) -> LiveRanker:
         if not _NAME.fullmatch(name):
             raise RequestError(
                 422,
@@ -88,13 +98,18 @@ class RankerList:
                 raise RequestError(409, "too_many_rankers", f"there are {count} rankers already: delete one first")
             made = complete(definition)
             model = blank_model(made, self.config)
-            bodies = stored_bytes(made), stored_bytes(definition)
-            stored = await writer.written(AddRanker(name, *bodies, RESERVE))
+            add = AddRanker(name, stored_bytes(made), stored_bytes(definition), RESERVE)
+            if upload is not None:  # with its model at once: a ranker without it would be another one
+                first = JournalEntry("model", 0, time(), upload.body)
+                add = add._replace(rounds=upload.rounds, entry=encode(first))
+            stored = await writer.written(add)
             snapshots = self._snapshots(stored.id)
             snapshots.clear()  # what a ranker of another copy of this folder may have left there
             live = LiveRanker(stored.id, name, made, definition, model, self.config, snapshots, stored.next)
             live.incarnation, live.epochs = stored.incarnation, Epochs(stored.epochs)
             live.reserved = stored.next + RESERVE
+            if upload is not None:
+                learning.apply(live, first, 1, upload.model)
             self.live_rankers[name] = live
             return live
 

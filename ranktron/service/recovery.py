@@ -135,7 +135,8 @@ def _make_ranker(stored: StoredRanker, snapshots: Snapshots, config: Config) -> 
 
 def _without_limits(config: Config) -> Config:
     """Limits are for what is new: a ranker that there is goes on when they are lowered."""
-    return msgspec.structs.replace(config, max_features=sys.maxsize, max_weights=sys.maxsize, max_k=sys.maxsize)
+    most = sys.maxsize
+    return msgspec.structs.replace(config, max_features=most, max_weights=most, max_k=most, open_seconds=float("inf"))
 
 
 def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
@@ -150,11 +151,12 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
     at, damaged = replay(live, journal, last, stored.told)
     if damaged is not None:
         _drop_last_entry(live, journal, damaged)
-    _reopen(live, journal, at)
+    _reopen(live, journal, max(at, stored.at))
     with suppress(Exception):  # it only loads kernels
         warm(live.model, live.k)
     if live.definition != msgspec.json.decode(stored.definition, type=Definition):
         journal.write_now(Define(stored.id, stored_bytes(live.definition), stored.asked))
+    live.snapshots.remove_drafts()
     journal.follow(live.id, live.version)
     live.stats.begin()
 

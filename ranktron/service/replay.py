@@ -36,7 +36,7 @@ def replay(live: LiveRanker, journal: Journal, last: int, told: int) -> tuple[fl
 
 def _replay_entries(live: LiveRanker, journal: Journal, last: int, told: int) -> tuple[float, int | None]:
     config, at, unwatched = live.config, 0.0, UnwatchedFeedback(live)
-    watched = last - max(config.remembered, config.explained_rounds, DRIFT + 1)
+    watched = min(last - DRIFT - 1, journal.before_answers(live.id, config.most_remembered))
     for version, body, shown in journal.entries(live.id):
         if version > live.version + 1 or (body is None and version < last):
             wrong = min(version, live.version + 1)

@@ -8,6 +8,7 @@ from typing import Any
 from ranktron.service import types as t
 from ranktron.service.endpoint import BYTES, Action, Content
 from ranktron.service.errors import RequestError
+from ranktron.service.experiments.routes import experiment_actions
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.turns import answer_in_turns
@@ -30,6 +31,7 @@ def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
         *_rankers(service),
         *_versions(service),
         *_read_actions(service),
+        *experiment_actions(service),
         *_around(service, telemetry),
     ]
 

@@ -23,10 +23,12 @@ from ranktron.service import views
 from ranktron.service.config import Config
 from ranktron.service.entries import JournalEntry
 from ranktron.service.errors import RequestError, not_written, unknown_version
-from ranktron.service.journal import Call, Job, Journal, Reserve, Settle, StoreRound
+from ranktron.service.experiments.arms import kept_model
+from ranktron.service.experiments.experiments import Experiments
+from ranktron.service.journal import Call, Job, Journal, NoteTime, Reserve, Settle, StoreRound
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import checked_model, define_from_model, note_other_kind
+from ranktron.service.models import Upload, note_other_kind, read_upload
 from ranktron.service.ranker_list import RankerList
 from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.service.stats import observed_quality
@@ -54,6 +56,8 @@ from ranktron.training.model import Model
 _logger = logging.getLogger("ranktron.service")
 _SWEEP = 64  # rounds, at most, between two looks at whether there are too many
 _CLOSING = 1.0  # seconds between two looks at whether the time of rounds is over
+_UPLOADS = 10  # model files that are in memory at one time
+_NOTING = 60.0  # seconds between two notes of how late it is
 _CLOSED = 500  # rounds that are closed at one time: others have their turn
 MOST_WISHED = 100  # versions of a ranker that are kept because someone wished it
 
@@ -85,6 +89,8 @@ class RankingService:
         self.live_rankers, self.set_aside = self._rankers.live_rankers, self._rankers.set_aside
         self.cut = sum(live.cut for live in self.live_rankers.values())
         self._writer = JournalWriter(self.journal, self.config, self.live_rankers)
+        self._reading, self._uploads = asyncio.Lock(), 0
+        self.experiments = Experiments(self, self._writer, self._rankers.experiments)
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._closer: asyncio.Task[None] | None = None
 
@@ -101,6 +107,7 @@ class RankingService:
         for live in self.live_rankers.values():
             live.reserved = live.next + RESERVE
             self.journal.write_now(Reserve(live.id, live.reserved))
+        self.experiments.start()
         self.journal.start(asyncio.get_running_loop())
         self._closer = asyncio.create_task(self._close_in_time())
 
@@ -113,6 +120,8 @@ class RankingService:
             if live.version != live.kept_version:
                 self._writer.snapshot(live)
             self.journal.put(Job(Settle(live.id, live.next), failed=lambda _error: None))
+        self._note_time()
+        self.experiments.stop()
         await asyncio.to_thread(self.journal.close)
 
     # Rankers
@@ -127,15 +136,25 @@ class RankingService:
 
     async def create_from_model(self, name: str, data: bytes) -> RankerAnswer:
         """Makes a ranker from a model file; from the same file again, whatever it has learnt since, changes nothing."""
-        definition = define_from_model(data, self.config)
-        checked_model(data, definition, self.config)
-        live = await self._rankers.create_from_model(name, definition, self._writer)
-        if live.version == 0:
+        live = await self._rankers.create_from_model(name, await self._read(data, None), self._writer)
+        if live.version == 0:  # an earlier version of this service may have ended before it had its model
             await self.set_model(name, data)
         return views.ranker(live)
 
+    async def _read(self, data: bytes, definition: Definition | None) -> Upload:
+        """Reads a model file while others are served; one at a time, since it may be large."""
+        if self._uploads >= _UPLOADS:
+            raise RequestError(503, "busy", "too many models are waiting to be read: try again")
+        self._uploads += 1
+        try:
+            async with self._reading:
+                return await asyncio.to_thread(read_upload, data, definition, self.config)
+        finally:
+            self._uploads -= 1
+
     async def delete(self, name: str) -> None:
         """Deletes a ranker with all that it has learnt."""
+        self.experiments.check_not_needed(name)
         await self._rankers.delete(name, self._writer)
 
     def rankers(self) -> RankersAnswer:
@@ -151,7 +170,15 @@ class RankingService:
         """Shows a ranking and keeps its round open; the round is written to disk just after the answer."""
         live = self.live(name)
         self._writer.spare_number(live)
-        answer, number, kept = live.rank(request)
+        return self._keep_open(live, *live.rank(request))
+
+    def watch(self, name: str, request: RankRequest, shown: Sequence[str]) -> RankAnswer:
+        """Keeps a round open that another system has ordered, as if this ranker had shown it."""
+        live = self.live(name)
+        self._writer.spare_number(live)
+        return self._keep_open(live, *live.watch(request, shown))
+
+    def _keep_open(self, live: LiveRanker, answer: RankAnswer, number: int, kept: bytes) -> RankAnswer:
         self.journal.put_later(StoreRound(live.id, number, kept))
         if number % self._sweep == 0:
             self._drop(live)
@@ -191,20 +218,30 @@ class RankingService:
         return FullAnswer(live.epochs.public(entry.round), result.loss, result.learned, result.version)
 
     async def _close_in_time(self) -> None:
-        more = False
+        more, noted = False, monotonic()
         while True:
             await asyncio.sleep(_CLOSING / 50 if more else _CLOSING)
             try:
                 more = self.close_rounds()
+                if monotonic() - noted >= _NOTING:
+                    noted = monotonic()
+                    self._note_time()
             except Exception:  # the next time may go better
                 _logger.exception("rounds could not be closed")
 
+    def _note_time(self) -> None:
+        """Notes how late it is: rounds grow old while servers run, though nobody sends anything."""
+        times = [(live.id, live.now()) for live in self.live_rankers.values()]
+        times += [(experiment.id, experiment.now()) for experiment in self.experiments.live.values()]
+        for ranker, at in times:
+            self.journal.put(Job(NoteTime(ranker, at), failed=lambda _error: None))
+
     def close_rounds(self) -> bool:
         """Closes some of the rounds whose time is over, and says whether there are more; what fails stays open."""
-        closed = 0
+        closed = self.experiments.close_rounds(_CLOSED)
         for live in list(self.live_rankers.values()):
             for entry in feedbacks.close_overdue(live):
-                if closed >= _CLOSED or len(self.journal) >= self.config.max_waiting // 2:
+                if closed >= _CLOSED or len(self.journal) >= max(1, self.config.max_waiting // 2):
                     return True
                 closed += 1
                 self._writer.logged(live, entry, entry.round).add_done_callback(asyncio.Future.exception)
@@ -219,14 +256,16 @@ class RankingService:
     async def set_model(self, name: str, data: bytes) -> RankerAnswer:
         """Starts a ranker from a trained model; rounds that another kind of model has shown are dropped."""
         live = self.live(name)
-        model = checked_model(data, live.definition, self.config)
-        before, version = live.template.kind, live.version
-        if model.kind != before and version:
+        upload = await self._read(data, live.definition)
+        before, version, kind = live.template.kind, live.version, upload.model.kind
+        if kind != before and version and self.live(name) is live:
             await self.keep(name)  # it may have been the wrong file
-        entry = live.replacement(model.to_bytes())
-        self._writer.reserve(live, model.learner().rounds)  # its rounds go on counting
-        await asyncio.shield(self._writer.logged(live, entry))
-        note = "" if model.kind == before else note_other_kind(name, before, model.kind, version)
+        if self.live(name) is not live:
+            raise RequestError(409, "replaced", f"ranker {name!r} was deleted and made again meanwhile: send it again")
+        entry = live.replacement(upload.body)
+        self._writer.reserve(live, upload.rounds)  # its rounds go on counting
+        await asyncio.shield(self._writer.logged(live, entry, model=upload.model))
+        note = "" if kind == before else note_other_kind(name, before, kind, version)
         return structs.replace(views.ranker(live), note=note)
 
     def versions(self, name: str) -> VersionsAnswer:
@@ -250,7 +289,7 @@ class RankingService:
         live = self.live(name)
         if version not in live.snapshots.versions():
             raise unknown_version(version)
-
+        self.experiments.check_not_needed(name, version)
         wrong: list[Exception] = []
 
         def remove() -> None:
@@ -269,15 +308,8 @@ class RankingService:
     async def rollback(self, name: str, request: RollbackRequest) -> RankerAnswer:
         """Makes the weights those of a version that was kept; this is a new version, and rounds go on counting."""
         live = self.live(name)
-        if request.version not in live.snapshots.versions():
-            raise unknown_version(request.version)
-        try:
-            kept = live.snapshots.read(request.version)
-            if kept.get("incarnation", 0) != live.incarnation:
-                raise DataError(f"version {request.version} is of another ranker")
-        except DataError as error:
-            raise RequestError(409, "damaged_version", str(error)) from None
-        await asyncio.shield(self._writer.logged(live, live.replacement(kept["model"].tobytes())))
+        model = kept_model(live, request.version)
+        await asyncio.shield(self._writer.logged(live, live.replacement(model)))
         return views.ranker(live)
 
     def model(self, name: str) -> Model:

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ class Snapshots:
         self.folder, self.keep = folder / "snapshots" / str(ranker), keep
         self.damaged = 0
 
+    def remove_drafts(self) -> None:
+        """Removes what a server left that was killed in the middle of writing."""
+        for path in self.folder.glob(".*.tmp"):
+            with suppress(OSError):  # it is in nobody's way
+                path.unlink()
+
     def versions(self) -> list[int]:
         """Those that there are, oldest first."""
         return sorted({*self._with("snapshot"), *self._with("kept")})
@@ -59,6 +66,14 @@ class Snapshots:
         _flush(self.folder)
         for old in self._with("snapshot")[: -self.keep]:
             (self.folder / f"{old:016d}.snapshot").unlink(missing_ok=True)
+
+    def keep_for_good(self, version: int) -> None:
+        """Keeps a snapshot that there is as one that someone wished to keep."""
+        try:
+            self._path(version).rename(self.folder / f"{version:016d}.kept")
+        except OSError as error:
+            raise DataError(f"version {version} cannot be kept: {error.strerror}") from None
+        _flush(self.folder)
 
     def remove(self, version: int) -> None:
         """Removes a snapshot for good; the two newest are needed, since the journal goes on from them."""

@@ -38,7 +38,9 @@ from ranktron.service.journal import (
     Job,
     JournalError,
     Logged,
+    NoteTime,
     Prune,
+    RemovedError,
     RemoveRanker,
     Reserve,
     Settle,
@@ -49,6 +51,7 @@ from ranktron.service.journal import (
 from ranktron.service.mark import Mark
 from ranktron.service.ranker_rows import RankerRow, alone, chain_checksum, follows, own_half, whole
 from ranktron.service.sqlite_tables import (
+    ANSWERS,
     ENTRIES,
     LAST_ROUNDS,
     OPEN_ROUNDS,
@@ -101,17 +104,13 @@ class SQLiteJournal:
 
     def rankers(self) -> list[StoredRanker]:
         lost, marks = {stored.id for stored in self._term.lost}, self._mark.rankers
-        rows = [known.row for known in self._known.values() if not known.row.deleted and known.row.id not in lost]
-        told = [marks[row.id].version if row.id in marks else -1 for row in rows]
-        return [
-            *(
-                StoredRanker(
-                    row.id, row.name, row.definition, row.next, row.asked, row.incarnation, row.epochs, version
-                )
-                for row, version in zip(rows, told, strict=True)
-            ),
-            *self._term.lost,
-        ]
+        found = []
+        for row, _, _, at in self._known.values():
+            if not row.deleted and row.id not in lost:
+                told = marks[row.id].version if row.id in marks else -1
+                stored = row.id, row.name, row.definition, row.next, row.asked, row.incarnation, row.epochs, told
+                found.append(StoredRanker(*stored, at=at))
+        return [*found, *self._term.lost]
 
     def last_version(self, ranker: int) -> int:
         with explain_sqlite_errors(self.path):
@@ -120,17 +119,28 @@ class SQLiteJournal:
     def entries(self, ranker: int) -> Iterator[Logged]:
         incarnation = self._known[ranker].row.incarnation
         base, before = ranker * CAPACITY, None
-        at = base
+        at = last = base
         while rows := self._page(at, base + CAPACITY):
             for key, body, answers, checksum, shown, shown_checksum in rows:
                 if key == base + 1:
                     before = incarnation << 32 | incarnation
+                elif key != last + 1:  # a snapshot has what is missing in between, or its version is found to be
+                    before = None
                 fits = whole(key, body, answers, checksum) and (before is None or follows(checksum, before))
-                before = checksum if fits else None
+                before, last = checksum if fits else None, key
                 if shown is not None and not (fits and whole(answers, shown, None, shown_checksum)):
                     shown = None
                 yield Logged(key - base, body if fits else None, shown)
             at = rows[-1][0] + 1
+
+    def before_answers(self, ranker: int, count: int) -> int:
+        base, rounds = ranker * CAPACITY, set()
+        with explain_sqlite_errors(self.path):
+            for key, answered in self._connection.execute(ANSWERS, (base, base + CAPACITY)):
+                rounds.add(answered)
+                if len(rounds) > count:
+                    return int(key) - base
+        return 0
 
     def _page(self, first: int, end: int) -> list[Any]:
         with explain_sqlite_errors(self.path):
@@ -173,10 +183,10 @@ class SQLiteJournal:
             self._commit(lambda: self._write_one(write))
 
     def follow(self, ranker: int, version: int) -> None:
-        row = self._known[ranker].row
+        known = self._known[ranker]
         with explain_sqlite_errors(self.path):
-            last, checksum = find_end(self._connection, row)
-        self._known[ranker] = Known(row, max(version, last), checksum)
+            last, checksum = find_end(self._connection, known.row)
+        self._known[ranker] = known._replace(version=max(version, last), checksum=checksum)
         self._move_mark([self._known[ranker]])
 
     def _move_mark(self, moved: list[Known]) -> None:
@@ -200,8 +210,8 @@ class SQLiteJournal:
         self._thread = threading.Thread(target=self._write, name="ranktron-log", daemon=True)
         self._thread.start()
 
-    def put(self, job: Job | Append) -> None:
-        self._jobs.append(job)
+    def put(self, *jobs: Job | Append) -> None:
+        self._jobs.extend(jobs)  # at once: the writer takes all that there is into one commit
         if not self._rung:  # one bell for all that this turn of the loop brings
             self._rung = True
             assert self._loop is not None
@@ -290,17 +300,27 @@ class SQLiteJournal:
         entries = []
         for job in jobs:
             if isinstance(job, Append):
-                row, version, checksum = self._known[job.ranker]
-                version, key = version + 1, job.ranker * CAPACITY + version + 1
-                answers = None if job.round is None else job.ranker * CAPACITY + job.round
-                checksum = chain_checksum(key, job.body, answers, own_half(checksum))
-                self._known[job.ranker] = Known(row, version, checksum)
-                entries.append((key, job.body, checksum, answers))
-                told.append((job.done, version))
+                if self._known[job.ranker].row.deleted:
+                    told.append((job.failed, RemovedError("the ranker has been deleted")))
+                    continue
+                entries.append(self._next_entry(job.ranker, job.body, job.round))
+                told.append((job.done, self._known[job.ranker].version))
             elif isinstance(job, Job):
+                if isinstance(job.write, RemoveRanker):  # with what came before it
+                    insert(connection, "entries", entries)
+                    entries = []
                 told.append((job.done, self._write_one(job.write)))
         insert(connection, "entries", entries)
         return told
+
+    def _next_entry(self, ranker: int, body: bytes, round: int | None) -> tuple[int, bytes, int, int | None]:
+        """The row of a ranker's next entry, which is its last one from now on."""
+        row, version, checksum, at = self._known[ranker]
+        key = ranker * CAPACITY + version + 1
+        answers = None if round is None else ranker * CAPACITY + round
+        checksum = chain_checksum(key, body, answers, own_half(checksum))
+        self._known[ranker] = Known(row, version + 1, checksum, at)
+        return key, body, checksum, answers
 
     def _fail(self, jobs: list[Job | StoreRound | Append], error: Exception) -> None:
         if self.ready:
@@ -319,6 +339,8 @@ class SQLiteJournal:
         if isinstance(write, Call):
             further = write.function()
             return None if further is None else self._write_one(further)
+        if isinstance(write, NoteTime):
+            self._known[write.ranker] = self._known[write.ranker]._replace(at=write.at)
         if isinstance(write, Define | Reserve | Settle | RemoveRanker):
             self._change_row(write)
         if isinstance(write, RemoveRanker | DropRounds | Prune):
@@ -331,20 +353,23 @@ class SQLiteJournal:
         numbers = [(known.row.name, known.row.next) for known in self._known.values()]
         numbers += [(mark.name, mark.next) for mark in marks.values()]
         first = max((following for name, following in numbers if name == write.name), default=0)
+        following = max(first, write.rounds)
         ranker, incarnation = max((*marks, *self._known), default=0) + 1, SystemRandom().randrange(1, 1 << 32)
         row = RankerRow(
             ranker,
             write.name,
             write.definition,
-            first + write.reserve,
+            following + write.reserve,
             0,
             write.asked,
             incarnation,
-            ((0, self._term.epoch),),
+            ((first, self._term.epoch),),
         )
         row.write(self._connection)
         self._known[ranker] = Known(row, 0, incarnation)
-        return StoredRanker(ranker, row.name, row.definition, first, row.asked, incarnation, row.epochs)
+        if write.entry:
+            insert(self._connection, "entries", [self._next_entry(ranker, write.entry, None)])
+        return StoredRanker(ranker, row.name, row.definition, following, row.asked, incarnation, row.epochs)
 
     def _change_row(self, write: Define | Reserve | Settle | RemoveRanker) -> None:
         known = self._known.get(write.ranker)

@@ -27,6 +27,7 @@ ENTRIES = """
 SELECT e.key, CAST(e.body AS BLOB), e.round, e.checksum, CAST(r.body AS BLOB), r.checksum
 FROM entries e LEFT JOIN rounds r ON r.key = e.round WHERE e.key >= ? AND e.key < ? ORDER BY e.key LIMIT ?
 """
+ANSWERS = "SELECT key, round FROM entries WHERE key >= ? AND key < ? AND round IS NOT NULL ORDER BY key DESC"
 OPEN_ROUNDS = """
 SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ?1 AND key < ?2
 AND key NOT IN (SELECT round FROM entries WHERE key >= ?1 AND key < ?2 AND round IS NOT NULL) ORDER BY key
@@ -73,10 +74,16 @@ def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[
         return [(f"DELETE FROM {table} WHERE key >= ? AND key < ?", [span]) for table in ("entries", "rounds")]
     if isinstance(write, DropRounds):
         return [("DELETE FROM rounds WHERE key = ?", [(base + number,) for number in write.numbers])]
+    old = min(write.old, write.settled)
     answered = "SELECT round FROM entries WHERE key > ? AND key <= ?"
+    last = "SELECT max(key) FROM entries WHERE key > ?1 AND key < ?3 AND round IS NOT NULL GROUP BY round"
     return [
-        (f"DELETE FROM rounds WHERE key IN ({answered})", [(base, base + write.settled)]),
-        ("DELETE FROM entries WHERE key > ? AND key <= ?", [(base, base + min(write.remembered, write.settled))]),
+        (f"DELETE FROM rounds WHERE key IN ({answered})", [(base, base + min(write.explained, write.settled))]),
+        ("DELETE FROM entries WHERE key > ? AND key <= ?", [(base, base + min(write.remembered, old))]),
+        (
+            f"DELETE FROM entries WHERE key > ?1 AND key <= ?2 AND key NOT IN ({last})",
+            [(base, base + old, base + CAPACITY)],
+        ),
     ]
 
 

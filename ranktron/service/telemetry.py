@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
+from ranktron.service.experiments.telemetry import experiment_lines
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.service import RankingService
 
@@ -45,7 +46,9 @@ class Telemetry:
     def text(self, service: RankingService) -> str:
         """All metrics."""
         live_rankers = list(service.live_rankers.values())
-        return "".join(f"{line}\n" for line in [*self._requests(), *_service(service), *_rankers(live_rankers)])
+        experiments = experiment_lines(service.experiments.live.values())
+        lines = [*self._requests(), *_service(service), *_rankers(live_rankers), *experiments]
+        return "".join(f"{line}\n" for line in lines)
 
     def _requests(self) -> Iterator[str]:
         for_all, for_each, for_refused = REQUEST_METRICS

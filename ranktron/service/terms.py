@@ -17,16 +17,18 @@ _logger = logging.getLogger("ranktron.service")
 
 
 class Known(NamedTuple):
-    """A ranker as far as it is written: its row, its last version, and the checksum of that entry."""
+    """A ranker as far as it is written: its row, its last version, the checksum of that entry, and its time."""
 
     row: RankerRow
     version: int
     checksum: int
+    at: float = 0.0
 
     @property
     def mark(self) -> RankerMark:
         row = self.row
-        return RankerMark(row.id, row.name, self.version, own_half(self.checksum), row.next, bool(row.deleted))
+        own = own_half(self.checksum)
+        return RankerMark(row.id, row.name, self.version, own, row.next, bool(row.deleted), self.at)
 
 
 class Term(NamedTuple):
@@ -58,7 +60,8 @@ def begin_term(connection: sqlite3.Connection, mark: Mark, facts: str) -> Term:
         marked = mark.rankers.get(row.id)
         following = max(row.next, 0 if marked is None else marked.next)
         epochs = (*row.epochs, (following, epoch)) if doubts and not row.deleted else row.epochs
-        known[row.id] = Known(row._replace(next=following, epochs=epochs), *find_end(connection, row))
+        at = 0.0 if marked is None else marked.at
+        known[row.id] = Known(row._replace(next=following, epochs=epochs), *find_end(connection, row), at)
     term = Term(
         _random.getrandbits(62),
         max(commits, mark.commits),

@@ -16,13 +16,16 @@ from ranktron.service.types import BatchAnswer, ErrorAnswer, ErrorBody, Response
 if TYPE_CHECKING:
     from ranktron.service.service import RankingService
 
+_ATTEMPTS = 3  # to read a list for a ranker that is replaced meanwhile
+
 Answer = Callable[[str, Any], Any]
 
 
 def answer_in_turns(service: RankingService, one: Answer, name: str, request: Any) -> Any:
     """What `one` gives for a request; the documents of a large one are read a few at a time."""
-    live = service.live(name)
-    return _large(one, live, request) if _is_large(service, live, request) else one(name, request)
+    return (
+        _large(service, one, name, request) if _is_large(service, service.live(name), request) else one(name, request)
+    )
 
 
 def _is_large(service: RankingService, live: LiveRanker, request: Any) -> bool:
@@ -30,10 +33,20 @@ def _is_large(service: RankingService, live: LiveRanker, request: Any) -> bool:
     return count * len(live.names) > 2 * AT_ONCE and count <= service.config.max_documents
 
 
-async def _large(one: Answer, live: LiveRanker, request: Any) -> Any:
-    documents = await read_in_turns(request.documents, live.names, live.template.imputer is not None)
-    answer = one(live.name, structs.replace(request, documents=documents))
-    return await answer if isinstance(answer, Awaitable) else answer
+async def _large(service: RankingService, one: Answer, name: str, request: Any) -> Any:
+    form = _form(service.live(name))
+    for _ in range(_ATTEMPTS):
+        documents = await read_in_turns(request.documents, *form)
+        before, form = form, _form(service.live(name))
+        if form == before:  # what was read is still what the ranker takes
+            answer = one(name, structs.replace(request, documents=documents))
+            return await answer if isinstance(answer, Awaitable) else answer
+    raise RequestError(409, "replaced", f"ranker {name!r} changed its features again and again: send it again")
+
+
+def _form(live: LiveRanker) -> tuple[tuple[str, ...], bool]:
+    """How a ranker takes documents: the names of its features in order, and whether any may be missing."""
+    return live.names, live.template.imputer is not None
 
 
 async def answer_batch(service: RankingService, one: Answer, name: str, requests: Sequence[Any]) -> BatchAnswer:

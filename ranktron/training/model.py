@@ -394,6 +394,7 @@ class Model:
         """
         content = serialization.deserialize(data, name)
         try:
+            _check_header(content, name)
             content["parameters"] = stored_algorithm(content["kind"]).complete_stored(content["parameters"])
             content["encoder"] = encoder_from_dict(content.get("encoder"), content["n_features"])
             imputer = content["imputer"] = imputer_from_dict(content.get("imputer"), content["n_features"])
@@ -459,6 +460,16 @@ def served_scores(learner: BaseLearner, rounds: Rounds) -> Floats:
     if not learner.votes:
         return learner.predict(rounds.X)
     return np.concatenate([learner.predict(round.X) for round in rounds])
+
+
+def _check_header(content: Mapping[str, Any], name: str) -> None:
+    """Refuses numbers and names of features that are none."""
+    for key, number in (("n_features", content["n_features"]), ("first_index", content.get("first_index", 1))):
+        if type(number) is not int or not 0 <= number < 2**53:
+            raise DataError(f"{name} is not a model: its {key} is not a whole number")
+    names = content["feature_names"]
+    if names is not None and not (isinstance(names, list) and all(isinstance(each, str) for each in names)):
+        raise DataError(f"{name} is not a model: its feature_names are not a list of texts")
 
 
 def _as_global(scaler: Scaler) -> Global:

@@ -63,6 +63,8 @@ for line in sys.stdin:
 class User(threading.Thread):
     """Ranks and answers without end, sends again what was not acknowledged, and remembers everything."""
 
+    path = "/v1/rankers/shop"
+
     def __init__(self, port, seed):
         super().__init__(daemon=True)
         self.port, self.random, self.rng = port, random.Random(seed), np.random.default_rng(seed)
@@ -76,7 +78,7 @@ class User(threading.Thread):
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             headers = {"Content-Type": "application/json"}
-            self.connection.request("POST", f"/v1/rankers/shop/{path}", json.dumps(content), headers)
+            self.connection.request("POST", f"{self.path}/{path}", json.dumps(content), headers)
             answer = self.connection.getresponse()
             return answer.status, json.loads(answer.read())
         except (OSError, http.client.HTTPException, ValueError):
@@ -121,7 +123,7 @@ class User(threading.Thread):
             self.waiting.pop(which)
 
 
-def torture(folder, kills, seed=0):
+def torture(folder, kills, seed=0, kind=User, define=None):
     """Kills servers, and gives the users when they have nothing left to say."""
     chance = random.Random(seed)
     listening = socket.socket()
@@ -135,14 +137,14 @@ def torture(folder, kills, seed=0):
         text=True,
         pass_fds=[listening.fileno()],
     )
-    users = [User(listening.getsockname()[1], seed + i) for i in range(CLIENTS)]
+    users = [kind(listening.getsockname()[1], seed + i) for i in range(CLIENTS)]
     try:
         for kill in range(kills + 1):
             launcher.stdin.write("\n")
             launcher.stdin.flush()
             server = int(launcher.stdout.readline())
             if kill == 0:
-                define(users[0].port)
+                (define or define_ranker)(users[0].port)
                 for user in users:
                     user.start()
             if kill < kills:
@@ -174,10 +176,10 @@ def wait_for_progress(users, chance):
     time.sleep(chance.random() * 0.02)
 
 
-def define(port):
+def define_ranker(port, path="/v1/rankers/shop", body=None):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    body = {"features": ["a", "b", "c", "d"], "parameters": PARAMETERS}
-    connection.request("PUT", "/v1/rankers/shop", json.dumps(body), {"Content-Type": "application/json"})
+    body = body or {"features": ["a", "b", "c", "d"], "parameters": PARAMETERS}
+    connection.request("PUT", path, json.dumps(body), {"Content-Type": "application/json"})
     answer = connection.getresponse()
     assert answer.status == 200, answer.read()
     connection.close()

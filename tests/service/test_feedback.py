@@ -1,6 +1,7 @@
 """Gains, clicks that come one by one, and rounds that close in time."""
 
 import asyncio
+import json
 import time
 
 import numpy as np
@@ -254,3 +255,108 @@ def test_closing_is_for_those_who_know_what_users_saw(talk):
     talk.make("any", algorithm="hinge")
     shown = talk.rank(LIST, name="any")
     assert send(talk, shown["round"], 409, name="any", gains={page(shown)[0]: 1}) == "learns_from_labels"
+
+
+def test_rounds_are_closed_before_they_are_dropped(serving, tmp_path):
+    body = {"features": ["a"], "close_after": 100}
+    with serving(tmp_path, open_seconds=100.0) as talk:
+        answer = talk.request("PUT", "/v1/rankers/shop", json.dumps(body).encode(), content_type="application/json")
+        assert answer.status == 422
+        assert b"rounds are dropped after 100 seconds (`open_seconds`): `close_after` must be less" in answer.content
+        talk.make(close_after=99)
+    with serving(tmp_path, open_seconds=10.0) as talk:  # lowered limits are for what is new
+        assert talk.ask("GET", "/v1/rankers/shop")["close_after"] == 99
+
+
+def test_a_gain_of_nothing_adds_nothing(talk):
+    """A document that labels did not name has gained 0, as far as is known."""
+    talk.make(parameters={"k": 3})
+    shown = talk.rank(LIST)
+    number, (a, b, c) = shown["round"], page(shown)
+    told = talk.tell(number, {a: 1})
+    before = model(talk)
+    for body in ({"gains": {b: 0}}, {"gains": {a: 1, b: 0, c: 0}}, {"gains": {a: 0}}):
+        assert send(talk, number, **body) == told
+    assert send(talk, number, 422, gains={"unknown": 0}) == "not_shown"
+    assert model(talk) == before
+    assert send(talk, number, gains={b: 1})["version"] == told["version"] + 1
+
+
+def test_the_first_labels_are_known_after_later_gains_and_a_restart(serving, tmp_path):
+    """However little of the log is left: the first labels named one document, the gains another."""
+    config = {"snapshot_every": 3, "explained_rounds": 4, "remembered": 4}
+    talk = serving(tmp_path, **config).__enter__()
+    talk.make(parameters={"k": 3})
+    shown = talk.rank(LIST)
+    number, (a, b, _) = shown["round"], page(shown)
+    talk.tell(number, {a: 1})
+    for _ in range(3):
+        talk.answer(talk.rank(LIST))
+    later = send(talk, number, gains={b: 2})
+    for _ in range(3):
+        talk.answer(talk.rank(LIST))
+    for ends in ("crash", "stop", "stop"):
+        assert talk.tell(number, {a: 1}) == later
+        assert talk.tell(number, {a: 1, b: 0}, status=409) == "already_answered"
+        talk.crash() if ends == "crash" else talk.__exit__()
+        talk = serving(tmp_path, **config).__enter__()
+    assert talk.tell(number, {a: 1}) == later
+    talk.__exit__()
+
+
+@pytest.mark.parametrize("ends", ["crash", "stop"])
+@pytest.mark.parametrize("snapshot_every", [3, 1000])
+def test_answers_are_counted_and_not_versions(serving, tmp_path, ends, snapshot_every):
+    """The last five rounds that were answered are known, however often they have gained more since."""
+    config = {"snapshot_every": snapshot_every, "explained_rounds": 3, "remembered": 5}
+    talk = serving(tmp_path, **config).__enter__()
+    talk.make(parameters={"k": 3})
+    rounds = []
+    for _ in range(8):
+        shown = talk.rank(LIST)
+        rounds.append((shown["round"], page(shown)))
+        talk.tell(shown["round"], {page(shown)[0]: 1})
+    for gain in range(1, 30):  # of the last one
+        send(talk, rounds[-1][0], gains={rounds[-1][1][1]: gain / 10})
+    for again in range(3):
+        answers = [talk.request("GET", f"/v1/rankers/shop/explain/{number}").status for number, _ in rounds]
+        assert answers == [410] * 5 + [200] * 3, again
+        versions = [talk.tell(number, {first: 1})["version"] for number, (first, *_) in rounds[3:]]
+        assert versions == [4, 5, 6, 7, 37]
+        assert talk.tell(rounds[2][0], {rounds[2][1][0]: 1}, status=410) == "round_gone"
+        talk.crash() if ends == "crash" else talk.__exit__()
+        talk = serving(tmp_path, **config).__enter__()
+    talk.__exit__()
+
+
+def test_a_round_that_can_be_explained_is_known_to_be_answered(serving, tmp_path):
+    with serving(tmp_path, remembered=1, explained_rounds=3) as talk:
+        talk.make()
+        shown = [talk.rank(LIST) for _ in range(3)]
+        for each in shown:
+            talk.answer(each)
+        assert talk.ask("GET", f"/v1/rankers/shop/explain/{shown[0]['round']}")["answered"]
+
+
+def test_clicks_where_0_is_no_label(talk):
+    talk.make(labels=[1, 4], parameters={"k": 3})
+    shown = talk.rank(LIST)
+    body = json.dumps({"round": shown["round"], "clicks": page(shown)[:1]}).encode()
+    answer = talk.request("POST", "/v1/rankers/shop/feedback", body, content_type="application/json")
+    assert answer.status == 422
+    assert (
+        b"documents that clicks and gains do not name have gained 0, and the lowest label here is 1" in answer.content
+    )
+    assert send(talk, shown["round"], clicks=page(shown))["learned"]
+
+
+def test_rounds_close_though_only_one_request_may_wait(serving, tmp_path, clock):
+    with serving(tmp_path, max_waiting=1) as talk:
+        talk.make(algorithm="pdgd", parameters={"k": 3}, close_after=60)
+        talk.rank(LIST)
+        talk.rank(LIST)
+        talk.written()
+        clock[0] += 61.0
+        for left in (1, 0):
+            close(talk)
+            assert talk.ask("GET", "/v1/rankers/shop")["open"] == left

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from ranktron.service.config import Config
+from ranktron.service.experiments.telemetry import EXPERIMENT_METRICS, PAIR_METRICS
 from ranktron.service.routes import actions
 from ranktron.service.telemetry import RANKER_METRICS, REQUEST_METRICS, SERVICE_METRICS
 
@@ -36,6 +37,9 @@ def metrics():
     lines += [f"| `{name}` | {text} |" for name, (_, text) in REQUEST_METRICS.items()]
     lines += [f"| `{name}` | {text} |" for name, (text, _) in SERVICE_METRICS.items()]
     lines += [f'| `{name}{{ranker="..."}}` | {text} |' for name, (_, text, _) in RANKER_METRICS.items()]
+    lines += [f'| `{name}{{experiment="..."}}` | {text} |' for name, (_, text, _) in EXPERIMENT_METRICS.items()]
+    arms = 'experiment="...",first="...",second="..."'
+    lines += [f"| `{name}{{{arms}}}` | {text} |" for name, (text, _) in PAIR_METRICS.items()]
     return lines
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ranktron import Rounds, load
 from ranktron.data.synthetic import Separable
-from ranktron.service.models import define_from_model
+from ranktron.service.models import read_upload
 from ranktron.service.types import Document
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import Schedule, train
@@ -140,6 +140,25 @@ def test_a_deleted_ranker_is_gone_and_its_rounds_are_never_counted_again(talk):
     assert talk.tell(shown["round"], {"d0": 1}, status=410) == "round_gone"
 
 
+def test_nothing_is_said_of_what_a_deleted_ranker_has_learnt(serving, tmp_path):
+    """Its feedback, sent again, is neither learnt nor called lost: the ranker that knew is gone."""
+    with serving(tmp_path) as talk:
+        talk.make()
+        shown = talk.rank(ROUND)
+        talk.answer(shown)
+        talk.ask("DELETE", "/v1/rankers/shop")
+        talk.make()
+        told = {"round": shown["round"], "labels": {shown["ranking"][0]["id"]: 1}}
+    for _ in range(2):
+        with serving(tmp_path) as talk:
+            body = json.dumps(told).encode()
+            answer = talk.request("POST", "/v1/rankers/shop/feedback", body, content_type="application/json")
+            assert answer.status == 410
+            assert b"of another one of this name, deleted with all that it had learnt" in answer.content
+            assert b"nothing was learnt" not in answer.content
+            talk.answer(talk.rank(ROUND))
+
+
 ONLINE = [name for name in ALGORITHMS if name not in ("topk", "pdgd", "ranksvm", "rankboost", "rankmm")]
 
 
@@ -263,11 +282,11 @@ def test_a_ranker_is_made_from_a_model_file(tmp_path, serving, lists, kind):
         assert put(talk, model.to_bytes()) == left
 
 
-def test_a_ranker_of_a_model_whose_model_was_lost_in_a_crash_gets_it_again(tmp_path, serving, lists):
+def test_a_ranker_of_a_model_that_an_earlier_version_left_without_it_gets_it_again(tmp_path, serving, lists):
     data = train("ranksvm", {}, as_rounds(list(lists(20))), Schedule(epochs=1)).model.to_bytes()
     talk = serving(tmp_path).__enter__()
-    definition = define_from_model(data, talk.service.config)
-    talk.runner.run(talk.service._rankers.create_from_model("shop", definition, talk.service._writer))
+    definition = read_upload(data, None, talk.service.config).definition
+    talk.runner.run(talk.service._rankers._made("shop", definition, talk.service._writer))
     talk.crash()
     with serving(tmp_path) as talk:
         assert talk.ask("GET", "/v1/rankers/shop")["version"] == 0

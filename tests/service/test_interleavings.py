@@ -184,9 +184,10 @@ class Week:
     def check_entries(self, live, entries):
         received = {entry.round: (told_labels(entry), v) for v, entry in entries if entry.kind == "feedback"}
         assert len(received) == sum(entry.kind == "feedback" for _, entry in entries), "a round was learnt twice"
+        totals = {v: told_labels(entry) for v, entry in entries if entry.kind == "gains"}
         for (ranker, number), (labels, version) in self.told.items():
-            if ranker == live.id:
-                assert received[number][0] == labels, "acknowledged feedback is missing"
+            if ranker == live.id:  # labels that say what is known after gains have come before, too
+                assert labels in (received[number][0], totals.get(version)), "acknowledged feedback is missing"
                 # Of a round that has gained since, feedback that comes again has the answer of what came last.
                 since = (ranker, number) in self.tried and version > received[number][1]
                 assert since or version == received[number][1], "feedback was acknowledged with another version"

@@ -1,12 +1,13 @@
 """One ranker at work: clocks that jump, and lists that no later one would get over."""
 
+import asyncio
 import time
 
 import msgspec
 import numpy as np
 import pytest
 
-from ranktron.service import live_ranker
+from ranktron.service import live_ranker, service
 
 ROUND = np.eye(3)
 
@@ -42,6 +43,44 @@ def test_time_goes_on_over_a_restart(serving, tmp_path, monkeypatch):
         assert talk.answer(shown[0])["learned"]
         passed[0] += 20.0
         assert talk.tell(shown[1]["round"], {shown[1]["ranking"][0]["id"]: 1}, status=410) == "round_gone"
+
+
+@pytest.mark.parametrize("ends", ["crash", "stop"])
+def test_time_goes_on_though_nothing_is_logged(serving, tmp_path, monkeypatch, ends):
+    start, passed = time.monotonic(), [0.0]
+    monkeypatch.setattr(live_ranker, "monotonic", lambda: start + passed[0])
+    talk = serving(tmp_path, open_seconds=100.0).__enter__()
+    talk.make()
+    shown = [talk.rank(ROUND) for _ in range(2)]
+    talk.written()
+    passed[0] = 90.0
+    if ends == "crash":  # what is done once a minute
+
+        async def note():
+            talk.service._note_time()
+
+        talk.runner.run(note())
+        talk.crash()
+    else:
+        talk.__exit__()
+    with serving(tmp_path, open_seconds=100.0) as talk:
+        passed[0] += 5.0
+        assert talk.answer(shown[0])["learned"]
+        passed[0] += 10.0
+        assert talk.tell(shown[1]["round"], {shown[1]["ranking"][0]["id"]: 1}, status=410) == "round_gone"
+
+
+def test_the_time_is_noted_by_itself(serving, tmp_path, monkeypatch):
+    monkeypatch.setattr(service, "_CLOSING", 0.01)
+    monkeypatch.setattr(service, "_NOTING", 0.02)
+    with serving(tmp_path) as talk:
+        talk.make()
+
+        async def wait():
+            while not talk.service.journal._mark.rankers[1].at:
+                await asyncio.sleep(0.01)
+
+        talk.runner.run(asyncio.wait_for(wait(), 20.0))
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])

@@ -9,6 +9,7 @@ import pytest
 
 from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
+from ranktron.service.feedback import check_feedback
 from ranktron.service.journal import Call, Job
 from ranktron.service.models import MOST_ROUNDS
 from ranktron.service.service import RankingService
@@ -223,3 +224,28 @@ def test_one_who_cannot_be_told_keeps_nobody_else_waiting(talk, caplog):
 
     assert talk.runner.run(session()).learned
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_deleted_ranker_leaves_no_entries(tmp_path):
+    """Not those that were written with the deletion, nor one that comes after it."""
+
+    async def session():
+        async with RankingService(tmp_path) as service:
+            await service.create("shop", DEFINITION)
+            await teach(service)
+            shown = [service.rank("shop", LIST) for _ in range(2)]
+            live = service.live("shop")
+            first, late = (check_feedback(live, FeedbackRequest(each.round, {"x": 1.0})) for each in shown)
+            told = service._writer.logged(live, first, first.round)
+            gone = asyncio.ensure_future(service.delete("shop"))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            with pytest.raises(RequestError, match="no ranker 'shop'"):
+                await service._writer.logged(live, late, late.round)
+            await gone
+            assert (await told).version == 4
+            count = "SELECT (SELECT count(*) FROM entries), (SELECT count(*) FROM rounds)"
+            assert service.journal._connection.execute(count).fetchone() == (0, 0)
+
+    asyncio.run(session())
+    assert left_in(tmp_path) == {}

@@ -90,3 +90,16 @@ def test_what_is_no_file_is_no_snapshot(serving, tmp_path):
     with serving(tmp_path) as talk:
         assert talk.ask("GET", "/v1/rankers/shop/model") == model
         assert talk.ask("GET", VERSIONS)["kept"] == [2, 4]
+
+
+def test_what_a_killed_server_had_begun_to_write_goes(serving, tmp_path):
+    with serving(tmp_path, snapshot_every=2) as talk:
+        talk.make()
+        talk.play(3)
+    folder = tmp_path / "snapshots" / "1"
+    draft = folder / ".0000000000000009.snapshot.4711.tmp"
+    draft.write_bytes(b"half of it")
+    (folder / ".a.tmp").mkdir()  # nobody's draft
+    with serving(tmp_path) as talk:
+        assert talk.ask("GET", "/v1/rankers/shop")["version"] == 3
+        assert not draft.exists()

@@ -18,6 +18,7 @@ Words = npt.NDArray[np.uint64]
 REACH = 64
 MOST_DIGITS = 18  # that an integer of 64 bits holds for certain
 EXACT_WHOLE = Word(2**53)
+REACHED, FAR = 200, 1000  # powers of ten that are computed here, and one that is not
 MOST_TAGS = 100_000
 ONE, SEVEN, EIGHT = Word(1), Word(7), Word(8)
 ZEROS, HIGHS, ONES, ABOVE_NINE = (Word(c * 0x0101010101010101) for c in (0x30, 0x80, 0x01, 0x76))
@@ -104,19 +105,17 @@ def usual(
                 low = eight(data, q)
                 m = leading_digits(low)
                 mantissa = mantissa * WHOLE_POWERS[m] + parse_digits(low, m)
-                q += np.int64(m)
-                power -= np.int64(m)
-                room -= np.int64(m)
+                more = np.int64(m)
+                q, power, room = q + more, power - more, room - more
             if data[Word(q)] | 32 == LETTER_E:
                 falling = data[Word(q + 1)] == MINUS
                 q += 1 + (falling or data[Word(q + 1)] == PLUS)
                 low = eight(data, q)
                 m = leading_digits(low)
-                if m == 0 or m > 2:
-                    break
-                power += -np.int64(parse_digits(low, m)) if falling else np.int64(parse_digits(low, m))
+                tens = np.int64(parse_digits(low, m)) if 0 < m < 3 else FAR
+                power += -tens if falling else tens
                 q += np.int64(m)
-            if data[Word(q)] != SPACE or room < 0:
+            if data[Word(q)] != SPACE or room < 0 or abs(power) > REACHED:
                 break
             value = float(np.int64(mantissa))
             value = value * POWERS[power] if power >= 0 else value / POWERS[-power]

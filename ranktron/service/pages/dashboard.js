@@ -3,6 +3,7 @@
 import { get, poll, rankerPath } from "/static/api.js";
 import { Curve } from "/static/curve.js";
 import { bytes, count, duration, element, keep, number, say, share } from "/static/elements.js";
+import { Experiment } from "/static/experiment.js";
 import { Rounds } from "/static/rounds.js";
 import { TokenForm } from "/static/token.js";
 import { Weights } from "/static/weights.js";
@@ -11,6 +12,7 @@ const place = (id) => document.getElementById(id);
 const curve = new Curve(place("curve"));
 const weights = new Weights(place("weights"));
 const rounds = new Rounds(place("rounds"));
+const experiment = new Experiment(place("experiment"));
 const token = new TokenForm(place("content"), () => now());
 let lastAnswer = null;
 
@@ -19,20 +21,31 @@ function wanted(names) {
   return names.includes(asked) ? asked : names[0];
 }
 
+// Experiments have addresses that no ranker can have: #/name.
 async function ask() {
-  const { rankers, set_aside } = await get("/v1/rankers");
+  const [{ rankers, set_aside }, tests] = await Promise.all([get("/v1/rankers"), get("/v1/experiments")]);
+  const others = [...tests.experiments.map((each) => each.name), ...Object.keys(tests.set_aside)];
   const names = [...rankers, ...set_aside].map((ranker) => ranker.name);
+  const chosen = others.find((each) => `/${each}` === decodeURIComponent(location.hash.slice(1)));
+  const message = tests.set_aside[chosen];
+  if (chosen) return { names, others, chosen, aside: message && { message }, test: tests.experiments.find((each) => each.name === chosen) };
+  return { others, ...(await askRanker(rankers, set_aside, names)) };
+}
+
+async function askRanker(rankers, set_aside, names) {
   const name = wanted(names);
   const aside = set_aside.find((ranker) => ranker.name === name);
   return { names, name, aside, dashboard: name === undefined || aside ? null : await get(rankerPath(name, "dashboard")) };
 }
 
-function show({ names, name, aside, dashboard }) {
+function show({ names, others, chosen, test, name, aside, dashboard }) {
   lastAnswer = new Date();
   connected(aside ? "lost" : "live", aside ? aside.message : "Live");
   token.hide();
-  only(aside ? null : dashboard ? "dashboard" : "empty");
+  only(test ? "experiment" : aside ? null : dashboard ? "dashboard" : "empty");
   keep(place("rankers"), names, (each) => each, link, (node, each) => mark(node, each === name));
+  keep(place("experiments"), others, (each) => each, (each) => link(`/${each}`), (node, each) => mark(node, each === chosen));
+  if (test) experiment.show(test);
   if (!dashboard) return;
   facts(place("facts"), headline(dashboard));
   facts(place("health"), health(dashboard));
@@ -55,7 +68,7 @@ function failed(error) {
 }
 
 function only(shown) {
-  for (const id of ["dashboard", "empty"]) place(id).hidden = id !== shown;
+  for (const id of ["dashboard", "empty", "experiment"]) place(id).hidden = id !== shown;
 }
 
 function connected(state, text) {
@@ -64,7 +77,7 @@ function connected(state, text) {
 }
 
 function link(name) {
-  return element("a", { href: `#${encodeURIComponent(name)}` }, name);
+  return element("a", { href: `#${encodeURIComponent(name)}` }, name.replace("/", "⚖ "));
 }
 
 function mark(node, chosen) {

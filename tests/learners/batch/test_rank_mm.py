@@ -210,7 +210,7 @@ def test_an_absurd_weight_of_the_loss_overflows_with_words():
 
 def test_the_estimator_shows_its_gap():
     qid = np.repeat(LISTS.qids, np.diff(LISTS.offsets))
-    ranker = RankMM(C=10.0).fit(LISTS.X, LISTS.labels, qid=qid)
+    ranker = RankMM(C=10.0, scale=None).fit(LISTS.X, LISTS.labels, qid=qid)
     found = solve_rank_mm(LISTS, 10.0, schedule=Schedule(seed=0))
     assert ranker.gap_ <= 1e-4 * ranker.gaps_[:, 0].min()
     assert ranker.gaps_.shape[1] == 3

@@ -211,7 +211,7 @@ def test_estimators_and_model_files(output, tmp_path):
     sizes = np.diff(NOISY.offsets)
     qid = np.repeat(NOISY.qids, sizes)
     options = {"update": "pairwise", "output": output, "combine": "borda", "size": 5, "budget": 300, "gamma": 0.2}
-    ranker = KernelPerceptron(**options, n_epochs=1, random_state=0).fit(NOISY.X, NOISY.labels, qid=qid)
+    ranker = KernelPerceptron(**options, n_epochs=1, random_state=0, scale=None).fit(NOISY.X, NOISY.labels, qid=qid)
     ranker.save(tmp_path / "m")
     model = load(tmp_path / "m")
     assert model.to_bytes() == ranker.model_.to_bytes()

@@ -200,7 +200,7 @@ def test_a_list_longer_than_the_budget_in_bytes_leaves_its_heaviest_documents():
 
 def test_estimators_take_sparse_matrices(tmp_path):
     X, sizes = scipy.sparse.csr_array(DENSE.X), np.diff(DENSE.offsets)
-    options = {"kernel": "poly", "update": "pairwise", "output": "committee", "size": 4, "n_epochs": 1}
+    options = {"kernel": "poly", "update": "pairwise", "output": "committee", "size": 4, "n_epochs": 1, "scale": None}
     one, two = (
         KernelPerceptron(**options, random_state=0).fit(given, DENSE.labels, group=sizes) for given in (DENSE.X, X)
     )

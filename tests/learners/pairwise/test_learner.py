@@ -354,7 +354,8 @@ def test_a_state_that_does_not_fit_is_refused():
 
 def test_voted_rankers_want_query_ids_and_have_no_weights():
     qid = np.repeat(NOISY.qids, np.diff(NOISY.offsets))
-    ranker = ranktron.PairwisePerceptron(output="voted", n_epochs=1, random_state=0).fit(NOISY.X, NOISY.labels, qid=qid)
+    ranker = ranktron.PairwisePerceptron(output="voted", n_epochs=1, random_state=0, scale=None)
+    ranker.fit(NOISY.X, NOISY.labels, qid=qid)
     with pytest.raises(DataError, match="query ids"):
         ranker.predict(NOISY.X)
     with pytest.raises(DataError, match="no weights"):

@@ -36,12 +36,14 @@ def test_multilabel(data_dir):
     constant = np.minimum(Y.mean(axis=0), 1.0 - Y.mean(axis=0)).sum()
     assert ours < constant
     # Under the subset loss the loss-driven variant is one perceptron per class, one against the rest.
-    driven = PredtronMultilabel(loss="subset", variant="loss-driven").partial_fit(X, Y)
+    driven = PredtronMultilabel(loss="subset", variant="loss-driven", average=False, scale=None).partial_fit(X, Y)
     for j in range(6):
         theirs = Perceptron(eta0=1.0).partial_fit(X[:1], Y[:1, j], classes=[0.0, 1.0])
         for i in range(1, 100):
             theirs.partial_fit(X[i : i + 1], Y[i : i + 1, j])
-        part = PredtronMultilabel(loss="subset", variant="loss-driven").partial_fit(X[:100], Y[:100])
+        part = PredtronMultilabel(loss="subset", variant="loss-driven", average=False, scale=None).partial_fit(
+            X[:100], Y[:100]
+        )
         cosine = (part.coef_[j] @ theirs.coef_[0]) / np.linalg.norm(part.coef_[j]) / np.linalg.norm(theirs.coef_[0])
         assert cosine == pytest.approx(1.0)
     assert driven.online_losses_[0] < 1.0

@@ -51,17 +51,22 @@ def _credit(method, rankings, page, clicks):
     return method.credit(pages(method, rankings)[page][0], clicks)
 
 
-def expected_credit(method, rankings, click_probabilities):
-    """The expected credit of each ranker, for clicks that are independent given the page.
+def sign_apart(credit):
+    """The sign of the first ranker's credit minus that of the second."""
+    return np.sign(np.round(credit[0] - credit[1], 9))
+
+
+def expected_credit(method, rankings, click_probabilities, of=np.array):
+    """The expected credit of each ranker, or of something `of` it, for clicks that are independent given the page.
 
     `click_probabilities(items)` gives that of each document shown.
     """
-    total = np.zeros(len(rankings))
+    total = 0.0
     for page, (shown, p) in enumerate(pages(method, rankings)):
         chances = np.asarray(click_probabilities(shown.items), float)
         for clicks in product(*[[0.0] if c == 0.0 else [1.0] if c == 1.0 else [0.0, 1.0] for c in chances]):
             q = np.prod(np.where(np.array(clicks) > 0.0, chances, 1.0 - chances))
-            total += p * q * _credit(method, rankings, page, clicks)
+            total = total + p * q * of(_credit(method, rankings, page, clicks))
     return total
 
 

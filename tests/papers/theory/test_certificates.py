@@ -14,6 +14,7 @@ from ranktron.learners.schedule import Schedule
 from ranktron.papers.theory.bounds import largest_weight_ratio, shared_bound, slam_constant
 from ranktron.papers.theory.certificates import CertificateLine, certify
 from ranktron.surrogates import SLAM
+from ranktron.training.algorithms import algorithm
 from ranktron.training.fit import train
 
 EASY = Separable(documents=6, features=5, grades=3, margin=0.3).rounds(60)
@@ -21,7 +22,9 @@ NOISY = WebSearch(features=5, documents=9).rounds(60)
 
 
 def certificate(name, parameters, lists, **options):
-    return certify(train(name, parameters, lists, Schedule(2, 1), **options).model, lists)
+    """Of a run with what the papers print, but for some parameters."""
+    chosen = {**algorithm(name).preset("paper"), **parameters}
+    return certify(train(name, chosen, lists, Schedule(2, 1), **options).model, lists)
 
 
 def by_statement(found):
@@ -46,7 +49,7 @@ def turns_of(learner, lists, schedule, metrics=()):
 
 
 def test_the_sums_are_those_of_the_run():
-    model = train("slam", {"eta": 0.5}, NOISY, Schedule(2, 1)).model
+    model = train("slam", {**algorithm("slam").preset("paper"), "eta": 0.5}, NOISY, Schedule(2, 1)).model
     watched = turns_of(slam_perceptron(NOISY.n_features, eta=0.5), NOISY, Schedule(2, 1))
     found = certify(model, NOISY)
     assert found.surrogate_loss == pytest.approx(sum(turn.loss for turn in watched))
@@ -153,7 +156,7 @@ def test_a_sweep_is_the_single_runs():
     from ranktron.training.sweep import sweep
 
     ndcg = metric("ndcg@10")
-    rows = sweep("slam", {}, "eta", [0.1, 3.0], EASY, Schedule(2, 4), [ndcg], valid=EASY)
+    rows = sweep("slam", algorithm("slam").preset("paper"), "eta", [0.1, 3.0], EASY, Schedule(2, 4), [ndcg], valid=EASY)
     for row in rows:
         learner = slam_perceptron(5, eta=row.value)
         values = [

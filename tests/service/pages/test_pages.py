@@ -523,3 +523,64 @@ def test_a_ranker_without_weights_is_not_said_to_have_learnt_nothing(service, vi
     page.locator("#rounds button").first.click()
     page.wait_for_selector(".explanation li")
     assert "are not sums over features" in page.inner_text(".explanation")
+
+
+def test_an_experiment_has_a_curve_and_a_verdict(service, visit):
+    teach(service, 4)
+    version = service.done("POST", "/v1/rankers/shop/versions")["version"]
+    teach(service, 4, name="other")
+    guard = {"arms": [{"ranker": "shop", "version": version}, {"ranker": "shop"}], "guard": {"tolerance": 0.1}}
+    service.done("PUT", "/v1/experiments/first", {"arms": [{"ranker": "shop"}, {"ranker": "other"}], "seed": 1})
+    service.done("PUT", "/v1/experiments/second", {**guard, "seed": 1})
+    documents = [{"id": f"{SCRIPT}{i}", "features": [i / 5, 0, 0]} for i in range(3)]
+    for user in range(30):
+        body = {"documents": documents, "user": f"{EVIL}{user}"}
+        shown = service.done("POST", "/v1/experiments/first/rank", body)
+        clicks = [shown["ranking"][0]["id"]] if shown["arm"] == "other" else []
+        service.done("POST", "/v1/experiments/first/feedback", {"round": shown["round"], "clicks": clicks})
+    found = service.done("GET", "/v1/experiments/first")
+    page = visit(f"{service.address}/#/first")
+    is_live(page)
+    until(page, "document.querySelector('.verdict').textContent.startsWith('Decided: other is better than shop')")
+    assert (
+        page.locator("#experiment path.mean").first.get_attribute("d").count("L") == len(found["pairs"][0]["curve"]) - 1
+    )
+    label = page.locator("#experiment svg").first.get_attribute("aria-label")
+    assert label.startswith("Confidence sequence after 30 users: +")
+    assert f"certain after {found['pairs'][0]['decided_after']} users" in page.inner_text("#experiment")
+    assert not page.locator("#dashboard").is_visible()
+    page.get_by_text("⚖ second").click()
+    until(page, "document.querySelector('.verdict').textContent.startsWith('Running')")
+    assert "✓ watching" in page.inner_text("#experiment")
+    page.get_by_text("other", exact=True).first.click()
+    until(page, "!document.getElementById('dashboard').hidden")
+    assert not page.locator("#experiment").is_visible()
+
+
+def test_an_experiment_fits_on_a_phone(service, visit):
+    teach(service, 2)
+    teach(service, 2, name="b" * 60)
+    service.done("PUT", f"/v1/experiments/{'x' * 63}", {"arms": [{"ranker": "shop"}, {"ranker": "b" * 60}]})
+    page = visit(f"{service.address}/#/{'x' * 63}", width=360)
+    is_live(page)
+    until(page, "document.querySelector('.verdict').textContent.startsWith('Running')")
+    assert too_wide(page) <= 0
+
+
+def test_the_demo_compares_what_was_taught_with_what_was_not(service, visit, eventually):
+    page = visit(f"{service.address}/search")
+    is_live(page)
+    page.click("#voter")
+    eventually(lambda: service.done("GET", "/v1/rankers/search")["version"] >= 20, 60.0)
+    page.click("#voter")
+    says(page, "The simulated voter is done")
+    page.click("#contest")
+    until(page, "document.getElementById('contest-status').textContent.startsWith('Certain after')", 90.0)
+    found = service.done("GET", "/v1/experiments/taught-or-not")
+    assert (found["winner"], found["shows"]) == ("search", "search")
+    assert "what was taught is better" in page.inner_text("#contest-status")
+    assert page.locator("#contest-curve path.band").count() >= 1
+    page.click("#over")
+    until(page, "document.getElementById('status').textContent.startsWith('Everything is forgotten')")
+    assert service.done("GET", "/v1/experiments")["experiments"] == []
+    assert too_wide(page) <= 0

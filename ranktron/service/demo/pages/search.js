@@ -3,6 +3,7 @@
 import { get, poll, post, put, rankerPath, remove, ServiceError } from "/static/api.js";
 import { Curve } from "/static/curve.js";
 import { count, element, number, say } from "/static/elements.js";
+import { Contest } from "/demo/static/contest.js";
 import { Results, thumb } from "/demo/static/results.js";
 import { TokenForm } from "/static/token.js";
 import { Voter } from "/demo/static/voter.js";
@@ -14,7 +15,7 @@ const place = (id) => document.getElementById(id);
 const opinions = new Map(); // of each query: document -> 1 or 0
 const curve = new Curve(place("curve"));
 const token = new TokenForm(document.querySelector("main > div"), () => look());
-let setup, ranker, k, weights, voter;
+let setup, ranker, k, weights, voter, contest;
 let current = null; // the round on the screen
 let waiting = null; // the timer of votes that are not sent yet
 let explaining = false;
@@ -129,6 +130,7 @@ function connection(state, text) {
 }
 
 async function startOver() {
+  await contest.clear();
   await remove(rankerPath(ranker));
   await put(rankerPath(ranker), setup.definition);
   opinions.clear();
@@ -171,6 +173,7 @@ function showProgress(dashboard) {
 function start() {
   weights = new Weights(place("weights"), { most: 10, explanations: setup.features, drift: "what the last votes changed" });
   voter = new Voter({ queries: setup.queries, k, ask, send, display, look: () => look() });
+  contest = new Contest({ place: place("contest-curve"), status: place("contest-status") }, setup);
   say(place("size"), `${count(setup.documents)} documented names of ${setup.python}`);
   for (const node of document.querySelectorAll(".k")) say(node, String(k));
   place("thumbs").append(thumb(false), " ", thumb(true));
@@ -189,11 +192,19 @@ function start() {
     else results.explain(null);
   });
   place("voter").addEventListener("click", () => (voter.busy ? voter.stop() : inTurn(simulate)));
+  place("contest").addEventListener("click", () => (contest.busy ? contest.stop() : inTurn(compare)));
   place("over").addEventListener("click", () => {
     voter.stop();
+    contest.stop();
     inTurn(startOver);
   });
   window.addEventListener("popstate", () => inTurn(asAddressed));
+}
+
+async function compare() {
+  await teach();
+  say(place("contest"), "Stop it");
+  await contest.run().finally(() => say(place("contest"), "Compare it"));
 }
 
 async function simulate() {

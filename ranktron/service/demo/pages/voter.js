@@ -3,10 +3,10 @@
 const ROUNDS = 30;
 const BEAT = 350;
 
-const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+export const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 // Its taste, which the page tells in words: classes and exceptions with every word of the query in their name.
-function likes({ features }) {
+export function likes({ features }) {
   return features.words_in_name === 1 && features.is_class + features.is_exception > 0;
 }
 

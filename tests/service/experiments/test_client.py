@@ -1,0 +1,45 @@
+"""The client's calls, against the application itself."""
+
+import pytest
+
+from ranktron.errors import DataError
+from ranktron.service.client import Client
+from ranktron.service.experiments.client import encode_arm
+
+
+@pytest.fixture
+def client(talk, monkeypatch):
+    """A client whose requests go to the application without a socket."""
+    client = Client()
+
+    def send(method, path, body, kind, repeatable=True):
+        answer = talk.request(method, path, body, **({"content_type": kind} if body else {}))
+        assert answer.status == 200, answer
+        return answer.content
+
+    monkeypatch.setattr(client, "_send", send)
+    return client
+
+
+def test_an_experiment_from_its_beginning_to_its_end(client):
+    client.create("one", ["x"])
+    client.create("two", ["x"], parameters={"seed": 9})
+    version = client.keep("one")["version"]
+    made = client.create_experiment("test", [f"one:{version}", "two"], method="team-draft", seed=4, users=1)
+    assert made["definition"]["arms"] == [{"ranker": "one", "version": version}, {"ranker": "two", "version": None}]
+    shown = client.rank_experiment("test", {"a": [1.0], "b": {"x": 2.0}}, user="ann", query="tea")
+    assert {each["id"] for each in shown["ranking"]} == {"a", "b"}
+    assert client.feedback_experiment("test", shown["round"], clicks=["a"]) == {"counted": True, "learned": False}
+    assert client.experiment("test")["state"] == "ended"
+    assert [each["name"] for each in client.experiments()] == ["test"]
+    client.delete_experiment("test")
+    client.create_experiment("watch", ["two"], method="apprentice")
+    watched = client.rank_experiment("watch", {"a": [1.0], "b": [2.0]}, shown=["b", "a"])
+    assert client.feedback_experiment("watch", watched["round"], gains={"b": 1})["learned"]
+    assert client.experiment("watch")["agreement"]["rounds"] == 1
+
+
+def test_arms_are_names_or_versions():
+    for wrong in ("shop:", "shop:new", "shop:-1"):
+        with pytest.raises(DataError, match="kept versions"):
+            encode_arm(wrong)
