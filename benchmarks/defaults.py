@@ -201,15 +201,6 @@ def xgboost(part, test):
     return values(ranker.predict(test.X), test), ""
 
 
-def catboost(part, test):
-    from catboost import CatBoostRanker, Pool
-
-    numbers = np.repeat(np.arange(len(part)), np.diff(part.offsets))
-    ranker = CatBoostRanker(thread_count=1, verbose=False, allow_writing_files=False)
-    ranker.fit(Pool(part.X, part.labels, group_id=numbers))
-    return values(ranker.predict(test.X), test), ""
-
-
 ROWS = {
     "best single feature": single_feature,
     "LightGBM, default": lightgbm,
@@ -218,7 +209,6 @@ ROWS = {
     **{f"printed {name}": partial(preset, name, "paper") for name in GRIDS},
     "tune": tuned,
     **{f"grid {name}": partial(best_of_grid, name) for name in GRIDS},
-    "CatBoost, default": catboost,
 }
 
 

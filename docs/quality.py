@@ -33,6 +33,7 @@ def _seconds(columns: list[dict[str, Any]], row: str) -> str:
 
 
 def _table(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
+    rows = {row: shown for row, shown in rows.items() if any(row in column["rows"] for column in columns.values())}
     heads = [f"{name} ({column['queries']})" for name, column in columns.items()]
     lines = ["| | " + " | ".join([*heads, "seconds"]) + " |", "|---|" + "---|" * (len(heads) + 1)]
     for row, shown in rows.items():
