@@ -35,6 +35,7 @@ GROUPS = {
             "data",
             "features",
             "estimators",
+            "beyond-one-machine",
             "recipes",
             "common-mistakes",
             "metrics",

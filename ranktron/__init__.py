@@ -51,6 +51,7 @@ _HOMES = {
 # Modules that are public under a short name, as in `ranktron.feedback.top(5)`.
 _MODULES = {
     "clicks": "ranktron.learners.clicks",
+    "dask": "ranktron.dask",
     "feedback": "ranktron.learners.feedback",
     "interleaving": "ranktron.metrics.interleaving",
     "io": "ranktron.data.io",
@@ -157,6 +158,7 @@ _MOVED = {
     "schedule": "learners.schedule",
     "service.demonstration": "service.demo.routes",
     "service.desk": "service.live_ranker",
+    "service.entries": "service.journal_entries",
     "service.guard": "service.auth",
     "service.inventory": "service.demo.inventory",
     "service.log": "service.sqlite_journal",

@@ -1,4 +1,5 @@
 # Written by `pytest tests/test_stubs.py --write-docs` from the code: do not edit.
+from ranktron import dask as dask
 from ranktron import learners as learners
 from ranktron import metrics as metrics
 from ranktron import surrogates as surrogates

@@ -38,7 +38,8 @@ def certify(model: str, data: str, null: str | None, as_json: bool) -> None:
             "rounds": certificate.rounds, "mistakes": certificate.mistakes, "measure": certificate.measure,
             "metric_loss": certificate.metric_loss, "surrogate_loss": certificate.surrogate_loss,
             "radius": certificate.radius, "v_max": certificate.v_max, "margin": margin,
-            "separable": certificate.margin > 0.0,
+            "separable": certificate.margin > 0.0, "shards": certificate.shards,
+            "weighted_loss": certificate.weighted_loss,
         }  # fmt: skip
         content["lines"] = [{**vars(line), "holds": line.holds} for line in certificate.lines]
         print_json(content)
@@ -47,6 +48,7 @@ def certify(model: str, data: str, null: str | None, as_json: bool) -> None:
     print_table(f"{model}: {certificate.rounds:,} rounds on {data}", ["", ""], [
         ("mistakes", certificate.mistakes),
         (f"cumulative loss of {certificate.measure}", certificate.metric_loss),
+        *([("the same, weighted by shards", certificate.weighted_loss)] if certificate.shards > 1 else []),
         ("cumulative surrogate loss", certificate.surrogate_loss),
         ("longest feature vector (R)", certificate.radius),
         ("largest ratio of weights (v_max)", certificate.v_max),

@@ -31,6 +31,7 @@ from ranktron.cli.options import (
     with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
+from ranktron.cli.parts import PARTS, check_parts_options, parts_options, train_on_parts
 from ranktron.data.option_names import SCALINGS, USERS
 from ranktron.errors import DataError, RankingWarning
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
@@ -62,7 +63,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 
 
 @click.command(epilog=_algorithms_help())
-@click.argument("data", type=DATA)
+@click.argument("data", type=PARTS)
 @click.option(
     "--algo", type=click.Choice(list(ALGORITHMS)), default=None, help=f"Algorithm.  [default: {DEFAULT_ALGORITHM}]"
 )
@@ -102,6 +103,14 @@ def _wrap(text: str, indent: int) -> list[str]:
     help="DATA is a click log, as `ranktron clicks` describes it: learn from its clicks, with position bias estimated "
     "in this way. For ranksvm (then the default), rankmm and hinge.",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=None,
+    help="Number of threads: each learns from its own share of the queries, and they are mixed ten times a pass. The "
+    "result depends on it.  [default: 1, or that of the model to continue]",
+)
+@parts_options
 @click.option("--from", "start", type=DATA, help="Model to continue training, exactly where it stopped.")
 @click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
 @click.option("--curve", type=click.Path(), help="Write the learning curve as an image (.png or .svg).")
@@ -112,7 +121,8 @@ def _wrap(text: str, indent: int) -> list[str]:
 def train(
     data: str, algo: str | None, preset: str | None, settings: tuple[str, ...], epochs: int | None, seed: int | None,
     shuffle: bool | None, scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric,
-    patience: int | None, feedback: str | None, clicks: str | None, start: str | None, out: str, curve: str | None,
+    patience: int | None, feedback: str | None, clicks: str | None, jobs: int | None, dask: str | None,
+    stream: bool, mode: str | None, shards: int | None, start: str | None, out: str, curve: str | None,
     metrics: list[Metric], null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Train a ranker on DATA and save it.
@@ -128,6 +138,7 @@ def train(
 
     if patience is not None and valid is None:
         raise click.UsageError("--patience counts epochs that are no better on a validation set: add --valid")
+    check_parts_options(dask, stream, mode, shards, {"--clicks": clicks, "--feedback": feedback, "--jobs": jobs})
     keep_inputs(out, data, valid)
     before = load(start) if start else None
     if before is not None and (algo or preset or settings or scale or recipe or nan):
@@ -146,27 +157,38 @@ def train(
     if null not in (None, "error"):
         click.echo(f"--null {null} applies to these files and is not saved with the model; --nan would be", err=True)
     null = null or null_for(before, nan)
-    log = _read_log(data, clicks) if clicks else None
-    rounds = read_data(data, null, before, part="train") if log is None else log.lists
-    checked = read_data(valid, null, rounds, part="vali") if valid else None
     schedule = Schedule(epochs, *_order(seed, shuffle, before))
     user = feedback or (before.record.get("feedback") if before is not None else None)
     asked: dict[str, Any] = {"scaling": scale, "map": recipe, "select": select, "metrics": metrics}
     asked |= {"nan": nan or "error", "feedback": user, "patience": patience}
+    if dask or stream:
+        files = data, valid, out, null
+        trained = train_on_parts(files, name, parameters, schedule, before, asked, (dask, mode, shards))
+        return _finish(trained, metrics, select, out, curve, as_json)
+    log = _read_log(data, clicks) if clicks else None
+    rounds = read_data(data, null, before, part="train") if log is None else log.lists
+    checked = read_data(valid, null, rounds, part="vali") if valid else None
+    jobs = jobs or (1 if before is None else before.record.get("division", {}).get("shards", 1))
     _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
     with show_progress(f"training {name}", epochs * len(rounds)) as step, statements():
+        asked |= {"start": before, "valid": checked, "progress": step, "jobs": jobs}
         weights = None if log is None else log.weights
-        trained = train_model(
-            name, parameters, rounds, schedule, start=before, valid=checked, progress=step, weights=weights, **asked
-        )
+        trained = train_model(name, parameters, rounds, schedule, weights=weights, **asked)
     if log is not None:
         record = {**trained.model.record, "examination": log.examination.to_dict()}
         trained = replace(trained, model=replace(trained.model, record=record))
+    return _finish(trained, metrics, select, out, curve, as_json)
+
+
+def _finish(
+    trained: Trained, metrics: list[Metric], select: Metric, out: str, curve: str | None, as_json: bool
+) -> None:
+    """Saves the model and reports what was learnt."""
     trained.model.save(out)
     if curve:
         from ranktron.training.figures.history import draw_history
 
-        draw_history(trained.history, curve, metrics, title=f"{name}: learning curve")
+        draw_history(trained.history, curve, metrics, title=f"{trained.model.kind}: learning curve")
     summary = _summary(trained, metrics, out)
     if as_json:
         print_json(summary)

@@ -99,11 +99,25 @@ def fit_imputer(name: str, rounds: Rounds) -> Imputer | None:
         raise DataError(f"nan must be one of {', '.join(map(repr, IMPUTATIONS))}, not {name!r}")
     if name == "error":
         return None
-    X = rounds.X
-    sums, known = _sparse_sums(X) if isinstance(X, Sparse) else _sums(X)
-    fill = np.zeros(rounds.n_features) if name == "zero" else sums / np.maximum(known, 1)
-    lacking = np.flatnonzero(known < len(X)) if name == "indicator" else np.empty(0)
+    return make_imputer(name, *known_values(rounds), len(rounds.X))
+
+
+def make_imputer(name: str, sums: Floats, known: Integers, rows: int) -> Imputer | None:
+    """The same from the sum of each feature's values, the number of documents that have one, and that of all.
+
+    >>> make_imputer("indicator", np.array([6.0, 4.0]), np.array([3, 2]), 3)
+    Imputer(name='indicator', fill=array([2., 2.]), indicators=array([1]))
+    """
+    if name == "error":
+        return None
+    fill = np.zeros(len(sums)) if name == "zero" else sums / np.maximum(known, 1)
+    lacking = np.flatnonzero(known < rows) if name == "indicator" else np.empty(0)
     return Imputer(name, fill, lacking.astype(np.int64))
+
+
+def known_values(rounds: Rounds) -> tuple[Floats, Integers]:
+    """The sum of each feature's values, and how many documents have one."""
+    return _sparse_sums(rounds.X) if isinstance(rounds.X, Sparse) else _sums(rounds.X)
 
 
 def count_missing(rounds: Rounds) -> Integers:
@@ -114,7 +128,7 @@ def count_missing(rounds: Rounds) -> Integers:
     """
     if not rounds.missing:
         return np.zeros(rounds.n_features, np.int64)
-    _, known = _sparse_sums(rounds.X) if isinstance(rounds.X, Sparse) else _sums(rounds.X)
+    _, known = known_values(rounds)
     lacking: Integers = len(rounds.X) - known
     return lacking
 

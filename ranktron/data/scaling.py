@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ranktron.data.moments import Moments, moments, sum_features
 from ranktron.data.option_names import SCALINGS
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
@@ -67,43 +68,7 @@ def _standardised_by_query(X: Matrix, offsets: Integers, scaled: Matrix) -> None
                 scaled[i, j] = (X[i, j] - mean) / deviation if varies else 0.0
 
 
-@jit
-def _dense_moments(X: Matrix) -> tuple[Floats, Floats, Floats, Floats]:
-    """Mean, standard deviation, minimum and maximum of each feature, in two passes over the rows."""
-    mean = np.zeros(X.shape[1])
-    low = X[0].astype(np.float64)
-    high = X[0].astype(np.float64)
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            mean[j] += X[i, j]
-            low[j] = min(low[j], X[i, j])
-            high[j] = max(high[j], X[i, j])
-    mean /= X.shape[0]
-    variance = np.zeros(X.shape[1])
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            variance[j] += (X[i, j] - mean[j]) ** 2
-    return mean, np.sqrt(variance / X.shape[0]), low, high
-
-
-def _sparse_moments(X: Sparse) -> tuple[Floats, Floats, Floats, Floats]:
-    """The same for sparse rows, including their zeros."""
-    own = X.trimmed()
-    values = own.written_values().astype(np.float64)
-    mean = np.bincount(own.columns, values, X.width) / len(X)
-    second = np.bincount(own.columns, values**2, X.width) / len(X)
-    full = np.bincount(own.columns, minlength=X.width) == len(X)
-    low, high = np.where(full, np.inf, 0.0), np.where(full, -np.inf, 0.0)
-    np.minimum.at(low, own.columns, values)
-    np.maximum.at(high, own.columns, values)
-    return mean, np.sqrt(np.maximum(second - mean**2, 0.0)), low, high
-
-
-def _moments(X: Features) -> tuple[Floats, Floats, Floats, Floats]:
-    return _sparse_moments(X) if isinstance(X, Sparse) else _dense_moments(X)
-
-
-def _weighted_moments(X: Features, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def _weighted_moments(X: Features, weights: Floats) -> Moments:
     """The same of rows that count more or less: a row of weight 2 is the same as two rows."""
     share = weights / weights.sum()
     low, high = feature_ranges(X)
@@ -117,12 +82,15 @@ def _weighted_moments(X: Features, weights: Floats) -> tuple[Floats, Floats, Flo
     else:
         mean = share @ X.astype(np.float64)
         variance = share @ (X - mean) ** 2
-    return mean, np.sqrt(np.maximum(variance, 0.0)), low.astype(np.float64), high.astype(np.float64)
+    return Moments(mean, np.sqrt(np.maximum(variance, 0.0)), low.astype(np.float64), high.astype(np.float64))
 
 
 def feature_ranges(X: Features) -> tuple[Floats, Floats]:
     """The smallest and the largest value of each feature."""
-    return _sparse_moments(X)[2:] if isinstance(X, Sparse) else (X.min(axis=0), X.max(axis=0))
+    if isinstance(X, Sparse):
+        found = sum_features(X)
+        return found.low, found.high
+    return X.min(axis=0), X.max(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +155,7 @@ class Running(Global):
     def after(self, X: Features) -> Running:
         """The estimate after the rows of one more query."""
         _check_width(X, len(self.shift))
-        mean, deviation, low, high = _moments(X)
+        mean, deviation, low, high = moments(X)
         n, m = self.count, float(len(X))
         apart = mean - self.mean
         mean = self.mean + apart * (m / (n + m))
@@ -223,6 +191,7 @@ class PerQuery:
         return scaled
 
 
+GLOBAL = ("auto", "standard", "minmax")
 _WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _standardised_by_query}
 
 
@@ -239,19 +208,31 @@ def fit_scaler(
     """
     if name is None or name == "none":
         return None
-    if name in _WITHIN_QUERIES:
-        return PerQuery(rounds.n_features, name)
     if name == "running-standard":
         return Running.blank(rounds.n_features, not isinstance(rounds.X, Sparse)).after(rounds.X)
-    if name not in ("auto", "standard", "minmax"):
-        raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
+    if name not in GLOBAL:
+        return make_scaler(name, rounds.n_features)
     by_row = None if weights is None else np.repeat(weights, np.diff(rounds.offsets))
     if document_weights is not None:
         by_row = document_weights if by_row is None else by_row * document_weights
-    mean, deviation, low, high = _moments(rounds.X) if by_row is None else _weighted_moments(rounds.X, by_row)
+    found = moments(rounds.X) if by_row is None else _weighted_moments(rounds.X, by_row)
+    return make_scaler(name, rounds.n_features, found, sparse=isinstance(rounds.X, Sparse))
+
+
+def make_scaler(name: str, n_features: int, found: Moments | None = None, sparse: bool = False) -> Scaler | None:
+    """The scaling of that name for features with these moments; one within queries needs none.
+
+    >>> make_scaler("minmax-query", 3)
+    PerQuery(n_features=3, name='minmax-query')
+    """
+    if name in _WITHIN_QUERIES:
+        return PerQuery(n_features, name)
+    if name not in GLOBAL or found is None:
+        raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
+    mean, deviation, low, high = found
     name = "standard" if name == "auto" else name
     shift, divisor = (mean, deviation) if name == "standard" else (low, high - low)
-    shift = np.zeros_like(shift) if isinstance(rounds.X, Sparse) else shift
+    shift = np.zeros_like(shift) if sparse else shift
     # Because of rounding, the computed deviation of a constant feature may not be 0; its range is.
     return Global(name, shift, np.where(high > low, divisor, 1.0))
 

@@ -38,6 +38,7 @@ from ranktron.training.fit import learn_once, make_untrained, play_rescaled, sim
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm
 from ranktron.types import FeedbackModel, Floats, Integers
+from ranktron.types.validation import check_count
 
 
 @contextmanager
@@ -132,6 +133,7 @@ class BaseRanker(WithPresets):
         eval_group: Any = None,
         eval_metric: str | Metric | None = None,
         patience: int | None = None,
+        n_jobs: int = 1,
     ) -> Self:
         """Learns from scratch in `n_epochs` passes; the validation set, where given, chooses the best of them.
 
@@ -161,11 +163,14 @@ class BaseRanker(WithPresets):
         patience : int >= 1
             So many passes in a row that are no better on the validation set are the last ones: `n_epochs` is then the
             most. `history_.valid` has the value of each pass.
+        n_jobs : int >= 1
+            The number of threads: each learns from its own share of the queries, and they are mixed ten times a pass.
+            The result depends on the number, as "Beyond one machine" says; 1 is the algorithm itself.
         """
         with unchanged_if_refused(self):
             part = first_eval_set(eval_set, eval_qid, eval_group, eval_metric=eval_metric, patience=patience)
             rounds, weights, documents = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
-            self._learn(rounds, weights, part, eval_metric, patience, documents)
+            self._learn(rounds, weights, part, eval_metric, patience, documents, n_jobs)
         return self
 
     def _learn(
@@ -176,6 +181,7 @@ class BaseRanker(WithPresets):
         eval_metric: str | Metric | None,
         patience: int | None,
         document_weights: Floats | None = None,
+        n_jobs: int = 1,
     ) -> None:
         """Trains on rounds that count as much as their weights say, and adopts what was learnt."""
         schedule = self._schedule()
@@ -193,6 +199,7 @@ class BaseRanker(WithPresets):
             weights=weights,
             document_weights=document_weights,
             feedback=self.feedback,
+            jobs=check_count(n_jobs, "n_jobs, the number of threads and of shards,", 1),
         )
         if trained.history.interrupted:
             raise KeyboardInterrupt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +42,8 @@ class BaseLearner(ABC):
         The kernel function, if it has one.
     rescales : bool
         Whether it supports `rescale`, and so scale="running-standard".
+    mixes : bool
+        Whether it supports `mix`, and so training on several shards at once.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class BaseLearner(ABC):
     constant: float = 0.0
     kernel: Any = None
     rescales: ClassVar[bool] = False
+    mixes: ClassVar[bool] = False
     renamed_attributes: ClassVar[Mapping[str, str]] = {}  # the name in pickles of 0.1, which are read until 0.3
 
     def __setstate__(self, pickled: dict[str, Any]) -> None:
@@ -120,6 +123,20 @@ class BaseLearner(ABC):
         ----------
         factors : array of shape (features,)
             A factor for each weight.
+        """
+        raise NotImplementedError
+
+    def mix(self, start: State, states: Sequence[State], weights: Floats) -> State:
+        """The state that mixes those of several shards; changes nothing.
+
+        Parameters
+        ----------
+        start : State
+            The state from which all shards began.
+        states : sequence of State
+            The state of each shard.
+        weights : array
+            How much each shard counts.
         """
         raise NotImplementedError
 

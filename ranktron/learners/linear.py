@@ -1,5 +1,6 @@
 """The linear learner: scores X w, and (sub)gradient steps on a surrogate."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ from ranktron.kernels.dense import gather_observed, is_full
 from ranktron.kernels.dispatch import as_arrays, rank_by_weights, sgd_step
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.fused_step import fused_round, fused_spec
+from ranktron.learners.mixing import mix_states
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
 LARGEST_COUNT = 1 << 53  # of rounds, pairs or mistakes: float64 cannot represent all larger integers
@@ -58,6 +60,7 @@ class Linear(WeightVectorLearner):
     average: bool = False
     renamed_attributes: ClassVar = {"lag": "lagged_sum"}
     rescales: ClassVar = True
+    mixes: ClassVar = True
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
     sums: Floats = field(init=False, repr=False)
@@ -130,6 +133,9 @@ class Linear(WeightVectorLearner):
         """Multiplies each weight by a factor of its own: the scale of its feature has changed by as much."""
         self.w *= factors
         self.lagged_sum *= factors
+
+    def mix(self, start: State, states: Sequence[State], weights: Floats) -> State:
+        return mix_states(start, states, weights)
 
     def state(self) -> State:
         arrays = {"w": self.w.copy(), "lag": self.lagged_sum.copy(), "sums": self.sums.copy()}

@@ -184,6 +184,8 @@ class Fit:
         How much each document counts beside the others of its query, for solvers whose loss is an average over pairs.
     feedback : FeedbackModel, optional
         The feedback model, instead of the learner's `simulated_feedback`.
+    elsewhere : int, optional
+        The number of queries, if they are not in `rounds` but in parts that others read.
     """
 
     rounds: Rounds
@@ -195,6 +197,7 @@ class Fit:
     weights: Floats | None = None
     document_weights: Floats | None = None
     feedback: FeedbackModel | None = None
+    elsewhere: int | None = None
     _interrupts: Interrupts = field(default_factory=Interrupts)
 
     @contextmanager
@@ -229,7 +232,12 @@ class Fit:
 
     def length(self, number: int) -> int:
         """The number of queries of epoch `number`."""
-        return len(self.rounds) if self.weights is None else int(repetitions(self.weights, number).sum())
+        return self.queries if self.weights is None else int(repetitions(self.weights, number).sum())
+
+    @property
+    def queries(self) -> int:
+        """The number of queries."""
+        return len(self.rounds) if self.elsewhere is None else self.elsewhere
 
     def refuse_document_weights(self) -> None:
         """Passes play whole queries: to most of what they learn from, it is no matter how much a document counts."""

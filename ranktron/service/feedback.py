@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import numpy as np
 
 from ranktron.service import stored_round
-from ranktron.service.entries import Answered, JournalEntry, LaterGains, Result, Told, encode, told_labels
 from ranktron.service.errors import RequestError, round_gone
+from ranktron.service.journal_entries import Answered, JournalEntry, LaterGains, Result, Told, encode, told_labels
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.stored_round import StoredRound
 from ranktron.service.types import FeedbackRequest, FullRequest

@@ -12,9 +12,9 @@ from ranktron.data import serialization
 from ranktron.errors import DataError
 from ranktron.service import learning
 from ranktron.service.config import Config
-from ranktron.service.entries import JournalEntry, Result, encode
 from ranktron.service.errors import RequestError, not_written, unknown_ranker
 from ranktron.service.journal import Append, Call, DropRounds, Job, Journal, Prune, RemovedError, Reserve, Write
+from ranktron.service.journal_entries import JournalEntry, Result, encode
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.recovery import take_snapshot
 from ranktron.training.model import Model

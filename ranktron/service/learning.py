@@ -15,7 +15,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.service import stored_round
-from ranktron.service.entries import Answered, JournalEntry, Result, Told, decode, encode, read_gains, read_told
+from ranktron.service.journal_entries import Answered, JournalEntry, Result, Told, decode, encode, read_gains, read_told
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.stats import observed_quality
 from ranktron.service.stored_round import ShownRound, StoredRound

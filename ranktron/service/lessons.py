@@ -9,7 +9,7 @@ import numpy as np
 
 from ranktron.learners.top_k.lessons import Lessons, can_learn_many, learn_many
 from ranktron.service import learning, stored_round
-from ranktron.service.entries import JournalEntry, Told, read_told
+from ranktron.service.journal_entries import JournalEntry, Told, read_told
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.stored_round import ShownRound
 

@@ -19,11 +19,11 @@ from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
 from ranktron.service import stored_round
 from ranktron.service.config import Config
-from ranktron.service.entries import Answered, JournalEntry, Result
-from ranktron.service.epochs import Epochs
 from ranktron.service.errors import RequestError
 from ranktron.service.features import check_comparable, document_matrix
+from ranktron.service.journal_entries import Answered, JournalEntry, Result
 from ranktron.service.open_rounds import BESIDE, AnsweredRounds, OpenRounds
+from ranktron.service.round_numbers import Epochs
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats
 from ranktron.service.stored_round import StoredRound

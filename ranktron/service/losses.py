@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Iterable
 
 from ranktron.errors import DataError
+from ranktron.service.high_water_mark import Mark, RankerMark
 from ranktron.service.journal import CAPACITY, LossError, StoredRanker
-from ranktron.service.mark import Mark, RankerMark
 from ranktron.service.ranker_rows import RankerRow, own_half, whole
 
 _LOST = "it has lost its end, or is an older copy"

@@ -10,15 +10,15 @@ from typing import Any
 
 from ranktron.service import learning
 from ranktron.service.config import Config
-from ranktron.service.entries import JournalEntry, encode
-from ranktron.service.epochs import Epochs
 from ranktron.service.errors import RequestError, unknown_ranker
 from ranktron.service.experiments.definitions import PREFIX
 from ranktron.service.journal import AddRanker, Journal, RemoveRanker, StoredRanker
+from ranktron.service.journal_entries import JournalEntry, encode
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import Upload, blank_model, complete, stored_bytes
 from ranktron.service.recovery import SetAside, crash_file, recover_ranker
+from ranktron.service.round_numbers import Epochs
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.types import Definition
 

@@ -21,13 +21,13 @@ import numpy as np
 from ranktron.errors import DataError, RanktronError
 from ranktron.service import learning, stored_round
 from ranktron.service.config import Config
-from ranktron.service.entries import JournalEntry, encode
-from ranktron.service.epochs import Epochs
 from ranktron.service.journal import Define, Journal, JournalError, StoredRanker
+from ranktron.service.journal_entries import JournalEntry, encode
 from ranktron.service.live_ranker import RECENT, LiveRanker
 from ranktron.service.models import blank_model, complete_stored, stored_bytes, warm
 from ranktron.service.open_rounds import OpenRounds
 from ranktron.service.replay import replay
+from ranktron.service.round_numbers import Epochs
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats
 from ranktron.service.types import Definition
@@ -167,6 +167,13 @@ def _reopen(live: LiveRanker, journal: Journal, at: float) -> None:
     whole = {number: body for number, body in rounds.items() if body is not None}
     if len(whole) < len(rounds):
         _logger.warning("%d rounds of ranker %s are damaged, and gone", len(rounds) - len(whole), live.name)
+    learnt = [number for number in whole if number in live.answered_ever]  # a snapshot has what the log has lost
+    if learnt:
+        _logger.warning(
+            "the log of ranker %s has lost the answers to %d rounds: they stay answered", live.name, len(learnt)
+        )
+    for number in learnt:
+        del whole[number]
     live.open = OpenRounds(whole)
     live.forget([number for number in whole if number < live.barrier])
     recent = [(number, body) for number, body in journal.last_rounds(live.id, RECENT) if body is not None]

@@ -12,8 +12,8 @@ import msgspec
 
 from ranktron.errors import DataError
 from ranktron.service import learning, stored_round
-from ranktron.service.entries import JournalEntry, Result
 from ranktron.service.journal import Journal, LossError
+from ranktron.service.journal_entries import JournalEntry, Result
 from ranktron.service.lessons import UnwatchedFeedback
 from ranktron.service.live_ranker import DRIFT, LiveRanker
 

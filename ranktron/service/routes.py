@@ -9,9 +9,9 @@ from ranktron.service import types as t
 from ranktron.service.endpoint import BYTES, Action, Content
 from ranktron.service.errors import RequestError
 from ranktron.service.experiments.routes import experiment_actions
+from ranktron.service.large_requests import answer_in_turns
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.service.turns import answer_in_turns
 
 PAGES = Path(__file__).parent / "pages"
 _KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}

@@ -21,18 +21,18 @@ from ranktron.lazy import lazy_names
 from ranktron.service import feedback as feedbacks
 from ranktron.service import views
 from ranktron.service.config import Config
-from ranktron.service.entries import JournalEntry
 from ranktron.service.errors import RequestError, not_written, unknown_version
 from ranktron.service.experiments.arms import kept_model
 from ranktron.service.experiments.experiments import Experiments
 from ranktron.service.journal import Call, Job, Journal, NoteTime, Reserve, Settle, StoreRound
+from ranktron.service.journal_entries import JournalEntry
 from ranktron.service.journal_writer import RESERVE, JournalWriter
+from ranktron.service.large_requests import answer_batch
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import Upload, note_other_kind, read_upload
 from ranktron.service.ranker_list import RankerList
 from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.service.stats import observed_quality
-from ranktron.service.turns import answer_batch
 from ranktron.service.types import (
     BatchAnswer,
     DashboardAnswer,

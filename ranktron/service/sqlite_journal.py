@@ -5,9 +5,9 @@ the price of a flush. A failed commit changes nothing: those who waited for it a
 for, are tried again.
 
 Each commit is made in the name of one term, which a start begins: a server that another one has followed can write no
-more. Each commit is counted, and after it the mark moves (see `mark`), by which a start finds that the log has lost
-its end. A folder that was copied, or restored from a copy, or whose log has lost something, begins a new epoch: no
-round that is shown from then on is taken for one that another copy has shown.
+more. Each commit is counted, and after it the mark moves (see `high_water_mark`), by which a start finds that the log
+has lost its end. A folder that was copied, or restored from a copy, or whose log has lost something, begins a new
+epoch: no round that is shown from then on is taken for one that another copy has shown.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 
 from ranktron.errors import DataError
 from ranktron.service.folder_lock import FolderLock, OpenFiles
+from ranktron.service.high_water_mark import Mark
 from ranktron.service.journal import (
     CAPACITY,
     AddRanker,
@@ -48,7 +49,7 @@ from ranktron.service.journal import (
     StoreRound,
     Write,
 )
-from ranktron.service.mark import Mark
+from ranktron.service.journal_startup import Known, begin_term, find_end
 from ranktron.service.ranker_rows import RankerRow, alone, chain_checksum, follows, own_half, whole
 from ranktron.service.sqlite_tables import (
     ANSWERS,
@@ -60,7 +61,6 @@ from ranktron.service.sqlite_tables import (
     explain_sqlite_errors,
     insert,
 )
-from ranktron.service.terms import Known, begin_term, find_end
 
 _COMPANY = 0.005  # seconds that an open round waits for others to be written with
 _PAGE = 2_000  # entries that are read at once

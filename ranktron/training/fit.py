@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,7 +26,9 @@ from ranktron.learners.schedule import Fit, History, Schedule, Validation, repet
 from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
+from ranktron.training.mixing import MixedPass, record_division, recorded_division, refuse_unmixable, run_in
 from ranktron.training.model import Model, served_scores
+from ranktron.training.passes import Division
 from ranktron.types import FeedbackModel, Floats, Round
 
 CURVE_POINTS = 200
@@ -58,6 +61,7 @@ def train(
     weights: Floats | None = None,
     document_weights: Floats | None = None,
     feedback: FeedbackModel | str | None = None,
+    jobs: int = 1,
 ) -> Trained:
     """Trains a new model, or continues `start`: with the same data and seed, as if training had never stopped.
 
@@ -68,7 +72,8 @@ def train(
     the number of rounds since its previous call; it has no other effect. `weights` is the weight of each query, by
     default 1: a query of weight 2 counts like two queries. `document_weights` is the weight of each document beside the
     others of its query, for losses that are averages over pairs. `feedback` replaces the learner's
-    `simulated_feedback`: a simulated user by name, or any feedback model.
+    `simulated_feedback`: a simulated user by name, or any feedback model. More than one of `jobs` learn at once, each
+    from a share of the queries, and are mixed several times a pass; the result depends on their number.
 
     >>> from ranktron.data.synthetic import Separable
     >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
@@ -76,10 +81,10 @@ def train(
     (100, 'hinge')
     """
     warn_of_useless(rounds)
-    blank = start is None
+    blank, division = start is None, None if jobs == 1 else Division.evenly(len(rounds), jobs)
     start = start or make_untrained(name, parameters, rounds, scaling, map, nan, weights, document_weights)
     epoch = int(start.record.get("epoch", 0))
-    history = History(epoch=epoch, position=_resumable(start, rounds), first_epoch=epoch)
+    history = History(epoch=epoch, position=resume_position(start, len(rounds), division), first_epoch=epoch)
     history.spread = Spread.of(start.record)
     if patience is not None and valid is None:
         raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
@@ -89,6 +94,8 @@ def train(
     if solver is not None:
         if feedback is not None:
             raise DataError(f"{start.kind} learns from all labels at once, not from the clicks of a simulated user")
+        if jobs != 1:
+            raise DataError(f"{start.kind} solves for all queries at once: train it with one job")
         state = solver(fit, start.parameters)
     else:
         fit.refuse_document_weights()
@@ -96,9 +103,15 @@ def train(
             raise DataError("the sample weights are so small that no query is used: a weight of 1 is once in each pass")
         learner = start.blank_learner() if blank else start.learner()
         fit.feedback = simulated_user(feedback, learner, rounds, schedule.seed)
-        play_schedule(learner, fit, metrics)
+        if division is None:
+            play_schedule(learner, fit, metrics)
+        else:
+            refuse_unmixable(start.kind, learner, feedback)
+            with ThreadPoolExecutor(division.shards) as executor:
+                run = run_in(executor, start.blank_learner, fit.rounds, division)
+                play_schedule(learner, fit, metrics, MixedPass(division, run))
         state = learner.state()
-    record = _record(fit) | ({"feedback": feedback} if isinstance(feedback, str) else {})
+    record = record_run(fit, division) | ({"feedback": feedback} if isinstance(feedback, str) else {})
     return Trained(replace(start, state=state, record=record), history)
 
 
@@ -121,14 +134,15 @@ def learn_once(
     fit = Fit(model.prepare(rounds), schedule, history, weights=weights, feedback=feedback)
     play_schedule(learner, fit)
     kept = {name: value for name, value in model.record.items() if name in ("feedback", "examination")}
-    return replace(model, record=_record(fit) | kept), history
+    return replace(model, record=record_run(fit) | kept), history
 
 
-def _record(fit: Fit) -> dict[str, Any]:
+def record_run(fit: Fit, division: Division | None = None) -> dict[str, Any]:
     """The record of a training run: what is needed to continue exactly where it stopped."""
     history, schedule = fit.history, fit.schedule
-    record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": len(fit.rounds)}
+    record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": fit.queries}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
+    record |= {} if division is None else {"division": record_division(division)}
     return record | ({"spread": history.spread.record()} if history.spread.snapshots else {})
 
 
@@ -221,17 +235,26 @@ def simulated_user(
     return click_model(feedback, ceil(highest) + 1, seed, learner.labels_received or 10)
 
 
-def play_schedule(learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
-    """Plays the passes of the schedule, after the rest of an interrupted pass.
+class PlayEpoch(Protocol):
+    """Plays the rest of an epoch, or as much of it as comes before Ctrl-C."""
+
+    def __call__(self, learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], every: int, /) -> None: ...
+
+
+def play_schedule(
+    learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = (), play_epoch: PlayEpoch | None = None
+) -> None:
+    """Plays the passes of the schedule, after the rest of an interrupted pass, query by query or by `play_epoch`.
 
     The validation set evaluates every pass, and the learner ends in its state after the best one.
     """
+    play_epoch = _play_epoch if play_epoch is None else play_epoch
     history = fit.history
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
-    every = max(1, fit.schedule.epochs * len(fit.rounds) // CURVE_POINTS)
+    every = max(1, fit.schedule.epochs * fit.queries // CURVE_POINTS)
     with fit.running():
         while history.epoch < last and not fit.ended:
-            _play_epoch(learner, fit, tuple(metrics), every)
+            play_epoch(learner, fit, tuple(metrics), every)
             if history.position == fit.length(history.epoch):
                 history.epoch, history.position = history.epoch + 1, 0
                 if fit.validation is not None:
@@ -284,6 +307,7 @@ def _snapshot(learner: BaseLearner, history: History) -> None:
         history.spread.note(learner.rounds, coef)
 
 
-def _resumable(model: Model, rounds: Rounds) -> int:
-    """The position in its pass at which the model stopped; with other data a pass starts at 0."""
-    return int(model.record.get("position", 0)) if model.record.get("queries") == len(rounds) else 0
+def resume_position(model: Model, queries: int, division: Division | None = None) -> int:
+    """The position in its pass at which the model stopped; with other data or other shards a pass starts at 0."""
+    alike = model.record.get("queries") == queries and recorded_division(model.record) == division
+    return int(model.record.get("position", 0)) if alike else 0

@@ -8,7 +8,6 @@ from ranktron.data.scaling import (
     Global,
     PerQuery,
     _between_zero_and_one,
-    _dense_moments,
     _shift_and_divide,
     fit_scaler,
     scale,
@@ -106,8 +105,6 @@ def test_kernels_equal_their_python_twins():
         kernel(*arguments, fast)
         kernel.py_func(*arguments, slow)
         assert fast == pytest.approx(slow, rel=1e-6)
-    for one, two in zip(_dense_moments(X), _dense_moments.py_func(X), strict=True):
-        assert one == pytest.approx(two, rel=1e-5)
 
 
 def test_standard_query_scales_each_list_by_its_own_mean_and_deviation():

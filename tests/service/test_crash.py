@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from ranktron.service.config import Config
-from ranktron.service.entries import told_labels
+from ranktron.service.journal_entries import told_labels
 from ranktron.service.replay import _entry
 from ranktron.service.service import RankingService
 from ranktron.training.algorithms import ALGORITHMS

@@ -13,8 +13,8 @@ import pytest
 
 from ranktron.service import live_ranker as live_rankers
 from ranktron.service.config import Config
-from ranktron.service.entries import told_labels
 from ranktron.service.errors import RequestError
+from ranktron.service.journal_entries import told_labels
 from ranktron.service.replay import _entry
 from ranktron.service.service import RankingService
 from ranktron.service.types import Definition, Document, ErrorAnswer, FeedbackRequest, RankRequest, RollbackRequest

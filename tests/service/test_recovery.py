@@ -1,10 +1,12 @@
 """What a start finds: limits that were lowered, versions that someone wished to keep, counters of metrics."""
 
 import re
+import sqlite3
 
 import numpy as np
 
 from ranktron.service import service
+from ranktron.service.journal import CAPACITY
 from ranktron.training.model import Model
 
 ROUND = np.eye(3)
@@ -65,3 +67,22 @@ def test_a_counter_starts_at_nothing_or_goes_on_after_a_crash(serving, tmp_path)
         for name, value in counters(talk).items():
             assert value in (0.0, before[name]), name
         assert counters(talk)["ranktron_feedback_total"] == 10
+
+
+def test_a_round_that_was_learnt_stays_answered_though_the_log_has_lost_the_answer(serving, tmp_path, caplog):
+    """What a snapshot has learnt may be missing in the log, as what was pruned is; it is not learnt a second time."""
+    with serving(tmp_path) as talk:
+        talk.make()
+        shown = [talk.rank(np.eye(3)) for _ in range(6)]
+        for each in shown:
+            talk.answer(each)
+        left = talk.ask("GET", "/v1/rankers/shop/model")
+    log = sqlite3.connect(tmp_path / "log.sqlite")
+    log.execute("DELETE FROM entries WHERE key = ?", (CAPACITY + 3,))
+    log.commit()
+    log.close()
+    with serving(tmp_path) as talk:
+        assert "lost the answers to 1 rounds" in caplog.text
+        assert talk.tell(shown[2]["round"], {shown[2]["ranking"][0]["id"]: 1}, status=410) == "round_gone"
+        assert talk.ask("GET", "/v1/rankers/shop/model") == left
+        assert talk.ask("GET", "/v1/rankers/shop")["open"] == 0

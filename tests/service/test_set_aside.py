@@ -11,8 +11,8 @@ import pytest
 from ranktron import DataError
 from ranktron.data import serialization
 from ranktron.service import learning, recovery
+from ranktron.service.high_water_mark import Mark
 from ranktron.service.journal import CAPACITY
-from ranktron.service.mark import Mark
 from ranktron.service.ranker_rows import chain_checksum, own_half, read_rankers
 from ranktron.service.service import RankingService
 from ranktron.service.stats import Stats

@@ -38,6 +38,18 @@ def read_text(
 ) -> Rounds:
     """Reads LETOR text files as one set of rounds; all rows of a query must be in one file."""
     texts = [Text(str(path), map_file(path)) for path in paths]
+    return read_texts(texts, null=null, n_features=n_features, first_index=first_index, sparse=sparse)
+
+
+def read_texts(
+    texts: list[Text],
+    *,
+    null: str = "error",
+    n_features: int | None = None,
+    first_index: int | None = None,
+    sparse: bool | None = None,
+) -> Rounds:
+    """The same from texts in memory."""
     declared = check_feature_range(n_features, first_index)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         parse_all = _parsed_sparse if reads_sparse(texts[0], declared, null, sparse) else _parse_texts

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -228,15 +228,33 @@ def minimise(
         raise DataError(f"loss must be squared or hinge, not {loss!r}")
     w = np.zeros(rounds.n_features) if start is None else start
     if loss == "squared":
-        return _descend(Objective(rounds, C, balance, 0.0, weights, document_weights), w, tol, max_iter, stop)
+        return minimise_objective(Objective(rounds, C, balance, 0.0, weights, document_weights), w, tol, max_iter, stop)
     iterations = 0
     for width in SMOOTHINGS:
-        found = _descend(Objective(rounds, C, balance, width, weights, document_weights), w, tol, max_iter, stop)
+        found = minimise_objective(
+            Objective(rounds, C, balance, width, weights, document_weights), w, tol, max_iter, stop
+        )
         w, iterations = found.w, iterations + found.iterations
     return found._replace(gap=found.gap + 0.5 * C * SMOOTHINGS[-1], iterations=iterations)
 
 
-def _descend(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> RankSVMSolution:
+class SmoothObjective(Protocol):
+    """What is minimised: a value with gradient and Hessian products, of one data set or of many parts."""
+
+    @property
+    def C(self) -> float: ...
+
+    def value(self, w: Floats, /) -> float: ...
+
+    def gradient(self, w: Floats, /) -> Floats: ...
+
+    def curvature(self, w: Floats, v: Floats, /) -> Floats: ...
+
+
+def minimise_objective(
+    objective: SmoothObjective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]
+) -> RankSVMSolution:
+    """Descends from w until the norm of the gradient is `tol` times that at 0."""
     try:
         with np.errstate(over="raise", invalid="raise"):
             return _minimise(objective, w, tol, max_iter, stop)
@@ -246,7 +264,9 @@ def _descend(objective: Objective, w: Floats, tol: float, max_iter: int, stop: C
         ) from None
 
 
-def _minimise(objective: Objective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]) -> RankSVMSolution:
+def _minimise(
+    objective: SmoothObjective, w: Floats, tol: float, max_iter: int, stop: Callable[[], bool]
+) -> RankSVMSolution:
     from scipy.optimize import minimize
 
     def callback(intermediate_result: object) -> None:

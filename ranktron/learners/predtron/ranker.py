@@ -1,6 +1,8 @@
 """Subset ranking by Predtron: the general learner with permutations as predictions, for `play`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ranktron.defaults import PAPER
 from ranktron.errors import DataError
@@ -9,6 +11,7 @@ from ranktron.kernels.dense import gather_observed
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.linear import why_refused
+from ranktron.learners.mixing import mix_states
 from ranktron.learners.predtron.links import make_link
 from ranktron.learners.predtron.loop import Predtron, theoretical_step
 from ranktron.learners.predtron.permutations import Permutations
@@ -41,6 +44,7 @@ class PredtronLearner(BaseLearner):
     """
 
     core: Predtron
+    mixes: ClassVar = True
 
     @property
     def rounds(self) -> int:
@@ -82,6 +86,9 @@ class PredtronLearner(BaseLearner):
         seen = X if len(items) == len(X) and (items[1:] > items[:-1]).all() else X[items]
         mistake = self.core.learn(seen, scores, labels, ranking.number)
         return 0.0 if mistake is None else mistake.loss
+
+    def mix(self, start: State, states: Sequence[State], weights: Floats) -> State:
+        return mix_states(start, states, weights, "theta", self.core.link)
 
     def state(self) -> State:
         return self.core.state()

@@ -2,13 +2,14 @@
 
 The run is replayed from the model's record on the data it was trained on; other data give other weights and no
 certificate. Losses are those of the theorems: f_t is the surrogate of round t with its weights frozen, and 0 if the
-ranking of that round was no mistake.
+ranking of that round was no mistake. If several shards were mixed, the theorems are about losses that are weighted by
+the shares of their shards, which add up to 1; the total of all shards is beside them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import Any
@@ -23,13 +24,16 @@ from ranktron.kernels.dispatch import linear_direction
 from ranktron.lazy import lazy_names
 from ranktron.learners import Linear
 from ranktron.learners.loop import play
+from ranktron.learners.mixing import as_shares
 from ranktron.learners.schedule import Schedule
 from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric
 from ranktron.papers.theory import bounds
 from ranktron.surrogates import SLAM, WorstPair
+from ranktron.training.mixing import recorded_division
 from ranktron.training.model import Model
-from ranktron.types import Floats, Round
+from ranktron.training.passes import Division
+from ranktron.types import Floats, Integers
 
 Frozen = Callable[[Floats], tuple[float, Floats]]
 
@@ -79,6 +83,10 @@ class Certificate:
         The metric that the theorems are about.
     metric_loss, surrogate_loss : float
         The cumulative losses: 1 − metric, and the surrogate f_t.
+    shards : int
+        How many shards were mixed; 1 for a run in one piece.
+    weighted_loss : float
+        The metric loss, each round weighted by the share of its shard; the same as `metric_loss` for one.
     radius : float
         R, the length of the longest row.
     v_max : float
@@ -111,32 +119,44 @@ class Certificate:
     margin: float
     comparator: Floats
     lines: tuple[CertificateLine, ...]
+    shards: int = 1
+    weighted_loss: float = 0.0
 
 
 @dataclass
 class _Run:
-    """A replayed run: its sums, and the frozen loss of every round with an update."""
+    """A replayed run: its sums, and the frozen loss of every round with an update, with the share of its shard."""
 
     learner: Linear
     measure: Metric
+    shares: Floats = field(default_factory=lambda: np.ones(1))
     metric_loss: float = 0.0
-    steps: list[tuple[int, float, Frozen]] = field(default_factory=list)
+    total_loss: float = 0.0
+    sums: Floats = field(default_factory=lambda: np.zeros(3))
+    steps: list[tuple[int, float, float, Frozen]] = field(default_factory=list)
 
-    def note(self, query: int, round: Round, loss: float, value: float, scores: Floats) -> None:
-        self.metric_loss += 1.0 - value
-        if loss > 0.0:
-            eta = self.learner.step(self.learner.rounds - 1)
-            self.steps.append((query, eta, _freeze(self.learner.surrogate, scores, round.labels)))
+    def play(self, learner: Linear, rounds: Rounds, queries: Integers, share: float = 1.0) -> None:
+        """Plays some queries of a shard."""
+        before = learner.sums.copy()
+        for query in queries.tolist():
+            round = rounds[query]
+            (turn,) = play(learner, [round], learner.simulated_feedback, [self.measure])
+            lost = 1.0 - turn.values[0]
+            self.metric_loss, self.total_loss = self.metric_loss + share * lost, self.total_loss + lost
+            if turn.loss > 0.0:
+                frozen = _freeze(learner.surrogate, turn.ranking.scores, round.labels)
+                self.steps.append((query, learner.step(learner.rounds - 1), share, frozen))
+        self.sums = self.sums + share * (learner.sums - before)
 
     def against(self, u: Floats, rounds: Rounds, weighted: bool) -> tuple[float, Floats]:
-        """Σ f_t(u), or Σ η_t f_t(u), and its gradient."""
+        """Σ μ_t f_t(u), or Σ μ_t η_t f_t(u), and its gradient; μ_t is the share of the shard of round t."""
         scores = linear_scores(rounds.X, u)
         pulled = np.zeros(len(scores))
         total = 0.0
-        for query, eta, loss_at in self.steps:
+        for query, eta, share, loss_at in self.steps:
             a, b = rounds.offsets[query], rounds.offsets[query + 1]
             loss, gradient = loss_at(scores[a:b])
-            factor = eta if weighted else 1.0
+            factor = share * (eta if weighted else 1.0)
             total += factor * loss
             pulled[a:b] += factor * gradient
         return total, linear_direction(rounds.X, pulled)
@@ -189,8 +209,8 @@ def certify(model: Model, rounds: Rounds, comparator: Floats | None = None) -> C
     lines = _Claims(run, scaled, candidates, R, v_max, separation.margin).lines()
     best = min(candidates, key=lambda u: run.against(u, scaled, True)[0] + u @ u / 2.0)
     return Certificate(
-        run.learner.rounds, run.learner.mistakes, str(run.measure), run.metric_loss, float(run.learner.sums[0]),
-        R, v_max, separation.margin, best, lines,
+        run.learner.rounds, run.learner.mistakes, str(run.measure), run.total_loss, float(run.learner.sums[0]),
+        R, v_max, separation.margin, best, lines, len(run.shares), run.metric_loss,
     )  # fmt: skip
 
 
@@ -202,19 +222,39 @@ def _replay(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
         raise DataError("no run recorded: certificates are for models that `ranktron train` trained")
     scaled = model.prepare(rounds)
     measure = bounds.bounded_measure(learner.surrogate)
-    run = _Run(learner, measure)
+    division = recorded_division(model.record)
+    run = _Run(learner, measure, np.ones(1) if division is None else as_shares(division.weights(), division.shards))
     schedule = Schedule(1, model.record["seed"], model.record["shuffle"])
     for epoch in range(model.record["epoch"] + 1):
-        queries = schedule.queries(len(scaled), epoch)
-        if epoch == model.record["epoch"]:
-            queries = queries[: model.record["position"]]
-        for query in queries.tolist():
-            round = scaled[query]
-            (turn,) = play(learner, [round], learner.simulated_feedback, [measure])
-            run.note(query, round, turn.loss, turn.values[0], turn.ranking.scores)
+        limit = model.record["position"] if epoch == model.record["epoch"] else len(scaled)
+        if division is not None:
+            _replay_mixed(run, model, scaled, division, schedule, epoch, limit)
+        else:
+            run.play(learner, scaled, schedule.queries(len(scaled), epoch)[:limit])
     if not same(learner.state(), model.state):
         raise DataError("replaying the recorded run gives other weights: this is not the data the model was trained on")
     return run, scaled
+
+
+def _replay_mixed(
+    run: _Run, model: Model, rounds: Rounds, division: Division, schedule: Schedule, epoch: int, limit: int
+) -> None:
+    """Replays the first `limit` queries of an epoch that was played in shards."""
+    played, offsets = 0, division.offsets
+    for shards in division.pieces(schedule, epoch):
+        if played >= limit:
+            return
+        start, states = run.learner.state(), []
+        shares = run.shares if len(shards) > 1 else np.ones(1)  # a sequential pass has one learner
+        for share, pieces in zip(shares.tolist(), shards, strict=True):
+            learner = model.blank_learner()
+            assert isinstance(learner, Linear)
+            learner.restore(start)
+            for piece in pieces:
+                run.play(learner, rounds, offsets[piece.part] + piece.queries, share)
+                played += len(piece.queries)
+            states.append(learner.state())
+        run.learner.restore(run.learner.mix(start, states, shares))
 
 
 def _hindsight(run: _Run, rounds: Rounds, candidates: list[Floats]) -> Floats:
@@ -248,7 +288,15 @@ class _Claims:
             lines += self._slam(surrogate)
         elif isinstance(surrogate, WorstPair):
             lines += self._minimax()
-        return tuple(lines)
+        return tuple(lines) if len(self.run.shares) == 1 else (*map(_weighted, lines), self._total(lines))
+
+    def _total(self, lines: list[CertificateLine]) -> CertificateLine:
+        """The total is at most the weighted loss divided by the smallest share."""
+        known = [line.bound for line in lines if line.bound is not None and line.observed == self.run.metric_loss]
+        least, statement = float(self.run.shares.min()), "total loss of all shards: a weighted bound / smallest share"
+        if not known:
+            return CertificateLine(statement, self.run.total_loss, why_not="there is no weighted bound on it")
+        return CertificateLine(statement, self.run.total_loss, min(known) / least)
 
     def _least(self, form: Callable[[float, float], float]) -> float:
         """The least value of a bound (L, |u|) over the comparators."""
@@ -256,7 +304,7 @@ class _Claims:
         return min(values)
 
     def _regret(self) -> CertificateLine:
-        _, weighted, squares = self.run.learner.sums
+        _, weighted, squares = self.run.sums
         right = min(self.run.against(u, self.rounds, True)[0] + u @ u / 2.0 for u in self.candidates) + squares / 2.0
         step = self.run.learner.step
         if isinstance(step, Constant):
@@ -267,7 +315,7 @@ class _Claims:
         )
 
     def _slam(self, surrogate: SLAM) -> list[CertificateLine]:
-        lost, sums = self.run.metric_loss, self.run.learner.sums
+        lost, sums = self.run.metric_loss, self.run.sums
         step = self.run.learner.step
         names = ("metric loss ≤ surrogate loss (Eq. 15)", "Theorem 8" if surrogate.k else "Theorem 6", "Corollary 7",
                  "our own bound for any eta")  # fmt: skip
@@ -297,12 +345,16 @@ class _Claims:
         K = 4.0 * self.R * self.R
         lost = self.run.metric_loss
         lines = [
-            CertificateLine("metric loss ≤ surrogate loss (Eq. 28)", lost, float(self.run.learner.sums[0])),
+            CertificateLine("metric loss ≤ surrogate loss (Eq. 28)", lost, float(self.run.sums[0])),
             CertificateLine("Theorem 10", lost, self._least(lambda L, n: bounds.shared_bound(L, n, K))),
         ]
         if 0.0 < self.margin < inf:
             return [*lines, CertificateLine("Corollary 11", lost, bounds.shared_bound(0.0, 1.0 / self.margin, K))]
         return [*lines, CertificateLine("Corollary 11", why_not="the data are not separable")]
+
+
+def _weighted(line: CertificateLine) -> CertificateLine:
+    return replace(line, statement=f"{line.statement}, weighted by shards")
 
 
 __getattr__ = lazy_names(__name__, renamed={"Line": "CertificateLine"})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from ranktron.service.entries import JournalEntry, encode
 from ranktron.service.errors import RequestError, not_written
 from ranktron.service.experiments.arms import kept_model
 from ranktron.service.experiments.experiment import LiveExperiment
 from ranktron.service.journal import Append, Job, Prune
+from ranktron.service.journal_entries import JournalEntry, encode
 from ranktron.service.journal_writer import JournalWriter
 
 _logger = logging.getLogger("ranktron.service")

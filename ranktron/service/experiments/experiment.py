@@ -15,8 +15,6 @@ import numpy as np
 from msgspec import convert, structs, to_builtins
 
 from ranktron.service.config import Config
-from ranktron.service.entries import JournalEntry, encode
-from ranktron.service.epochs import Epochs
 from ranktron.service.errors import RequestError, round_gone
 from ranktron.service.experiments.apprentice import Agreement
 from ranktron.service.experiments.arms import Arm, Rankers
@@ -32,7 +30,9 @@ from ranktron.service.experiments.types import (
     Placed,
 )
 from ranktron.service.journal import StoredRanker
+from ranktron.service.journal_entries import JournalEntry, encode
 from ranktron.service.open_rounds import BESIDE, AnsweredRounds, OpenRounds
+from ranktron.service.round_numbers import Epochs
 from ranktron.service.types import RankRequest
 
 _STATES = 5_000  # entries, at least, between two that hold the whole state

@@ -11,7 +11,6 @@ import msgspec
 
 from ranktron.errors import DataError, RanktronError
 from ranktron.service import feedback as feedbacks
-from ranktron.service.entries import JournalEntry, Result, encode
 from ranktron.service.errors import RequestError, not_written
 from ranktron.service.experiments import views
 from ranktron.service.experiments.consequences import Consequences
@@ -39,6 +38,7 @@ from ranktron.service.journal import (
     StoredRanker,
     StoreRound,
 )
+from ranktron.service.journal_entries import JournalEntry, Result, encode
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.types import FeedbackRequest

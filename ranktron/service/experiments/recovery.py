@@ -8,11 +8,11 @@ import msgspec
 
 from ranktron.errors import DataError
 from ranktron.service.config import Config
-from ranktron.service.entries import JournalEntry, encode
 from ranktron.service.experiments.definitions import PREFIX, read_definition
 from ranktron.service.experiments.experiment import LiveExperiment
 from ranktron.service.experiments.pages import read_page
 from ranktron.service.journal import Journal, Logged, LossError, StoredRanker
+from ranktron.service.journal_entries import JournalEntry, encode
 from ranktron.service.open_rounds import OpenRounds
 
 _logger = logging.getLogger("ranktron.service")

@@ -21,6 +21,7 @@ from ranktron.learners.predtron import (
     walk,
     with_reject,
 )
+from ranktron.learners.predtron.ranker import PredtronLearner
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.papers.theory.predtron_bounds import (
     any_step,
@@ -292,6 +293,43 @@ def test_any_step_keeps_its_bound(separable):
         for eta in (1e-3, 0.1, 1.0, 100.0):
             _, mistakes, _, R = run(problem, (4, 6), stream, Standard(), eta=eta)
             assert len(mistakes) <= any_step(R, gamma, eta, problem.largest)
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+@pytest.mark.parametrize("variant", [Standard(), LossDriven()])
+def test_weighted_losses_of_mixed_shards_keep_the_regret_inequality_at_every_prefix(separable, norm, variant):
+    """Four shards of three to one weights, mixed where their steps add up, and against any comparator."""
+    problem = Permutations(representation=Places("-i"), documents=4, highest=3, follow_scores=False)
+    stream, w, gamma = separable(problem, (12,), norm, lead=0.01)
+    link = make_link(norm, (12,))
+    R = stream_radius(Predtron(problem, (12,), link=link), [X for X, _ in stream])
+    step, shares = theoretical_step(problem, variant, link, R), np.array([0.3, 0.1, 0.3, 0.3])
+    learner = PredtronLearner(Predtron(problem, (12,), step, variant, link))
+    sums = {name: np.zeros(4) for name in ("losses", "learner", "comparator", "gradients")}
+    others = [np.zeros(12), w / gamma, 3.0 * w, -w]
+    mistakes, weighted = 0, 0.0
+    for begin in range(0, len(stream) - 19, 20):
+        start, states = learner.state(), []
+        for shard, share in enumerate(shares.tolist()):
+            core = Predtron(problem, (12,), step, variant, link)
+            core.restore(start)
+            found = [each for each in walk(core, stream[begin + 5 * shard : begin + 5 * shard + 5]) if each]
+            for j, other in enumerate(others):
+                certificate = certify_regret(core, found, other)
+                for name, total in sums.items():
+                    total[j] += share * getattr(certificate, name)
+            mistakes, weighted = mistakes + len(found), weighted + share * sum(each.loss for each in found)
+            states.append(core.state())
+        learner.restore(learner.mix(start, states, shares))
+        for j, other in enumerate(others):
+            penalty = link.norm(other) ** 2 / (2.0 * step.eta)
+            bound = sums["comparator"][j] + sums["gradients"][j] + penalty
+            assert sums["losses"][j] <= sums["learner"][j] + 1e-9
+            assert sums["learner"][j] <= bound * (1.0 + 1e-9)
+        c, alpha = problem.smallest, link.alpha
+        theorem = theorem_15(R, gamma, alpha, c, 1.0) if variant == Standard() else theorem_14(R, gamma) / alpha
+        assert weighted <= theorem
+    assert mistakes > 10
 
 
 @claim("30 Cor5")

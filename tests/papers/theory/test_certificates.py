@@ -1,5 +1,7 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,14 +10,16 @@ from ranktron import DataError, Rounds, evaluate, metric
 from ranktron.data.rounds import largest_row_norm
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.learners import feedback, slam_perceptron
+from ranktron.learners import feedback, hinge_perceptron, slam_perceptron
 from ranktron.learners.loop import play
-from ranktron.learners.schedule import Schedule
+from ranktron.learners.schedule import Fit, Schedule
 from ranktron.papers.theory.bounds import largest_weight_ratio, shared_bound, slam_constant
 from ranktron.papers.theory.certificates import CertificateLine, certify
 from ranktron.surrogates import SLAM
 from ranktron.training.algorithms import algorithm
-from ranktron.training.fit import train
+from ranktron.training.fit import make_untrained, play_schedule, train
+from ranktron.training.mixing import MixedPass, record_division, run_in
+from ranktron.training.passes import Division
 
 EASY = Separable(documents=6, features=5, grades=3, margin=0.3).rounds(60)
 NOISY = WebSearch(features=5, documents=9).rounds(60)
@@ -282,3 +286,67 @@ def test_the_right_side_of_the_regret_inequality_is_added_up_by_hand(step):
     scale = 0.7 if step == "constant" else 1.0
     assert line.bound == pytest.approx((frozen + u @ u / 2.0 + squares / 2.0) / scale)
     assert moving < 0.999 * frozen  # the lists can tell the two apart
+
+
+def mixed_prefixes(name, parameters, lists, shards, mixes=3):
+    """The model after every mix of a run of two passes in shards."""
+    models, division = [], Division.evenly(len(lists), shards, mixes)
+    blank = make_untrained(name, parameters, lists, "none", None)
+    learner, fit = blank.blank_learner(), Fit(lists, Schedule(2, 1))
+
+    def keep(_):
+        record = {"epoch": fit.history.epoch, "position": fit.history.position, "seed": 1, "shuffle": True}
+        models.append(replace(blank, state=learner.state(), record=record | {"division": record_division(division)}))
+
+    fit.progress = keep
+    with ThreadPoolExecutor(1) as executor:
+        run = run_in(executor, blank.blank_learner, lists, division)
+        play_schedule(learner, fit, (), MixedPass(division, run))
+    return models
+
+
+@pytest.mark.parametrize("lists", [EASY, NOISY], ids=["separable", "noisy"])
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("slam", {"eta": 0.3}), ("minimax", {}), ("hinge", {}), ("listnet", {})]
+)
+def test_weighted_losses_of_mixed_shards_keep_every_bound_at_every_prefix(name, parameters, lists):
+    models = mixed_prefixes(name, parameters, lists, shards=4)
+    assert len(models) == 6
+    for model in models:
+        found = certify(model, lists)
+        assert found.shards == 4
+        assert all(line.holds is not False for line in found.lines)
+        assert found.lines[0].holds
+        assert found.weighted_loss == pytest.approx(found.metric_loss / 4)  # shards of the same size
+    total = found.lines[-1]
+    assert total.statement.startswith("total loss of all shards")
+    assert total.observed == found.metric_loss
+
+
+def test_shares_of_shards_that_differ_weigh_their_losses():
+    division = Division((45, 15), 2, 2)
+    blank = make_untrained("minimax", {}, NOISY, "none", None)
+    learner, fit = blank.blank_learner(), Fit(NOISY, Schedule(1, 1))
+    with ThreadPoolExecutor(1) as executor:
+        run = run_in(executor, blank.blank_learner, NOISY, division)
+        play_schedule(learner, fit, (), MixedPass(division, run))
+    record = {"epoch": 1, "position": 0, "seed": 1, "shuffle": True, "division": record_division(division)}
+    found = certify(replace(blank, state=learner.state(), record=record), NOISY)
+    assert found.metric_loss / 4 < found.weighted_loss < found.metric_loss
+    assert all(line.holds is not False for line in found.lines)
+    assert found.lines[-1].bound == pytest.approx(4 * min(line.bound for line in found.lines[1:-1] if line.bound))
+
+
+def test_adding_shards_instead_of_averaging_them_breaks_the_regret_inequality():
+    """Sixteen shards that all see the same lists: their sum goes sixteen times as far as any of them."""
+    lists, make = NOISY[:4], partial(hinge_perceptron, NOISY.n_features, eta=1.0)
+    learner, weighted, squares = make(), 0.0, 0.0
+    for _ in range(20):
+        own = make()
+        own.restore(learner.state())
+        turns = list(play(own, lists, feedback.full))
+        weighted += sum(turn.loss for turn in turns)
+        squares += own.sums[2] - learner.sums[2]
+        learner.restore({**own.state(), "w": learner.w + 16 * (own.w - learner.w)})
+    at_zero = 20 * sum(turn.loss for round in lists for turn in play(make(), [round], feedback.full))
+    assert weighted > at_zero + 0.5 * squares  # the right side for u = 0

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from ranktron.data.imputation import Imputer
-from ranktron.service import turns
+from ranktron.service import large_requests
 from ranktron.service.errors import RequestError
 from ranktron.service.features import read_in_turns
+from ranktron.service.large_requests import answer_in_turns
 from ranktron.service.stored_round import unpack
-from ranktron.service.turns import answer_in_turns
 from ranktron.service.types import Definition, Document, FullRequest, RankRequest
 
 WIDTH = 500
@@ -90,7 +90,7 @@ def test_a_ranker_that_is_made_again_with_its_features_in_another_order(talk, se
             await service.create(name, Definition(names[::-1], kind))
         return read
 
-    monkeypatch.setattr(turns, "read_in_turns", read_and_replace)
+    monkeypatch.setattr(large_requests, "read_in_turns", read_and_replace)
     sent = FullRequest(large.documents, labels) if full else large
     answer = talk.runner.run(answer_in_turns(service, service.full if full else service.rank, name, sent))
     live = service.live(name)
@@ -126,7 +126,7 @@ def test_a_ranker_whose_model_loses_its_rule_for_missing_values(talk, service):
 
 def test_a_ranker_that_changes_all_the_time(talk, service, monkeypatch):
     forms = iter(range(99))
-    monkeypatch.setattr(turns, "_form", lambda live: (live.names, next(forms) % 2 == 0))
+    monkeypatch.setattr(large_requests, "_form", lambda live: (live.names, next(forms) % 2 == 0))
     with pytest.raises(RequestError, match="again and again") as refused:
         talk.runner.run(answer_in_turns(service, service.rank, "shop", request(np.random.default_rng(0))))
     assert refused.value.status == 409

@@ -7,9 +7,9 @@ import sqlite3
 from random import SystemRandom
 from typing import NamedTuple
 
+from ranktron.service.high_water_mark import Mark, RankerMark
 from ranktron.service.journal import CAPACITY, EPOCHS, StoredRanker
 from ranktron.service.losses import doubts_about, lost_rankers
-from ranktron.service.mark import Mark, RankerMark
 from ranktron.service.ranker_rows import RankerRow, own_half, read_rankers
 
 _random = SystemRandom()

@@ -1,0 +1,383 @@
+"""Training, evaluation and scaling on parts of data that workers read: the client sees counts, sums and states."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ranktron.data.imputation import make_imputer
+from ranktron.data.io.parts import FeatureNumbers, FilePart, shared_query
+from ranktron.data.maps import FeatureMap
+from ranktron.data.moments import Moments
+from ranktron.data.rounds import Rounds
+from ranktron.data.scaling import GLOBAL, make_scaler
+from ranktron.errors import DataError, warn
+from ranktron.kernels.csr_rows import linear_scores
+from ranktron.learners.batch.rank_svm import UNFINISHED
+from ranktron.learners.schedule import Fit, History, Schedule, Validation
+from ranktron.learners.weight_spread import Spread
+from ranktron.metrics import Evaluation, Metric, metric
+from ranktron.training.algorithms import algorithm, stored_algorithm
+from ranktron.training.fit import Trained, play_schedule, record_run, resume_position
+from ranktron.training.mixing import MixedPass, refuse_unmixable
+from ranktron.training.model import Model
+from ranktron.training.parts import (
+    PartSummary,
+    Workers,
+    common_features,
+    evaluate_part,
+    name_of,
+    name_query,
+    on_prepared,
+    play_parts,
+    prepare_part,
+    square_part,
+    sum_part,
+    summarise_part,
+    warm_part,
+)
+from ranktron.training.passes import MIXES, Division, PlayedQueries, QueryPiece
+from ranktron.training.rank_svm_parts import solve_parts
+from ranktron.types import Floats, State
+
+_NOTHING = Rounds(np.zeros((0, 1), np.float32), np.zeros(0), np.zeros(1, np.int64), np.zeros(0, object))
+SHARDS = 16
+"""The largest number of shards where none is given; it does not depend on the number of workers."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartData:
+    """Parts with whole queries, and who reads them.
+
+    Parameters
+    ----------
+    parts : list
+        File parts, or futures of `Rounds` that the workers hold.
+    names : list of str
+        The parts for messages.
+    summaries : list of PartSummary
+        What each of them holds.
+    features : FeatureNumbers
+        The features that they have together.
+    workers : Workers
+        Who reads and plays them.
+    homes : list of int
+        For each part a number that says who: the same for the parts of a shard, if there are several.
+    """
+
+    parts: list[Any]
+    names: list[str]
+    summaries: list[PartSummary]
+    features: FeatureNumbers
+    workers: Workers
+    homes: list[int]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of queries of each part."""
+        return tuple(summary.queries for summary in self.summaries)
+
+    @property
+    def documents(self) -> int:
+        """The number of documents of all parts."""
+        return sum(summary.documents for summary in self.summaries)
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """The results of a function of each part."""
+        pairs = zip(self.parts, self.homes, strict=True)
+        futures = [self.workers.submit(function, part, *arguments, home=home) for part, home in pairs]
+        return _results(futures, self.names)
+
+
+def _results(futures: list[Future[Any]], names: Sequence[str]) -> list[Any]:
+    found = []
+    for future, name in zip(futures, names, strict=True):
+        try:
+            found.append(future.result())
+        except DataError as error:
+            raise DataError(str(error) if name in str(error) else f"{name}: {error}") from None
+    return found
+
+
+def inspect_parts(
+    parts: Sequence[Any],
+    workers: Workers,
+    names: Sequence[str] | None = None,
+    *,
+    missing: bool = False,
+    shards: int = 1,
+) -> PartData:
+    """Counts what is in the parts, and refuses them if a query lies in two of them.
+
+    Parameters
+    ----------
+    parts : sequence
+        File parts, or futures of `Rounds`.
+    workers : Workers
+        Who reads them.
+    names : sequence of str, optional
+        The parts for messages.
+    missing : bool
+        Whether features may be missing.
+    shards : int
+        Into how many shards the parts will be divided, so that a worker reads what it will play.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from ranktron.data.io.parts import divide_files
+    >>> from ranktron.training.parts import LocalWorkers
+    >>> path = getfixture("tmp_path") / "train.txt"
+    >>> _ = path.write_text("1 qid:7 1:1\\n0 qid:7 1:2\\n1 qid:8 1:3\\n")
+    >>> with ThreadPoolExecutor(2) as executor:
+    ...     data = inspect_parts(divide_files(path, size=20), LocalWorkers(executor))
+    >>> data.sizes, data.features.n_features
+    ((1, 1), 1)
+    """
+    named = list(names) if names is not None else [name_of(part) for part in parts]
+    homes = [p if shards == 1 else p * shards // len(parts) for p in range(len(parts))]
+    pairs = zip(parts, homes, strict=True)
+    summaries = _results([workers.submit(summarise_part, part, missing, home=home) for part, home in pairs], named)
+    kept = [p for p, summary in enumerate(summaries) if summary.queries]
+    if not kept:
+        raise DataError("there is no query in any part")
+    parts, summaries = [parts[p] for p in kept], [summaries[p] for p in kept]
+    named, homes = [named[p] for p in kept], [homes[p] for p in kept]
+    shared = shared_query([summary.hashes for summary in summaries])
+    if shared is not None:
+        one, two, query = shared
+        which = workers.submit(name_query, parts[one], query, home=homes[one]).result()
+        raise DataError(
+            f"query {which} is split over {named[one]} and {named[two]}: put its rows into one part, or shuffle the "
+            "data by query id"
+        )
+    queries, idle = (sum(getattr(summary, name) for summary in summaries) for name in ("queries", "idle"))
+    if 2 * idle > queries:
+        warn(f"nothing can be learnt from {idle:,} of {queries:,} queries: one document, or the same label everywhere")
+    return PartData(parts, named, summaries, common_features(summaries, named), workers, homes)
+
+
+def make_untrained_parts(
+    name: str,
+    parameters: Mapping[str, Any],
+    data: PartData,
+    scaling: str | None = None,
+    map: str | FeatureMap | None = None,
+    nan: str = "error",
+    *,
+    in_order: bool = False,
+) -> Model:
+    """An untrained model, with imputation and scaling fitted to all parts.
+
+    With `in_order`, sums go on from part to part, which gives the bits of one machine; otherwise each part is summed
+    by itself, and the sums are added.
+    """
+    if map is not None:
+        raise DataError(
+            "a feature map is fitted to all documents at once: train a model with the map on some of the queries, and "
+            "continue it (--from) on all of them"
+        )
+    features = data.features
+    model = Model(
+        name, algorithm(name).complete(parameters), {}, features.n_features, features.first_index,
+        features.feature_names, imputer=_fit_imputer(nan, data),
+    )  # fmt: skip
+    if scaling is None or scaling == "none":
+        return model
+    if scaling == "running-standard":
+        raise DataError("running-standard follows one query after the other: choose standard for data in parts")
+    if scaling not in GLOBAL:
+        return replace(model, scaler=make_scaler(scaling, model.n_filled))
+    found = _moments(data, model, in_order)
+    return replace(model, scaler=make_scaler(scaling, model.n_filled, found, sparse=features.sparse))
+
+
+def _fit_imputer(nan: str, data: PartData) -> Any:
+    if nan == "error":
+        return None
+    width = data.features.n_features
+    if any(len(summary.sums) != width for summary in data.summaries):
+        raise DataError("missing values can only be filled in if all parts have the same number of features")
+    sums = sum((summary.sums for summary in data.summaries), np.zeros(width))
+    known = sum((summary.known for summary in data.summaries), np.zeros(width, np.int64))
+    return make_imputer(nan, sums, known, data.documents)
+
+
+def _moments(data: PartData, model: Model, in_order: bool) -> Moments:
+    sums: Any = None
+    squares: Any = None
+    if in_order:
+        for p, part in enumerate(data.parts):
+            sums = data.workers.submit(sum_part, part, data.features, model, sums, home=data.homes[p]).result()
+        for p, part in enumerate(data.parts if not data.features.sparse else []):
+            asked = part, data.features, model, sums.mean, squares
+            squares = data.workers.submit(square_part, *asked, home=data.homes[p]).result()
+    else:
+        for each in data.map(sum_part, data.features, model):
+            sums = each if sums is None else sums + each
+        for each in data.map(square_part, data.features, model, sums.mean) if not data.features.sparse else []:
+            squares = each if squares is None else squares + each
+    sums = sums if squares is None else sums._replace(squares=squares)
+    moments: Moments = sums.moments(data.features.sparse)
+    return moments
+
+
+def train_parts(
+    name: str,
+    parameters: Mapping[str, Any],
+    data: PartData,
+    schedule: Schedule,
+    *,
+    mode: str = "mix",
+    shards: int | None = None,
+    mixes: int = MIXES,
+    nan: str = "error",
+    scaling: str | None = None,
+    map: str | FeatureMap | None = None,
+    start: Model | None = None,
+    valid: Rounds | None = None,
+    select: Metric | None = None,
+    patience: int | None = None,
+    metrics: Sequence[Metric] = (),
+    progress: Callable[[int], None] | None = None,
+    save: Callable[[Model], None] | None = None,
+) -> Trained:
+    """Trains a model on parts that workers read, or continues `start`.
+
+    Parameters
+    ----------
+    name, parameters, schedule, nan, scaling, map, valid, select, patience, metrics, progress
+        As for `ranktron.training.train`.
+    data : PartData
+        The parts and the workers.
+    mode : {"mix", "sequential"}
+        Several shards at once, which are mixed; or one learner that goes from part to part, with the same weights to
+        the bit as in one piece if nothing is shuffled.
+    shards : int, optional
+        The number of shards to mix; by default that of parts, and at most 16.
+    mixes : int
+        How often shards are mixed in a pass.
+    start : Model, optional
+        The model to continue.
+    save : callable, optional
+        Called with the model after every pass.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from ranktron.data.io.parts import divide_files
+    >>> from ranktron.training.parts import LocalWorkers
+    >>> path = getfixture("tmp_path") / "train.txt"
+    >>> _ = path.write_text("".join(f"{d} qid:{q} 1:{q + d}\\n" for q in range(50) for d in range(3)))
+    >>> with ThreadPoolExecutor(2) as executor:
+    ...     data = inspect_parts(divide_files(path, size=400), LocalWorkers(executor))
+    ...     trained = train_parts("hinge", {}, data, Schedule(2), shards=2)
+    >>> trained.history.rounds
+    100
+    """
+    if mode not in ("mix", "sequential"):
+        raise DataError(f"there is no mode {mode!r}; choose mix or sequential")
+    in_order = mode == "sequential"
+    division = Division(data.sizes, 1 if in_order else shards or min(SHARDS, len(data.sizes)), mixes)
+    blank = start is None
+    if start is None:
+        start = make_untrained_parts(name, parameters, data, scaling, map, nan, in_order=in_order)
+    if start.kind == "ranksvm":
+        return _solve_rank_svm(data, replace(start, state={}, record={}), schedule, valid, select, metrics)
+    if stored_algorithm(start.kind).solver() is not None:
+        raise DataError(f"{start.kind} solves for all queries at once, and not in passes over parts")
+    learner = start.blank_learner() if blank else start.learner()
+    if division.shards > 1:
+        refuse_unmixable(start.kind, learner)
+    epoch, queries = int(start.record.get("epoch", 0)), sum(data.sizes)
+    history = History(epoch=epoch, position=resume_position(start, queries, division), first_epoch=epoch)
+    history.spread = Spread.of(start.record)
+    if patience is not None and valid is None:
+        raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
+    validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"), patience)
+    fit = Fit(_NOTHING, schedule, history, validation, start.state, progress, elsewhere=queries)
+    untrained = replace(start, state={}, record={})
+    mixed = MixedPass(division, _run_parts(data, untrained, division))
+
+    def play_epoch(learner: Any, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
+        mixed(learner, fit, metrics, every)
+        if save is not None and not fit.stopping:
+            record = record_run(fit, division) | {"epoch": history.epoch + 1, "position": 0}
+            save(replace(untrained, state=learner.state(), record=record))
+
+    play_schedule(learner, fit, metrics, play_epoch)
+    return Trained(replace(untrained, state=learner.state(), record=record_run(fit, division)), history)
+
+
+def _solve_rank_svm(
+    data: PartData, model: Model, schedule: Schedule, valid: Rounds | None, select: Metric | None,
+    metrics: Sequence[Metric],
+) -> Trained:  # fmt: skip
+    """Solves RankSVM by sums over parts, each of which stays where it is."""
+    token = secrets.token_hex(8)
+
+    def each(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return data.map(on_prepared, token, data.features, model, function, *arguments)
+
+    validation = None if valid is None else Validation(model.prepare(valid), select or metric("ndcg@10"))
+    fit = Fit(_NOTHING, schedule, validation=validation, elsewhere=sum(data.sizes))
+    with fit.running():
+        found = solve_parts(each, model.n_filled, dict(model.parameters), lambda: fit.stopping)
+    history = fit.history
+    if not found.converged:
+        history.remarks[UNFINISHED] = found.iterations
+    history.epoch, history.rounds = 1, fit.queries
+    state = {"coef": found.w, "constant": 0.0}
+    fit.judge(lambda checked: linear_scores(checked.X, found.w), lambda: state, metrics)
+    return Trained(replace(model, state=state, record=record_run(fit)), history)
+
+
+def _run_parts(data: PartData, model: Model, division: Division) -> Any:
+    """Plays the pieces of a shard where its parts are."""
+    token, features, workers = secrets.token_hex(8), data.features, data.workers
+    parts = [
+        part if isinstance(part, FilePart) else workers.submit(prepare_part, part, features, model, home=home)
+        for part, home in zip(data.parts, data.homes, strict=True)
+    ]
+    homes = [data.homes[own.start] for own in division.shard_parts for _ in own] if division.shards > 1 else data.homes
+
+    def run(
+        shard: int, state: State, pieces: list[QueryPiece], following: list[QueryPiece], metrics: tuple[Metric, ...]
+    ) -> Future[PlayedQueries]:
+        own, queries = [parts[piece.part] for piece in pieces], [piece.queries for piece in pieces]
+        home = homes[pieces[0].part] if pieces else 0
+        future = workers.submit(play_parts, token, own, features, model, state, queries, metrics, home=home)
+        if division.shards == 1:  # the next part is loaded meanwhile
+            for piece in following:
+                if isinstance(parts[piece.part], FilePart):
+                    workers.submit(warm_part, token, parts[piece.part], features, model, home=homes[piece.part])
+        return future
+
+    return run
+
+
+def evaluate_parts(model: Model, data: PartData, metrics: Sequence[Metric]) -> Evaluation:
+    """Evaluates a model on parts; the values are those of one machine, to the bit.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    data : PartData
+        The parts and the workers.
+    metrics : sequence of Metric
+        What to compute for each query.
+    """
+    features = FeatureNumbers(model.n_features, model.first_index, model.feature_names, data.features.sparse)
+    found = data.map(evaluate_part, features, model, tuple(metrics))
+    per_query: dict[str, Floats] = {
+        str(each): np.concatenate([values[str(each)] for values, _, _ in found]) for each in metrics
+    }
+    qids = np.concatenate([ids for _, ids, _ in found])
+    means = {name: float(values.mean()) for name, values in per_query.items()}
+    return Evaluation(means, per_query, qids, sum(empty for _, _, empty in found))

@@ -1,0 +1,294 @@
+"""Training on parts that are read where they lie: by this process, one part after the other, or by many workers.
+
+Every task is a pure function of its arguments: a worker that dies is replaced by another one, which reads the part
+again. A process keeps parts that it has prepared, as far as they fit into its share of memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ranktron.data.imputation import known_values
+from ranktron.data.io.grouping import in_file
+from ranktron.data.io.parts import QUERIES, FeatureNumbers, FilePart, fit_features, hash_queries
+from ranktron.data.moments import FeatureSums, sum_features, sum_squares
+from ranktron.data.query_warnings import count_idle
+from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.dense import first_non_finite
+from ranktron.metrics import Metric, evaluate
+from ranktron.training.model import Model
+from ranktron.training.passes import PlayedQueries, QueryPiece, play_pieces
+from ranktron.types import Floats, Integers, State
+
+CACHE_BYTES = 1 << 30
+
+Part = FilePart | Rounds
+"""A part that is read on demand, or one that is in memory already."""
+
+
+class Workers(Protocol):
+    """Runs functions elsewhere, as `concurrent.futures` does; `home` is the same number for the same data."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, home: int) -> Future[Any]: ...
+
+
+@dataclass(frozen=True)
+class LocalWorkers:
+    """Workers of an executor, which do not care where data lie; futures among the arguments are waited for.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor(1) as executor:
+    ...     LocalWorkers(executor).submit(max, 1, 2, home=0).result()
+    2
+    """
+
+    executor: Executor
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, home: int) -> Future[Any]:
+        return self.executor.submit(function, *map(_resolved, arguments))
+
+
+def _resolved(argument: Any) -> Any:
+    if isinstance(argument, list):
+        return [_resolved(each) for each in argument]
+    return argument.result() if isinstance(argument, Future) else argument
+
+
+class PartSummary(NamedTuple):
+    """What has to be known of a part before training: counts and sums, but no document."""
+
+    queries: int
+    documents: int
+    features: FeatureNumbers
+    idle: int
+    hashes: npt.NDArray[np.uint64]
+    sums: Floats
+    known: Integers
+    highest: float
+    borders: tuple[Any, ...]
+
+
+@dataclass
+class PartCache:
+    """Prepared parts of this process: what fits below the limit stays, of the rest the last two.
+
+    A pass goes over all parts in turn; to forget the oldest part would forget each just before it is needed.
+
+    Parameters
+    ----------
+    limit : int
+        The number of bytes.
+
+    Examples
+    --------
+    >>> cache = PartCache(limit=100)
+    >>> rounds = Rounds.from_arrays([[1.0]], [1])
+    >>> cache.get("a", lambda: rounds) is cache.get("a", lambda: None)
+    True
+    """
+
+    limit: int = CACHE_BYTES
+    kept: dict[Any, Rounds] = field(default_factory=dict)
+    recent: dict[Any, Rounds] = field(default_factory=dict)
+    locks: dict[Any, threading.Lock] = field(default_factory=dict)
+    used: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, key: Any, load: Callable[[], Rounds]) -> Rounds:
+        """The part of that key; it is loaded once, even if two threads ask for it."""
+        with self._lock:
+            lock = self.locks.setdefault(key, threading.Lock())
+        with lock:
+            found = self.kept.get(key, self.recent.get(key))
+            if found is None:
+                found = load()
+                self._keep(key, found)
+        return found
+
+    def _keep(self, key: Any, rounds: Rounds) -> None:
+        size = _bytes_of(rounds)
+        with self._lock:
+            if self.used + size <= self.limit:
+                self.kept[key], self.used = rounds, self.used + size
+                return
+            while len(self.recent) > 1:
+                self.recent.pop(next(iter(self.recent)))
+            self.recent[key] = rounds
+
+    def forget(self, key: Any) -> None:
+        """Forgets a part."""
+        with self._lock:
+            rounds = self.kept.pop(key, None)
+            self.used -= 0 if rounds is None else _bytes_of(rounds)
+
+    def clear(self) -> None:
+        """Forgets all parts."""
+        with self._lock:
+            self.kept.clear()
+            self.recent.clear()
+            self.locks.clear()
+            self.used = 0
+
+
+def _bytes_of(rounds: Rounds) -> int:
+    X = rounds.X
+    arrays = (X.starts, X.columns, X.values) if isinstance(X, Sparse) else (X,)
+    return sum(int(array.nbytes) for array in arrays) + int(rounds.labels.nbytes)
+
+
+CACHE = PartCache()
+"""The parts of this process."""
+
+
+def set_cache_limit(limit: int) -> None:
+    """Limits the memory that a process keeps parts in; those that it has are forgotten."""
+    CACHE.clear()
+    CACHE.limit = limit
+
+
+def name_of(part: Part) -> str:
+    """A part for messages."""
+    return part.name if isinstance(part, FilePart) else "a part in memory"
+
+
+def _naming(part: Part) -> AbstractContextManager[None]:
+    """Adds the name of a file part to errors."""
+    return in_file(part.name) if isinstance(part, FilePart) else nullcontext()
+
+
+def load_part(part: Part, features: FeatureNumbers | None = None) -> Rounds:
+    """The queries of a part, with the features of all parts if they are given.
+
+    What has been parsed is kept until it is prepared; a store need not be parsed.
+    """
+    if not isinstance(part, FilePart):
+        return part if features is None else fit_features(part, features)
+    if part.unit == QUERIES:
+        return part.read(features)
+    rounds = CACHE.get(part, part.read)
+    if features is None:
+        return rounds
+    if isinstance(rounds.X, Sparse) != features.sparse:
+        return part.read(features)
+    with in_file(part.name):
+        return fit_features(rounds, features)
+
+
+def summarise_part(part: Part, missing: bool = False) -> PartSummary:
+    """Reads a part and counts; a number that is not finite is an error that names the part."""
+    rounds = load_part(part)
+    with _naming(part):
+        numbers = rounds.X.values if isinstance(rounds.X, Sparse) else rounds.X.reshape(-1)
+        if not missing and first_non_finite(np.ascontiguousarray(numbers)) >= 0:
+            raise DataError("its features are not finite: is it damaged?")
+        if not (rounds.labels >= 0.0).all() or not np.isfinite(rounds.labels).all():
+            raise DataError("its labels are not finite numbers of 0 or more: is it damaged?")
+    features = FeatureNumbers(rounds.n_features, rounds.first_index, rounds.feature_names, isinstance(rounds.X, Sparse))
+    sums, known = known_values(rounds) if missing else (np.zeros(0), np.zeros(0, np.int64))
+    borders = tuple(rounds.qids[[0, -1]].tolist()) if len(rounds) else ()
+    return PartSummary(
+        len(rounds), len(rounds.labels), features, sum(count_idle(rounds)) if len(rounds) else 0,
+        hash_queries(rounds.qids), sums, known, float(rounds.labels.max(initial=0.0)), borders,
+    )  # fmt: skip
+
+
+def name_query(part: Part, query: int) -> str:
+    """The id of a query of a part."""
+    return repr(load_part(part).qids[query : query + 1].tolist()[0])
+
+
+def sum_part(part: Part, features: FeatureNumbers, model: Model, before: FeatureSums | None = None) -> FeatureSums:
+    """The sums of the features of a part, filled in but not scaled."""
+    return sum_features(model.fill(load_part(part, features)).X, before)
+
+
+def square_part(
+    part: Part, features: FeatureNumbers, model: Model, mean: Floats, before: Floats | None = None
+) -> Floats:
+    """The squares of the features of a part about their mean."""
+    return sum_squares(model.fill(load_part(part, features)).X, mean, before)
+
+
+def prepare_part(part: Part, features: FeatureNumbers, model: Model) -> Rounds:
+    """The queries of a part as the learner takes them."""
+    with _naming(part):
+        prepared = model.prepare(load_part(part, features))
+    if isinstance(part, FilePart):
+        CACHE.forget(part)
+    return prepared
+
+
+def warm_part(token: str, part: Part, features: FeatureNumbers, model: Model) -> None:
+    """Prepares a part before it is needed."""
+    if isinstance(part, FilePart):
+        CACHE.get((token, part), lambda: prepare_part(part, features, model))
+
+
+def on_prepared(
+    part: Part, token: str, features: FeatureNumbers, model: Model, function: Callable[..., Any], *arguments: Any
+) -> Any:
+    """A function of the prepared queries of a part, which are kept for the next call."""
+    if not isinstance(part, FilePart):
+        return function(prepare_part(part, features, model), *arguments)
+    return function(CACHE.get((token, part), lambda: prepare_part(part, features, model)), *arguments)
+
+
+def play_parts(
+    token: str,
+    parts: Sequence[Part],
+    features: FeatureNumbers,
+    model: Model,
+    state: State,
+    queries: Sequence[Integers],
+    metrics: tuple[Metric, ...] = (),
+) -> PlayedQueries:
+    """Plays queries of some parts, from a state: a task that any worker may run, any number of times.
+
+    Parts in memory are prepared already. `token` names the run, so that parts of another one are not mistaken.
+    """
+
+    def load(number: int) -> Rounds:
+        part = parts[number]
+        if not isinstance(part, FilePart):
+            return part
+        return CACHE.get((token, part), lambda: prepare_part(part, features, model))
+
+    pieces = [QueryPiece(number, which) for number, which in enumerate(queries)]
+    with _naming(parts[0]) if len(parts) == 1 else nullcontext():
+        return play_pieces(model.blank_learner, state, pieces, load, metrics)
+
+
+def evaluate_part(
+    part: Part, features: FeatureNumbers | None, model: Model, metrics: tuple[Metric, ...]
+) -> tuple[dict[str, Floats], npt.NDArray[Any], int]:
+    """The metrics of a model on each query of a part, the query ids, and how many have no relevant document."""
+    rounds = load_part(part, features)
+    if not len(rounds):
+        return {str(each): np.zeros(0) for each in metrics}, rounds.qids, 0
+    with _naming(part):
+        found = evaluate(model.score_rounds(rounds), rounds, metrics)
+    return dict(found.per_query), found.qids, found.empty_queries
+
+
+def common_features(summaries: Sequence[PartSummary], names: Sequence[str]) -> FeatureNumbers:
+    """The features that all parts have together: numbered ones may be missing at the end of a part, named ones not."""
+    first = summaries[0].features
+    for summary, name in zip(summaries, names, strict=True):
+        if summary.features.feature_names != first.feature_names:
+            known, found = set(first.feature_names or ()), set(summary.features.feature_names or ())
+            if known != found:
+                differing = ", ".join(sorted(known ^ found)) or "names and numbers"
+                raise DataError(f"{name}: it has other features than {names[0]}: {differing}")
+    low = min(summary.features.first_index for summary in summaries)
+    width = max(s.features.n_features + s.features.first_index - low for s in summaries)
+    return FeatureNumbers(width, low, first.feature_names, first.sparse)

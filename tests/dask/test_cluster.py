@@ -1,0 +1,114 @@
+"""Training on files by processes: what they read, what passes through the scheduler, and what happens when they die."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from ranktron import DataError, Model, load
+from ranktron.data.io import write
+from ranktron.data.io.parts import divide_files
+from ranktron.data.synthetic import WebSearch
+from ranktron.learners.checks import same
+from ranktron.learners.schedule import Schedule
+from ranktron.training.distributed import inspect_parts, train_parts
+from ranktron.training.fit import train
+
+pytest.importorskip("distributed")
+
+from ranktron.dask import Cluster
+
+LISTS = WebSearch(features=30, documents=40).rounds(300)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files")
+    for k in range(6):
+        write(LISTS[50 * k : 50 * k + 50], path / f"part-{k}.rounds")
+    return path
+
+
+def trained(client, folder, **options):
+    data = inspect_parts(divide_files(f"{folder}/part-*.rounds"), Cluster(client), shards=4)
+    options = {"scaling": "standard", "shards": 4} | options
+    return train_parts("hinge", {"average": True}, data, Schedule(3, 1, options.pop("shuffle", True)), **options)
+
+
+def test_no_document_passes_through_the_client(client, folder):
+    size = sum(part.stat().st_size for part in folder.iterdir())
+    sent = []
+    original = client._send_to_scheduler
+
+    def watched(message):
+        sent.append(len(_pickled(message)))
+        return original(message)
+
+    client._send_to_scheduler = watched
+    try:
+        trained(client, folder)
+    finally:
+        client._send_to_scheduler = original
+    vectors = 2 * 30 * 8  # weights and the sums behind their mean
+    tasks = 6 * 3 + 6 + 3 * 10 * 4
+    assert 0 < sum(sent) < size / 2
+    assert sum(sent) < tasks * (12 * vectors + 6000)  # a task: a model, a state, a recipe
+
+
+def _pickled(message):
+    import cloudpickle
+
+    return cloudpickle.dumps(message)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_in_the_middle_of_a_pass_changes_nothing(client, folder):
+    expected = trained(client, folder).model
+    killed = []
+
+    def kill_one(count):
+        if not killed and count:
+            pids = client.run(os.getpid)
+            victim = sorted(pids.values())[0]
+            killed.append(victim)
+            threading.Timer(0.0, os.kill, (victim, signal.SIGKILL)).start()
+
+    found = trained(client, folder, progress=kill_one).model
+    assert killed
+    assert found.to_bytes() == expected.to_bytes()
+    client.wait_for_workers(2, timeout=120)
+
+
+def test_sequential_parts_on_a_cluster_are_one_machine_to_the_bit(client, folder):
+    found = trained(client, folder, mode="sequential", shuffle=False)
+    whole = train("hinge", {"average": True}, LISTS, Schedule(3, 1, shuffle=False), scaling="standard")
+    assert same(found.model.state, whole.model.state)
+
+
+def test_a_damaged_part_is_named(client, folder, tmp_path):
+    for k in range(2):
+        (tmp_path / f"part-{k}.rounds").write_bytes((folder / f"part-{k}.rounds").read_bytes())
+    content = bytearray((tmp_path / "part-1.rounds").read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    (tmp_path / "part-1.rounds").write_bytes(content)
+    with pytest.raises(DataError, match=r"part-1\.rounds: this store is damaged"):
+        trained(client, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_command_trains_on_a_pattern(folder, client, tmp_path):
+    address, out = client.scheduler.address, tmp_path / "my.model"
+    command = [sys.executable, "-m", "ranktron", "train", f"{folder}/part-*.rounds", "--algo", "hinge", "--epochs", "2"]
+    command += ["--scale", "standard", "--set", "average=true", "--no-shuffle", "--model", str(out), "--json"]
+    done = subprocess.run([*command, "--dask", address, "--mode", "sequential"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rounds"] == 600
+    first = load(out)
+    assert first.record["epoch"] == 2
+    done = subprocess.run([*command, "--stream"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert Model.to_bytes(load(out)) == Model.to_bytes(first)

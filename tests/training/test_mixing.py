@@ -1,0 +1,139 @@
+import threading
+import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+
+from ranktron import DataError, Model
+from ranktron.data.synthetic import WebSearch
+from ranktron.learners.checks import same
+from ranktron.learners.schedule import Fit, Schedule
+from ranktron.training.algorithms import algorithm
+from ranktron.training.fit import play_schedule, train
+from ranktron.training.mixing import MixedPass, run_in
+from ranktron.training.passes import Division
+
+LISTS = WebSearch(features=8, documents=10).rounds(60)
+VALID = WebSearch(features=8, documents=10).rounds(90)[60:]
+
+
+class Late(Executor):
+    """Runs tasks in another order than they came in, some of them late, on as many threads as there are tasks."""
+
+    def __init__(self, seed):
+        self.rng, self.lock = np.random.default_rng(seed), threading.Lock()
+
+    def submit(self, function, /, *arguments, **named):
+        future, wait = Future(), float(self.rng.random() * 0.01)
+
+        def work():
+            time.sleep(wait)
+            future.set_result(function(*arguments, **named))
+
+        threading.Thread(target=work).start()
+        return future
+
+
+class AtOnce(Executor):
+    """No thread at all, and every task is run twice: the first result is lost, as with a worker that dies."""
+
+    def submit(self, function, /, *arguments, **named):
+        function(*arguments, **named)
+        future = Future()
+        future.set_result(function(*arguments, **named))
+        return future
+
+
+def mixed(executor, name="hinge", shards=4, parameters=()):
+    make = partial(algorithm(name).learner, 8, dict(parameters))
+    learner, division = make(), Division.evenly(len(LISTS), shards, mixes=3)
+    fit = Fit(LISTS, Schedule(2, seed=1))
+    play_schedule(learner, fit, (), MixedPass(division, run_in(executor, make, LISTS, division)))
+    return learner.state()
+
+
+@pytest.mark.parametrize("name", ["slam", "minimax", "hinge", "listnet", "predtron"])
+def test_the_result_depends_on_shards_and_not_on_who_runs_them(name):
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(3) as three:
+        states = [mixed(executor, name) for executor in (one, three, AtOnce(), Late(0), Late(1))]
+        other = mixed(one, name, shards=3)
+    assert states[0]["rounds"] == 120
+    assert all(same(state, states[0]) for state in states)
+    assert not same(other, states[0])
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_bits():
+    with ProcessPoolExecutor(2) as processes, ThreadPoolExecutor(2) as threads:
+        assert same(mixed(processes), mixed(threads))
+
+
+def test_jobs_train_a_model_that_says_how_it_was_divided():
+    trained = train("hinge", {"average": True}, LISTS, Schedule(3), scaling="standard", valid=VALID, jobs=4)
+    assert trained.history.rounds == 180
+    assert len(trained.history.valid) == 3
+    assert trained.model.record["division"] == {"parts": [15] * 4, "shards": 4, "mixes": 10, "sequential": 0}
+    again = train("hinge", {"average": True}, LISTS, Schedule(3), scaling="standard", valid=VALID, jobs=4)
+    assert again.model.to_bytes() == trained.model.to_bytes()
+    one = train("hinge", {"average": True}, LISTS, Schedule(3), scaling="standard", valid=VALID, jobs=1)
+    assert not same(one.model.state, trained.model.state)
+
+
+def test_going_on_in_the_middle_of_a_pass_equals_never_having_stopped():
+    import os
+    import signal
+
+    played = []
+
+    def interrupt(count):
+        played.append(count)
+        if len(played) == 14:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    whole = train("hinge", {}, LISTS, Schedule(3, seed=2), jobs=2).model
+    stopped = train("hinge", {}, LISTS, Schedule(3, seed=2), jobs=2, progress=interrupt)
+    assert stopped.history.interrupted
+    assert (stopped.history.epoch, stopped.history.position) == (1, 24)
+    kept = Model.from_bytes(stopped.model.to_bytes())
+    resumed = train("hinge", {}, LISTS, Schedule(1, seed=2), jobs=2, start=kept)
+    assert same(resumed.model.state, whole.state)
+    other = train("hinge", {}, LISTS, Schedule(1, seed=2), jobs=3, start=kept)
+    assert other.history.rounds == 60  # other shards begin a pass of their own
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("topk", {}, "topk cannot learn in several shards, because its states cannot be mixed"),
+        ("kernel", {}, "kernel cannot learn in several shards"),
+        ("ranksvm", {}, "ranksvm solves for all queries at once: train it with one job"),
+        ("pairwise", {}, "pairwise solves for all queries at once"),
+        ("hinge", {"feedback": "perfect"}, "a simulated user answers one round after the other"),
+        ("hinge", {"jobs": 61}, "61 shards of 60 queries would have none"),
+        ("hinge", {"jobs": 0}, "the number of shards"),
+    ],
+)
+def test_what_cannot_be_divided_is_refused(name, options, message):
+    with pytest.raises(DataError, match=message):
+        train(name, {}, LISTS, Schedule(1), **({"jobs": 2} | options))
+
+
+def test_an_error_in_a_shard_is_the_one_that_is_raised():
+    import dataclasses
+
+    broken = dataclasses.replace(
+        LISTS, X=np.where(np.arange(len(LISTS.X))[:, None] > 500, np.inf, LISTS.X).astype(np.float32)
+    )
+    with pytest.raises(DataError, match="numbers overflow"):
+        train("hinge", {}, broken, Schedule(1), jobs=2)
+
+
+def test_online_metrics_count_every_query_once():
+    from ranktron import metric
+
+    trained = train("hinge", {}, LISTS, Schedule(2), jobs=4, metrics=[metric("ndcg@10")])
+    assert trained.history.rounds == 120
+    assert 0.3 < trained.history.averages()[0] < 1.0
+    assert trained.history.mistakes == trained.model.state["mistakes"]
