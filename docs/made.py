@@ -58,7 +58,7 @@ GROUPS = {
     ],
     "Papers": ["papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"],
     "Reference": ["commands", "api/index"],
-    "Results": ["benchmarks", "claims", "reproduce", "theory"],
+    "Results": ["quality", "benchmarks", "claims", "reproduce", "theory"],
     "Project": ["architecture", "contributing", "mutants", "changelog"],
 }
 

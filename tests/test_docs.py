@@ -25,6 +25,7 @@ from ranktron.learners.top_k.estimator import Decomposed, Outlined
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 import made  # noqa: E402
+import quality  # noqa: E402
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -43,6 +44,9 @@ MADE = {
     ("docs/api/index.md", "modules"): made.module_index,
     ("docs/architecture.md", "walks"): made.walks,
     ("docs/choosing.md", "comparison"): made.comparison,
+    ("docs/quality.md", "defaults"): quality.side_by_side,
+    ("docs/quality.md", "units"): quality.other_units,
+    ("docs/quality.md", "below"): quality.below_grid,
     **{
         ("docs/reproduce.md", paper): partial(made.reproduced, paper)
         for paper in ("slam", "topk", "rankmm", "predtron", "committee")
@@ -80,6 +84,17 @@ def test_the_picture_of_all_learners_is_drawn_from_the_results(request):
     drawn = made.CHOICE.read_text(encoding="utf-8")
     for rows in json.loads(made.RESULTS.read_text(encoding="utf-8"))["sets"].values():
         assert all(f">{row['name']}<" in drawn for row in rows), "run: python -m pytest tests/test_docs.py --write-docs"
+
+
+def test_the_picture_of_quality_is_drawn_from_the_results(request):
+    if request.config.getoption("--write-docs"):
+        quality.draw()
+    drawn = quality.PICTURE.read_text(encoding="utf-8")
+    for name, column in quality.load().items():
+        if not name.endswith("*"):
+            shown = [row for row in column["rows"] if row.startswith("default ") or row.endswith(", default")]
+            labels = [row.removeprefix("default ").removesuffix(", default") for row in shown]
+            assert all(f">{label}<" in drawn for label in [name, *labels]), "run it with --write-docs"
 
 
 @pytest.mark.parametrize("page", made.modules())

@@ -35,7 +35,11 @@ RANKER = {p.name: p for p in ALGORITHMS["predtron"].parameters}
 SHARED = (
     Parameter("variant", "standard", "loss-driven steps are as long as the loss is large", choices=VARIANTS),
     Parameter("norm", "l2", "of the margin", choices=NORMS),
-    Parameter("eta", 1.0, 'step size, or "theory": the step of the paper\'s theorems, which needs the radius'),
+    Parameter(
+        "eta",
+        RANKER["eta"].default,
+        'step size, or "theory": the step of the paper\'s theorems, which needs the radius',
+    ),
     replace(_RADIUS, default=None),
     RANKER["average"],
     Parameter(
@@ -50,7 +54,7 @@ SHARED = (
     RANDOM_STATE,
     PRESET,
 )
-PRINTED = {"average": PAPER["predtron"]["average"], "scale": HOW["paper"]["scale"]}
+PRINTED = {"average": PAPER["predtron"]["average"], "scale": HOW["paper"]["scale"], "eta": 1.0}
 """What `preset="paper"` changes."""
 
 

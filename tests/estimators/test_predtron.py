@@ -79,7 +79,7 @@ OWN = {
 SHARED = {
     "variant": "standard",
     "norm": "l2",
-    "eta": 1.0,
+    "eta": 0.1,
     "radius": None,
     "average": True,
     "scale": "auto",

@@ -41,6 +41,14 @@ def test_the_same_seed_finds_the_same():
     assert settings(other.table) != settings(tune_rounds(noisy(30), learners=["hinge"], minutes=60.0).table)
 
 
+def test_units_do_not_matter():
+    lists = noisy(30)
+    others = replace(lists, X=lists.X * np.array([2.0**11, 2.0**-9, 0.5], np.float32))  # nothing is rounded
+    one, two = (tune_rounds(each, learners=["hinge", "ranksvm"], minutes=60.0) for each in (lists, others))
+    assert settings(one.table) == settings(two.table)
+    assert one.test == two.test
+
+
 def test_the_best_of_the_table_is_trained_on_everything():
     lists = noisy(40)
     found = tune_rounds(lists, learners=["listnet", "ranksvm"], minutes=60.0)

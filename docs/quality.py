@@ -1,0 +1,107 @@
+"""What docs/quality.md takes from docs/results/defaults.json, which `python -m benchmarks.defaults` computes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+RESULTS = DOCS / "results" / "defaults.json"
+PICTURE = DOCS / "pictures" / "quality.svg"
+OTHERS = {"tune": "`tune`, two minutes", "best single feature": "best single feature"}
+KINDS = {"default": "default", "printed": '`preset="paper"`', "grid": "best of a grid"}
+
+
+def load() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return found
+
+
+def _cell(column: dict[str, Any], row: str) -> str:
+    if row not in column["rows"]:
+        return ""
+    one = column["rows"][row]
+    return f"{one['mean']:.3f}{' †' if one['behind'] else ''}"
+
+
+def _seconds(columns: list[dict[str, Any]], row: str) -> str:
+    known = [column["rows"][row]["seconds"] for column in columns if row in column["rows"]]
+    if row.startswith(("grid", "best single")) or not known:
+        return ""
+    return f"{min(known):.2g} to {max(known):.2g}"
+
+
+def _table(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
+    rows = {row: shown for row, shown in rows.items() if any(row in column["rows"] for column in columns.values())}
+    heads = [f"{name} ({column['queries']})" for name, column in columns.items()]
+    lines = ["| | " + " | ".join([*heads, "seconds"]) + " |", "|---|" + "---|" * (len(heads) + 1)]
+    for row, shown in rows.items():
+        cells = [_cell(column, row) for column in columns.values()]
+        lines.append("| " + " | ".join([shown, *cells, _seconds(list(columns.values()), row)]) + " |")
+    return "\n".join(lines)
+
+
+def _learners(columns: dict[str, dict[str, Any]]) -> list[str]:
+    rows = next(iter(columns.values()))["rows"]
+    return [row.partition(" ")[2] for row in rows if row.startswith("default ")]
+
+
+def _trees(columns: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {row: row for row in next(iter(columns.values()))["rows"] if row.endswith(", default")}
+
+
+def side_by_side() -> str:
+    """Everything on the sets as they come."""
+    columns = {name: column for name, column in load().items() if not name.endswith("*")}
+    learners = {f"{kind} {name}": f"`{name}`, {shown}" for name in _learners(columns) for kind, shown in KINDS.items()}
+    return _table(columns, {**OTHERS, **_trees(columns), **learners})
+
+
+def other_units() -> str:
+    """The same sets with every feature in a unit of its own."""
+    columns = {name: column for name, column in load().items() if name.endswith("*")}
+    learners = {
+        f"{kind} {name}": f"`{name}`, {KINDS[kind]}" for name in _learners(columns) for kind in ("default", "printed")
+    }
+    return _table(columns, {**OTHERS, **_trees(columns), **learners})
+
+
+def below_grid() -> str:
+    """How far each default is below the best of its grid: mean and half-width of the paired 95 % interval."""
+    columns = load()
+    shown = {name: column["below_grid"] for name, column in columns.items() if column["below_grid"]}
+    lines = ["| | " + " | ".join(shown) + " |", "|---|" + "---|" * len(shown)]
+    for learner in _learners(columns):
+        cells = [
+            f"{each[learner][0]:+.3f} ± {each[learner][1]:.3f}" if learner in each else "" for each in shown.values()
+        ]
+        lines.append("| " + " | ".join([f"`{learner}`", *cells]) + " |")
+    return "\n".join(lines)
+
+
+def draw() -> None:
+    """Draws quality beside training time: a panel for each set, a point for each default."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    columns = {name: column for name, column in load().items() if not name.endswith("*")}
+    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ranktron", "font.family": "sans-serif"}):
+        figure, panels = pyplot.subplots(2, 3, figsize=(10.5, 7.0), layout="constrained")
+        for panel, (name, column) in zip(panels.flat, columns.items(), strict=True):
+            panel.axhline(column["rows"]["best single feature"]["mean"], color="#999999", linestyle=":", linewidth=1)
+            for row, one in column["rows"].items():
+                if row.startswith("default ") or row.endswith(", default") or row == "tune":
+                    label = row.removeprefix("default ").removesuffix(", default")
+                    colour = "#0072b2" if row.startswith("default ") else "#009e73" if row == "tune" else "#d55e00"
+                    panel.plot(max(one["seconds"], 1e-3), one["mean"], "o", color=colour, markersize=4)
+                    where = (max(one["seconds"], 1e-3), one["mean"])
+                    panel.annotate(label, where, fontsize=7, xytext=(3, 2), textcoords="offset points")
+            panel.set(title=name, xscale="log", xlabel="seconds of training", ylabel="NDCG@10")
+            panel.spines[["top", "right"]].set_visible(False)
+            panel.grid(alpha=0.25)
+        figure.suptitle("Defaults on queries that chose nothing; dotted: the best single feature", fontsize=11)
+        figure.savefig(PICTURE, metadata={"Date": None})
+        pyplot.close(figure)
