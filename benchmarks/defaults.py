@@ -6,7 +6,6 @@ has it. Each set is divided once into queries to learn from and queries to repor
 former. A star marks the same set with each feature multiplied by a factor of its own between e^-8 and e^8.
 """
 
-import gzip
 import json
 import sys
 import warnings
@@ -59,29 +58,13 @@ def joined(parts):
     return Rounds.from_arrays(X, labels, group=np.concatenate([np.diff(p.offsets) for p in parts]))
 
 
-def yandex(path):
-    """The sample has its query ids in comments."""
-    rows, labels, qids = [], [], []
-    with gzip.open(path, "rt") as file:
-        for line in file:
-            body, _, qid = line.partition("#")
-            label, *pairs = body.split()
-            row = np.zeros(245, np.float32)
-            for index, value in (pair.split(":") for pair in pairs):
-                row[int(index) - 1] = float(value)
-            rows.append(row)
-            labels.append(float(label))
-            qids.append(qid.strip())
-    return Rounds.from_arrays(np.array(rows), np.array(labels), np.array(qids))
-
-
 def letor(folder):
     train_part, valid, test = (read(folder / "Fold1" / f"{part}.txt.gz") for part in ("train", "vali", "test"))
     return joined([train_part, valid]), test
 
 
 def yandex_parts(data):
-    lists = yandex(data / "yandex-imat2009-sample" / "learn.txt.gz")
+    lists = read(data / "yandex-imat2009-sample" / "learn.txt.gz")
     order = np.random.default_rng(99).permutation(len(lists))
     return lists[np.sort(order[:78])], lists[np.sort(order[78:])]
 
