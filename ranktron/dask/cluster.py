@@ -60,7 +60,7 @@ class Cluster:
     Examples
     --------
     >>> from distributed import Client
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     Cluster(client).submit(max, 1, 2, home=0).result()
     2
     """
@@ -120,7 +120,7 @@ def open_client(address: Any = None) -> Iterator[Any]:
     Examples
     --------
     >>> from distributed import Client
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as mine:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as mine:
     ...     with open_client() as client:
     ...         client is mine
     True

@@ -49,7 +49,7 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
     >>> frame = pandas.DataFrame(lists.X, columns=list("abcd")).assign(
     ...     label=lists.labels, qid=np.repeat(np.arange(60), np.diff(lists.offsets)))
     >>> parts = dask.dataframe.from_pandas(frame, npartitions=3)
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
     ...     ranker = DaskRanker(ranktron.HingePerceptron(random_state=0)).fit(parts, "label")
     ...     ranker.score(parts, "label") > 0.95
     True
@@ -98,6 +98,9 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
 
     def partial_fit(self, X: Any, y: Any = None, qid: Any = None) -> Self:
         """Plays all queries once, in order, after all that came before.
+
+        The first call fits the scaling to all of its queries, also with `scale="auto"`, for which an estimator of one
+        process follows the stream with a running scaling.
 
         Parameters
         ----------

@@ -102,9 +102,9 @@ def test_bags_of_queries(client):
 
 
 def test_partial_fit_goes_on_in_order(client):
-    ranker = DaskRanker(ranktron.HingePerceptron(average=True), client=client)
+    ranker = DaskRanker(ranktron.HingePerceptron(scale="standard"), client=client)
     ranker.partial_fit(cut(), "label").partial_fit(cut(3), "label")
-    one = ranktron.HingePerceptron(average=True)
+    one = ranktron.HingePerceptron(scale="standard")
     for _ in range(2):
         one.partial_fit(FRAME.drop(columns=["label"]), FRAME.label)
     assert same(ranker.model_.state, one.model_.state)
