@@ -34,6 +34,7 @@ def draw_history(
 
     Examples
     --------
+    >>> from tempfile import TemporaryDirectory
     >>> from ranktron.data.synthetic import Separable
     >>> from ranktron.learners.schedule import Schedule
     >>> from ranktron.training.fit import train
@@ -41,7 +42,8 @@ def draw_history(
     >>> history = train("hinge", {}, lists[:40], Schedule(3), valid=lists[40:]).history
     >>> len(history.valid)
     3
-    >>> draw_history(history, "history.svg")
+    >>> with TemporaryDirectory() as folder:
+    ...     draw_history(history, f"{folder}/history.svg")
     """
     lines: dict[str, Curve] = {
         f"{m}, time average": ([float(r) for r, _ in history.curve], [v[i] for _, v in history.curve])
