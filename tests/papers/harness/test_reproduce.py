@@ -215,7 +215,7 @@ def test_the_quick_run_of_everything(tmp_path, capsys):
     assert {row["paper"] for row in rows} >= set(PAPERS)
     assert FAILED not in {row["verdict"] for row in rows}
     seconds = [json.loads(path.read_text())["seconds"] for path in (tmp_path / "cells").glob("*.json")]
-    assert sum(seconds) < 420.0  # of one core, compiling included: below 5 minutes on two
+    assert sum(seconds) < 600.0  # of one core, compiling included: below 5 minutes on two
     simulated = [row for row in rows if row["data"] == "simulated"]
     assert {row["verdict"] for row in simulated if row["item"].startswith("Theorem 9")} == {"holds"}
     ran = {row["data"] for row in rows if row["ours"] is not None}

@@ -72,12 +72,12 @@ def test_a_damaged_file_is_computed_again(store, cells):
 @pytest.mark.slow
 def test_processes_have_one_thread_each(store, cells):
     jobs = jobs_of("square", 4)
-    before = os.environ.get("NUMBA_NUM_THREADS")
+    before, others = os.environ.get("NUMBA_NUM_THREADS"), set(multiprocessing.active_children())
     found = [kept.result for kept in run_cells(jobs, store, workers=2).values()]
     assert {row["threads"] for row in found} == {"1"}
     assert os.getpid() not in {row["process"] for row in found}
     assert os.environ.get("NUMBA_NUM_THREADS") == before
-    assert not multiprocessing.active_children()
+    assert set(multiprocessing.active_children()) <= others
 
 
 def test_keys_depend_on_everything(cells, tmp_path, monkeypatch):
