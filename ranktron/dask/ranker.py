@@ -53,7 +53,7 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
     ...     ranker = DaskRanker(ranktron.HingePerceptron(random_state=0)).fit(parts, "label")
     ...     ranker.score(parts, "label") > 0.95
     True
-    >>> ranker.to_local().rank(lists[0].X).shape
+    >>> ranker.to_local().rank(frame.loc[frame.qid == 0, list("abcd")]).shape
     (20,)
     """
 
