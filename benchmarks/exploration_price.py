@@ -63,12 +63,27 @@ def run_all(folder, path, seeds):
 
 
 def table(rows):
-    print("| data | learner | price | shown | first 1,000 | mean fall | 1 % fall by more than | served |")
-    print("|---|---|---|---|---|---|---|---|")
+    """Means over runs, and the paired difference from the learner without a price with its 95 % interval."""
+    print("| data | learner | price | shown | mean fall | worst 1 % | served |")
+    print("|---|---|---|---|---|---|---|")
     for data, name, price in product(SETS, LEARNERS, PRICES):
-        runs = [row["found"] for row in rows if [row["key"][0], *row["key"][2:4]] == [data, name, price]]
-        means = [np.mean([run[what] for run in runs]) for what in ("shown", "first", "fall", "worst", "served")]
-        print(f"| {data} | {name} | {price:g} | {' | '.join(f'{mean:.4f}' for mean in means)} |")
+        runs, free = (runs_of(rows, data, name, each) for each in (price, 1.0))
+        fall, worst = runs["fall"].mean(), runs["worst"].mean()
+        shown, served = (compare(runs[what], free[what]) for what in ("shown", "served"))
+        print(f"| {data} | {name} | {price:g} | {shown} | {round(fall, 4) + 0.0:.4f} | {worst:.3f} | {served} |")
+
+
+def runs_of(rows, data, name, price):
+    chosen = [row for row in rows if [row["key"][0], *row["key"][2:4]] == [data, name, price]]
+    chosen.sort(key=lambda row: row["key"])
+    return {what: np.array([row["found"][what] for row in chosen]) for what in chosen[0]["found"]}
+
+
+def compare(values, free):
+    apart = values - free
+    if not apart.any():
+        return f"{values.mean():.4f}"
+    return f"{values.mean():.4f} ({apart.mean():+.4f} ± {1.96 * apart.std(ddof=1) / np.sqrt(len(apart)):.4f})"
 
 
 if __name__ == "__main__":
