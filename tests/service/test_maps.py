@@ -64,9 +64,7 @@ def learn_beside(model, learner, X, shown, number, labels):
     learner.learn_pending(learner.pending(features, ranking, 10), received)
 
 
-@pytest.mark.parametrize(
-    ("kind", "how"), [*product(KINDS, MAPS[:2]), *product(["slam", "topk", "predtron"], MAPS[2:])]
-)
+@pytest.mark.parametrize(("kind", "how"), [*product(KINDS, MAPS[:2]), *product(["slam", "topk", "predtron"], MAPS[2:])])
 def test_it_learns_what_the_library_learns_and_finds_it_again(serving, tmp_path, lists, kind, how):
     some = list(lists(25))
     model = mapped_model(some, kind, how)
