@@ -91,7 +91,7 @@ class LiveRanker:
         self.learner: BaseLearner = model.learner()
         self.names, self.map = model.names, model.map
         self.filled_names = model.filled_names  # of the weights: indicators of missing values have one, too
-        self.curves = None if model.map is None else model.additive
+        self.curves = None if model.map is None else model.explainable
         self.k = self.learner.labels_received or self.config.received
         self.note_weights()
         self._trail = deque([self._weights], maxlen=DRIFT + 1)  # of another model the weights cannot be compared

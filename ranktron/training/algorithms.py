@@ -25,7 +25,7 @@ NAN = Parameter(
 MAP = Parameter(
     "map",
     None,
-    "None, or a feature map fitted with the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N",
+    "None, or a feature map fitted with the model: bins:N, bins-linear:N, rff:N, nystroem:N, products:N or leaves:N",
 )
 
 CATEGORICAL = Parameter(
