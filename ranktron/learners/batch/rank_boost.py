@@ -18,6 +18,7 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.kernels.blocks import Blocks
 from ranktron.kernels.grades import grades, pair_weights
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
@@ -34,34 +35,47 @@ _MENDED = 1e-12
 
 
 @jit
-def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Floats, parts: Floats, out: Floats) -> float:
-    """Fills for each document the weight of its pairs as the upper one minus that as the lower one; returns the total.
+def fill_potentials(
+    scores: Floats, labels: Floats, offsets: Integers, weights: Floats, parts: Floats, out: Floats, upper: Floats,
+    first: int, last: int,
+) -> None:  # fmt: skip
+    """Fills for documents of some queries the weight of their pairs as the upper one, and that minus as the lower one.
 
-    >>> out = np.empty(3)
-    >>> potentials(np.zeros(3), np.array([2.0, 0.0, 1.0]), np.array([0, 3]), np.ones(1), np.ones(3), out)
-    3.0
-    >>> out
-    array([ 2., -2.,  0.])
+    >>> (out, upper), labels = np.empty((2, 3)), np.array([2.0, 0.0, 1.0])
+    >>> fill_potentials(np.zeros(3), labels, np.array([0, 3]), np.ones(1), np.ones(3), out, upper, 0, 1)
+    >>> out, upper
+    (array([ 2., -2.,  0.]), array([2., 0., 1.]))
     """
-    total = 0.0
-    for q in range(offsets.shape[0] - 1):
+    for q in range(first, last):
         start, stop = offsets[q], offsets[q + 1]
         codes, count = grades(labels[start:stop])
         middle = 0.5 * (scores[start:stop].max() + scores[start:stop].min())
         down = np.zeros(count + 1)  # down[g]: Σ u exp(H) of the grades below g; up[g]: Σ u exp(−H) of those from g on
         up = np.zeros(count + 1)
-        for i in range(stop - start):
-            down[codes[i] + 1] += parts[start + i] * np.exp(scores[start + i] - middle)
-            up[codes[i]] += parts[start + i] * np.exp(middle - scores[start + i])
+        for i in range(start, stop):
+            rising, falling = np.exp(scores[i] - middle), np.exp(middle - scores[i])
+            out[i], upper[i] = rising, falling
+            down[codes[i - start] + 1] += parts[i] * rising
+            up[codes[i - start]] += parts[i] * falling
         for g in range(count):
             down[g + 1] += down[g]
             up[count - 1 - g] += up[count - g]
-        for i in range(stop - start):
-            weight = weights[q] * parts[start + i]
-            above = weight * np.exp(middle - scores[start + i]) * down[codes[i]]
-            below = weight * np.exp(scores[start + i] - middle) * up[codes[i] + 1]
-            out[start + i] = above - below
-            total += above
+        for i in range(start, stop):
+            weight = weights[q] * parts[i]
+            above = weight * upper[i] * down[codes[i - start]]
+            out[i], upper[i] = above - weight * out[i] * up[codes[i - start] + 1], above
+
+
+@jit
+def add_up(numbers: Floats) -> float:
+    """The sum, from the first number to the last one.
+
+    >>> add_up(np.array([1.0, 2.0]))
+    3.0
+    """
+    total = 0.0
+    for i in range(numbers.shape[0]):
+        total += numbers[i]
     return total
 
 
@@ -160,12 +174,15 @@ class Boosting:
             weights = weights * self.list_weights
         self._weights = weights / max(float(weights @ counts), 1e-300)
         self._thresholds = find_thresholds(self.rounds.X)
-        self._pi, self.scores = np.empty(n), np.zeros(n)
+        self._pi, self._upper, self.scores = np.empty(n), np.empty(n), np.zeros(n)
+        self._blocks = Blocks(8 * n)
 
     def step(self) -> bool:
         """Adds one more threshold; False if none would help."""
         rounds = self.rounds
-        self.potential = potentials(self.scores, rounds.labels, rounds.offsets, self._weights, self._parts, self._pi)
+        asked = self.scores, rounds.labels, rounds.offsets, self._weights, self._parts, self._pi, self._upper
+        self._blocks(fill_potentials, len(rounds), *asked)
+        self.potential = add_up(self._upper)
         feature, threshold, gathered = self._thresholds.best(self._pi)
         if gathered == 0.0 or self.potential < _MENDED:
             return False
