@@ -11,7 +11,7 @@ from ranktron import DataError, Model, Rounds, evaluate, metric
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.batch import rank_boost
-from ranktron.learners.batch.rank_boost import Boosting, Stumps, add_up, fill_potentials
+from ranktron.learners.batch.rank_boost import Boosting, Stumps, add_up, fill_potentials, stump_state
 from ranktron.learners.batch.thresholds import _best_of_entries, add_step, find_thresholds, step_scores
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit, Schedule
@@ -82,14 +82,14 @@ def test_the_scorer_adds_up_the_thresholds_it_was_given():
     for _ in range(20):
         boosting.step()
     stumps = Stumps(5)
-    stumps.restore(boosting.state(20))
+    stumps.restore(stump_state(boosting, 20))
     assert stumps.predict(LISTS.X) == pytest.approx(boosting.scores)
     few = Stumps(5)
-    few.restore(boosting.state(3))
+    few.restore(stump_state(boosting, 3))
     assert len(np.unique(few.predict(LISTS.X))) <= 8
     for bad in ({"features": np.array([5])}, {"alphas": np.zeros(2)}):
         with pytest.raises(DataError, match="state does not hold"):
-            stumps.restore({**boosting.state(1), **bad})
+            stumps.restore({**stump_state(boosting, 1), **bad})
     with pytest.raises(DataError, match="cannot learn online"):
         stumps.learn(LISTS[0].X, stumps.rank(LISTS[0].X, 0), stumps.simulated_feedback(LISTS[0], None))
 
