@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from ranktron.errors import MissingExtra
@@ -39,15 +41,34 @@ from ranktron.errors import MissingExtra
     help="PostgreSQL database for the journal, as postgresql://user@host/name; by default SQLite in the folder. Also "
     "RANKTRON_JOURNAL, which no other user of the machine sees.",
 )
-def serve(folder: str, models: tuple[str, ...], config: str | None, host: str, port: int, journal: str | None) -> None:
+@click.option(
+    "--follow",
+    metavar="URL",
+    help="Leader to follow: rank with its weights, and hand everything else on to it. RANKTRON_LEADER_TOKEN holds a "
+    "token for it with the scope admin.",
+)
+def serve(
+    folder: str,
+    models: tuple[str, ...],
+    config: str | None,
+    host: str,
+    port: int,
+    journal: str | None,
+    follow: str | None,
+) -> None:
     """Serve rankers over HTTP, and let them learn from feedback.
 
     Example: ranktron serve --dir state
     """
     try:
-        from ranktron.service.server import run
+        from ranktron.service import server
     except ModuleNotFoundError:
         raise MissingExtra("serving", "serve") from None
-    run(folder, config, host, port, models=models, journal=journal)
+    if follow is not None:
+        if models or journal is not None:
+            raise click.UsageError("a server that follows has no models and no journal of its own")
+        server.follow(follow, config, host, port, os.environ.get("RANKTRON_LEADER_TOKEN"))
+        return
+    server.run(folder, config, host, port, models=models, journal=journal)
     where = folder if journal is None else "the database"
     click.echo(f"Stopped. All acknowledged feedback is saved in {where}; the next start continues from there.")

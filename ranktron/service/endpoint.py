@@ -145,7 +145,7 @@ class Endpoint:
         self.guard.arriving += length
         try:
             async with asyncio.timeout(self.guard.config.request_seconds):
-                return await _read(receive, self.guard.config.max_body)
+                return await read_body(receive, self.guard.config.max_body)
         except TimeoutError:
             raise RequestError(408, "too_slow", "the body of the request took too long to arrive") from None
         finally:
@@ -160,7 +160,8 @@ class Endpoint:
             raise RequestError(400, "malformed", f"the body is not valid JSON: {error}") from None
 
 
-async def _read(receive: Receive, limit: int) -> bytes:
+async def read_body(receive: Receive, limit: int) -> bytes:
+    """The body of a request; one that is too large is refused."""
     message = await receive()
     if message["type"] == "http.disconnect":
         raise ConnectionResetError

@@ -28,6 +28,14 @@ class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
     body: bytes
 
 
+class FeedEntry(NamedTuple):
+    """An entry as servers that follow get it, with the round that it answers."""
+
+    version: int
+    body: bytes
+    shown: bytes | None
+
+
 class LaterGains(msgspec.Struct, array_like=True, frozen=True):
     """What the documents of a round had gained before, and have now; the round, and the feedback that came first.
 

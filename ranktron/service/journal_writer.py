@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Protocol
 
@@ -26,7 +26,7 @@ from ranktron.service.journal import (
     UnknownOutcomeError,
     Write,
 )
-from ranktron.service.journal_entries import JournalEntry, Result, encode
+from ranktron.service.journal_entries import FeedEntry, JournalEntry, Result, encode
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.recovery import take_snapshot
 from ranktron.training.model import Model
@@ -50,6 +50,7 @@ class JournalWriter:
 
     def __init__(self, journal: Journal, config: Config, live_rankers: Mapping[str, LiveRanker]) -> None:
         self.journal, self.config, self._live_rankers = journal, config, live_rankers
+        self.followed: Callable[[LiveRanker, FeedEntry], None] = lambda _live, _entry: None
 
     def written(self, write: Write, *, patient: bool = False) -> asyncio.Future[Any]:
         """A future of what a job gives; if the disk refuses, so does the future, unless it is patient."""
@@ -90,9 +91,12 @@ class JournalWriter:
         `model` is the entry's, if it has been read.
         """
         self.check_not_busy()
+        body = encode(entry)
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
         def done(version: int) -> None:
+            shown = live.open.get(entry.round) if entry.kind == "feedback" else None
+            self.followed(live, FeedEntry(version, body, shown))
             result = learning.apply(live, entry, version, model)
             self.forget(live)
             if not future.done():
@@ -110,7 +114,7 @@ class JournalWriter:
         live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
         if answers is not None:
             live.unwritten[answers] = (entry, future)
-        return Append(live.id, answers, encode(entry), done, failed), future
+        return Append(live.id, answers, body, done, failed), future
 
     # Numbers of rounds
 

@@ -133,6 +133,13 @@ def _make_ranker(stored: StoredRanker, snapshots: Snapshots, config: Config) -> 
     return live
 
 
+def copied_ranker(stored: StoredRanker, kept: Mapping[str, Any], snapshots: Snapshots, config: Config) -> LiveRanker:
+    """A ranker as a snapshot of it is, for a server that follows."""
+    live = _make_ranker(stored, snapshots, config)
+    _take(live, kept)
+    return live
+
+
 def _without_limits(config: Config) -> Config:
     """Limits are for what is new: a ranker that there is goes on when they are lowered."""
     most = sys.maxsize

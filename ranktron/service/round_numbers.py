@@ -21,17 +21,17 @@ class Epochs:
     """
 
     def __init__(self, starts: tuple[tuple[int, int], ...] = ((0, 0),)) -> None:
-        self._starts = starts
+        self.starts = starts
 
     def public(self, number: int) -> int:
         """What clients call a round."""
-        epoch = next((epoch for first, epoch in reversed(self._starts) if number >= first), self._starts[0][1])
+        epoch = next((epoch for first, epoch in reversed(self.starts) if number >= first), self.starts[0][1])
         return epoch * CAPACITY + number
 
     def number_of(self, public: int) -> int:
         """The number of a round that was shown here, or will be."""
         number = public % CAPACITY
-        if number < self._starts[0][0]:
+        if number < self.starts[0][0]:
             raise of_deleted_ranker(public)
         if self.public(number) != public:
             raise foreign(public)

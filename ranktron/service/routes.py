@@ -9,6 +9,7 @@ from ranktron.service import types as t
 from ranktron.service.endpoint import BYTES, Action, Content
 from ranktron.service.errors import RequestError
 from ranktron.service.experiments.routes import experiment_actions
+from ranktron.service.follow_routes import follow_actions
 from ranktron.service.large_requests import answer_in_turns
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
@@ -32,6 +33,7 @@ def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
         *_versions(service),
         *_read_actions(service),
         *experiment_actions(service),
+        *follow_actions(service),
         *_around(service, telemetry),
     ]
 

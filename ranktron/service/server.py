@@ -28,6 +28,9 @@ from ranktron.service.config import Config, read_config
 from ranktron.service.connections import SPARE, Connections
 from ranktron.service.errors import RequestError
 from ranktron.service.features import document_matrix
+from ranktron.service.follower import Follower
+from ranktron.service.follower_app import FollowerApplication
+from ranktron.service.leader_client import LeaderClient
 from ranktron.service.leadership import Leadership
 from ranktron.service.models import blank_model
 from ranktron.service.service import RankingService
@@ -56,11 +59,7 @@ def run(
     settings = _within_open_files(Config() if config is None else read_config(config))
     path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
     tokens = read_tokens(path)
-    if not tokens and not is_loopback(host):
-        raise DataError(
-            f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
-            "at 127.0.0.1"
-        )
+    _check_guarded(tokens, host)
     listening = _open_socket(host, port)
     os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
     _warn_of_readers(Path(folder))
@@ -102,6 +101,45 @@ def run(
             runner.run(_serve_elected(leadership, server, listening, models))
         else:
             runner.run(_serve(service, server, listening, models))
+
+
+def follow(url: str, config: str | None, host: str, port: int, token: str | None = None) -> None:
+    """Ranks with the weights of the leader at a URL, and hands everything else on to it, until it is told to stop."""
+    settings = _within_open_files(Config() if config is None else read_config(config))
+    path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
+    tokens = read_tokens(path)
+    _check_guarded(tokens, host)
+    listening = _open_socket(host, port)
+    signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
+    where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+
+    async def serve() -> None:
+        telemetry, follower = Telemetry(), Follower(LeaderClient(url, token), settings)
+        server = _Server(
+            _uvicorn_config(FollowerApplication(follower, tokens, telemetry), settings, telemetry),
+            lambda: f"Following {url} at {where} ({_authentication(tokens)}). Press Ctrl-C to stop.",
+        )
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, lambda _number, _frame: setattr(server, "should_exit", True))
+        following = asyncio.create_task(follower.run())
+        try:
+            await server.serve([listening])
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
+            await follower.leader.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening:
+        _compile()
+        runner.run(serve())
+
+
+def _check_guarded(tokens: Tokens, host: str) -> None:
+    if not tokens and not is_loopback(host):
+        raise DataError(
+            f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
+            "at 127.0.0.1"
+        )
 
 
 def _uvicorn_config(application: Any, settings: Config, telemetry: Telemetry) -> uvicorn.Config:

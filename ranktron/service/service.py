@@ -26,6 +26,7 @@ from ranktron.service.experiments.arms import kept_model
 from ranktron.service.experiments.experiments import Experiments
 from ranktron.service.journal import Call, Job, Journal, NoteTime, Reserve, Settle, StoreRound
 from ranktron.service.journal_entries import JournalEntry
+from ranktron.service.journal_feed import JournalFeed
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.large_requests import answer_batch
 from ranktron.service.live_ranker import LiveRanker
@@ -95,6 +96,8 @@ class RankingService:
         self.experiments = Experiments(self, self._writer, self._rankers.experiments)
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._closer: asyncio.Task[None] | None = None
+        self.feed = JournalFeed(self, self._writer)
+        self._writer.followed = self.feed.add
         self.superseded = asyncio.Event()  # another server has taken over
 
     async def __aenter__(self) -> RankingService:
@@ -197,10 +200,10 @@ class RankingService:
     def _keep_open(self, live: LiveRanker, answer: RankAnswer, number: int, kept: bytes) -> RankAnswer:
         self.journal.put_later(StoreRound(live.id, number, kept))
         if number % self._sweep == 0:
-            self._drop(live)
+            self.drop_rounds(live)
         return answer
 
-    def _drop(self, live: LiveRanker) -> None:
+    def drop_rounds(self, live: LiveRanker) -> None:
         """Drops open rounds of a ranker, and of the one that has most where all of them together are too large."""
         live.drop()
         self._writer.forget(live)

@@ -1,0 +1,214 @@
+"""A server that follows a leader: it ranks with the leader's weights, some milliseconds old, and learns nothing itself.
+
+A ranking is answered when the leader has its round, so that its feedback can be sent at once, to any server. If the
+leader is away, rankings go on after a short wait, and their rounds are handed in when it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+
+from ranktron.data import serialization
+from ranktron.errors import DataError, RanktronError
+from ranktron.service import learning
+from ranktron.service.config import Config
+from ranktron.service.errors import RequestError
+from ranktron.service.journal_entries import JournalEntry
+from ranktron.service.journal_feed import (
+    FollowAnswer,
+    FollowedRanker,
+    FollowRequest,
+    RankerCopy,
+    RoundsAnswer,
+    RoundsRequest,
+    decode_message,
+    encode_message,
+    fingerprint,
+)
+from ranktron.service.leader_client import LeaderClient
+from ranktron.service.live_ranker import LiveRanker
+from ranktron.service.models import warm
+from ranktron.service.recovery import copied_ranker
+from ranktron.service.snapshots import Snapshots
+from ranktron.service.types import RankAnswer, RankRequest
+
+_WAIT = 0.5  # seconds that the leader waits for something new before it answers that there is nothing
+_PAUSE = 0.2  # seconds until a leader that was away is asked again
+_PATIENCE = 1.0  # seconds that a ranking waits for the leader to have its round
+_LEASE = 256  # numbers of rounds that are leased at once
+_decode_entry = msgspec.msgpack.Decoder(JournalEntry).decode
+_logger = logging.getLogger("ranktron.service")
+
+
+class Follower:
+    """The rankers of a leader, as far as they are known here."""
+
+    def __init__(self, leader: LeaderClient, config: Config) -> None:
+        self.leader, self.config = leader, config
+        self.rankers: dict[str, FollowedCopy] = {}
+        self._feed = 0
+        self._current = float("-inf")  # when the leader last said that this is all
+        self.synchronised = asyncio.Event()
+
+    @property
+    def lag(self) -> float:
+        """Seconds since this server was known to have all that the leader had learnt."""
+        return monotonic() - self._current
+
+    async def run(self) -> None:
+        """Follows until it is cancelled."""
+        away = False
+        try:
+            while True:
+                try:
+                    await self._follow()
+                    if away:
+                        _logger.warning("the leader at %s answers again", self.leader.url)
+                    away = False
+                except RequestError as error:
+                    if not away:
+                        _logger.error("%s", error)
+                    away = True
+                    await asyncio.sleep(_PAUSE)
+        finally:
+            for each in self.rankers.values():
+                each.stop()
+
+    async def _follow(self) -> None:
+        have = {name: (each.live.incarnation, each.live.version) for name, each in self.rankers.items()}
+        wait = _WAIT if self.synchronised.is_set() else 0.0
+        data = await self.leader.ask("/v1/follow", encode_message(FollowRequest(self._feed, have, wait)), 30.0)
+        answer: FollowAnswer = decode_message(data, FollowAnswer)
+        self._feed = answer.feed
+        for name in self.rankers.keys() - answer.rankers.keys():
+            self.rankers.pop(name).stop()
+        for name, lacking in answer.rankers.items():
+            self._apply(name, lacking)
+        self._current = monotonic()
+        self.synchronised.set()
+
+    def _apply(self, name: str, lacking: FollowedRanker) -> None:
+        try:
+            if lacking.copy is not None:
+                self._take_copy(name, lacking.incarnation, lacking.copy)
+            each = self.rankers[name]
+            each.live.set_clock(lacking.at)
+            for version, body, shown in lacking.entries:
+                each.learn(_decode_entry(body), version, shown)
+        except (RanktronError, msgspec.DecodeError) as error:  # a later version of this package may lead
+            _logger.error("ranker %s cannot be followed, and its requests are forwarded: %s", name, error)
+            if name in self.rankers:
+                self.rankers.pop(name).stop()
+
+    def _take_copy(self, name: str, incarnation: int, copy: RankerCopy) -> None:
+        stored = copy.stored(name, incarnation)
+        kept = serialization.deserialize(copy.content, f"the copy of {name}")
+        live = copied_ranker(stored, kept, Snapshots(Path(), stored.id, 2), self.config)
+        warm(live.model, live.k)
+        known = self.rankers.get(name)
+        if known is not None and known.live.incarnation == incarnation:
+            known.replace(live)
+        else:
+            if known is not None:
+                known.stop()
+            self.rankers[name] = FollowedCopy(self, live)
+
+
+class FollowedCopy:
+    """A ranker at work on a follower: it has leased numbers, and hands in the rounds that it shows."""
+
+    def __init__(self, follower: Follower, live: LiveRanker) -> None:
+        self._follower, self.live = follower, live
+        self._kind = fingerprint(live)
+        self._leased: deque[range] = deque()
+        self._shown: dict[int, tuple[tuple[int, bytes], asyncio.Future[bool]]] = {}  # the leader lacks them
+        self._due, self._came = asyncio.Event(), asyncio.Event()  # something is to be sent; numbers have come
+        self._courier = asyncio.create_task(self._hand_in())
+
+    def replace(self, live: LiveRanker) -> None:
+        """Goes on with another copy of the same ranker; rounds that the leader does not have yet stay."""
+        self.live, self._kind = live, fingerprint(live)
+        self._leased.clear()
+
+    def stop(self) -> None:
+        self._courier.cancel()
+
+    def learn(self, entry: JournalEntry, version: int, shown: bytes | None) -> None:
+        """Applies what the leader has learnt."""
+        if version <= self.live.version:
+            return
+        if version != self.live.version + 1:
+            raise DataError(f"version {version} does not follow version {self.live.version}")
+        if shown is not None:
+            self.live.open[entry.round] = shown
+        learning.apply(self.live, entry, version)
+        self.live.forgotten.clear()
+        if entry.kind == "model":  # of another kind of model the leader keeps no round with a number from before
+            self._leased.clear()
+            self._kind = fingerprint(self.live)
+
+    async def rank(self, request: RankRequest) -> RankAnswer:
+        """Shows a ranking when the leader keeps its round, or a little later, if the leader is away."""
+        self.live.next = await self._next_number()
+        answer, number, kept = self.live.rank(request)
+        self.live.open.pop(number)  # the leader keeps it
+        arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._shown[number] = (self._kind, kept), arrived
+        while len(self._shown) > self._follower.config.max_open:
+            self._shown.pop(next(iter(self._shown)))
+        self._due.set()
+        await asyncio.wait([arrived], timeout=_PATIENCE)
+        if arrived.done() and not arrived.result():
+            raise RequestError(503, "busy", "the model is being replaced: try again in a moment")
+        return answer
+
+    async def _next_number(self) -> int:
+        deadline = monotonic() + _PATIENCE
+        while not self._leased:
+            self._due.set()
+            came = self._came
+            try:
+                async with asyncio.timeout(deadline - monotonic()):
+                    await came.wait()
+            except TimeoutError:
+                raise RequestError(503, "leader_away", "the leader gives no numbers for rounds: try again") from None
+        numbers = self._leased[0]
+        if len(numbers) == 1:
+            self._leased.popleft()
+        else:
+            self._leased[0] = numbers[1:]
+        return numbers[0]
+
+    async def _hand_in(self) -> None:
+        """Hands in rounds without end, all that wait together, and leases numbers before they run out."""
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            rounds = dict(self._shown)
+            lease = _LEASE if sum(map(len, self._leased)) < _LEASE // 2 else 0
+            bodies = {number: kept for number, (kept, _) in rounds.items()}
+            request = RoundsRequest(self.live.name, self.live.incarnation, bodies, lease)
+            live = self.live
+            try:
+                data = await self._follower.leader.ask("/v1/follow/rounds", encode_message(request))
+                answer: RoundsAnswer = decode_message(data, RoundsAnswer)
+            except RequestError:
+                await asyncio.sleep(_PAUSE)
+                self._due.set()
+                continue
+            for number, (_, arrived) in rounds.items():
+                self._shown.pop(number, None)
+                if not arrived.done():
+                    arrived.set_result(number not in answer.refused)
+            if answer.refused:  # other numbers of before would be, too
+                self._leased.clear()
+            if answer.end > answer.first and self.live is live:
+                self._leased.append(range(answer.first, answer.end))
+                came, self._came = self._came, asyncio.Event()
+                came.set()
