@@ -216,7 +216,7 @@ def open_store(path: Path) -> RoundsStore:
 
 
 def read_store(path: Path) -> Rounds:
-    """Maps a store into memory, read-only, in milliseconds whatever its size, except to check sparse columns."""
+    """Maps a store into memory, privately, in milliseconds whatever its size, except to check sparse columns."""
     store = open_store(path)
     rounds = store.rounds()
     store.check_places(rounds.X)
