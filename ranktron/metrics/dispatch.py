@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
+from numba import float64, int64
 
+from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.jit import jit
 from ranktron.metrics import binary, pairs
 from ranktron.metrics.gain import dcg, err, ndcg
@@ -53,58 +55,111 @@ def first_outside(labels: Floats, limit: float) -> int:
 
 
 @jit
-def value(code: int, labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    """The value of a metric for the labels of one query in ranked order."""
-    if code == NDCG:
-        return ndcg(labels, k, gain, discount, empty, short)
-    if code == AP:
-        return _average_precision(labels, empty)
-    if code == RR:
-        return _reciprocal_rank(labels, empty)
-    if code == DCG:
-        return dcg(labels, k, gain, discount, short)
-    if code == ERR:
-        return err(labels, k, empty)
-    if code == P:
-        return _precision(labels, k, empty, short)
-    if code == RECALL:
-        return _recall(labels, k, empty, short)
-    if code == RPREC:
-        return _r_precision(labels, empty)
-    if code == BPREF:
-        return _bpref(labels, empty)
-    if code == RANKEFF:
-        return _rank_efficiency(labels, empty)
-    if code == INVERSIONS:
-        return _inversions(labels)
+def _ndcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return ndcg(labels, k, gain, discount, empty, short)
+
+
+@jit
+def _ap(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return _average_precision(labels, empty)
+
+
+@jit
+def _rr(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return _reciprocal_rank(labels, empty)
+
+
+@jit
+def _dcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return dcg(labels, k, gain, discount, short)
+
+
+@jit
+def _err(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return err(labels, k, empty)
+
+
+@jit
+def _p(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return _precision(labels, k, empty, short)
+
+
+@jit
+def _recall_at(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return _recall(labels, k, empty, short)
+
+
+@jit
+def _rprec(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return _r_precision(labels, empty)
+
+
+@jit
+def _bpref_of(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return _bpref(labels, empty)
+
+
+@jit
+def _rankeff(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return _rank_efficiency(labels, empty)
+
+
+@jit
+def _inverted(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return _inversions(labels)
+
+
+@jit
+def _kendall(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
     return _tau(labels, empty)
+
+
+_METRICS = (_ndcg, _dcg, _ap, _rr, _err, _p, _recall_at, _rprec, _bpref_of, _rankeff, _inverted, _kendall)  # by code
+_SIGNATURE = float64(float64[::1], int64, int64, int64, float64, int64)
+
+value = caller(_SIGNATURE)
+"""The value of the metric at an address for the labels of one query in ranked order, as a kernel calls it."""
+
+
+def metric_address(code: int) -> int:
+    """The address of a metric for `value`; it is compiled at first use."""
+    return address_of(_METRICS[code], _SIGNATURE)
 
 
 @jit
 def checked_value(
-    labels: Floats, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
+    labels: Floats, kernel: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
 ) -> float:
     """The value of a metric for one query, NaN if a label is out of range."""
     if first_outside(labels, limit) >= 0:
         return np.nan
-    return value(code, labels, k, gain, discount, empty, short)
+    found: float = value(kernel, labels, k, gain, discount, empty, short)
+    return found
 
 
 @jit
 def shown_value(
-    labels: Floats, order: Integers, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
+    labels: Floats,
+    order: Integers,
+    kernel: int,
+    k: int,
+    gain: int,
+    discount: int,
+    empty: float,
+    short: int,
+    limit: float,
 ) -> float:
     """The same for labels in input order, shown in the given `order`."""
     ranked = np.empty(order.shape[0])
     for place in range(order.shape[0]):
         there = 0 <= order[place] < labels.shape[0]
         ranked[place] = labels[order[place]] if there else np.nan
-    return checked_value(ranked, code, k, gain, discount, empty, short, limit)
+    return checked_value(ranked, kernel, k, gain, discount, empty, short, limit)
 
 
 @jit
 def values(labels: Floats, offsets: Integers, choices: Integers, empty: Floats, out: Floats) -> None:
-    """Every metric (a row of `choices`: code, k, gain, discount, short) of every query, from labels in ranked order."""
+    """Every metric (a row of `choices`: address, k, gain, discount, short) of every query, from its ranked labels."""
     for q in range(offsets.shape[0] - 1):
         ranked = labels[offsets[q] : offsets[q + 1]]
         for row in range(choices.shape[0]):
