@@ -1,6 +1,6 @@
 """Compiled metrics: the value of one query for `play`, and those of many queries for `evaluate`.
 
-A metric is a number here, because a kernel that takes a function as an argument cannot be cached on disk.
+A metric is called by its address (`ranktron.kernels.calls`): only those that are used are compiled.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,17 @@ from numba import float64, int64
 
 from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.jit import jit
-from ranktron.metrics import binary, pairs
+from ranktron.metrics.binary import (
+    average_precision,
+    bpref,
+    precision,
+    r_precision,
+    rank_efficiency,
+    recall,
+    reciprocal_rank,
+)
 from ranktron.metrics.gain import dcg, err, ndcg
+from ranktron.metrics.pairs import inversions, tau
 from ranktron.types import Floats, Integers
 
 NDCG, DCG, AP, RR, ERR, P, RECALL, RPREC, BPREF, RANKEFF, INVERSIONS, TAU = range(12)
@@ -35,11 +44,6 @@ CODES: Mapping[str, int] = MappingProxyType(
     }
 )
 
-_average_precision, _reciprocal_rank = binary.average_precision, binary.reciprocal_rank
-_precision, _recall, _r_precision = binary.precision, binary.recall, binary.r_precision
-_bpref, _rank_efficiency = binary.bpref, binary.rank_efficiency
-_inversions, _tau = pairs.inversions, pairs.tau
-
 
 @jit
 def first_outside(labels: Floats, limit: float) -> int:
@@ -54,24 +58,27 @@ def first_outside(labels: Floats, limit: float) -> int:
     return -1
 
 
+# Every metric with the arguments of all of them, so that one caller serves them all.
+
+
 @jit
 def _ndcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
     return ndcg(labels, k, gain, discount, empty, short)
 
 
 @jit
+def _dcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return dcg(labels, k, gain, discount, short)
+
+
+@jit
 def _ap(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return _average_precision(labels, empty)
+    return average_precision(labels, empty)
 
 
 @jit
 def _rr(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return _reciprocal_rank(labels, empty)
-
-
-@jit
-def _dcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return dcg(labels, k, gain, discount, short)
+    return reciprocal_rank(labels, empty)
 
 
 @jit
@@ -81,40 +88,40 @@ def _err(labels: Floats, k: int, gain: int, discount: int, empty: float, short: 
 
 @jit
 def _p(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return _precision(labels, k, empty, short)
+    return precision(labels, k, empty, short)
 
 
 @jit
-def _recall_at(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return _recall(labels, k, empty, short)
+def _recall(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return recall(labels, k, empty, short)
 
 
 @jit
 def _rprec(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return _r_precision(labels, empty)
+    return r_precision(labels, empty)
 
 
 @jit
-def _bpref_of(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return _bpref(labels, empty)
+def _bpref(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return bpref(labels, empty)
 
 
 @jit
 def _rankeff(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return _rank_efficiency(labels, empty)
+    return rank_efficiency(labels, empty)
 
 
 @jit
-def _inverted(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return _inversions(labels)
+def _inversions(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return inversions(labels)
 
 
 @jit
-def _kendall(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return _tau(labels, empty)
+def _tau(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return tau(labels, empty)
 
 
-_METRICS = (_ndcg, _dcg, _ap, _rr, _err, _p, _recall_at, _rprec, _bpref_of, _rankeff, _inverted, _kendall)  # by code
+_METRICS = (_ndcg, _dcg, _ap, _rr, _err, _p, _recall, _rprec, _bpref, _rankeff, _inversions, _tau)  # by code
 _SIGNATURE = float64(float64[::1], int64, int64, int64, float64, int64)
 
 value = caller(_SIGNATURE)
