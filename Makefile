@@ -10,6 +10,7 @@ demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
 
 test: $(VENV)/installed-dev forget lint
+	$(BIN)/ranktron compile
 	$(BIN)/python -m pytest -n $(JOBS) -q -m "not timed" --durations=15 --cov --cov-report=term
 	@echo "make test: all is well"
 

@@ -9,6 +9,7 @@ are not on it follow by score.
 
 import numpy as np
 
+from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
@@ -30,7 +31,7 @@ def draw_ranking(X: FeatureArrays, w: Floats, seed: int, number: int, price: flo
     if price < 1.0:
         order = argsort_descending(scores)
         shortlist = order[: affordable_shortlist(scores, order, price, order.shape[0])]
-        order[: shortlist.shape[0]] = shortlist[_draw_order(scores[shortlist], seed, number)]
+        copy_into(order, shortlist[_draw_order(scores[shortlist], seed, number)])
         return order, scores, shortlist.shape[0] > 1
     return _draw_order(scores, seed, number), scores, True
 
