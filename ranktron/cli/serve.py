@@ -47,6 +47,14 @@ from ranktron.errors import MissingExtra
     help="Leader to follow: rank with its weights, and hand everything else on to it. RANKTRON_LEADER_TOKEN holds a "
     "token for it with the scope admin.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Processes at one address: one that learns, and others that rank with its weights.",
+)
+@click.option("--shared", is_flag=True, hidden=True)
 def serve(
     folder: str,
     models: tuple[str, ...],
@@ -55,6 +63,8 @@ def serve(
     port: int,
     journal: str | None,
     follow: str | None,
+    workers: int,
+    shared: bool,
 ) -> None:
     """Serve rankers over HTTP, and let them learn from feedback.
 
@@ -65,10 +75,10 @@ def serve(
     except ModuleNotFoundError:
         raise MissingExtra("serving", "serve") from None
     if follow is not None:
-        if models or journal is not None:
-            raise click.UsageError("a server that follows has no models and no journal of its own")
-        server.follow(follow, config, host, port, os.environ.get("RANKTRON_LEADER_TOKEN"))
+        if models or journal is not None or workers > 1:
+            raise click.UsageError("a server that follows has no models, no journal and no workers of its own")
+        server.follow(follow, config, host, port, os.environ.get("RANKTRON_LEADER_TOKEN"), shared)
         return
-    server.run(folder, config, host, port, models=models, journal=journal)
+    server.run(folder, config, host, port, models=models, journal=journal, workers=workers)
     where = folder if journal is None else "the database"
     click.echo(f"Stopped. All acknowledged feedback is saved in {where}; the next start continues from there.")

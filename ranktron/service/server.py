@@ -9,11 +9,12 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import IO, Any
 
 import click
 import uvicorn
@@ -38,6 +39,7 @@ from ranktron.service.stats import observed_quality
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens, read_tokens
 from ranktron.service.types import Definition, Document
+from ranktron.service.workers import Workers, WorkerTokens
 
 _FILES = 100  # that may be open besides connections
 
@@ -50,17 +52,18 @@ def run(
     also: Sequence[BaseRoute] = (),
     models: Sequence[str] = (),
     journal: str | None = None,
+    workers: int = 1,
 ) -> None:
     """Serves until it is told to stop; then waits for what is under way, and takes snapshots.
 
     `also` are more routes; `models` are files, each of which becomes a ranker with the name of the file; `journal` is
-    the address of a database, whose servers elect one that leads.
+    the address of a database, whose servers elect one that leads; `workers` is how many processes serve.
     """
     settings = _within_open_files(Config() if config is None else read_config(config))
     path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
-    tokens = read_tokens(path)
+    tokens = WorkerTokens(read_tokens(path))
     _check_guarded(tokens, host)
-    listening = _open_socket(host, port)
+    listening = _open_socket(host, port, shared=workers > 1)
     os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
     _warn_of_readers(Path(folder))
     signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
@@ -96,20 +99,36 @@ def run(
 
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, end)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening:
+    inner = _open_socket("127.0.0.1", 0) if workers > 1 else listening
+    sockets = [listening, inner] if workers > 1 else [listening]
+    others = Workers(workers - 1, inner, (host, listening.getsockname()[1]), config, tokens.secret)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening, inner:
         if service is None:
-            runner.run(_serve_elected(leadership, server, listening, models))
+            runner.run(_beside(others, _serve_elected(leadership, server, sockets, models)))
         else:
-            runner.run(_serve(service, server, listening, models))
+            runner.run(_beside(others, _serve(service, server, sockets, models)))
 
 
-def follow(url: str, config: str | None, host: str, port: int, token: str | None = None) -> None:
-    """Ranks with the weights of the leader at a URL, and hands everything else on to it, until it is told to stop."""
+async def _beside(workers: Workers, serving: Coroutine[Any, Any, None]) -> None:
+    """Serves, with other processes beside this one."""
+    running = asyncio.create_task(workers.run())
+    try:
+        await serving
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+def follow(url: str, config: str | None, host: str, port: int, token: str | None = None, shared: bool = False) -> None:
+    """Ranks with the weights of the leader at a URL, and hands everything else on to it, until it is told to stop.
+
+    `shared` means that this is a process of the leader, at the same address: it ends when the leader does.
+    """
     settings = _within_open_files(Config() if config is None else read_config(config))
     path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
     tokens = read_tokens(path)
     _check_guarded(tokens, host)
-    listening = _open_socket(host, port)
+    listening = _open_socket(host, port, shared)
     signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
     where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
@@ -121,6 +140,8 @@ def follow(url: str, config: str | None, host: str, port: int, token: str | None
         )
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, lambda _number, _frame: setattr(server, "should_exit", True))
+        if shared:
+            Thread(target=_end_with, args=(server, sys.stdin.buffer), daemon=True).start()
         following = asyncio.create_task(follower.run())
         try:
             await server.serve([listening])
@@ -132,6 +153,12 @@ def follow(url: str, config: str | None, host: str, port: int, token: str | None
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening:
         _compile()
         runner.run(serve())
+
+
+def _end_with(server: uvicorn.Server, pipe: IO[bytes]) -> None:
+    """Ends a server when the other end of a pipe does."""
+    pipe.read()
+    server.should_exit = True
 
 
 def _check_guarded(tokens: Tokens, host: str) -> None:
@@ -180,7 +207,7 @@ class _Server(uvicorn.Server):
 
 
 async def _serve(
-    service: RankingService, server: uvicorn.Server, listening: socket.socket, models: Sequence[str]
+    service: RankingService, server: uvicorn.Server, sockets: list[socket.socket], models: Sequence[str]
 ) -> None:
     try:
         service.start()
@@ -189,13 +216,13 @@ async def _serve(
         raise
     try:
         await _make_rankers(service, models)
-        await server.serve([listening])
+        await server.serve(sockets)
     finally:
         await service.stop()
 
 
 async def _serve_elected(
-    leadership: Leadership, server: _Server, listening: socket.socket, models: Sequence[str]
+    leadership: Leadership, server: _Server, sockets: list[socket.socket], models: Sequence[str]
 ) -> None:
     """Serves while this server leads, and refuses while it stands by."""
 
@@ -208,7 +235,7 @@ async def _serve_elected(
     known = asyncio.create_task(leadership.settled.wait())
     await asyncio.wait([leading, known], return_when=asyncio.FIRST_COMPLETED)
     known.cancel()
-    serving = asyncio.create_task(server.serve([listening])) if not leading.done() else leading
+    serving = asyncio.create_task(server.serve(sockets)) if not leading.done() else leading
     await asyncio.wait([leading, serving], return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
     await asyncio.wait([serving])
@@ -268,10 +295,12 @@ def _compile() -> None:
     observed_quality((1.0,))
 
 
-def _open_socket(host: str, port: int) -> socket.socket:
+def _open_socket(host: str, port: int, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listening.bind((host, port))
         listening.listen(1024)

@@ -232,7 +232,8 @@ class _Program:
         return self
 
     def __exit__(self, *error):
-        self.stop()
+        if self.process.returncode is None:
+            self.stop()
 
     def stop(self, how=signal.SIGTERM):
         """Ends it; what it had written to its two streams."""
