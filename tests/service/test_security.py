@@ -43,6 +43,8 @@ NEEDED = {
     ("GET", "/v1/experiments"): ("rank", None),
     ("GET", TRIAL): ("rank", None),
     ("DELETE", TRIAL): ("admin", None),
+    ("POST", "/v1/follow"): ("admin", None),
+    ("POST", "/v1/follow/rounds"): ("admin", None),
     ("GET", "/metrics"): ("rank", None),
     ("DELETE", ONE): ("admin", None),
 }
