@@ -69,6 +69,10 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: any number")
     ] = 0.0
     tokens: Annotated[str, Meta(description="file of tokens; a relative path starts at the folder of this file")] = ""
+    carry_keys: Annotated[
+        str, Meta(description="file of keys for rounds that carry themselves (`ranktron keys`); relative as `tokens`")
+    ] = ""
+    max_carry: Annotated[Count, Meta(description="characters of a round that carries itself")] = 100_000
     origins: Annotated[
         list[str], Meta(description="origins of web pages that may call the service from a browser (CORS)")
     ] = msgspec.field(default_factory=list)

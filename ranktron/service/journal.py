@@ -123,7 +123,8 @@ class Prune(NamedTuple):
     """Drops what a snapshot of version `settled` makes needless.
 
     These are rounds that were answered up to version `explained`; and of the entries up to version `old` those up to
-    version `remembered`, and those that are not the last ones to answer a round.
+    version `remembered`, and those that are not the last ones to answer a round. Of numbers of carried rounds, those
+    that have expired at the time `expired`.
     """
 
     ranker: int
@@ -131,6 +132,7 @@ class Prune(NamedTuple):
     explained: int
     remembered: int
     old: int
+    expired: float = 0.0
 
 
 class Call(NamedTuple):
@@ -160,6 +162,14 @@ class StoreRound(NamedTuple):
     failed: None = None
 
 
+class CarriedRow(NamedTuple):
+    """A round that came with its feedback: kept with the entry that answers it, its number known until it expires."""
+
+    body: bytes
+    digest: bytes
+    expires: float
+
+
 class Append(NamedTuple):
     """An entry to write, and who is told of its version; `round` is the round that it answers, if any."""
 
@@ -168,12 +178,14 @@ class Append(NamedTuple):
     body: bytes
     done: Done
     failed: Failed
+    carried: CarriedRow | None = None
 
 
 class Journal(Protocol):
     """What a service asks of the place where it keeps rankers, entries and rounds."""
 
     ready: bool
+    cluster: str  # which state this is, whatever becomes of it: copies have the same
 
     # Reading, before it starts
 
@@ -218,6 +230,10 @@ class Journal(Protocol):
         ...
 
     # Writing
+
+    def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
+        """Version and digest of the entry that answered a round which came with it; None if none did, or long ago."""
+        ...
 
     def start(self, loop: AbstractEventLoop) -> None:
         """Starts the writer, which tells the event loop what has been written."""

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import uvicorn
@@ -20,7 +21,7 @@ from msgspec import Raw, structs
 from rich.console import Console
 from starlette.routing import BaseRoute
 
-from ranktron.errors import DataError
+from ranktron.errors import DataError, MissingExtra
 from ranktron.service.app import application
 from ranktron.service.config import Config, read_config
 from ranktron.service.connections import SPARE, Connections
@@ -32,6 +33,9 @@ from ranktron.service.stats import observed_quality
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens, read_tokens
 from ranktron.service.types import Definition, Document
+
+if TYPE_CHECKING:
+    from ranktron.service.carry_keys import CarryKeys
 
 _FILES = 100  # that may be open besides connections
 
@@ -56,15 +60,16 @@ def run(
             f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
             "at 127.0.0.1"
         )
+    keys = _carry_keys(config, settings)
     listening = _open_socket(host, port)
     os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
     _warn_of_readers(Path(folder))
-    signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
+    signal.signal(signal.SIGHUP, lambda _number, _frame: _reload(tokens, keys))
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # in good order, in the middle of a replay, too
     try:
         with Console(stderr=True).status("Starting (the first start compiles, which takes a while)"):
             _compile()
-            service = RankingService(folder, settings)
+            service = RankingService(folder, settings, keys)
     except BaseException:
         listening.close()
         raise
@@ -96,6 +101,23 @@ def run(
         signal.signal(each, end)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(service, server, listening, models))
+
+
+def _carry_keys(config: str | None, settings: Config) -> CarryKeys | None:
+    """The keys of rounds that carry themselves, if there are any."""
+    if config is None or not settings.carry_keys:
+        return None
+    try:
+        from ranktron.service.carry_keys import StoredCarryKeys
+    except ModuleNotFoundError:
+        raise MissingExtra("rounds that carry themselves", "serve") from None
+    return StoredCarryKeys(Path(config).parent / settings.carry_keys)
+
+
+def _reload(tokens: Tokens, keys: CarryKeys | None) -> None:
+    tokens.reload()
+    if keys is not None:
+        keys.reload()
 
 
 def _warn_of_readers(folder: Path) -> None:

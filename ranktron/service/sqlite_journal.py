@@ -52,6 +52,7 @@ from ranktron.service.journal import (
 from ranktron.service.journal_startup import Known, begin_term, find_end
 from ranktron.service.ranker_rows import RankerRow, alone, chain_checksum, follows, own_half, whole
 from ranktron.service.sqlite_tables import (
+    ACCEPTED,
     ANSWERS,
     ENTRIES,
     LAST_ROUNDS,
@@ -91,6 +92,7 @@ class SQLiteJournal:
         self._rung = self._alarm = False
         self._loop: AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._reader: sqlite3.Connection | None = None
         try:
             with explain_sqlite_errors(self.path):
                 self._term = begin_term(self._connection, self._mark, self._lock.facts(self.path))
@@ -98,6 +100,7 @@ class SQLiteJournal:
             self.close()
             raise
         self._known, self._commits = self._term.known, self._term.commits
+        self.cluster: str = self._connection.execute("SELECT cluster FROM identity").fetchone()[0]
         self._files = OpenFiles([folder / f"log.sqlite{ending}" for ending in ("", "-wal")])
 
     # Reading, before it starts
@@ -205,6 +208,13 @@ class SQLiteJournal:
     def __len__(self) -> int:
         return len(self._jobs)
 
+    def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
+        with explain_sqlite_errors(self.path):
+            if self._reader is None:  # of the event loop's thread: the other connection is the writer's
+                self._reader = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            row: tuple[int, bytes] | None = self._reader.execute(ACCEPTED, (ranker * CAPACITY + number,)).fetchone()
+        return row
+
     def start(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
         self._thread = threading.Thread(target=self._write, name="ranktron-log", daemon=True)
@@ -232,6 +242,8 @@ class SQLiteJournal:
         if self._thread is not None:
             self._bell.put(False)
             self._thread.join()
+        if self._reader is not None:
+            self._reader.close()
         self._connection.close()
         self._mark.close()
         self._lock.close()
@@ -304,6 +316,10 @@ class SQLiteJournal:
                     told.append((job.failed, RemovedError("the ranker has been deleted")))
                     continue
                 entries.append(self._next_entry(job.ranker, job.body, job.round))
+                if job.carried is not None:
+                    key, (body, *known) = job.ranker * CAPACITY + (job.round or 0), job.carried
+                    insert(connection, "rounds", [(key, body, alone(key, body))])
+                    insert(connection, "accepted", [(key, self._known[job.ranker].version, *known)])
                 told.append((job.done, self._known[job.ranker].version))
             elif isinstance(job, Job):
                 if isinstance(job.write, RemoveRanker):  # with what came before it

@@ -20,6 +20,9 @@ CREATE TABLE IF NOT EXISTS rounds (key INTEGER PRIMARY KEY, body BLOB NOT NULL, 
 CREATE TABLE IF NOT EXISTS owner (
     id INTEGER PRIMARY KEY, term INTEGER NOT NULL, commits INTEGER NOT NULL, facts TEXT NOT NULL,
     epoch INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS identity (id INTEGER PRIMARY KEY, cluster TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS accepted (
+    key INTEGER PRIMARY KEY, version INTEGER NOT NULL, digest BLOB NOT NULL, expires REAL NOT NULL);
 """
 _LATER = {"asked": "BLOB", "incarnation": "INTEGER", "epochs": "BLOB", "checksum": "INTEGER"}  # columns since 0.1.0
 
@@ -32,6 +35,7 @@ OPEN_ROUNDS = """
 SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ?1 AND key < ?2
 AND key NOT IN (SELECT round FROM entries WHERE key >= ?1 AND key < ?2 AND round IS NOT NULL) ORDER BY key
 """
+ACCEPTED = "SELECT version, digest FROM accepted WHERE key = ?"
 LAST_ROUNDS = """
 SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT ?
 """
@@ -56,6 +60,7 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.executescript(_SCHEMA)
+            connection.execute("INSERT OR IGNORE INTO identity VALUES (1, lower(hex(randomblob(16))))")
             columns = {column[1] for column in connection.execute("PRAGMA table_info(rankers)")}
             for column, kind in _LATER.items():
                 if column not in columns:
@@ -71,11 +76,13 @@ def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[
     base = write.ranker * CAPACITY
     if isinstance(write, RemoveRanker):
         span = base, base + CAPACITY
-        return [(f"DELETE FROM {table} WHERE key >= ? AND key < ?", [span]) for table in ("entries", "rounds")]
+        tables = ("entries", "rounds", "accepted")
+        return [(f"DELETE FROM {table} WHERE key >= ? AND key < ?", [span]) for table in tables]
     if isinstance(write, DropRounds):
         return [("DELETE FROM rounds WHERE key = ?", [(base + number,) for number in write.numbers])]
     old = min(write.old, write.settled)
     answered = "SELECT round FROM entries WHERE key > ? AND key <= ?"
+    oldest = "SELECT key, expires FROM accepted WHERE key >= ? AND key < ? ORDER BY key LIMIT 20000"
     last = "SELECT max(key) FROM entries WHERE key > ?1 AND key < ?3 AND round IS NOT NULL GROUP BY round"
     return [
         (f"DELETE FROM rounds WHERE key IN ({answered})", [(base, base + min(write.explained, write.settled))]),
@@ -83,6 +90,10 @@ def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[
         (
             f"DELETE FROM entries WHERE key > ?1 AND key <= ?2 AND key NOT IN ({last})",
             [(base, base + old, base + CAPACITY)],
+        ),
+        (
+            f"DELETE FROM accepted WHERE key IN (SELECT key FROM ({oldest}) WHERE expires <= ?)",
+            [(base, base + CAPACITY, write.expired)],
         ),
     ]
 
