@@ -23,10 +23,11 @@ from starlette.routing import BaseRoute
 
 from ranktron.errors import DataError, MissingExtra
 from ranktron.service.app import application
-from ranktron.service.config import Config, read_config
+from ranktron.service.config import Config, read_settings
 from ranktron.service.connections import SPARE, Connections
 from ranktron.service.errors import RequestError
 from ranktron.service.features import document_matrix
+from ranktron.service.logs import write_logs
 from ranktron.service.models import blank_model
 from ranktron.service.service import RankingService
 from ranktron.service.stats import observed_quality
@@ -52,15 +53,15 @@ def run(
 
     `also` are more routes; `models` are files, each of which becomes a ranker with the name of the file.
     """
-    settings = _within_open_files(Config() if config is None else read_config(config))
-    path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
-    tokens = read_tokens(path)
+    settings = _within_open_files(read_settings(config))
+    write_logs(settings.log_format, settings.log_requests)
+    tokens = read_tokens(Path(settings.tokens) if settings.tokens else None)
     if not tokens and not is_loopback(host):
         raise DataError(
             f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
             "at 127.0.0.1"
         )
-    keys = _carry_keys(config, settings)
+    keys = _carry_keys(settings)
     listening = _open_socket(host, port)
     os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
     _warn_of_readers(Path(folder))
@@ -69,7 +70,7 @@ def run(
     try:
         with Console(stderr=True).status("Starting (the first start compiles, which takes a while)"):
             _compile()
-            service = RankingService(folder, settings, keys)
+            service = RankingService(folder, settings, carry_keys=keys)
     except BaseException:
         listening.close()
         raise
@@ -103,15 +104,15 @@ def run(
         runner.run(_serve(service, server, listening, models))
 
 
-def _carry_keys(config: str | None, settings: Config) -> CarryKeys | None:
+def _carry_keys(settings: Config) -> CarryKeys | None:
     """The keys of rounds that carry themselves, if there are any."""
-    if config is None or not settings.carry_keys:
+    if not settings.carry_keys:
         return None
     try:
         from ranktron.service.carry_keys import StoredCarryKeys
     except ModuleNotFoundError:
         raise MissingExtra("rounds that carry themselves", "serve") from None
-    return StoredCarryKeys(Path(config).parent / settings.carry_keys)
+    return StoredCarryKeys(Path(settings.carry_keys))
 
 
 def _reload(tokens: Tokens, keys: CarryKeys | None) -> None:

@@ -82,7 +82,9 @@ class RankingService:
     FeedbackAnswer(learned=True, version=1)
     """
 
-    def __init__(self, folder: str | Path, config: Config | None = None, carry_keys: CarryKeys | None = None) -> None:
+    def __init__(
+        self, folder: str | Path, config: Config | None = None, *, carry_keys: CarryKeys | None = None
+    ) -> None:
         self.folder, self.config = Path(folder), config or Config()
         self.journal: Journal = SQLiteJournal(self.folder)
         try:

@@ -21,7 +21,7 @@ LIST = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [2.0, 1.0, 0.0], [1.0, 1.0, 1
 
 
 def carrying(folder, keys=KEYS, **options):
-    return Talk(RankingService(folder, Config(**{"answer_seconds": 300.0, **options}), keys))
+    return Talk(RankingService(folder, Config(**{"answer_seconds": 300.0, **options}), carry_keys=keys))
 
 
 @pytest.fixture

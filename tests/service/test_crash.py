@@ -57,7 +57,7 @@ for line in sys.stdin:
         if "carry_keys" in settings:
             from ranktron.service.carry_keys import StoredCarryKeys
             keys = StoredCarryKeys(Path(settings["carry_keys"]))
-        app = application(RankingService(folder, Config(**settings), keys))
+        app = application(RankingService(folder, Config(**settings), carry_keys=keys))
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
         server.run(sockets=[listening])
         os._exit(0)
