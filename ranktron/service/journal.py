@@ -30,6 +30,10 @@ class LossError(DataError):
     remedy = "To go on without what is missing, delete the file mark in the folder"
 
 
+class TermError(JournalError):
+    """Another server has begun a later term: this one may write nothing more, and what it knows is out of date."""
+
+
 class RemovedError(DataError):
     """An entry came for a ranker that has been removed."""
 
@@ -235,8 +239,8 @@ class Journal(Protocol):
         """Version and digest of the entry that answered a round which came with it; None if none did, or long ago."""
         ...
 
-    def start(self, loop: AbstractEventLoop) -> None:
-        """Starts the writer, which tells the event loop what has been written."""
+    def start(self, loop: AbstractEventLoop, superseded: Failed) -> None:
+        """Starts the writer, which tells the event loop what has been written, and when its term is over."""
         ...
 
     def put(self, *jobs: Job | Append) -> None:

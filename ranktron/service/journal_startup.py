@@ -32,7 +32,7 @@ class Known(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One server's time with a journal: what it must name to write, and what it found."""
+    """One server's time with a journal: its number, which a later one increments, and what it found."""
 
     number: int
     commits: int
@@ -43,9 +43,10 @@ class Term(NamedTuple):
 
 def begin_term(connection: sqlite3.Connection, mark: Mark, facts: str) -> Term:
     """Begins a term, and a new epoch if the folder is not provably the one that it was."""
-    owner = connection.execute("SELECT commits, facts, epoch FROM owner WHERE id = 1").fetchone()
+    connection.execute("BEGIN IMMEDIATE")  # two that begin at the same time have different terms
+    owner = connection.execute("SELECT term, commits, facts, epoch FROM owner WHERE id = 1").fetchone()
     rows, damaged = read_rankers(connection)
-    commits, facts_before, epoch = owner or (0, facts, 0)
+    before, commits, facts_before, epoch = owner or (0, 0, facts, 0)
     doubts = doubts_about(mark, commits, owner is None)
     if facts != facts_before:
         doubts.append("the folder is a copy, or was restored from one")
@@ -63,13 +64,12 @@ def begin_term(connection: sqlite3.Connection, mark: Mark, facts: str) -> Term:
         at = 0.0 if marked is None else marked.at
         known[row.id] = Known(row._replace(next=following, epochs=epochs), *find_end(connection, row), at)
     term = Term(
-        _random.getrandbits(62),
+        before + 1,
         max(commits, mark.commits),
         epoch,
         known,
         lost_rankers(connection, rows, damaged, mark),
     )
-    connection.execute("BEGIN IMMEDIATE")
     for ranker, each in known.items():
         if ranker not in damaged:  # which stays as it is
             each.row.write(connection)

@@ -115,8 +115,19 @@ class RankingService:
             live.reserved = live.next + RESERVE
             self.journal.write_now(Reserve(live.id, live.reserved))
         self.experiments.start()
-        self.journal.start(asyncio.get_running_loop())
+        self.journal.start(asyncio.get_running_loop(), self._step_down)
         self._closer = asyncio.create_task(self._close_in_time())
+
+    def _step_down(self, why: BaseException) -> None:
+        """Discards what this server knows, since another one has taken over; every request is refused from then on."""
+        if self._closer is not None:
+            self._closer.cancel()
+        self._rankers.step_down(str(why))
+        self.experiments.discard()
+
+    def check_leading(self) -> None:
+        """Refuses once another server has taken over."""
+        self._rankers.check_leading()
 
     async def stop(self) -> None:
         """Waits for all that is under way, takes a snapshot of every ranker, and lets go of the folder."""
@@ -165,6 +176,7 @@ class RankingService:
         await self._rankers.delete(name, self._writer)
 
     def rankers(self) -> RankersAnswer:
+        self.check_leading()
         aside = [SetAsideAnswer(each.name, each.version, each.message) for each in self.set_aside.values()]
         return RankersAnswer([views.ranker(live) for live in self.live_rankers.values()], aside)
 

@@ -4,10 +4,10 @@ Whatever waits while a commit is under way goes into the next one together (grou
 the price of a flush. A failed commit changes nothing: those who waited for it are told, and rounds, which nobody waits
 for, are tried again.
 
-Each commit is made in the name of one term, which a start begins: a server that another one has followed can write no
-more. Each commit is counted, and after it the mark moves (see `high_water_mark`), by which a start finds that the log
-has lost its end. A folder that was copied, or restored from a copy, or whose log has lost something, begins a new
-epoch: no round that is shown from then on is taken for one that another copy has shown.
+Each commit is made in the name of one term, which a start increments: a server that another one has followed can write
+no more, and steps down. Each commit is counted, and after it the mark moves (see `high_water_mark`), by which a start
+finds that the log has lost its end. A folder that was copied, or restored from a copy, or whose log has lost something,
+begins a new epoch: no round that is shown from then on is taken for one that another copy has shown.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from ranktron.service.journal import (
     Define,
     Done,
     DropRounds,
+    Failed,
     Job,
     JournalError,
     Logged,
@@ -47,6 +48,7 @@ from ranktron.service.journal import (
     Settle,
     StoredRanker,
     StoreRound,
+    TermError,
     Write,
 )
 from ranktron.service.journal_startup import Known, begin_term, find_end
@@ -91,6 +93,8 @@ class SQLiteJournal:
         self._bell: SimpleQueue[bool] = SimpleQueue()  # true: there are jobs; false: there will be no more
         self._rung = self._alarm = False
         self._loop: AbstractEventLoop | None = None
+        self._superseded: Failed | None = None  # who is told that the term is over
+        self._over: TermError | None = None
         self._thread: threading.Thread | None = None
         self._reader: sqlite3.Connection | None = None
         try:
@@ -215,8 +219,8 @@ class SQLiteJournal:
             row: tuple[int, bytes] | None = self._reader.execute(ACCEPTED, (ranker * CAPACITY + number,)).fetchone()
         return row
 
-    def start(self, loop: AbstractEventLoop) -> None:
-        self._loop = loop
+    def start(self, loop: AbstractEventLoop, superseded: Failed) -> None:
+        self._loop, self._superseded = loop, superseded
         self._thread = threading.Thread(target=self._write, name="ranktron-log", daemon=True)
         self._thread.start()
 
@@ -263,6 +267,8 @@ class SQLiteJournal:
         try:
             written = self._commit(lambda: self._do(self._connection, jobs))
             told = [(done, result) for done, result in written if done is not None]
+        except TermError as error:
+            self._step_down(jobs, error)
         except Exception as error:
             self._fail(jobs, error)
             if going:
@@ -283,13 +289,15 @@ class SQLiteJournal:
         """Does some work in one transaction, in the name of this term, and then moves the mark."""
         before = dict(self._known)
         connection = self._connection
+        if self._over is not None:
+            raise self._over
         if connection.in_transaction:  # the disk did not even take that it was to be forgotten
             connection.execute("ROLLBACK")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            counted = "UPDATE owner SET commits = ? WHERE id = 1 AND term = ?"
-            if connection.execute(counted, (self._commits + 1, self._term.number)).rowcount != 1:
-                raise JournalError(f"another server has taken {self.folder} over: stop one of them")
+            counted = "UPDATE owner SET commits = ? WHERE id = 1 AND term = ? AND commits = ?"
+            if connection.execute(counted, (self._commits + 1, self._term.number, self._commits)).rowcount != 1:
+                raise TermError(f"another server has taken {self.folder} over: send requests there, and stop this one")
             result = work()
             if self._files.are_gone():  # what is written to a file that nobody can open again is lost
                 raise JournalError(f"{self.path} was removed or replaced while the server ran: stop it")
@@ -346,6 +354,14 @@ class SQLiteJournal:
         for job in jobs:
             if job.failed is not None:
                 self._tell(job.failed, error)
+
+    def _step_down(self, jobs: list[Job | StoreRound | Append], error: TermError) -> None:
+        """Writes nothing more, and drops what waits: whoever has taken over has not seen it."""
+        if self._over is None and self._superseded is not None:
+            self._tell(self._superseded, error)
+        self._over = error
+        self._fail(jobs, error)
+        self._again = []
 
     # What can be written
 
