@@ -106,10 +106,10 @@ def read_settings(path: str | Path | None, environment: Mapping[str, str] = os.e
     """
     config = Config() if path is None else read_config(path)
     changes: dict[str, Any] = {}
-    for each in _PATHS:
-        named = getattr(config, each)
+    for name in _PATHS:
+        named = getattr(config, name)
         if named and path is not None:
-            changes[each] = str(Path(path).parent / named)
+            changes[name] = str(Path(path).parent / named)
     for each in fields(Config):
         variable = _VARIABLES.get(each.name, f"RANKTRON_{each.name.upper()}")
         given = environment.get(variable)

@@ -24,6 +24,7 @@ from ranktron.service.journal import (
     RemovedError,
     Reserve,
     TermError,
+    UnknownOutcomeError,
     Write,
 )
 from ranktron.service.journal_entries import JournalEntry, Result, encode
@@ -174,6 +175,10 @@ class JournalWriter:
 
 def refusal(error: BaseException) -> RequestError:
     """What a client is told when the journal did not take what was to be written."""
+    if isinstance(error, UnknownOutcomeError):
+        return RequestError(
+            503, "slow_disk", f"{error}; the request may have been accepted: feedback may be sent again"
+        )
     return not_leader(str(error)) if isinstance(error, TermError) else not_written(str(error))
 
 

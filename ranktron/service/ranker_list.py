@@ -29,7 +29,7 @@ class RankerList:
     """The rankers of a journal by name, those that serve and those that are set aside; made, it has read them all."""
 
     def __init__(self, folder: Path, config: Config, journal: Journal) -> None:
-        self.folder, self.config = folder, config
+        self.folder, self.config, self._journal = folder, config, journal
         self.live_rankers: dict[str, LiveRanker] = {}
         self.set_aside: dict[str, SetAside] = {}
         self.stepped_down: RequestError | None = None
@@ -145,4 +145,4 @@ class RankerList:
         crash_file(self.folder, removed.id).unlink(missing_ok=True)
 
     def _snapshots(self, ranker: int) -> Snapshots:
-        return Snapshots(self.folder, ranker, self.config.versions)
+        return self._journal.snapshots(ranker, self.config.versions)

@@ -31,8 +31,8 @@ from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.large_requests import answer_batch
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import Upload, note_other_kind, read_upload
+from ranktron.service.open_journal import open_journal
 from ranktron.service.ranker_list import RankerList
-from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.service.stats import observed_quality
 from ranktron.service.types import (
     BatchAnswer,
@@ -69,6 +69,8 @@ MOST_WISHED = 100  # versions of a ranker that are kept because someone wished i
 class RankingService:
     """Named rankers over one folder, which it reads when it is made; `start` begins to write.
 
+    The journal is a file in that folder, or in a database of PostgreSQL whose address is `journal`.
+
     >>> import asyncio, tempfile
     >>> from ranktron.service.types import Document
     >>> async def session(folder):
@@ -83,10 +85,15 @@ class RankingService:
     """
 
     def __init__(
-        self, folder: str | Path, config: Config | None = None, *, carry_keys: CarryKeys | None = None
+        self,
+        folder: str | Path,
+        config: Config | None = None,
+        journal: str | None = None,
+        *,
+        carry_keys: CarryKeys | None = None,
     ) -> None:
         self.folder, self.config = Path(folder), config or Config()
-        self.journal: Journal = SQLiteJournal(self.folder)
+        self.journal: Journal = open_journal(self.folder, journal)
         try:
             self._rankers = RankerList(self.folder, self.config, self.journal)
         except BaseException:
@@ -100,6 +107,7 @@ class RankingService:
         self.experiments = Experiments(self, self._writer, self._rankers.experiments)
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._closer: asyncio.Task[None] | None = None
+        self.superseded = asyncio.Event()  # another server has taken over
 
     async def __aenter__(self) -> RankingService:
         self.start()
@@ -124,6 +132,7 @@ class RankingService:
             self._closer.cancel()
         self._rankers.step_down(str(why))
         self.experiments.discard()
+        self.superseded.set()
 
     def check_leading(self) -> None:
         """Refuses once another server has taken over."""

@@ -20,8 +20,8 @@ KEYS = CarryKeys([new_key("active", date(2026, 1, 1))])
 LIST = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [2.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
 
 
-def carrying(folder, keys=KEYS, **options):
-    return Talk(RankingService(folder, Config(**{"answer_seconds": 300.0, **options}), carry_keys=keys))
+def carrying(folder, keys=KEYS, address=None, **options):
+    return Talk(RankingService(folder, Config(**{"answer_seconds": 300.0, **options}), address, carry_keys=keys))
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def model(talk, name="shop"):
 
 
 def rows(talk, table):
-    return talk.service.journal._connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+    return talk.service.journal._database.look_up(f"SELECT count(*) FROM {table}")[0][0]
 
 
 @pytest.mark.parametrize("algorithm", ["topk", "pdgd", "slam"])
@@ -102,10 +102,13 @@ def test_a_round_is_answered_once_by_any_of_its_feedback(talk):
     assert talk.tell(rank(talk)["round"], {"d0": 1.0}, status=410) == "round_gone"
 
 
-def test_the_first_answer_stays_when_memory_has_forgotten_it(tmp_path, monkeypatch):
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+def test_the_first_answer_stays_when_memory_has_forgotten_it(tmp_path, monkeypatch, serving):
+    address = serving.address(tmp_path)
+    options = {"remembered": 3, "explained_rounds": 2, "snapshot_every": 4, "versions": 2}
     monkeypatch.setattr(open_rounds, "_BLOCK", 8)
     monkeypatch.setattr(open_rounds, "_BLOCKS", 2)
-    with carrying(tmp_path, remembered=3, explained_rounds=2, snapshot_every=4, versions=2) as talk:
+    with carrying(tmp_path, address=address, **options) as talk:
         talk.make(parameters={"k": 2})
         shown = [rank(talk, X) for X, _ in some_lists(60)]
         late = [shown.pop(each) for each in (40, 20, 3)]
@@ -120,7 +123,7 @@ def test_the_first_answer_stays_when_memory_has_forgotten_it(tmp_path, monkeypat
         talk.written()
         before = model(talk)
         talk.crash()
-    with carrying(tmp_path, remembered=3, explained_rounds=2, snapshot_every=4, versions=2) as again:
+    with carrying(tmp_path, address=address, **options) as again:
         assert [send(again, each) for each in shown] == told
         assert [send(again, each)["version"] for each in late] == [58, 59, 60]
         assert model(again) == before
