@@ -39,6 +39,8 @@ _COMMANDS = (
     "serve",
     "token",
     "keys",
+    "backup",
+    "restore",
 )
 
 

@@ -228,6 +228,16 @@ def test_what_closes_rounds_must_keep_them(talk):
     assert rank(talk, name="closing", status=409) == "closes_rounds"
 
 
+def test_pages_of_experiments_are_kept(talk):
+    talk.make("other", parameters={"k": 2})
+    talk.ask("PUT", "/v1/experiments/which", {"arms": [{"ranker": "shop"}, {"ranker": "other"}]})
+    body = {"user": "u", "documents": [{"id": "a", "features": [1, 2, 3]}], "carry": True}
+    assert talk.ask("POST", "/v1/experiments/which/rank", body, 422) == "no_carry"
+    shown = talk.ask("POST", "/v1/experiments/which/rank", {**body, "carry": False})
+    body = {"round": shown["round"], "clicks": [], "carry": "x"}
+    assert talk.ask("POST", "/v1/experiments/which/feedback", body, 422) == "no_carry"
+
+
 def test_too_large_a_round_is_not_carried(tmp_path):
     with carrying(tmp_path, max_carry=300) as talk:
         talk.make()
