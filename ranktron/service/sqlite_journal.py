@@ -13,22 +13,7 @@ from ranktron.service.folder_lock import FolderLock, OpenFiles
 from ranktron.service.journal import JournalError
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.sql_journal import SQLJournal
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS rankers (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, definition BLOB NOT NULL, next INTEGER NOT NULL,
-    deleted INTEGER NOT NULL DEFAULT 0, asked BLOB);
-CREATE UNIQUE INDEX IF NOT EXISTS names ON rankers (name) WHERE NOT deleted;
-CREATE TABLE IF NOT EXISTS entries (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER, round INTEGER);
-CREATE TABLE IF NOT EXISTS rounds (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER);
-CREATE TABLE IF NOT EXISTS owner (
-    id INTEGER PRIMARY KEY, term INTEGER NOT NULL, commits INTEGER NOT NULL, facts TEXT NOT NULL,
-    epoch INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS identity (id INTEGER PRIMARY KEY, cluster TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS accepted (
-    key INTEGER PRIMARY KEY, version INTEGER NOT NULL, digest BLOB NOT NULL, expires REAL NOT NULL);
-"""
-_LATER = {"asked": "BLOB", "incarnation": "INTEGER", "epochs": "BLOB", "checksum": "INTEGER"}  # columns since 0.1.0
+from ranktron.service.sqlite_schema import migrate
 
 
 class SQLiteJournal(SQLJournal):
@@ -121,18 +106,13 @@ def explain_sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to a journal, which is made if there is none, and gets the columns that 0.1.0 did not know."""
+    """A connection to a journal, which is made if there is none; older tables are migrated."""
     with explain_sqlite_errors(path):
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.executescript(_SCHEMA)
-            connection.execute("INSERT OR IGNORE INTO identity VALUES (1, lower(hex(randomblob(16))))")
-            columns = {column[1] for column in connection.execute("PRAGMA table_info(rankers)")}
-            for column, kind in _LATER.items():
-                if column not in columns:
-                    connection.execute(f"ALTER TABLE rankers ADD COLUMN {column} {kind}")
+            migrate(connection, path)
         except BaseException:
             connection.close()
             raise
