@@ -1,6 +1,6 @@
-"""What counting a request costs, by our own counters and by prometheus-client; `python -m benchmarks.telemetry` prints it.
+"""What counting a request costs, by our own counters and by prometheus-client: `python -m benchmarks.telemetry`.
 
-Both count a status and a latency by route, as the service does for each request. Processor time, best of five, by turns.
+Both count a status and a latency by route, as the service does for each request. Processor time, the best of five.
 """
 
 from time import process_time

@@ -52,7 +52,7 @@ class Telemetry:
         """All metrics, in the text format of Prometheus."""
         import prometheus_client
 
-        return prometheus_client.generate_latest(_Registry(self, service)).decode()  # type: ignore[arg-type]
+        return prometheus_client.generate_latest(_Registry(self, service)).decode()
 
     def samples(self) -> Iterator[MetricSamples]:
         """The metrics of requests that are single numbers."""
