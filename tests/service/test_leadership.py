@@ -7,6 +7,7 @@ import pytest
 
 from ranktron import DataError
 from ranktron.service.app import application
+from ranktron.service.journal import Call, JournalError
 from ranktron.service.leadership import Leadership
 from ranktron.service.service import RankingService
 from ranktron.service.types import Definition, Document, FeedbackRequest, RankRequest
@@ -24,6 +25,10 @@ async def until(condition, seconds=20.0):
     async with asyncio.timeout(seconds):
         while not await condition():
             await asyncio.sleep(0.02)
+
+
+def lose():
+    raise JournalError("the network is gone")
 
 
 async def begun(_service):
@@ -49,10 +54,11 @@ def test_one_leads_and_the_other_takes_over_and_the_first_stands_by_again(tmp_pa
         await two.settled.wait()
         assert [await status(one), await status(two), await status(two, "/healthz")] == [200, "not_leader", 200]
         assert await status(two, "/v1/rankers") == "not_leader"
-        journal = one.service.journal
-        await asyncio.to_thread(lambda: (journal._bell.put(True), journal._database._connection.close()))
-        old = one.service
+        old, database = one.service, one.service.journal._database
+        connect, database._connect = database._connect, lose
+        await old._writer.written(Call(database._connection.close), patient=True)  # between two transactions
         await until(lambda: _leads(two))
+        database._connect = connect
         assert two.service.live("shop").weights.tolist() == weights
         with pytest.raises(Exception, match="stepped down"):
             await old.feedback("shop", FeedbackRequest(waiting.round, {"a": 1.0}))
