@@ -19,7 +19,7 @@ def backup(folder: str, target: str, as_json: bool) -> None:
     The copy is that of one moment: all that was acknowledged before it. Where the journal is in PostgreSQL, use the
     tools of PostgreSQL.
 
-    Example: ranktron backup state backups/monday
+    Example: ranktron backup state backups/tuesday
     """
     try:
         from ranktron.service.backup import back_up

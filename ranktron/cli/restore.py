@@ -19,7 +19,7 @@ def restore(backup: str, folder: str, as_json: bool) -> None:
     A server that starts there goes on from the backup. It begins a new epoch: feedback on lists that were shown after
     the backup gets a 410, and is never learnt on another list.
 
-    Example: ranktron restore backups/monday state
+    Example: ranktron restore backups/monday restored
     """
     try:
         from ranktron.service.backup import restore as make_folder
