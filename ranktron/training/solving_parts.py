@@ -10,12 +10,14 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners.batch.cut_points import merge_bins
 from ranktron.learners.batch.rank_boost import boost, rank_boost
+from ranktron.learners.batch.rank_mm import run_passes
 from ranktron.learners.batch.rank_svm import UNFINISHED
 from ranktron.learners.schedule import Fit
 from ranktron.metrics import Metric
 from ranktron.training.model import Model
 from ranktron.training.parts import on_prepared, prepare_part
 from ranktron.training.rank_boost_parts import BinnedQueries, PartsBoosting, bin_queries, describe_part
+from ranktron.training.rank_mm_parts import run_on_parts
 from ranktron.training.rank_svm_parts import solve_parts
 from ranktron.types import Floats, State
 
@@ -43,6 +45,8 @@ def solve_on_parts(data: PartData, model: Model, fit: Fit, shards: Sequence[rang
         return _solve_rank_svm(data, model, fit, metrics)
     if model.kind == "rankboost":
         return _solve_rank_boost(data, model, fit)
+    if model.kind == "rankmm":
+        return run_passes(fit, model.parameters, run_on_parts(data, model, shards))
     raise DataError(f"{model.kind} solves for all queries at once, and not in passes over parts")
 
 
