@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from ranktron.service.endpoint import JSON, Content, Receive, Scope, Send, refuse, reply
+from ranktron.service.endpoint import JSON, Content, Receive, Scope, Send, send_answer, send_refusal
 from ranktron.service.errors import RequestError
 from ranktron.service.journal import InUseError, JournalError
 from ranktron.service.service import RankingService
@@ -73,7 +73,7 @@ class Leadership:
 
 async def _stand_by(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/healthz":
-        await reply(send, 200, Content(b'{"ready":true}', JSON), [])
+        await send_answer(send, 200, Content(b'{"ready":true}', JSON), [])
     else:
         waiting = "this server stands by, to take over when the leader is gone: send requests to the leader"
-        await refuse(send, RequestError(503, "not_leader", waiting), [])
+        await send_refusal(send, RequestError(503, "not_leader", waiting), [])

@@ -226,13 +226,19 @@ def test_kill_9_at_random_moments(tmp_path, kind):
         write_keys(keys, [new_key("active", date(2026, 1, 1))])
         settings = {**SETTINGS, "carry_keys": str(keys)}
     users = torture(tmp_path / "state", kills, seed=int(time.time()), kind=kind, settings=settings)
+    counts = check(users, RankingService(tmp_path / "state", Config(**SETTINGS)), kills)
+    print(f"{kills} kills, {counts}, in {time.monotonic() - started:.0f} seconds")
+    assert kind is User or not any(user.gone for user in users), "a round was lost that its client had"
+
+
+def check(users, service, kills=KILLS):
+    """Checks that all that was acknowledged is there once, and nothing else; what there was of each, in words."""
     assert not [wrong for user in users for wrong in user.wrong]
     shown = {number: turn for user in users for number, turn in user.shown.items()}
     assert len(shown) == sum(len(user.shown) for user in users), "a number was given out twice"
     acknowledged = {number: told for user in users for number, told in user.acknowledged.items()}
     gone = set.union(*(user.gone for user in users))
 
-    service = RankingService(tmp_path / "state", Config(**SETTINGS))
     live = service.live("shop")
     entries = [(version, _entry.decode(body)) for version, body, _ in service.journal.entries(live.id)]
     service.journal.close()
@@ -241,15 +247,12 @@ def test_kill_9_at_random_moments(tmp_path, kind):
     assert len(logged) == len(entries), "a round was learnt twice"
     assert acknowledged.items() <= logged.items(), "acknowledged feedback is missing"
     assert not gone & logged.keys()
-    assert kind is User or not gone, "a round was lost that its client had"
 
     learner = replayed_by_the_library([(entry.round, told_labels(entry)) for _, entry in entries], shown)
     assert live.model.to_bytes() == with_state(live.model, learner)
-    print(
-        f"{kills} kills, {len(shown):,} rankings, {len(acknowledged):,} feedbacks acknowledged, {len(gone):,} rounds "
-        f"lost with the last milliseconds before a kill, in {time.monotonic() - started:.0f} seconds"
-    )
     assert len(acknowledged) > kills
+    lost = f"{len(gone):,} rounds lost with the last milliseconds before a kill"
+    return f"{len(shown):,} rankings, {len(acknowledged):,} feedbacks acknowledged, {lost}"
 
 
 def with_state(model, learner):
