@@ -46,9 +46,11 @@ def application(
             yield
 
     every = [*also, *routes(service, tokens, telemetry)]
-    return LoggedRouter(
+    router = LoggedRouter(
         every, redirect_slashes=False, default=Missing(Authenticator(service.config, Tokens([]))), lifespan=lifespan
     )
+    router.tracing = service.tracing
+    return router
 
 
 def routes(service: RankingService, tokens: Tokens | None = None, telemetry: Telemetry | None = None) -> list[Route]:

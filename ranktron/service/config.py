@@ -83,6 +83,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     log_requests: Annotated[
         bool, Meta(description="whether every request is logged; otherwise only those that fail with a 5xx")
     ] = False
+    tracing: Annotated[
+        bool, Meta(description="whether requests are traced with OpenTelemetry (extra `tracing`), as OTEL_... says")
+    ] = False
     max_carry: Annotated[Count, Meta(description="characters of a round that carries itself")] = 100_000
     origins: Annotated[
         list[str], Meta(description="origins of web pages that may call the service from a browser (CORS)")

@@ -10,10 +10,13 @@ from collections.abc import MutableMapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from ranktron.service.tracing import Tracing
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the request that is being answered."""
@@ -71,6 +74,8 @@ class LoggedRouter(Router):
     A request is logged if the logger `ranktron.requests` wants it: as an error if it failed, or else as information.
     """
 
+    tracing: Tracing | None = None
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
@@ -88,7 +93,13 @@ class LoggedRouter(Router):
 
         before = request_id.set(identity.decode())
         try:
-            await super().__call__(scope, receive, answer)
+            if self.tracing is None:
+                await super().__call__(scope, receive, answer)
+            else:
+                with self.tracing.span(scope["method"], scope["path"], scope["headers"]) as span:
+                    await super().__call__(scope, receive, answer)
+                    span.set_attribute("http.response.status_code", status)
+                    span.set_attribute("ranktron.request", identity.decode())
         finally:
             level = logging.ERROR if status >= 500 else logging.INFO
             if _requests.isEnabledFor(level):

@@ -39,6 +39,7 @@ from ranktron.service.types import Definition, Document
 
 if TYPE_CHECKING:
     from ranktron.service.carry_keys import CarryKeys
+    from ranktron.service.tracing import Tracing
 
 _FILES = 100  # that may be open besides connections
 
@@ -65,7 +66,7 @@ def run(
             f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
             "at 127.0.0.1"
         )
-    keys = _carry_keys(settings)
+    keys, tracing = _carry_keys(settings), _tracing(settings)
     listening = _open_socket(host, port)
     os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
     _warn_of_readers(Path(folder))
@@ -76,11 +77,11 @@ def run(
     def make(service: RankingService) -> Router:
         return application(service, tokens, also, telemetry)
 
-    leadership = Leadership(lambda: RankingService(folder, settings, journal, carry_keys=keys), make)
+    leadership = Leadership(lambda: RankingService(folder, settings, journal, carry_keys=keys, tracing=tracing), make)
     try:
         with Console(stderr=True).status("Starting (the first start compiles, which takes a while)"):
             _compile()
-            service = RankingService(folder, settings, carry_keys=keys) if journal is None else None
+            service = RankingService(folder, settings, carry_keys=keys, tracing=tracing) if journal is None else None
     except BaseException:
         listening.close()
         raise
@@ -133,6 +134,18 @@ def _carry_keys(settings: Config) -> CarryKeys | None:
     except ModuleNotFoundError:
         raise MissingExtra("rounds that carry themselves", "serve") from None
     return StoredCarryKeys(Path(settings.carry_keys))
+
+
+def _tracing(settings: Config) -> Tracing | None:
+    """The traces of OpenTelemetry, if they are wanted."""
+    if not settings.tracing:
+        return None
+    try:
+        from ranktron.service.tracing import start_tracing
+
+        return start_tracing()
+    except ModuleNotFoundError:
+        raise MissingExtra("tracing requests", "tracing") from None
 
 
 def _reload(tokens: Tokens, keys: CarryKeys | None) -> None:

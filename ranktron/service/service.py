@@ -56,6 +56,7 @@ from ranktron.training.model import Model
 
 if TYPE_CHECKING:
     from ranktron.service.carry_keys import CarryKeys
+    from ranktron.service.tracing import Tracing
 
 _logger = logging.getLogger("ranktron.service")
 _SWEEP = 64  # rounds, at most, between two looks at whether there are too many
@@ -91,6 +92,7 @@ class RankingService:
         journal: str | None = None,
         *,
         carry_keys: CarryKeys | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.folder, self.config = Path(folder), config or Config()
         self.journal: Journal = open_journal(self.folder, journal)
@@ -101,6 +103,7 @@ class RankingService:
             raise
         self.live_rankers, self.set_aside = self._rankers.live_rankers, self._rankers.set_aside
         self.cut = sum(live.cut for live in self.live_rankers.values())
+        self.tracing = tracing
         self._carried = CarriedRounds(self.journal, carry_keys, self.config)
         self._writer = JournalWriter(self.journal, self.config, self.live_rankers)
         self._reading, self._uploads = asyncio.Lock(), 0
@@ -201,6 +204,8 @@ class RankingService:
             self._carried.check(live)
         self._writer.spare_number(live)
         answer, number, kept = live.rank(request)
+        if self.tracing is not None:
+            self.tracing.showed(name, answer.round, answer.version)
         if not request.carry:
             return self._keep_open(live, answer, number, kept)
         answer.carry = self._carried.seal(live, answer.round, kept)
@@ -246,6 +251,8 @@ class RankingService:
             found = self._carried.first_result(live, found) or found
         if isinstance(found, JournalEntry):
             found = await asyncio.shield(self._writer.logged(live, found, found.round, carried=row))
+        if self.tracing is not None:
+            self.tracing.answered(name, request.round, found.version)
         return FeedbackAnswer(found.learned, found.version)
 
     async def full(self, name: str, request: FullRequest) -> FullAnswer:
