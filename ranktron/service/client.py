@@ -210,6 +210,28 @@ class Client(ExperimentCalls):
         content = {"documents": encode_documents(documents), "labels": dict(labels)}
         return self._ask("POST", self._path(name, "full"), content, repeatable=False)
 
+    def ingest(self, name: str, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Feedback from a source, learnt from once: see `ranktron ingest`.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        batch : dict
+            `source`, `start`, `end`, `feedback` with its `places`, and `dead` letters: see the OpenAPI document.
+        """
+        return self._ask("POST", self._path(name, "ingest"), batch)
+
+    def source(self, source: str) -> dict[str, Any]:
+        """Where a source of feedback goes on, and its last dead letters.
+
+        Parameters
+        ----------
+        source : str
+            Its name.
+        """
+        return self._ask("GET", f"/v1/sources/{quote(source, safe='')}")
+
     def explain(self, name: str, round: int) -> dict[str, Any]:
         """Why a round was ordered as it was.
 

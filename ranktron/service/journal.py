@@ -148,13 +148,22 @@ class Prune(NamedTuple):
     expired: float = 0.0
 
 
+class AdvanceSource(NamedTuple):
+    """Moves a source of feedback from one place to the next, if it is there, and keeps what could not be used of it."""
+
+    source: str
+    start: int
+    end: int
+    dead: tuple[tuple[int, str, bytes], ...] = ()
+
+
 class Call(NamedTuple):
     """Does something else on the writer's thread, after all that was asked before; the write it gives is done, too."""
 
     function: Callable[[], Write | None]
 
 
-Write = AddRanker | Define | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Prune | Call
+Write = AddRanker | Define | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
 
 
 @dataclass(frozen=True)
@@ -247,6 +256,10 @@ class Journal(Protocol):
         ...
 
     # Writing
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Rows of the journal's tables, as of the last commit; on the event loop's thread."""
+        ...
 
     def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
         """Version and digest of the entry that answered a round which came with it; None if none did, or long ago."""

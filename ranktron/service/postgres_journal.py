@@ -42,6 +42,9 @@ CREATE TABLE IF NOT EXISTS identity (id INTEGER PRIMARY KEY, cluster TEXT NOT NU
 INSERT INTO identity VALUES (1, gen_random_uuid()::text, 1) ON CONFLICT DO NOTHING;
 CREATE TABLE IF NOT EXISTS accepted (
     key BIGINT PRIMARY KEY, version BIGINT NOT NULL, digest BLOB NOT NULL, expires DOUBLE PRECISION NOT NULL);
+CREATE TABLE IF NOT EXISTS sources (name TEXT PRIMARY KEY, next BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS dead_letters (
+    source TEXT NOT NULL, place BIGINT NOT NULL, reason TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (source, place));
 CREATE TABLE IF NOT EXISTS snapshots (
     ranker BIGINT, version BIGINT, wished BOOLEAN NOT NULL, misfit TEXT, body BLOB NOT NULL,
     PRIMARY KEY (ranker, version));

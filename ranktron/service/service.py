@@ -25,6 +25,7 @@ from ranktron.service.config import Config
 from ranktron.service.errors import RequestError, not_written, unknown_version
 from ranktron.service.experiments.arms import kept_model
 from ranktron.service.experiments.experiments import Experiments
+from ranktron.service.ingestion import Ingestion
 from ranktron.service.journal import Call, Job, Journal, NoteTime, Reserve, Settle, StoreRound
 from ranktron.service.journal_entries import JournalEntry
 from ranktron.service.journal_writer import RESERVE, JournalWriter
@@ -106,6 +107,7 @@ class RankingService:
         self.tracing = tracing
         self._carried = CarriedRounds(self.journal, carry_keys, self.config)
         self._writer = JournalWriter(self.journal, self.config, self.live_rankers)
+        self.ingestion = Ingestion(self, self.journal, self._writer, self._carried)
         self._reading, self._uploads = asyncio.Lock(), 0
         self.experiments = Experiments(self, self._writer, self._rankers.experiments)
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))

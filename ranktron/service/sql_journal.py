@@ -9,7 +9,7 @@ begins a new epoch: no round that is shown from then on is taken for one that an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import SystemRandom
 from time import sleep
@@ -22,6 +22,7 @@ from ranktron.service.high_water_mark import Mark
 from ranktron.service.journal import (
     CAPACITY,
     AddRanker,
+    AdvanceSource,
     Append,
     Call,
     Define,
@@ -52,6 +53,7 @@ from ranktron.service.sql_database import (
     LAST_ROUNDS,
     OPEN_ROUNDS,
     Database,
+    advance_source,
     deletions,
     insert,
 )
@@ -150,6 +152,9 @@ class SQLJournal(GroupCommit):
             query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
             found = self._database.execute(query, (key,)).fetchone()
         return own_half(found[2]) if found and whole(key, *found) else None
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._database.look_up(statement, values)
 
     def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
         found = self._database.look_up(ACCEPTED, (ranker * CAPACITY + number,))
@@ -293,6 +298,8 @@ class SQLJournal(GroupCommit):
         if isinstance(write, Call):
             further = write.function()
             return None if further is None else self._write_one(further)
+        if isinstance(write, AdvanceSource):
+            advance_source(self._database, write)
         if isinstance(write, NoteTime):
             self._known[write.ranker] = self._known[write.ranker]._replace(at=write.at)
         if isinstance(write, Define | Reserve | Settle | RemoveRanker):

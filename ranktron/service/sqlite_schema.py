@@ -47,10 +47,19 @@ def _accept_carried_rounds(connection: sqlite3.Connection) -> None:
     )
 
 
+def _read_sources(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS sources (name TEXT PRIMARY KEY, next INTEGER NOT NULL)")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS dead_letters (source TEXT NOT NULL, place INTEGER NOT NULL, reason TEXT NOT NULL, "
+        "body BLOB NOT NULL, PRIMARY KEY (source, place))"
+    )
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _make_tables_of_0_1_0,
     _notice_losses_and_copies,
     _accept_carried_rounds,
+    _read_sources,
 )
 
 

@@ -1,8 +1,8 @@
 """Traces in OpenTelemetry: a span for each request, and links that join feedback with the ranking that it is about.
 
 A ranking and its feedback are requests of different traces, often hours apart. The span of a feedback has a link to
-that of its ranking as long as this process remembers it; both have an event with ranker and round, by which any tool joins
-them for ever.
+that of its ranking as long as this process remembers it; both have an event with ranker and round, by which any tool
+joins them for ever.
 """
 
 from __future__ import annotations
