@@ -43,6 +43,8 @@ NEEDED = {
     ("GET", "/v1/experiments"): ("rank", None),
     ("GET", TRIAL): ("rank", None),
     ("DELETE", TRIAL): ("admin", None),
+    ("POST", f"{ONE}/ingest"): ("feedback", {}),
+    ("GET", "/v1/sources/clicks"): ("feedback", None),
     ("POST", "/v1/follow"): ("admin", None),
     ("POST", "/v1/follow/rounds"): ("admin", None),
     ("GET", "/metrics"): ("rank", None),
@@ -78,7 +80,7 @@ def test_the_table_above_is_complete(talk):
         (method, path.replace("shop", "{name}").replace("/0", "/{round}").replace("/1", "/{version}"))
         for method, path in NEEDED
     }
-    known = {(method, path.replace("other", "{name}")) for method, path in known} | OPEN
+    known = {(method, path.replace("other", "{name}").replace("clicks", "{source}")) for method, path in known} | OPEN
     assert {(method.upper(), path) for path, methods in paths.items() for method in methods} == known - {
         ("GET", "/openapi.json")
     }
