@@ -154,3 +154,8 @@ def test_rank_boost_on_a_cluster_is_that_of_threads(client):
     ranker = DaskRanker(ranktron.RankBoost(n_rounds=12), client=client).fit(divided, "label")
     assert same(ranker.model_.state, here.model.state)
     assert isinstance(ranker.to_local(), ranktron.RankBoost)
+
+
+def test_sample_weights_are_refused(client):
+    with pytest.raises(DataError, match="partitions have no sample weights"):
+        DaskRanker(ranktron.HingePerceptron(), client=client).fit(cut(), "label", sample_weight=np.ones(40))
