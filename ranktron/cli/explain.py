@@ -54,6 +54,7 @@ def explain(
 
     Example: ranktron explain my.model test.txt --qid 42 --out page.html
     """
+    from ranktron.data.maps.protocols import Additive
     from ranktron.training.model import load
 
     if (data is None) != (qid is None):
@@ -66,8 +67,10 @@ def explain(
         _write(loaded, explained, out, top or 10)
     if explained is not None:
         _show_list(explained, top or 10, features, out, as_json)
-    elif loaded.map is not None:
+    elif loaded.map is not None and isinstance(loaded.explainable, Additive):
         _show_curves(loaded, top, out, as_json)
+    elif loaded.map is not None:
+        _show_spans(loaded, top, as_json)
     else:
         _show_weights(loaded, top, out, as_json)
 
@@ -87,12 +90,15 @@ def _explain_query(model: Model, data: str, qid: str, null: str | None) -> Expla
 
 def _write(model: Model, explained: ExplainedList | None, out: str, top: int) -> None:
     from ranktron.data.files import atomically
+    from ranktron.data.maps.protocols import Additive
     from ranktron.training.figures.explanation import explanation_page
     from ranktron.training.figures.shapes import shape_pieces
     from ranktron.training.figures.weights import model_weights
 
     if model.map is None:
         text = explanation_page(model, model_weights(model), explained, top)
+    elif explained is not None and not isinstance(model.map, Additive):
+        text = explanation_page(model, None, explained, top)
     else:
         text = explanation_page(model, None, explained, top, shape_pieces(model))
     with atomically(out) as file:
@@ -179,6 +185,19 @@ def _show_curves(model: Model, top: int | None, out: str | None, as_json: bool) 
     if out is None:
         click.echo("To see what each value adds to a score, draw the curves with --out page.html.")
     _say(out)
+
+
+def _show_spans(model: Model, top: int | None, as_json: bool) -> None:
+    """How far each feature reaches, of a model whose features count together and have no curves."""
+    spans = model.explainable.spans(model.weights)
+    widest = sorted(zip(model.filled_names, spans.tolist(), strict=True), key=lambda each: -each[1])
+    if as_json:
+        facts = {"algorithm": model.kind, "features": model.n_features, "map": model.map and model.map.name}
+        print_json({**facts, "spans": [{"feature": name, "span": span} for name, span in widest[:top]]})
+        return
+    rows = [(name, f"{span:.4g}") for name, span in widest[: top or 20]]
+    print_table(f"{model.kind}: {model.n_filled} features", ["feature", "most it can add"], rows)
+    click.echo("To see what each feature adds to the scores of one query, give DATA and --qid.")
 
 
 def _weight(weights: Weights, j: int) -> dict[str, Any]:

@@ -72,7 +72,7 @@ map_option = click.option(
     metavar="MAP",
     default=None,
     callback=_as_recipe,
-    help="Feature map, saved with the model: bins:N, bins-linear:N, rff:N, nystroem:N or products:N.",
+    help="Feature map, saved with the model: bins:N, bins-linear:N, rff:N, nystroem:N, products:N or leaves:N.",
 )
 
 _LONGER = [f"{values['n_epochs']} for {name}" for name, values in RECOMMENDED.items() if "n_epochs" in values]

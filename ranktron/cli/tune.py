@@ -57,7 +57,7 @@ def tune(
 ) -> None:  # fmt: skip
     """Choose learner, map and parameters for DATA, and save the model.
 
-    A fifth of the queries is set aside. On the others, divided into folds, some 300 settings are tried within the
+    A fifth of the queries is set aside. On the others, divided into folds, some 400 settings are tried within the
     time that is given. The best one is measured on the fifth, which has chosen nothing: that is the number to expect.
     Then it is trained on everything. Ctrl-C ends the search and goes on with the best so far.
 

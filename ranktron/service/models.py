@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from ranktron.data import serialization
-from ranktron.data.maps.protocols import Additive
+from ranktron.data.maps.protocols import Explainable
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import as_dense
 from ranktron.learners.kernelized.rows import stored_documents
@@ -156,13 +156,14 @@ def _check_fits(model: Model, definition: Definition, config: Config) -> Model:
 
 
 def _check_map(model: Model, config: Config) -> None:
-    """Refuses maps that cannot be served: pending rounds and explanations need one function for each feature."""
+    """Refuses maps that cannot be served: pending rounds and explanations need one number for each feature."""
     if model.map is None:
         return
     name, width = model.map.name, model.map.n_outputs
-    if not isinstance(model.map, Additive):
+    if not isinstance(model.map, Explainable):
         complaint = (
-            f"models with the map {name} are not served, only those with bins:N or bins-linear:N, or without one"
+            f"models with the map {name} are not served, only those with bins:N, bins-linear:N or leaves:N, or "
+            "without one"
         )
     elif width > config.max_weights:
         complaint = (

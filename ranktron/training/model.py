@@ -18,7 +18,7 @@ from ranktron.data.categories import Encoder, encoder_from_dict, encoder_to_dict
 from ranktron.data.files import atomically
 from ranktron.data.imputation import Imputer, impute, imputer_from_dict, imputer_to_dict
 from ranktron.data.maps.naming import map_from_dict, map_to_dict
-from ranktron.data.maps.protocols import Additive, FittedMap, map_rounds
+from ranktron.data.maps.protocols import Additive, Explainable, FittedMap, map_rounds
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.data.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
 from ranktron.errors import DataError
@@ -290,15 +290,22 @@ class Model:
         if self.map is None:
             contributions: Floats = as_dense(scaled) * self.coef
             return contributions
-        return self.additive.contributions(scaled, self.weights)
+        return self.explainable.contributions(scaled, self.weights)
+
+    @property
+    def explainable(self) -> Explainable:
+        """The feature map of a model whose scores are sums of one contribution per feature."""
+        return self.map if isinstance(self.map, Explainable) else self.additive
 
     @property
     def additive(self) -> Additive:
         """The feature map of a model whose scores are sums of one function per feature."""
         if not isinstance(self.map, Additive):
             what = "has no feature map" if self.map is None else f"mixes features in its map {self.map.name}"
+            instead = "; explain the ranking of one query instead" if isinstance(self.map, Explainable) else ""
             raise DataError(
                 f"this model {what}: only after bins:N and bins-linear:N is a score a sum of one curve per feature"
+                f"{instead}"
             )
         return self.map
 

@@ -17,7 +17,7 @@ from ranktron.training.model import served_scores
 from ranktron.types import Floats
 
 SCALES = ("standard", "standard-query")
-MAPS = (None, "bins-linear:2", "bins-linear:8")
+MAPS = (None, "bins-linear:2", "bins-linear:8", "leaves:60")
 PASSES = (1, 3, 10, 30)
 MOST_PLAYED = 6000  # queries, over all passes; one pass is always made
 ONLINE: Mapping[str, Sequence[Mapping[str, Any]]] = {

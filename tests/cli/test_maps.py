@@ -61,6 +61,20 @@ def test_train_with_a_map_evaluate_rank_explain(capsys, data, tmp_path):
     assert "mixes features" in run(capsys, "explain", model, "--out", written, code=1).err
 
 
+def test_trees_are_explained_query_by_query(capsys, data, tmp_path):
+    model, written = tmp_path / "m", tmp_path / "p.html"
+    run(capsys, "train", data, "--algo", "listnet", "--map", "leaves:5", "--model", model)
+    spans = json.loads(run(capsys, "explain", model, "--json", "--top", 7).out)
+    assert spans["map"] == "leaves:5"
+    reach = [each["span"] for each in spans["spans"]]
+    assert len(reach) == 7
+    assert reach == sorted(reach, reverse=True)
+    assert "most it can add" in run(capsys, "explain", model).out
+    run(capsys, "explain", model, data, "--qid", "3", "--out", written)
+    assert "Query 3" in written.read_text()
+    assert "one query instead" in run(capsys, "explain", model, "--out", tmp_path / "q.html", code=1).err
+
+
 def trained(map, scaling="standard", lists=LISTS):
     return train("listnet", {}, lists, Schedule(1), scaling=scaling, map=map).model
 

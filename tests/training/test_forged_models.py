@@ -20,7 +20,7 @@ KINDS = [
     *[("ranksvm", {}), ("rankboost", {"n_rounds": 5}), ("rankmm", {"max_iter": 3}), ("kernel", {"budget": 9})],
     *[("kernel", {"update": "pairwise", "output": output, "budget": 9}) for output in ("voted", "committee")],
 ]
-MAPS = ("bins:4", "bins-linear:4", "rff:4", "nystroem:4", "products:2")
+MAPS = ("bins:4", "bins-linear:4", "rff:4", "nystroem:4", "products:2", "leaves:2")
 SCALINGS = ("standard", "minmax", "minmax-query")
 
 

@@ -167,7 +167,7 @@ def test_candidates_fit_the_data():
     names = [str(family) for family in families(LISTS)]
     assert names[:2] == ["listnet/hinge/slam standard", "listnet/hinge/slam standard-query"]
     assert names[-1] == "rankboost"
-    assert "listnet/hinge/slam standard bins-linear:8" in names
+    assert {"listnet/hinge/slam standard bins-linear:8", "listnet/hinge/slam standard-query leaves:60"} < set(names)
     sparse = replace(LISTS, X=Sparse.from_matrix(LISTS.X))
     exportable = [str(family) for family in families(LISTS, exportable=True)]
     assert [str(family) for family in families(sparse)] == exportable

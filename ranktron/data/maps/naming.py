@@ -7,6 +7,7 @@ from typing import Any
 
 from ranktron.data.maps.bins import Bins, FittedBins
 from ranktron.data.maps.gaussian import FittedFourier, FittedNystroem, Nystroem, RandomFourier
+from ranktron.data.maps.leaves import FittedLeaves, Leaves
 from ranktron.data.maps.linear_bins import FittedLinearBins, LinearBins
 from ranktron.data.maps.products import FittedProducts, Products
 from ranktron.data.maps.protocols import FeatureMap, FittedMap
@@ -18,6 +19,7 @@ MAPS: dict[str, tuple[type[Any], type[Any]]] = {
     "rff": (RandomFourier, FittedFourier),
     "nystroem": (Nystroem, FittedNystroem),
     "products": (Products, FittedProducts),
+    "leaves": (Leaves, FittedLeaves),
 }
 """For each name the class of its settings and the class of the fitted map."""
 
@@ -28,8 +30,8 @@ def as_map(given: Any) -> FeatureMap | None:
     Parameters
     ----------
     given : str, FeatureMap or None
-        `bins:N`, `bins-linear:N`, `rff:N`, `nystroem:N`, `products:N`, or an object such as `Bins(32)`, which is
-        returned unchanged. Without `:N` the map has its default size.
+        `bins:N`, `bins-linear:N`, `rff:N`, `nystroem:N`, `products:N`, `leaves:N`, or an object such as `Bins(32)`,
+        which is returned unchanged. Without `:N` the map has its default size.
 
     Examples
     --------

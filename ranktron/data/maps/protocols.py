@@ -65,14 +65,19 @@ class Shape(NamedTuple):
 
 
 @runtime_checkable
-class Additive(Protocol):
-    """A map after which a linear score is a sum of one function per original feature."""
+class Explainable(Protocol):
+    """A map after which a linear score is a sum of one number per original feature; `spans` is how far each reaches."""
 
     def contributions(self, X: Matrix, w: Floats, /) -> Floats: ...
 
-    def shape(self, feature: int, w: Floats, /) -> Shape: ...
-
     def spans(self, w: Floats, /) -> Floats: ...
+
+
+@runtime_checkable
+class Additive(Explainable, Protocol):
+    """A map after which that number is a function of the one feature alone, which can be drawn."""
+
+    def shape(self, feature: int, w: Floats, /) -> Shape: ...
 
 
 class FeatureMap(Protocol):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from ranktron import DataError, OnlineListNet, Rounds, load
-from ranktron.data.maps import Bins, LinearBins, Nystroem, Products, RandomFourier, as_map
+from ranktron.data.maps import Bins, Leaves, LinearBins, Nystroem, Products, RandomFourier, as_map
 from ranktron.data.maps.bins import find_cuts
 from ranktron.data.maps.naming import MAPS, map_from_dict, map_to_dict
-from ranktron.data.maps.protocols import Additive, map_rounds
+from ranktron.data.maps.protocols import Explainable, map_rounds
 from ranktron.data.maps.strengths import strength_shares, strengths
 from ranktron.data.serialization import deserialize, serialize
 from ranktron.data.synthetic import WebSearch
@@ -25,8 +25,8 @@ from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import train
 
 LISTS = WebSearch(features=5, documents=12).rounds(60)
-RECIPES = [Bins(8), LinearBins(4), RandomFourier(30), Nystroem(10), Products(3)]
-TEXTS = ["bins:8", "bins-linear:4", "rff:30", "nystroem:10", "products:3"]
+RECIPES = [Bins(8), LinearBins(4), RandomFourier(30), Nystroem(10), Products(3), Leaves(5)]
+TEXTS = ["bins:8", "bins-linear:4", "rff:30", "nystroem:10", "products:3", "leaves:5"]
 
 
 @given(
@@ -187,6 +187,10 @@ def test_texts_stand_for_recipes_and_maps_survive_a_file(recipe, text):
         (Products(2), {"chosen": np.array([0, 3])}),
         (Products(2), {"chosen": np.array([-9, 0])}),
         (Products(2), {"shift": np.zeros(1)}),
+        (Leaves(2), {"features": np.full((2, 7), 3)}),
+        (Leaves(2), {"features": np.full((2, 7), -1)}),
+        (Leaves(2), {"features": np.zeros((2, 6), int), "thresholds": np.zeros((2, 6))}),
+        (Leaves(2), {"thresholds": np.full((2, 7), np.nan)}),
     ],
 )
 def test_maps_that_kernels_could_not_trust_are_refused(recipe, damage):
@@ -228,7 +232,7 @@ def test_a_model_with_a_map_goes_on_exactly(text, scaling, tmp_path):
 @pytest.mark.parametrize("text", TEXTS)
 def test_explaining_through_a_map(text):
     model = train("listnet", {}, LISTS, Schedule(1), scaling="standard", map=text).model
-    if isinstance(model.map, Additive):
+    if isinstance(model.map, Explainable):
         explanation = model.explain(LISTS[0].X)
         assert explanation.contributions.shape == LISTS[0].X.shape
         assert explanation.contributions.sum(axis=1) == pytest.approx(explanation.scores)
@@ -240,7 +244,7 @@ def test_explaining_through_a_map(text):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_maps_compose_with_every_algorithm(name):
     options = {"k": 2} if name == "topk" else {}
-    for text in ("rff:10", "products:2", "bins:4", "bins-linear:3"):
+    for text in ("rff:10", "products:2", "bins:4", "bins-linear:3", "leaves:3"):
         model = train(name, options, LISTS, Schedule(1), scaling="standard", map=text).model
         assert np.isfinite(model.score_rounds(LISTS)).all()
 
