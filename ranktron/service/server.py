@@ -40,7 +40,7 @@ from ranktron.service.stats import observed_quality
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens, read_tokens
 from ranktron.service.types import Definition, Document
-from ranktron.service.workers import Workers, WorkerTokens
+from ranktron.service.workers import WorkerProcesses, WorkerTokens
 
 if TYPE_CHECKING:
     from ranktron.service.carry_keys import CarryKeys
@@ -101,7 +101,7 @@ def run(
         signal.signal(each, end)
     inner = _open_socket("127.0.0.1", 0) if workers > 1 else listening
     sockets = [listening, inner] if workers > 1 else [listening]
-    others = Workers(workers - 1, inner, (host, listening.getsockname()[1]), config, tokens.secret)
+    others = WorkerProcesses(workers - 1, inner, (host, listening.getsockname()[1]), config, tokens.secret)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening, inner:
         if service is None:
             runner.run(_beside(others, _serve_elected(leadership, server, sockets, models)))
@@ -118,7 +118,7 @@ def _announcement(service: RankingService | None, tokens: Tokens, folder: str, w
     )
 
 
-async def _beside(workers: Workers, serving: Coroutine[Any, Any, None]) -> None:
+async def _beside(workers: WorkerProcesses, serving: Coroutine[Any, Any, None]) -> None:
     """Serves, with other processes beside this one."""
     running = asyncio.create_task(workers.run())
     try:

@@ -41,7 +41,7 @@ class WorkerTokens(Tokens):
         return self._others.holder(token)
 
 
-class Workers:
+class WorkerProcesses:
     """Processes that follow this one.
 
     Parameters
