@@ -229,6 +229,7 @@ class PredtronMultilabel(_PredtronMultilabel):
         self,
         *,
         loss: Literal["subset", "hamming", "error-set"] = "hamming",
+        class_cost: float = 0.1,
         variant: Literal["standard", "loss-driven"] = "standard",
         norm: Literal["l2", "l1", "group", "trace"] = "l2",
         eta: float | str = 0.1,
