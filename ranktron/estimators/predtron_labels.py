@@ -42,8 +42,8 @@ SUBSET_LOSSES: dict[str, CountLoss] = {"subset": SubsetZeroOne(), "hamming": Ham
     Parameter(
         "class_cost",
         0.1,
-        "of error-set only: what each wrong class costs beside the pairs; with 0, as printed, it is free to predict all "
-        "classes, or none",
+        "of error-set only: what each wrong class costs beside the pairs; with 0, as printed, all classes, or none, "
+        "cost nothing",
     ),
     *SHARED,
     paper={**PRINTED, "class_cost": 0.0},
