@@ -54,7 +54,6 @@ SCALES = (None, "standard", "minmax")
 PLAYED_AT_ONCE = ("hinge", "listnet", "slam", "minimax")
 SOLVED = ("ranksvm", "rankmm", "rankboost")
 TIMED = ("default", "printed", "LightGBM", "XGBoost", "CatBoost")
-DEVELOPMENT = ("OHSUMED 3.0", "MQ2008")  # looked at for years
 MOST_SEEDS = 100
 FEW = 300  # queries: of more, a third validates once; fewer are divided into three folds
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "defaults.json"
@@ -235,7 +234,6 @@ def summary(cells):
         p = dict(zip(others, CORRECTIONS["holm"](np.array([_p(one[best], one[row]) for row in others])), strict=True))
         found[column] = {
             "queries": len(one[best]),
-            "development": column.removesuffix("*") in DEVELOPMENT,
             "rows": {
                 row: {
                     "mean": round(float(one[row].mean()), 4),

@@ -9,6 +9,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "results" / "defaults.json"
 PICTURE = DOCS / "pictures" / "quality.svg"
+DEVELOPMENT = ("OHSUMED 3.0", "MQ2008")
 OTHERS = {"tune": "`tune`, two minutes", "best single feature": "best single feature"}
 KINDS = {"default": "default", "printed": '`preset="paper"`', "grid": "best of a grid"}
 
@@ -34,7 +35,7 @@ def _seconds(columns: list[dict[str, Any]], row: str) -> str:
 
 def _table(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
     rows = {row: shown for row, shown in rows.items() if any(row in column["rows"] for column in columns.values())}
-    heads = [f"{name}{' ‡' * column['development']} ({column['queries']})" for name, column in columns.items()]
+    heads = [f"{name}{' ‡' * (name.removesuffix('*') in DEVELOPMENT)} ({column['queries']})" for name, column in columns.items()]
     lines = ["| | " + " | ".join([*heads, "seconds"]) + " |", "|---|" + "---|" * (len(heads) + 1)]
     for row, shown in rows.items():
         cells = [_cell(column, row) for column in columns.values()]
@@ -82,7 +83,9 @@ def below_grid() -> str:
 
 def tune_ahead() -> str:
     """What `tune` gains over the rows that need no choice either: paired differences with their 95 % intervals."""
-    columns = {name: column for name, column in load().items() if column["tune_ahead"]}
+    columns = {name: column for name, column in load().items() if column.get("tune_ahead")}
+    if not columns:
+        return "Not measured yet: the results are those of an earlier run."
     rows = list(next(iter(columns.values()))["tune_ahead"])
     lines = ["| `tune` minus | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
     for row in rows:
@@ -106,7 +109,7 @@ def variants() -> str:
 def _tried(chosen: str) -> str:
     if chosen.startswith("{"):
         found = json.loads(chosen)
-        return f"{found['tried']}{' (time)' * bool(found['stopped'])}"
+        return f"{found['tried']}{' (time)' * bool(found['stopped'])}" if "tried" in found else ""
     return chosen.rpartition("; ")[2].removesuffix(" variants")
 
 
