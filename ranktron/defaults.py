@@ -43,8 +43,9 @@ PAPER: Mapping[str, Mapping[str, Any]] = {
         "strict": False,
         "seed": 0,
         "average": True,
+        "exploration_price": 1.0,
     },
-    "pdgd": {"eta": 0.1, "decay": 0.9999977, "k": 10, "seed": 0, "average": False},
+    "pdgd": {"eta": 0.1, "decay": 0.9999977, "k": 10, "seed": 0, "average": False, "exploration_price": 1.0},
     "predtron": {
         "representation": "-i^1.1",
         "loss": "ndcg",

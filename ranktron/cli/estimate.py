@@ -155,8 +155,8 @@ def _order(positions: Floats, where: str) -> Any:
 def _policies(model: Model, rounds: Rounds, temperature: float) -> list[RankingPolicy]:
     from ranktron.metrics.off_policy import RankingPolicy
 
-    scores = model.score_rounds(rounds)
-    return [RankingPolicy(scores[a:b], temperature) for a, b in pairwise(rounds.offsets.tolist())]
+    scores, price = model.score_rounds(rounds), model.parameters.get("exploration_price", 1.0)
+    return [RankingPolicy(scores[a:b], temperature, price) for a, b in pairwise(rounds.offsets.tolist())]
 
 
 def _estimate_models(

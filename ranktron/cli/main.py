@@ -38,6 +38,7 @@ _COMMANDS = (
     "reproduce",
     "serve",
     "token",
+    "compile",
 )
 
 

@@ -32,7 +32,14 @@ from ranktron.errors import MissingExtra
     show_default=True,
     help="Port to listen on; 0 picks a free one.",
 )
-def serve(folder: str, models: tuple[str, ...], config: str | None, host: str, port: int) -> None:
+@click.option(
+    "--journal",
+    envvar="RANKTRON_JOURNAL",
+    metavar="ADDRESS",
+    help="PostgreSQL database for the journal, as postgresql://user@host/name; by default SQLite in the folder. Also "
+    "RANKTRON_JOURNAL, which no other user of the machine sees.",
+)
+def serve(folder: str, models: tuple[str, ...], config: str | None, host: str, port: int, journal: str | None) -> None:
     """Serve rankers over HTTP, and let them learn from feedback.
 
     Example: ranktron serve --dir state
@@ -41,5 +48,6 @@ def serve(folder: str, models: tuple[str, ...], config: str | None, host: str, p
         from ranktron.service.server import run
     except ModuleNotFoundError:
         raise MissingExtra("serving", "serve") from None
-    run(folder, config, host, port, models=models)
-    click.echo(f"Stopped. All acknowledged feedback is saved in {folder}; the next start continues from there.")
+    run(folder, config, host, port, models=models, journal=journal)
+    where = folder if journal is None else "the database"
+    click.echo(f"Stopped. All acknowledged feedback is saved in {where}; the next start continues from there.")

@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from ranktron.kernels.copying import copy_into
 from ranktron.kernels.csr import add_sparse_row, descend_rows, pull_back_rows, score_rows
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import add_row, descend, pull_back, rank_list, score
@@ -133,7 +134,7 @@ def _rows_between(X: FeatureArrays, start: int, stop: int) -> FeatureArrays:
 def _matrix_taken(X: Matrix, items: Integers) -> Matrix:
     chosen = np.empty((items.shape[0], X.shape[1]), np.float32)
     for i in range(items.shape[0]):
-        chosen[i] = X[items[i]]
+        copy_into(chosen[i], X[items[i]])
     return chosen
 
 
@@ -146,9 +147,9 @@ def _rows_taken(X: FeatureArrays, items: Integers) -> FeatureArrays:
     own_values = np.empty(own[-1] if values.shape[0] else 0, np.float32)
     for i in range(items.shape[0]):
         start, stop = starts[items[i]], starts[items[i] + 1]
-        own_columns[own[i] : own[i + 1]] = columns[start:stop]
+        copy_into(own_columns[own[i] : own[i + 1]], columns[start:stop])
         if values.shape[0]:
-            own_values[own[i] : own[i + 1]] = values[start:stop]
+            copy_into(own_values[own[i] : own[i + 1]], values[start:stop])
     return own, own_columns, own_values
 
 

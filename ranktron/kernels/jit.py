@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,6 +32,19 @@ def jit_rounding(function: F) -> F:
 def _compile(function: F, **options: Any) -> F:
     options |= {"nogil": True, "error_model": "numpy"}
     try:
-        return cast(F, numba.njit(cache=True, **options)(function))
+        kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the home is writable: every process compiles again
-        return cast(F, numba.njit(**options)(function))
+        kernel = numba.njit(**options)(function)
+    _forget_literals(kernel)
+    return cast(F, kernel)
+
+
+def _forget_literals(kernel: Any) -> None:
+    """Lets other kernels call this one with numbers of any value.
+
+    A variable that starts as 0 has the type "the number 0" until numba has seen the loop that changes it: what it is
+    passed to would be compiled for that, and then again for any number.
+    """
+    resolve = getattr(kernel, "get_call_template", None)
+    if resolve is not None:  # else numba is switched off
+        kernel.get_call_template = lambda args, kws: resolve(tuple(map(types.unliteral, args)), kws)

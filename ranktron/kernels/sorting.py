@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.kernels.copying import copy_into
 from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
@@ -151,7 +152,7 @@ def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: i
         ideal = np.empty(n, np.int64)
         for g in range(count):
             own = documents[starts[g] : starts[g + 1]]
-            ideal[starts[g] : starts[g + 1]] = own[argsort_descending(scores[own])]
+            copy_into(ideal[starts[g] : starts[g + 1]], own[argsort_descending(scores[own])])
         return ideal[:wanted]
     falling = _falling_keys(scores)
     keys = np.full((n + _LANES - 1) // _LANES * _LANES, 0x7FFFFFFFFFFFFFFF, np.int64)

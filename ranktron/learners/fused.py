@@ -23,7 +23,7 @@ from ranktron.learners.fused_step import as_spec, fused_step, label_plan
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric, metric
-from ranktron.metrics.dispatch import NDCG, first_outside, value
+from ranktron.metrics.dispatch import NDCG, first_outside, metric_address, value
 from ranktron.metrics.gain import dcg, ideal_dcg
 from ranktron.types import Floats, Integers, Round, Step
 
@@ -40,7 +40,7 @@ def _best(labels: Floats, choices: Floats) -> Floats:
     """The ideal DCG of each NDCG, once per query for all learners; NaN if a label is out of range."""
     best = np.zeros(choices.shape[0])
     for c in range(choices.shape[0]):
-        code, k, gain, discount, _, _, limit = choices[c]
+        code, k, gain, discount, _, _, limit, _ = choices[c]
         if first_outside(labels, limit) >= 0:
             best[c] = np.nan
         elif code == NDCG:
@@ -52,7 +52,7 @@ def _best(labels: Floats, choices: Floats) -> Floats:
 def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, values: Floats) -> None:
     """Every metric of the ranking shown; only the first k positions are sorted if no metric needs more."""
     for c in range(choices.shape[0]):
-        code, k, gain, discount, empty, short, _ = choices[c]
+        code, k, gain, discount, empty, short, _, kernel = choices[c]
         if np.isnan(best[c]):
             values[c] = np.nan
         elif code == NDCG and 0.0 < k <= _FEW:
@@ -61,7 +61,7 @@ def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, valu
             values[c] = gained / best[c] if best[c] > 0.0 else empty
         else:
             ranked = labels[argsort_descending(scores)]
-            values[c] = value(int(code), ranked, int(k), int(gain), int(discount), empty, int(short))
+            values[c] = value(int(kernel), ranked, int(k), int(gain), int(discount), empty, int(short))
 
 
 @jit
@@ -111,8 +111,13 @@ def _many(
 
 
 def metric_numbers(metrics: tuple[Metric, ...]) -> Floats:
-    """Metrics as rows of numbers for the kernels."""
-    return np.array([each.arguments for each in metrics], float).reshape(len(metrics), 7)
+    """Metrics as rows of numbers for the kernels: their arguments, and an address unless a code here says it all."""
+    rows = []
+    for each in metrics:
+        code, k, *_ = each.arguments
+        own = code == NDCG and 0 < k <= _FEW
+        rows.append((*each.arguments, 0 if own else metric_address(code)))
+    return np.array(rows, float).reshape(len(metrics), 8)
 
 
 def _etas(step: Step, first: int, count: int) -> Floats:

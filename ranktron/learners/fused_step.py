@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import boolean, float64, int64
 
+from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, sgd_step
 from ranktron.kernels.grades import best_below, extremes, grades_seen
@@ -63,49 +65,123 @@ def _declaration(thing: object, name: str) -> Any:
     return None
 
 
-@jit
-def as_spec(numbers: Floats) -> FusedSpec:
-    """The spec from an array of numbers: passing an array to a kernel is several times faster than passing a tuple."""
-    loss, binary, k, margin, fraction, mistakes_only, mistake_k = numbers
-    return FusedSpec(int(loss), binary != 0.0, int(k), margin, fraction, mistakes_only != 0.0, int(mistake_k))
+class KernelSpec(NamedTuple):
+    """A spec as kernels take it: the addresses of the loss and of what it prepares, whether it needs grades, and so on.
+
+    An address of 0 says that nothing is prepared.
+    """
+
+    loss: int
+    prepare: int
+    graded: bool
+    binary: bool
+    k: int
+    margin: float
+    fraction: float
+    mistakes_only: bool
+    mistake_k: int
 
 
 @jit
-def label_plan(labels: Floats, spec: FusedSpec) -> tuple[Integers, Integers, Floats]:
-    """What depends on the labels alone: the documents by grade, and the weights of SLAM."""
-    if spec.loss == LISTNET_LOSS and not spec.mistakes_only:
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-    documents, starts, values = grades_seen(labels, spec.binary)
-    if spec.loss != SLAM_LOSS:
-        return documents, starts, values
-    return documents, starts, slam_weights(starts, values, AP if spec.binary else NDCG, spec.k)
+def _slam_loss(
+    labels: Floats, scores: Floats, documents: Integers, starts: Integers, v: Floats, lowest: Integers,
+    below: Integers, margin: float, fraction: float, gradient: Floats,
+) -> float:  # fmt: skip
+    ideal = ideal_order(scores, documents, starts, v.shape[0])
+    return slam_at(scores, documents, starts, below, ideal, v, margin, fraction, gradient)
 
 
 @jit
-def fused_loss(
-    labels: Floats, scores: Floats, spec: FusedSpec, plan: tuple[Integers, Integers, Floats], gradient: Floats
-) -> float:
-    """The loss of all documents of a query, with its gradient; -1 if there is nothing to learn."""
-    documents, starts, v = plan
-    if starts.shape[0] == 0:
-        return listnet(scores, labels, gradient)
-    lowest, highest = extremes(scores, documents, starts)
-    below = best_below(scores, highest)
-    if spec.mistakes_only and not misordered_grades(scores, documents, starts, lowest, below, spec.mistake_k):
-        return -1.0
-    if spec.loss == SLAM_LOSS:
-        ideal = ideal_order(scores, documents, starts, v.shape[0])
-        return slam_at(scores, documents, starts, below, ideal, v, spec.margin, spec.fraction, gradient)
-    if spec.loss == WORST_PAIR_LOSS:
-        return worst_pair_at(scores, lowest, below, spec.margin, gradient)
-    if spec.loss == MEAN_HINGE_LOSS:
-        return mean_hinge_at(scores, documents, starts, spec.margin, gradient)
+def _worst_pair_loss(
+    labels: Floats, scores: Floats, documents: Integers, starts: Integers, v: Floats, lowest: Integers,
+    below: Integers, margin: float, fraction: float, gradient: Floats,
+) -> float:  # fmt: skip
+    return worst_pair_at(scores, lowest, below, margin, gradient)
+
+
+@jit
+def _listnet_loss(
+    labels: Floats, scores: Floats, documents: Integers, starts: Integers, v: Floats, lowest: Integers,
+    below: Integers, margin: float, fraction: float, gradient: Floats,
+) -> float:  # fmt: skip
     return listnet(scores, labels, gradient)
 
 
 @jit
+def _mean_hinge_loss(
+    labels: Floats, scores: Floats, documents: Integers, starts: Integers, v: Floats, lowest: Integers,
+    below: Integers, margin: float, fraction: float, gradient: Floats,
+) -> float:  # fmt: skip
+    return mean_hinge_at(scores, documents, starts, margin, gradient)
+
+
+@jit
+def _slam_weights(starts: Integers, values: Floats, binary: bool, k: int) -> Floats:
+    return slam_weights(starts, values, AP if binary else NDCG, k)
+
+
+_FLOATS, _INTEGERS = float64[::1], int64[::1]
+_LOSS = float64(_FLOATS, _FLOATS, _INTEGERS, _INTEGERS, _FLOATS, _INTEGERS, _INTEGERS, float64, float64, _FLOATS)
+_PREPARE = _FLOATS(_INTEGERS, _FLOATS, boolean, int64)
+_call_loss, _call_prepare = caller(_LOSS), caller(_PREPARE)
+_LOSSES = {
+    SLAM_LOSS: _slam_loss,
+    WORST_PAIR_LOSS: _worst_pair_loss,
+    LISTNET_LOSS: _listnet_loss,
+    MEAN_HINGE_LOSS: _mean_hinge_loss,
+}
+
+
+def spec_numbers(spec: FusedSpec) -> Floats:
+    """A spec as an array for kernels, which is several times faster to pass than a tuple; compiles its loss."""
+    loss = address_of(_LOSSES[spec.loss], _LOSS)
+    prepare = address_of(_slam_weights, _PREPARE) if spec.loss == SLAM_LOSS else 0
+    graded = spec.loss != LISTNET_LOSS or spec.mistakes_only
+    return np.array([loss, prepare, graded, *spec[1:]], float)
+
+
+@jit
+def as_spec(numbers: Floats) -> KernelSpec:
+    """The spec from its numbers."""
+    loss, prepare, graded, binary, k, margin, fraction, mistakes_only, mistake_k = numbers
+    return KernelSpec(
+        int(loss), int(prepare), graded != 0.0, binary != 0.0, int(k), margin, fraction, mistakes_only != 0.0,
+        int(mistake_k),
+    )  # fmt: skip
+
+
+@jit
+def label_plan(labels: Floats, spec: KernelSpec) -> tuple[Integers, Integers, Floats]:
+    """What depends on the labels alone: the documents by grade, and the weights of SLAM."""
+    if not spec.graded:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    documents, starts, values = grades_seen(labels, spec.binary)
+    if spec.prepare == 0:
+        return documents, starts, values
+    return documents, starts, _call_prepare(spec.prepare, starts, values, spec.binary, spec.k)
+
+
+@jit
+def fused_loss(
+    labels: Floats, scores: Floats, spec: KernelSpec, plan: tuple[Integers, Integers, Floats], gradient: Floats
+) -> float:
+    """The loss of all documents of a query, with its gradient; -1 if there is nothing to learn."""
+    documents, starts, v = plan
+    lowest = below = starts
+    if spec.graded:
+        lowest, highest = extremes(scores, documents, starts)
+        below = best_below(scores, highest)
+        if spec.mistakes_only and not misordered_grades(scores, documents, starts, lowest, below, spec.mistake_k):
+            return -1.0
+    loss: float = _call_loss(
+        spec.loss, labels, scores, documents, starts, v, lowest, below, spec.margin, spec.fraction, gradient
+    )
+    return loss
+
+
+@jit
 def fused_step(
-    X: FeatureArrays, items: Integers, labels: Floats, scores: Floats, spec: FusedSpec,
+    X: FeatureArrays, items: Integers, labels: Floats, scores: Floats, spec: KernelSpec,
     plan: tuple[Integers, Integers, Floats], eta: float, t: float,
     w: Floats, lagged_sum: Floats, sums: Floats, gradient: Floats, direction: Floats,
 ) -> float:  # fmt: skip

@@ -12,7 +12,7 @@ from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import gather_observed, is_full
 from ranktron.kernels.dispatch import as_arrays, rank_by_weights, sgd_step
 from ranktron.learners.base import WeightVectorLearner
-from ranktron.learners.fused_step import fused_round, fused_spec
+from ranktron.learners.fused_step import fused_round, fused_spec, spec_numbers
 from ranktron.learners.mixing import mix_states
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
@@ -81,8 +81,15 @@ class Linear(WeightVectorLearner):
     def _compose(self) -> None:
         """Prepares what depends on the surrogate, the mistake rule and the number of features."""
         self.fused = fused_spec(self.surrogate, self.mistake)
-        self.fused_numbers = np.array(self.fused or (), float)
+        self._fused_numbers: Floats | None = None
         self._direction = np.zeros(self.n_features)
+
+    @property
+    def fused_numbers(self) -> Floats:
+        """The fused form for kernels; its loss is compiled at first use."""
+        if self._fused_numbers is None:
+            self._fused_numbers = spec_numbers(self.fused) if self.fused else np.zeros(0)
+        return self._fused_numbers
 
     @property
     def coef(self) -> Floats:

@@ -1,16 +1,27 @@
 """Compiled metrics: the value of one query for `play`, and those of many queries for `evaluate`.
 
-A metric is a number here, because a kernel that takes a function as an argument cannot be cached on disk.
+A metric is called by its address (`ranktron.kernels.calls`): only those that are used are compiled.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
+from numba import float64, int64
 
+from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.jit import jit
-from ranktron.metrics import binary, pairs
+from ranktron.metrics.binary import (
+    average_precision,
+    bpref,
+    precision,
+    r_precision,
+    rank_efficiency,
+    recall,
+    reciprocal_rank,
+)
 from ranktron.metrics.gain import dcg, err, ndcg
+from ranktron.metrics.pairs import inversions, tau
 from ranktron.types import Floats, Integers
 
 NDCG, DCG, AP, RR, ERR, P, RECALL, RPREC, BPREF, RANKEFF, INVERSIONS, TAU = range(12)
@@ -33,11 +44,6 @@ CODES: Mapping[str, int] = MappingProxyType(
     }
 )
 
-_average_precision, _reciprocal_rank = binary.average_precision, binary.reciprocal_rank
-_precision, _recall, _r_precision = binary.precision, binary.recall, binary.r_precision
-_bpref, _rank_efficiency = binary.bpref, binary.rank_efficiency
-_inversions, _tau = pairs.inversions, pairs.tau
-
 
 @jit
 def first_outside(labels: Floats, limit: float) -> int:
@@ -52,59 +58,115 @@ def first_outside(labels: Floats, limit: float) -> int:
     return -1
 
 
+# Every metric with the arguments of all of them, so that one caller serves them all.
+
+
 @jit
-def value(code: int, labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    """The value of a metric for the labels of one query in ranked order."""
-    if code == NDCG:
-        return ndcg(labels, k, gain, discount, empty, short)
-    if code == AP:
-        return _average_precision(labels, empty)
-    if code == RR:
-        return _reciprocal_rank(labels, empty)
-    if code == DCG:
-        return dcg(labels, k, gain, discount, short)
-    if code == ERR:
-        return err(labels, k, empty)
-    if code == P:
-        return _precision(labels, k, empty, short)
-    if code == RECALL:
-        return _recall(labels, k, empty, short)
-    if code == RPREC:
-        return _r_precision(labels, empty)
-    if code == BPREF:
-        return _bpref(labels, empty)
-    if code == RANKEFF:
-        return _rank_efficiency(labels, empty)
-    if code == INVERSIONS:
-        return _inversions(labels)
-    return _tau(labels, empty)
+def _ndcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return ndcg(labels, k, gain, discount, empty, short)
+
+
+@jit
+def _dcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return dcg(labels, k, gain, discount, short)
+
+
+@jit
+def _ap(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return average_precision(labels, empty)
+
+
+@jit
+def _rr(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return reciprocal_rank(labels, empty)
+
+
+@jit
+def _err(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return err(labels, k, empty)
+
+
+@jit
+def _p(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return precision(labels, k, empty, short)
+
+
+@jit
+def _recall(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return recall(labels, k, empty, short)
+
+
+@jit
+def _rprec(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return r_precision(labels, empty)
+
+
+@jit
+def _bpref(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return bpref(labels, empty)
+
+
+@jit
+def _rankeff(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return rank_efficiency(labels, empty)
+
+
+@jit
+def _inversions(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return inversions(labels)
+
+
+@jit
+def _tau(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
+    return tau(labels, empty)
+
+
+_METRICS = (_ndcg, _dcg, _ap, _rr, _err, _p, _recall, _rprec, _bpref, _rankeff, _inversions, _tau)  # by code
+_SIGNATURE = float64(float64[::1], int64, int64, int64, float64, int64)
+
+value = caller(_SIGNATURE)
+"""The value of the metric at an address for the labels of one query in ranked order, as a kernel calls it."""
+
+
+def metric_address(code: int) -> int:
+    """The address of a metric for `value`; it is compiled at first use."""
+    return address_of(_METRICS[code], _SIGNATURE)
 
 
 @jit
 def checked_value(
-    labels: Floats, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
+    labels: Floats, kernel: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
 ) -> float:
     """The value of a metric for one query, NaN if a label is out of range."""
     if first_outside(labels, limit) >= 0:
         return np.nan
-    return value(code, labels, k, gain, discount, empty, short)
+    found: float = value(kernel, labels, k, gain, discount, empty, short)
+    return found
 
 
 @jit
 def shown_value(
-    labels: Floats, order: Integers, code: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
+    labels: Floats,
+    order: Integers,
+    kernel: int,
+    k: int,
+    gain: int,
+    discount: int,
+    empty: float,
+    short: int,
+    limit: float,
 ) -> float:
     """The same for labels in input order, shown in the given `order`."""
     ranked = np.empty(order.shape[0])
     for place in range(order.shape[0]):
         there = 0 <= order[place] < labels.shape[0]
         ranked[place] = labels[order[place]] if there else np.nan
-    return checked_value(ranked, code, k, gain, discount, empty, short, limit)
+    return checked_value(ranked, kernel, k, gain, discount, empty, short, limit)
 
 
 @jit
 def values(labels: Floats, offsets: Integers, choices: Integers, empty: Floats, out: Floats) -> None:
-    """Every metric (a row of `choices`: code, k, gain, discount, short) of every query, from labels in ranked order."""
+    """Every metric (a row of `choices`: address, k, gain, discount, short) of every query, from its ranked labels."""
     for q in range(offsets.shape[0] - 1):
         ranked = labels[offsets[q] : offsets[q + 1]]
         for row in range(choices.shape[0]):

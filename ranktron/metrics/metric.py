@@ -167,6 +167,13 @@ class Metric:
         return CODES[self.name], self.k or 0, gain, discount, c.empty_of(self.name), short, self.highest_label
 
     @cached_property
+    def _by_address(self) -> tuple[int, int, int, int, float, int, float]:
+        """The same with the address of the compiled metric for its code."""
+        from ranktron.metrics.dispatch import metric_address
+
+        return metric_address(self.arguments[0]), *self.arguments[1:]
+
+    @cached_property
     def _kernels(self) -> tuple[Any, Any]:
         from ranktron.metrics.dispatch import checked_value, shown_value
 
@@ -176,7 +183,7 @@ class Metric:
         """The value of a ranking, from the labels in the order shown."""
         if not (type(labels) is np.ndarray and labels.dtype is _FLOAT64 and labels.flags.carray and labels.ndim == 1):
             labels = _as_labels(labels)
-        value: float = self._kernels[0](labels, *self.arguments)
+        value: float = self._kernels[0](labels, *self._by_address)
         if value != value:
             raise DataError(out_of_range(self, labels))
         return value
@@ -199,7 +206,7 @@ class Metric:
         if type(labels) is not np.ndarray or type(order) is not np.ndarray or order.dtype != _INT64 or order.ndim != 1:
             labels = _as_labels(labels)
             order = validation.integers(order, "an order is the places of documents in the list, from 0")
-        value: float = self._kernels[1](labels, order, *self.arguments)
+        value: float = self._kernels[1](labels, order, *self._by_address)
         if value != value:
             if ((order < 0) | (order >= len(labels))).any():
                 raise DataError(f"an order of {len(labels)} documents names them from 0 to {len(labels) - 1}")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
+from ranktron.kernels.copying import copy_into
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending, argsort_descending
 from ranktron.metrics.conventions import TIES
@@ -42,7 +43,8 @@ def lowest_label_first(ranked: Floats, ends: Integers) -> None:
     i = 0
     while i < ranked.shape[0]:
         if ends[i] > i + 1:
-            ranked[i : ends[i]] = ranked[i : ends[i]][argsort_ascending(ranked[i : ends[i]])]
+            labels = ranked[i : ends[i]]
+            copy_into(labels, labels[argsort_ascending(labels)])
         i = ends[i]
 
 

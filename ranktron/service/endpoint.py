@@ -18,6 +18,7 @@ import msgspec
 
 from ranktron.service.auth import Authenticator
 from ranktron.service.errors import RequestError
+from ranktron.service.journal import JournalError
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.types import ErrorAnswer, ErrorBody
 
@@ -86,22 +87,25 @@ class Endpoint:
         name, status = "other", 500
         try:
             if scope["method"] == "OPTIONS" and (allowed := self.guard.preflight(scope, self.actions)):
-                status = await _reply(send, 204, Content(b"", "text/plain"), allowed)
+                status = await send_answer(send, 204, Content(b"", "text/plain"), allowed)
                 return
             action = self._action(scope)
             name = action.name
             headers = self.guard.admit(scope, action.scope)
             answer = await self._act(action, scope, receive, headers)
-            status = await _reply(send, 200, answer, self.guard.headers(headers))
+            status = await send_answer(send, 200, answer, self.guard.headers(headers))
         except RequestError as refused:
             self.telemetry.refused(refused.code)
-            status = await _refuse(send, refused, self._readable(scope))
+            status = await send_refusal(send, refused, self._readable(scope))
+        except JournalError as error:  # a database may be away for a while
+            self.telemetry.refused("journal_away")
+            status = await send_refusal(send, RequestError(503, "journal_away", str(error)), self._readable(scope))
         except OSError:  # the client has gone
             status = 499
         except Exception:
             _logger.exception("a request failed")
             trouble = "an internal error: the log of the server has the details"
-            status = await _refuse(send, RequestError(500, "internal", trouble), self._readable(scope))
+            status = await send_refusal(send, RequestError(500, "internal", trouble), self._readable(scope))
         finally:
             self.telemetry.request(name, status, perf_counter() - started)
 
@@ -175,7 +179,8 @@ async def _read(receive: Receive, limit: int) -> bytes:
     return b"".join(parts)
 
 
-async def _reply(send: Send, status: int, answer: Any, headers: list[tuple[bytes, bytes]]) -> int:
+async def send_answer(send: Send, status: int, answer: Any, headers: list[tuple[bytes, bytes]]) -> int:
+    """Sends an answer; its status."""
     if isinstance(answer, Content):
         body, kind = answer.body, answer.kind
         headers = [*headers, *answer.headers]
@@ -197,13 +202,14 @@ async def _reply(send: Send, status: int, answer: Any, headers: list[tuple[bytes
     return status
 
 
-async def _refuse(send: Send, refused: RequestError, headers: list[tuple[bytes, bytes]]) -> int:
+async def send_refusal(send: Send, refused: RequestError, headers: list[tuple[bytes, bytes]]) -> int:
+    """Sends why a request is refused; the status."""
     answer = ErrorAnswer(ErrorBody(refused.code, str(refused)))
     if refused.status in (408, 413) or refused.code == "too_many_bodies":
         headers.append((b"connection", b"close"))
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    return await _reply(send, refused.status, answer, headers)
+    return await send_answer(send, refused.status, answer, headers)
 
 
 class Missing:
@@ -215,4 +221,4 @@ class Missing:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             missing = RequestError(404, "not_found", "there is nothing at this path: see /openapi.json")
-            await _refuse(send, missing, self.guard.headers(dict(scope["headers"])))
+            await send_refusal(send, missing, self.guard.headers(dict(scope["headers"])))

@@ -59,5 +59,9 @@ def of_deleted_ranker(number: int) -> RequestError:
     return RequestError(410, "round_gone", f"round {number} is no longer open: {why}")
 
 
+def not_leader(why: str) -> RequestError:
+    return RequestError(503, "not_leader", f"this server has stepped down: {why}")
+
+
 def not_written(why: str) -> RequestError:
     return RequestError(503, "not_written", f"nothing can be written to disk ({why}); nothing was learnt, try again")

@@ -132,14 +132,10 @@ def close_overdue(live: LiveRanker) -> Iterator[JournalEntry]:
     after = live.definition.close_after
     if after is None or live.closed or live.learns != "top":
         return
-    limit = live.now() - after
-    for number, kept in live.open.items():
-        if stored_round.shown_at(kept) > limit:
-            return
-        if number not in live.unwritten:
-            shown = stored_round.unpack(kept)
-            told = [(place, 0.0, document) for place, document in enumerate(shown.ids[: shown.k])]
-            yield JournalEntry("feedback", number, live.now(), encode(told))
+    for number in live.open.overdue(live.now() - after, stored_round.shown_at, live.unwritten):
+        shown = stored_round.unpack(live.open[number])
+        told = [(place, 0.0, document) for place, document in enumerate(shown.ids[: shown.k])]
+        yield JournalEntry("feedback", number, live.now(), encode(told))
 
 
 def check_full(live: LiveRanker, request: FullRequest) -> JournalEntry:

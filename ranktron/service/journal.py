@@ -1,7 +1,7 @@
 """The journal: where nothing gets lost. What a service writes, as values, and what it asks of whatever keeps them.
 
-`SQLiteJournal` is the one that there is. A journal writes in the order in which it is asked to, tells on the event loop
-what has been written, and loses nothing that it has told.
+`SQLiteJournal` and `PostgresJournal` are those that there are. A journal writes in the order in which it is asked to,
+tells on the event loop what has been written, and loses nothing that it has told.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from ranktron.errors import DataError
+from ranktron.service.snapshots import Snapshots
 
 Done = Callable[[Any], None]
 Failed = Callable[[BaseException], None]
@@ -28,6 +29,18 @@ class LossError(DataError):
     """The journal lacks something of a ranker that was acknowledged."""
 
     remedy = "To go on without what is missing, delete the file mark in the folder"
+
+
+class InUseError(DataError):
+    """Another server is the leader."""
+
+
+class TermError(JournalError):
+    """Another server has begun a later term: this one may write nothing more, and what it knows is out of date."""
+
+
+class UnknownOutcomeError(JournalError):
+    """The connection was lost while a commit was under way: whether it was made is not known yet."""
 
 
 class RemovedError(DataError):
@@ -213,14 +226,18 @@ class Journal(Protocol):
         """Says which version a ranker has reached: the next entry is numbered after it."""
         ...
 
+    def snapshots(self, ranker: int, keep: int) -> Snapshots:
+        """The snapshots of a ranker."""
+        ...
+
     def write_now(self, write: Write) -> None:
         """Writes at once, which is possible only before the writer has started."""
         ...
 
     # Writing
 
-    def start(self, loop: AbstractEventLoop) -> None:
-        """Starts the writer, which tells the event loop what has been written."""
+    def start(self, loop: AbstractEventLoop, superseded: Failed) -> None:
+        """Starts the writer, which tells the event loop what has been written, and when its term is over."""
         ...
 
     def put(self, *jobs: Job | Append) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 from random import SystemRandom
 from typing import NamedTuple
 
@@ -11,7 +10,12 @@ from ranktron.service.high_water_mark import Mark, RankerMark
 from ranktron.service.journal import CAPACITY, EPOCHS, StoredRanker
 from ranktron.service.losses import doubts_about, lost_rankers
 from ranktron.service.ranker_rows import RankerRow, own_half, read_rankers
+from ranktron.service.sql_database import Database
 
+_BEGIN_TERM = """
+INSERT INTO owner (id, term, commits, facts, epoch) VALUES (1, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
+SET term = excluded.term, commits = excluded.commits, facts = excluded.facts, epoch = excluded.epoch
+"""
 _random = SystemRandom()
 _logger = logging.getLogger("ranktron.service")
 
@@ -32,7 +36,7 @@ class Known(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One server's time with a journal: what it must name to write, and what it found."""
+    """One server's time with a journal: its number, which a later one increments, and what it found."""
 
     number: int
     commits: int
@@ -41,47 +45,49 @@ class Term(NamedTuple):
     lost: list[StoredRanker]
 
 
-def begin_term(connection: sqlite3.Connection, mark: Mark, facts: str) -> Term:
+def begin_term(database: Database, mark: Mark) -> Term:
     """Begins a term, and a new epoch if the folder is not provably the one that it was."""
-    owner = connection.execute("SELECT commits, facts, epoch FROM owner WHERE id = 1").fetchone()
-    rows, damaged = read_rankers(connection)
-    commits, facts_before, epoch = owner or (0, facts, 0)
-    doubts = doubts_about(mark, commits, owner is None)
+    facts = database.facts()
+    database.begin()
+    database.lock()  # two that begin at the same time have different terms
+    owner = database.execute("SELECT term, commits, facts, epoch FROM owner WHERE id = 1").fetchone()
+    rows, damaged = read_rankers(database)
+    before, commits, facts_before, epoch = owner or (0, 0, facts, 0)
+    doubts = doubts_about(mark, commits, owner is None or not database.mark_needed)
     if facts != facts_before:
-        doubts.append("the folder is a copy, or was restored from one")
+        doubts.append("it is a copy, or was restored from one")
     if damaged:
         doubts.append("rows of rankers are damaged")
     if doubts:
         used = {each for row in rows for _, each in row.epochs} | {epoch}
         epoch = _random.choice([each for each in range(1, EPOCHS) if each not in used] or [epoch])
-        _logger.warning("%s: %s; rounds are numbered in a new epoch", mark.path.parent, "; ".join(doubts))
+        _logger.warning("%s: %s; rounds are numbered in a new epoch", database, "; ".join(doubts))
     known = {}
     for row in rows:
         marked = mark.rankers.get(row.id)
         following = max(row.next, 0 if marked is None else marked.next)
         epochs = (*row.epochs, (following, epoch)) if doubts and not row.deleted else row.epochs
         at = 0.0 if marked is None else marked.at
-        known[row.id] = Known(row._replace(next=following, epochs=epochs), *find_end(connection, row), at)
+        known[row.id] = Known(row._replace(next=following, epochs=epochs), *find_end(database, row), at)
     term = Term(
-        _random.getrandbits(62),
+        before + 1,
         max(commits, mark.commits),
         epoch,
         known,
-        lost_rankers(connection, rows, damaged, mark),
+        lost_rankers(database, rows, damaged, mark),
     )
-    connection.execute("BEGIN IMMEDIATE")
     for ranker, each in known.items():
         if ranker not in damaged:  # which stays as it is
-            each.row.write(connection)
-    connection.execute("INSERT OR REPLACE INTO owner VALUES (1, ?, ?, ?, ?)", (*term[:2], facts, epoch))
-    connection.execute("COMMIT")
+            each.row.write(database)
+    database.execute(_BEGIN_TERM, (*term[:2], facts, epoch))
+    database.commit()
     return term
 
 
-def find_end(connection: sqlite3.Connection, row: RankerRow) -> tuple[int, int]:
+def find_end(database: Database, row: RankerRow) -> tuple[int, int]:
     """The last version of a ranker, and the checksum of that entry."""
     query = "SELECT key, checksum FROM entries WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT 1"
-    found = connection.execute(query, (row.id * CAPACITY, (row.id + 1) * CAPACITY)).fetchone()
+    found = database.execute(query, (row.id * CAPACITY, (row.id + 1) * CAPACITY)).fetchone()
     if found is None:
         return 0, row.incarnation
     key, checksum = found

@@ -12,8 +12,20 @@ from ranktron.data import serialization
 from ranktron.errors import DataError
 from ranktron.service import learning
 from ranktron.service.config import Config
-from ranktron.service.errors import RequestError, not_written, unknown_ranker
-from ranktron.service.journal import Append, Call, DropRounds, Job, Journal, Prune, RemovedError, Reserve, Write
+from ranktron.service.errors import RequestError, not_leader, not_written, unknown_ranker
+from ranktron.service.journal import (
+    Append,
+    Call,
+    DropRounds,
+    Job,
+    Journal,
+    Prune,
+    RemovedError,
+    Reserve,
+    TermError,
+    UnknownOutcomeError,
+    Write,
+)
 from ranktron.service.journal_entries import JournalEntry, Result, encode
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.recovery import take_snapshot
@@ -48,7 +60,7 @@ class JournalWriter:
                 if patient:
                     future.set_result(None)
                 else:
-                    future.set_exception(not_written(str(error)))
+                    future.set_exception(refusal(error))
 
         def done(result: Any) -> None:
             if not future.done():
@@ -93,7 +105,7 @@ class JournalWriter:
             live.closed = live.closed and entry.kind != "model"
             if not future.done():
                 gone = isinstance(error, RemovedError)
-                future.set_exception(unknown_ranker(live.name) if gone else not_written(str(error)))
+                future.set_exception(unknown_ranker(live.name) if gone else refusal(error))
 
         live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
         if answers is not None:
@@ -145,6 +157,15 @@ class JournalWriter:
             return Prune(live.id, settled[0], explained, remembered, version - self.config.most_remembered)
 
         return self.written(Call(write), patient=True)
+
+
+def refusal(error: BaseException) -> RequestError:
+    """What a client is told when the journal did not take what was to be written."""
+    if isinstance(error, UnknownOutcomeError):
+        return RequestError(
+            503, "slow_disk", f"{error}; the request may have been accepted: feedback may be sent again"
+        )
+    return not_leader(str(error)) if isinstance(error, TermError) else not_written(str(error))
 
 
 def _before(live: LiveRanker, rounds: Mapping[int, object]) -> int:

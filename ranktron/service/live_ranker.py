@@ -22,7 +22,7 @@ from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
 from ranktron.service.features import check_comparable, document_matrix
 from ranktron.service.journal_entries import Answered, JournalEntry, Result
-from ranktron.service.open_rounds import BESIDE, AnsweredRounds, OpenRounds
+from ranktron.service.open_rounds import AnsweredRounds, OpenRounds
 from ranktron.service.round_numbers import Epochs
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.stats import Stats
@@ -249,15 +249,9 @@ class LiveRanker:
 
     def drop(self, bytes_over: int = 0) -> None:
         """Drops the oldest rounds: too many, too old, or so many bytes too large; not while they are being answered."""
-        excess, limit = len(self.open) - self.config.max_open, self.now() - self.config.open_seconds
-        dropped: list[int] = []
-        for number, kept in self.open.items():
-            if len(dropped) >= excess and bytes_over <= 0 and stored_round.shown_at(kept) >= limit:
-                break
-            if number not in self.unwritten:
-                dropped.append(number)
-                bytes_over -= len(kept) + BESIDE
-        self.forget(dropped)
+        limit = self.now() - self.config.open_seconds
+        most, shown_at = self.config.max_open, stored_round.shown_at
+        self.forget(self.open.find_excess(most, bytes_over, limit, shown_at, self.unwritten))
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Drops open rounds, and counts them."""

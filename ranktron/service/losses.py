@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 
 from ranktron.errors import DataError
 from ranktron.service.high_water_mark import Mark, RankerMark
 from ranktron.service.journal import CAPACITY, LossError, StoredRanker
 from ranktron.service.ranker_rows import RankerRow, own_half, whole
+from ranktron.service.sql_database import Database
 
 _LOST = "it has lost its end, or is an older copy"
 
@@ -26,9 +26,7 @@ def doubts_about(mark: Mark, commits: int, new: bool) -> list[str]:
     return doubts
 
 
-def lost_rankers(
-    connection: sqlite3.Connection, rows: Iterable[RankerRow], damaged: set[int], mark: Mark
-) -> list[StoredRanker]:
+def lost_rankers(database: Database, rows: Iterable[RankerRow], damaged: set[int], mark: Mark) -> list[StoredRanker]:
     """The rankers that the log has lost something of that was told of, and what."""
     lost, seen = [], set()
     for row in rows:
@@ -39,7 +37,7 @@ def lost_rankers(
             removed = row.deleted if marked is None else marked.removed
             wrong = None if removed else DataError("its row in the log is damaged")
         elif marked is not None and not row.deleted:
-            wrong = _loss(connection, row.id, marked)
+            wrong = _loss(database, row.id, marked)
         if wrong is not None:
             lost.append(_describe_stored(row, marked, wrong))
     for marked in mark.rankers.values():
@@ -49,17 +47,17 @@ def lost_rankers(
     return lost
 
 
-def _loss(connection: sqlite3.Connection, ranker: int, marked: RankerMark) -> LossError | None:
+def _loss(database: Database, ranker: int, marked: RankerMark) -> LossError | None:
     if marked.removed:
         return LossError(f"it was deleted, but is in the log: {_LOST}")
     first, version = ranker * CAPACITY, marked.version
     span = first, first + CAPACITY
-    (last,) = connection.execute("SELECT max(key) FROM entries WHERE key >= ? AND key < ?", span).fetchone()
+    (last,) = database.execute("SELECT max(key) FROM entries WHERE key >= ? AND key < ?", span).fetchone()
     last = 0 if last is None else last - first
     if last < version:
         return LossError(f"version {version} was acknowledged, but its log ends at version {last}: {_LOST}")
     query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
-    found = connection.execute(query, (first + version,)).fetchone()
+    found = database.execute(query, (first + version,)).fetchone()
     if found and whole(first + version, *found) and own_half(found[2]) != marked.checksum:
         return LossError(f"version {version} in its log is not the one that was acknowledged: {_LOST}")
     return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,37 @@ class OpenRounds(MutableMapping[int, bytes]):
 
     def __contains__(self, number: object) -> bool:
         return number in self._rounds
+
+    def find_excess(
+        self, most: int, bytes_over: int, before: float, shown_at: Callable[[bytes], float], busy: Container[int | None]
+    ) -> list[int]:
+        """The oldest rounds: beyond the most there may be, so many bytes too large, or shown before a time.
+
+        Rounds that are busy, being answered, stay.
+
+        >>> rounds = OpenRounds({1: b"1", 2: b"2", 3: b"3"})
+        >>> rounds.find_excess(most=2, bytes_over=0, before=0.0, shown_at=float, busy=())
+        [1]
+        >>> rounds.find_excess(most=9, bytes_over=0, before=3.0, shown_at=float, busy={1})
+        [2]
+        """
+        excess, found = len(self) - most, list[int]()
+        for number, body in self._rounds.items():
+            if len(found) >= excess and bytes_over <= 0 and shown_at(body) >= before:
+                break
+            if number not in busy:
+                found.append(number)
+                bytes_over -= len(body) + BESIDE
+        return found
+
+    def overdue(self, limit: float, shown_at: Callable[[bytes], float], busy: Container[int | None]) -> Iterator[int]:
+        """The rounds shown at a time or before it, but for those that are busy.
+
+        >>> list(OpenRounds({1: b"1", 2: b"2", 3: b"3"}).overdue(2.0, float, busy={1}))
+        [2]
+        """
+        shown = takewhile(lambda item: shown_at(item[1]) <= limit, self._rounds.items())
+        return (number for number, _ in shown if number not in busy)
 
 
 class AnsweredRounds:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ranktron.service import learning
 from ranktron.service.config import Config
-from ranktron.service.errors import RequestError, unknown_ranker
+from ranktron.service.errors import RequestError, not_leader, unknown_ranker
 from ranktron.service.experiments.definitions import PREFIX
 from ranktron.service.journal import AddRanker, Journal, RemoveRanker, StoredRanker
 from ranktron.service.journal_entries import JournalEntry, encode
@@ -29,9 +29,10 @@ class RankerList:
     """The rankers of a journal by name, those that serve and those that are set aside; made, it has read them all."""
 
     def __init__(self, folder: Path, config: Config, journal: Journal) -> None:
-        self.folder, self.config = folder, config
+        self.folder, self.config, self._journal = folder, config, journal
         self.live_rankers: dict[str, LiveRanker] = {}
         self.set_aside: dict[str, SetAside] = {}
+        self.stepped_down: RequestError | None = None
         self._changing = asyncio.Lock()  # a name stands for one ranker, whoever is in a hurry
         self.experiments: list[StoredRanker] = []  # which are in the same journal, by names that no ranker has
         for stored in journal.rankers():
@@ -49,9 +50,21 @@ class RankerList:
         """The ranker of a name; a RequestError if there is none that serves."""
         found = self.live_rankers.get(name)
         if found is None:
+            self.check_leading()
             self._check_not_set_aside(name)
             raise unknown_ranker(name)
         return found
+
+    def step_down(self, why: str) -> None:
+        """Discards all rankers: another server has taken over, and what is known here is out of date."""
+        self.stepped_down = not_leader(why)
+        self.live_rankers.clear()
+        self.set_aside.clear()
+
+    def check_leading(self) -> None:
+        """Refuses once another server has taken over."""
+        if self.stepped_down is not None:
+            raise self.stepped_down
 
     def _check_not_set_aside(self, name: str) -> None:
         if name in self.set_aside:
@@ -90,6 +103,7 @@ class RankerList:
                 "a ranker's name has 1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit first",
             )
         async with self._changing:
+            self.check_leading()
             if name in self.live_rankers:
                 return self.live_rankers[name]
             self._check_not_set_aside(name)
@@ -131,4 +145,4 @@ class RankerList:
         crash_file(self.folder, removed.id).unlink(missing_ok=True)
 
     def _snapshots(self, ranker: int) -> Snapshots:
-        return Snapshots(self.folder, ranker, self.config.versions)
+        return self._journal.snapshots(ranker, self.config.versions)

@@ -7,12 +7,13 @@ another log do not fit. Rows of 0.1.0 have no other half, and are checked alone.
 
 from __future__ import annotations
 
-import sqlite3
 from struct import Struct
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgspec
+
+from ranktron.service.sql_database import Database
 
 _HALF = 0xFFFFFFFF
 _ENTRY = Struct("<qqI")
@@ -35,17 +36,17 @@ class RankerRow(NamedTuple):
     incarnation: int
     epochs: tuple[tuple[int, int], ...]
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self, database: Database) -> None:
         """Writes the row anew; that another ranker has its name is an error."""
         row = (*self[:-1], msgspec.json.encode(self.epochs))
-        connection.execute(_WRITE, (*row, _checksum(row)))
+        database.execute(_WRITE, (*row, _checksum(row)))
 
 
-def read_rankers(connection: sqlite3.Connection) -> tuple[list[RankerRow], set[int]]:
+def read_rankers(database: Database) -> tuple[list[RankerRow], set[int]]:
     """All rows, and the ids of those that are damaged."""
     text = "CAST(name AS BLOB), CAST(definition AS BLOB), next, deleted, CAST(asked AS BLOB), incarnation, epochs"
     rows, damaged = [], set()
-    for ranker, name, definition, *numbers, checksum in connection.execute(
+    for ranker, name, definition, *numbers, checksum in database.execute(
         f"SELECT id, {text}, checksum FROM rankers ORDER BY id"
     ).fetchall():
         following, deleted, asked, incarnation, epochs = numbers

@@ -157,6 +157,7 @@ def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
         return Content(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def ready() -> t.HealthAnswer:
+        service.check_leading()
         if not service.journal.ready:
             raise RequestError(503, "not_ready", "nothing can be written to disk")
         return t.HealthAnswer(True)

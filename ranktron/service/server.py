@@ -10,15 +10,17 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import click
 import uvicorn
 import uvloop
 from msgspec import Raw, structs
 from rich.console import Console
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Router
 
 from ranktron.errors import DataError
 from ranktron.service.app import application
@@ -26,6 +28,7 @@ from ranktron.service.config import Config, read_config
 from ranktron.service.connections import SPARE, Connections
 from ranktron.service.errors import RequestError
 from ranktron.service.features import document_matrix
+from ranktron.service.leadership import Leadership
 from ranktron.service.models import blank_model
 from ranktron.service.service import RankingService
 from ranktron.service.stats import observed_quality
@@ -43,10 +46,12 @@ def run(
     port: int,
     also: Sequence[BaseRoute] = (),
     models: Sequence[str] = (),
+    journal: str | None = None,
 ) -> None:
     """Serves until it is told to stop; then waits for what is under way, and takes snapshots.
 
-    `also` are more routes; `models` are files, each of which becomes a ranker with the name of the file.
+    `also` are more routes; `models` are files, each of which becomes a ranker with the name of the file; `journal` is
+    the address of a database, whose servers elect one that leads.
     """
     settings = _within_open_files(Config() if config is None else read_config(config))
     path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
@@ -61,41 +66,57 @@ def run(
     _warn_of_readers(Path(folder))
     signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # in good order, in the middle of a replay, too
+    telemetry = Telemetry()
+
+    def make(service: RankingService) -> Router:
+        return application(service, tokens, also, telemetry)
+
+    leadership = Leadership(lambda: RankingService(folder, settings, journal), make)
     try:
         with Console(stderr=True).status("Starting (the first start compiles, which takes a while)"):
             _compile()
-            service = RankingService(folder, settings)
+            service = RankingService(folder, settings) if journal is None else None
     except BaseException:
         listening.close()
         raise
     where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-    telemetry = Telemetry()
-    server = _Server(
-        uvicorn.Config(
-            application(service, tokens, also, telemetry),
-            http=Connections(settings, telemetry.refused).protocol,
-            ws="none",
-            lifespan="off",
-            proxy_headers=False,  # who is behind a proxy is of no interest here
-            access_log=False,
-            log_level="error",  # what clients do wrong is counted, and fills no disk
-            server_header=False,
-            timeout_keep_alive=math.ceil(settings.idle_seconds) + 1,  # connections are closed before that
-            timeout_graceful_shutdown=int(settings.request_seconds) + 1,
-        ),
-        lambda: (
-            f"Serving {_count(len(service.live_rankers), 'ranker')} from {folder} at {where} "
-            f"({_authentication(tokens)}). {_set_aside(service)}Press Ctrl-C to stop."
-        ),
-    )
+
+    def line() -> str:
+        leading = service or leadership.service
+        if leading is None:
+            return f"Standing by at {where} ({_authentication(tokens)}): another server leads. Press Ctrl-C to stop."
+        return (
+            f"Serving {_count(len(leading.live_rankers), 'ranker')} from {folder} at {where} "
+            f"({_authentication(tokens)}). {_set_aside(leading)}Press Ctrl-C to stop."
+        )
+
+    server = _Server(_uvicorn_config(leadership if service is None else make(service), settings, telemetry), line)
 
     def end(_number: int, _frame: object) -> None:  # the server raises signals again when it has ended in good order
         server.should_exit = True
 
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, end)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(service, server, listening, models))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening:
+        if service is None:
+            runner.run(_serve_elected(leadership, server, listening, models))
+        else:
+            runner.run(_serve(service, server, listening, models))
+
+
+def _uvicorn_config(application: Any, settings: Config, telemetry: Telemetry) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        http=Connections(settings, telemetry.refused).protocol,
+        ws="none",
+        lifespan="off",
+        proxy_headers=False,  # who is behind a proxy is of no interest here
+        access_log=False,
+        log_level="error",  # what clients do wrong is counted, and fills no disk
+        server_header=False,
+        timeout_keep_alive=math.ceil(settings.idle_seconds) + 1,  # connections are closed before that
+        timeout_graceful_shutdown=int(settings.request_seconds) + 1,
+    )
 
 
 def _warn_of_readers(folder: Path) -> None:
@@ -123,18 +144,44 @@ class _Server(uvicorn.Server):
 async def _serve(
     service: RankingService, server: uvicorn.Server, listening: socket.socket, models: Sequence[str]
 ) -> None:
-    with listening:
-        try:
-            service.start()
-        except BaseException:
-            service.journal.close()
-            raise
-        try:
-            for model in models:
-                await _make_ranker(service, Path(model))
-            await server.serve([listening])
-        finally:
-            await service.stop()
+    try:
+        service.start()
+    except BaseException:
+        service.journal.close()
+        raise
+    try:
+        await _make_rankers(service, models)
+        await server.serve([listening])
+    finally:
+        await service.stop()
+
+
+async def _serve_elected(
+    leadership: Leadership, server: _Server, listening: socket.socket, models: Sequence[str]
+) -> None:
+    """Serves while this server leads, and refuses while it stands by."""
+
+    async def begin(service: RankingService) -> None:
+        await _make_rankers(service, models)
+        if server.started:
+            click.echo(server.line())
+
+    leading = asyncio.create_task(leadership.run(begin))
+    known = asyncio.create_task(leadership.settled.wait())
+    await asyncio.wait([leading, known], return_when=asyncio.FIRST_COMPLETED)
+    known.cancel()
+    serving = asyncio.create_task(server.serve([listening])) if not leading.done() else leading
+    await asyncio.wait([leading, serving], return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True
+    await asyncio.wait([serving])
+    leading.cancel()
+    with suppress(asyncio.CancelledError):
+        await leading
+
+
+async def _make_rankers(service: RankingService, models: Sequence[str]) -> None:
+    for model in models:
+        await _make_ranker(service, Path(model))
 
 
 async def _make_ranker(service: RankingService, file: Path) -> None:

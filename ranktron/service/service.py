@@ -30,8 +30,8 @@ from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.large_requests import answer_batch
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.models import Upload, note_other_kind, read_upload
+from ranktron.service.open_journal import open_journal
 from ranktron.service.ranker_list import RankerList
-from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.service.stats import observed_quality
 from ranktron.service.types import (
     BatchAnswer,
@@ -65,6 +65,8 @@ MOST_WISHED = 100  # versions of a ranker that are kept because someone wished i
 class RankingService:
     """Named rankers over one folder, which it reads when it is made; `start` begins to write.
 
+    The journal is a file in that folder, or in a database of PostgreSQL whose address is `journal`.
+
     >>> import asyncio, tempfile
     >>> from ranktron.service.types import Document
     >>> async def session(folder):
@@ -78,9 +80,9 @@ class RankingService:
     FeedbackAnswer(learned=True, version=1)
     """
 
-    def __init__(self, folder: str | Path, config: Config | None = None) -> None:
+    def __init__(self, folder: str | Path, config: Config | None = None, journal: str | None = None) -> None:
         self.folder, self.config = Path(folder), config or Config()
-        self.journal: Journal = SQLiteJournal(self.folder)
+        self.journal: Journal = open_journal(self.folder, journal)
         try:
             self._rankers = RankerList(self.folder, self.config, self.journal)
         except BaseException:
@@ -93,6 +95,7 @@ class RankingService:
         self.experiments = Experiments(self, self._writer, self._rankers.experiments)
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._closer: asyncio.Task[None] | None = None
+        self.superseded = asyncio.Event()  # another server has taken over
 
     async def __aenter__(self) -> RankingService:
         self.start()
@@ -108,8 +111,20 @@ class RankingService:
             live.reserved = live.next + RESERVE
             self.journal.write_now(Reserve(live.id, live.reserved))
         self.experiments.start()
-        self.journal.start(asyncio.get_running_loop())
+        self.journal.start(asyncio.get_running_loop(), self._step_down)
         self._closer = asyncio.create_task(self._close_in_time())
+
+    def _step_down(self, why: BaseException) -> None:
+        """Discards what this server knows, since another one has taken over; every request is refused from then on."""
+        if self._closer is not None:
+            self._closer.cancel()
+        self._rankers.step_down(str(why))
+        self.experiments.discard()
+        self.superseded.set()
+
+    def check_leading(self) -> None:
+        """Refuses once another server has taken over."""
+        self._rankers.check_leading()
 
     async def stop(self) -> None:
         """Waits for all that is under way, takes a snapshot of every ranker, and lets go of the folder."""
@@ -158,6 +173,7 @@ class RankingService:
         await self._rankers.delete(name, self._writer)
 
     def rankers(self) -> RankersAnswer:
+        self.check_leading()
         aside = [SetAsideAnswer(each.name, each.version, each.message) for each in self.set_aside.values()]
         return RankersAnswer([views.ranker(live) for live in self.live_rankers.values()], aside)
 

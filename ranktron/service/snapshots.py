@@ -77,20 +77,14 @@ class Snapshots:
 
     def remove(self, version: int) -> None:
         """Removes a snapshot for good; the two newest are needed, since the journal goes on from them."""
-        if version in self.versions()[-2:]:
-            newest = f"version {version} is one of the two newest that are kept, from which a start goes on"
-            raise DataError(f"{newest}: it can go when there are two newer ones")
+        check_not_needed(version, self.versions())
         for ending in ("kept", "snapshot"):
             (self.folder / f"{version:016d}.{ending}").unlink(missing_ok=True)
         _flush(self.folder)
 
     def read(self, version: int) -> dict[str, Any]:
         """One of those that are kept; a damaged one is an error."""
-        path = self._path(version)
-        try:
-            return serialization.deserialize(path.read_bytes(), path.name)
-        except OSError as error:
-            raise DataError(f"{path.name} cannot be read: {error.strerror}") from None
+        return serialization.deserialize(self._load(version), self._name(version))
 
     def newest(self, misfit: Callable[[Mapping[str, Any]], str] = lambda kept: "") -> Mapping[str, Any] | None:
         """The newest that is whole and fits; damaged ones are reported and passed over, misfits are put away, too."""
@@ -104,16 +98,36 @@ class Snapshots:
             why = misfit(kept)
             if not why:
                 return kept
-            _logger.warning("%s %s: it is renamed, and an older snapshot is used", self._path(version), why)
-            self._path(version).rename(self._path(version).with_suffix(".foreign"))
+            self._put_away(version, why)
         return None
 
     def clear(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _load(self, version: int) -> bytes:
+        path = self._path(version)
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise DataError(f"{path.name} cannot be read: {error.strerror}") from None
+
+    def _put_away(self, version: int, why: str) -> None:
+        _logger.warning("%s %s: it is renamed, and an older snapshot is used", self._path(version), why)
+        self._path(version).rename(self._path(version).with_suffix(".foreign"))
+
+    def _name(self, version: int) -> str:
+        return self._path(version).name
+
     def _path(self, version: int) -> Path:
         kept = self.folder / f"{version:016d}.kept"
         return kept if kept.exists() else kept.with_suffix(".snapshot")
+
+
+def check_not_needed(version: int, versions: list[int]) -> None:
+    """Refuses to let go of one of the two newest versions."""
+    if version in versions[-2:]:
+        newest = f"version {version} is one of the two newest that are kept, from which a start goes on"
+        raise DataError(f"{newest}: it can go when there are two newer ones")
 
 
 def _flush(folder: Path) -> None:

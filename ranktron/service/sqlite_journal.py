@@ -1,397 +1,126 @@
-"""The journal in SQLite: WAL mode, flushed to disk at every commit, written by one thread.
-
-Whatever waits while a commit is under way goes into the next one together (group commit), so that many clients share
-the price of a flush. A failed commit changes nothing: those who waited for it are told, and rounds, which nobody waits
-for, are tried again.
-
-Each commit is made in the name of one term, which a start begins: a server that another one has followed can write no
-more. Each commit is counted, and after it the mark moves (see `high_water_mark`), by which a start finds that the log
-has lost its end. A folder that was copied, or restored from a copy, or whose log has lost something, begins a new
-epoch: no round that is shown from then on is taken for one that another copy has shown.
-"""
+"""The journal in SQLite: a file in WAL mode, flushed to disk at every commit, in a folder that one server locks."""
 
 from __future__ import annotations
 
-import logging
 import sqlite3
-import threading
-from asyncio import AbstractEventLoop
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from queue import SimpleQueue
-from random import SystemRandom
-from time import sleep
 from typing import Any
 
 from ranktron.errors import DataError
 from ranktron.service.folder_lock import FolderLock, OpenFiles
-from ranktron.service.high_water_mark import Mark
-from ranktron.service.journal import (
-    CAPACITY,
-    AddRanker,
-    Append,
-    Call,
-    Define,
-    Done,
-    DropRounds,
-    Job,
-    JournalError,
-    Logged,
-    NoteTime,
-    Prune,
-    RemovedError,
-    RemoveRanker,
-    Reserve,
-    Settle,
-    StoredRanker,
-    StoreRound,
-    Write,
-)
-from ranktron.service.journal_startup import Known, begin_term, find_end
-from ranktron.service.ranker_rows import RankerRow, alone, chain_checksum, follows, own_half, whole
-from ranktron.service.sqlite_tables import (
-    ANSWERS,
-    ENTRIES,
-    LAST_ROUNDS,
-    OPEN_ROUNDS,
-    connect,
-    deletions,
-    explain_sqlite_errors,
-    insert,
-)
+from ranktron.service.journal import JournalError
+from ranktron.service.snapshots import Snapshots
+from ranktron.service.sql_journal import SQLJournal
 
-_COMPANY = 0.005  # seconds that an open round waits for others to be written with
-_PAGE = 2_000  # entries that are read at once
-_PAUSE = 0.1  # seconds until a disk that refused is tried again
-_logger = logging.getLogger("ranktron.service")
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS rankers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, definition BLOB NOT NULL, next INTEGER NOT NULL,
+    deleted INTEGER NOT NULL DEFAULT 0, asked BLOB);
+CREATE UNIQUE INDEX IF NOT EXISTS names ON rankers (name) WHERE NOT deleted;
+CREATE TABLE IF NOT EXISTS entries (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER, round INTEGER);
+CREATE TABLE IF NOT EXISTS rounds (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER);
+CREATE TABLE IF NOT EXISTS owner (
+    id INTEGER PRIMARY KEY, term INTEGER NOT NULL, commits INTEGER NOT NULL, facts TEXT NOT NULL,
+    epoch INTEGER NOT NULL);
+"""
+_LATER = {"asked": "BLOB", "incarnation": "INTEGER", "epochs": "BLOB", "checksum": "INTEGER"}  # columns since 0.1.0
 
 
-class SQLiteJournal:
+class SQLiteJournal(SQLJournal):
     """The journal of one folder, which it locks: a second server on the same folder is refused."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.path = folder, folder / "log.sqlite"
-        self.ready = True
-        self._lock = FolderLock(folder)
-        try:
-            self._connection = connect(self.path)
-            try:
-                self._mark = Mark(folder / "mark")
-            except OSError as error:
-                self._connection.close()
-                raise DataError(f"{folder}: the state cannot be kept there: {error.strerror}") from None
-        except BaseException:
-            self._lock.close()
-            raise
-        self._jobs: deque[Job | StoreRound | Append] = deque()
-        self._again: list[Job | StoreRound | Append] = []
-        self._bell: SimpleQueue[bool] = SimpleQueue()  # true: there are jobs; false: there will be no more
-        self._rung = self._alarm = False
-        self._loop: AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        try:
-            with explain_sqlite_errors(self.path):
-                self._term = begin_term(self._connection, self._mark, self._lock.facts(self.path))
-        except BaseException:
-            self.close()
-            raise
-        self._known, self._commits = self._term.known, self._term.commits
-        self._files = OpenFiles([folder / f"log.sqlite{ending}" for ending in ("", "-wal")])
+        super().__init__(folder, FolderLock(folder), lambda lock: SQLiteDatabase(folder, lock))
 
-    # Reading, before it starts
 
-    def rankers(self) -> list[StoredRanker]:
-        lost, marks = {stored.id for stored in self._term.lost}, self._mark.rankers
-        found = []
-        for row, _, _, at in self._known.values():
-            if not row.deleted and row.id not in lost:
-                told = marks[row.id].version if row.id in marks else -1
-                stored = row.id, row.name, row.definition, row.next, row.asked, row.incarnation, row.epochs, told
-                found.append(StoredRanker(*stored, at=at))
-        return [*found, *self._term.lost]
+class SQLiteDatabase:
+    """The file `log.sqlite` of a folder."""
 
-    def last_version(self, ranker: int) -> int:
-        with explain_sqlite_errors(self.path):
-            return find_end(self._connection, self._known[ranker].row)[0]
+    mark_needed = True
 
-    def entries(self, ranker: int) -> Iterator[Logged]:
-        incarnation = self._known[ranker].row.incarnation
-        base, before = ranker * CAPACITY, None
-        at = last = base
-        while rows := self._page(at, base + CAPACITY):
-            for key, body, answers, checksum, shown, shown_checksum in rows:
-                if key == base + 1:
-                    before = incarnation << 32 | incarnation
-                elif key != last + 1:  # a snapshot has what is missing in between, or its version is found to be
-                    before = None
-                fits = whole(key, body, answers, checksum) and (before is None or follows(checksum, before))
-                before, last = checksum if fits else None, key
-                if shown is not None and not (fits and whole(answers, shown, None, shown_checksum)):
-                    shown = None
-                yield Logged(key - base, body if fits else None, shown)
-            at = rows[-1][0] + 1
+    def __init__(self, folder: Path, lock: FolderLock) -> None:
+        if (folder / "database").exists():
+            where = f"{folder} belongs to a server whose journal is in PostgreSQL"
+            raise DataError(f"{where}: name that with --journal, or choose another folder")
+        self.folder, self.path, self._lock = folder, folder / "log.sqlite", lock
+        self.connection = connect(self.path)
+        self._files: OpenFiles | None = None
 
-    def before_answers(self, ranker: int, count: int) -> int:
-        base, rounds = ranker * CAPACITY, set()
-        with explain_sqlite_errors(self.path):
-            for key, answered in self._connection.execute(ANSWERS, (base, base + CAPACITY)):
-                rounds.add(answered)
-                if len(rounds) > count:
-                    return int(key) - base
-        return 0
+    def _paths(self) -> list[Path]:
+        return [self.folder / f"log.sqlite{ending}" for ending in ("", "-wal")]
 
-    def _page(self, first: int, end: int) -> list[Any]:
-        with explain_sqlite_errors(self.path):
-            return self._connection.execute(ENTRIES, (first, end, _PAGE)).fetchall()
+    def __str__(self) -> str:
+        return str(self.folder)
 
-    def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
-        return self._rounds(ranker, OPEN_ROUNDS, ranker * CAPACITY, (ranker + 1) * CAPACITY)
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        return self.connection.execute(statement, values)
 
-    def last_rounds(self, ranker: int, count: int) -> list[tuple[int, bytes | None]]:
-        return self._rounds(ranker, LAST_ROUNDS, ranker * CAPACITY, (ranker + 1) * CAPACITY, count)[::-1]
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        self.connection.executemany(statement, rows)
 
-    def _rounds(self, ranker: int, query: str, *arguments: int) -> list[tuple[int, bytes | None]]:
-        with explain_sqlite_errors(self.path):
-            rows = self._connection.execute(query, arguments).fetchall()
-        base = ranker * CAPACITY
-        return [(key - base, body if whole(key, body, None, checksum) else None) for key, body, checksum in rows]
+    def begin(self) -> None:
+        self.rollback()  # the disk may not even have taken that it was to be forgotten
+        self.connection.execute("BEGIN IMMEDIATE")
 
-    def checksum(self, ranker: int, version: int) -> int | None:
-        with explain_sqlite_errors(self.path):
-            key = ranker * CAPACITY + version
-            query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
-            found = self._connection.execute(query, (key,)).fetchone()
-        return own_half(found[2]) if found and whole(key, *found) else None
+    def lock(self) -> None:
+        """Has been done: there is one writer at a time."""
 
-    def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
-        key = ranker * CAPACITY + version
-        with explain_sqlite_errors(self.path):
-            connection = self._connection
-            before = connection.execute("SELECT checksum FROM entries WHERE key = ?", (key - 1,)).fetchone()
-            seed = self._known[ranker].row.incarnation if before is None else own_half(before[0])
-            connection.execute("BEGIN IMMEDIATE")
-            if learnt:
-                connection.execute("DELETE FROM rounds WHERE key = (SELECT round FROM entries WHERE key = ?)", (key,))
-            change = "UPDATE entries SET body = ?, checksum = ?, round = NULL WHERE key = ?"
-            connection.execute(change, (entry, chain_checksum(key, entry, None, seed), key))
-            connection.execute("COMMIT")
+    def commit(self) -> None:
+        self.connection.execute("COMMIT")
+        if self._files is None:  # from the first commit on, both are there
+            self._files = OpenFiles(self._paths())
 
-    def write_now(self, write: Write) -> None:
-        with explain_sqlite_errors(self.path):
-            self._commit(lambda: self._write_one(write))
+    def rollback(self) -> None:
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
 
-    def follow(self, ranker: int, version: int) -> None:
-        known = self._known[ranker]
-        with explain_sqlite_errors(self.path):
-            last, checksum = find_end(self._connection, known.row)
-        self._known[ranker] = known._replace(version=max(version, last), checksum=checksum)
-        self._move_mark([self._known[ranker]])
+    def explained(self) -> Any:
+        return explain_sqlite_errors(self.path)
 
-    def _move_mark(self, moved: list[Known]) -> None:
-        try:
-            self._mark.write(self._commits, [known.mark for known in moved])
-        except OSError as error:  # what was written is written; only a loss of it might go unnoticed
-            _logger.error("%s cannot be written: %s", self._mark.path, error)
+    def facts(self) -> str:
+        return self._lock.facts(self.path)
+
+    def check(self) -> None:
+        if self._files is not None and self._files.are_gone():  # nobody could open again what is written there
+            raise JournalError(f"{self.path} was removed or replaced while the server ran: stop it")
+
+    def snapshots(self, ranker: int, keep: int) -> Snapshots:
+        return Snapshots(self.folder, ranker, keep)
+
+    def close(self) -> None:
+        self.connection.close()
 
     @property
     def size(self) -> int:
-        files = (self.folder / f"log.sqlite{ending}" for ending in ("", "-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
+        return sum(file.stat().st_size for file in self._paths() if file.exists())
 
-    # Writing
 
-    def __len__(self) -> int:
-        return len(self._jobs)
+@contextmanager
+def explain_sqlite_errors(path: Path) -> Iterator[None]:
+    """Says in a sentence what SQLite says in a word."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise JournalError(f"{path}: the log cannot be opened for writing: {error}") from None
+    except sqlite3.DatabaseError as error:
+        raise JournalError(f"{path} is damaged ({error}): restore it from a copy, or start in another folder") from None
 
-    def start(self, loop: AbstractEventLoop) -> None:
-        self._loop = loop
-        self._thread = threading.Thread(target=self._write, name="ranktron-log", daemon=True)
-        self._thread.start()
 
-    def put(self, *jobs: Job | Append) -> None:
-        self._jobs.extend(jobs)  # at once: the writer takes all that there is into one commit
-        if not self._rung:  # one bell for all that this turn of the loop brings
-            self._rung = True
-            assert self._loop is not None
-            self._loop.call_soon(self._ring)
-
-    def put_later(self, job: StoreRound) -> None:
-        self._jobs.append(job)
-        if not self._rung and not self._alarm:
-            self._alarm = True
-            assert self._loop is not None
-            self._loop.call_later(_COMPANY, self._ring)
-
-    def _ring(self) -> None:
-        self._rung = self._alarm = False
-        self._bell.put(True)
-
-    def close(self) -> None:
-        if self._thread is not None:
-            self._bell.put(False)
-            self._thread.join()
-        self._connection.close()
-        self._mark.close()
-        self._lock.close()
-
-    def _write(self) -> None:
-        going = True
-        while going:
-            going = self._bell.get()
-            jobs = self._again
-            self._again = []
-            while self._jobs:
-                jobs.append(self._jobs.popleft())
-            if jobs:
-                self._try(jobs, going)
-
-    def _try(self, jobs: list[Job | StoreRound | Append], going: bool) -> None:
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to a journal, which is made if there is none, and gets the columns that 0.1.0 did not know."""
+    with explain_sqlite_errors(path):
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
         try:
-            written = self._commit(lambda: self._do(self._connection, jobs))
-            told = [(done, result) for done, result in written if done is not None]
-        except Exception as error:
-            self._fail(jobs, error)
-            if going:
-                sleep(_PAUSE)
-                self._bell.put(True)
-        else:
-            if not self.ready:
-                _logger.warning("the disk takes writes again")
-            self.ready = True
-            self._tell(_finish, told)
-
-    def _tell(self, function: Callable[..., None], *arguments: Any) -> None:
-        assert self._loop is not None
-        with suppress(RuntimeError):  # the loop has been closed: there is nobody left to tell
-            self._loop.call_soon_threadsafe(function, *arguments)
-
-    def _commit(self, work: Callable[[], Any]) -> Any:
-        """Does some work in one transaction, in the name of this term, and then moves the mark."""
-        before = dict(self._known)
-        connection = self._connection
-        if connection.in_transaction:  # the disk did not even take that it was to be forgotten
-            connection.execute("ROLLBACK")
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            counted = "UPDATE owner SET commits = ? WHERE id = 1 AND term = ?"
-            if connection.execute(counted, (self._commits + 1, self._term.number)).rowcount != 1:
-                raise JournalError(f"another server has taken {self.folder} over: stop one of them")
-            result = work()
-            if self._files.are_gone():  # what is written to a file that nobody can open again is lost
-                raise JournalError(f"{self.path} was removed or replaced while the server ran: stop it")
-            connection.execute("COMMIT")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(_SCHEMA)
+            columns = {column[1] for column in connection.execute("PRAGMA table_info(rankers)")}
+            for column, kind in _LATER.items():
+                if column not in columns:
+                    connection.execute(f"ALTER TABLE rankers ADD COLUMN {column} {kind}")
         except BaseException:
-            self._known = before
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            connection.close()
             raise
-        self._commits += 1
-        self._move_mark([known for ranker, known in self._known.items() if before.get(ranker) is not known])
-        return result
-
-    def _do(
-        self, connection: sqlite3.Connection, jobs: list[Job | StoreRound | Append]
-    ) -> list[tuple[Done | None, Any]]:
-        told: list[tuple[Done | None, Any]] = []
-        keys = [(job.ranker * CAPACITY + job.number, job.body) for job in jobs if isinstance(job, StoreRound)]
-        insert(connection, "rounds", [(key, body, alone(key, body)) for key, body in keys])
-        entries = []
-        for job in jobs:
-            if isinstance(job, Append):
-                if self._known[job.ranker].row.deleted:
-                    told.append((job.failed, RemovedError("the ranker has been deleted")))
-                    continue
-                entries.append(self._next_entry(job.ranker, job.body, job.round))
-                told.append((job.done, self._known[job.ranker].version))
-            elif isinstance(job, Job):
-                if isinstance(job.write, RemoveRanker):  # with what came before it
-                    insert(connection, "entries", entries)
-                    entries = []
-                told.append((job.done, self._write_one(job.write)))
-        insert(connection, "entries", entries)
-        return told
-
-    def _next_entry(self, ranker: int, body: bytes, round: int | None) -> tuple[int, bytes, int, int | None]:
-        """The row of a ranker's next entry, which is its last one from now on."""
-        row, version, checksum, at = self._known[ranker]
-        key = ranker * CAPACITY + version + 1
-        answers = None if round is None else ranker * CAPACITY + round
-        checksum = chain_checksum(key, body, answers, own_half(checksum))
-        self._known[ranker] = Known(row, version + 1, checksum, at)
-        return key, body, checksum, answers
-
-    def _fail(self, jobs: list[Job | StoreRound | Append], error: Exception) -> None:
-        if self.ready:
-            _logger.error("the log cannot be written: %s", error)
-        self.ready = False
-        self._again = [job for job in jobs if job.failed is None]
-        for job in jobs:
-            if job.failed is not None:
-                self._tell(job.failed, error)
-
-    # What can be written
-
-    def _write_one(self, write: Write) -> Any:
-        if isinstance(write, AddRanker):
-            return self._add_ranker(write)
-        if isinstance(write, Call):
-            further = write.function()
-            return None if further is None else self._write_one(further)
-        if isinstance(write, NoteTime):
-            self._known[write.ranker] = self._known[write.ranker]._replace(at=write.at)
-        if isinstance(write, Define | Reserve | Settle | RemoveRanker):
-            self._change_row(write)
-        if isinstance(write, RemoveRanker | DropRounds | Prune):
-            for statement, rows in deletions(write):
-                self._connection.executemany(statement, rows)
-        return None
-
-    def _add_ranker(self, write: AddRanker) -> StoredRanker:
-        marks = self._mark.rankers
-        numbers = [(known.row.name, known.row.next) for known in self._known.values()]
-        numbers += [(mark.name, mark.next) for mark in marks.values()]
-        first = max((following for name, following in numbers if name == write.name), default=0)
-        following = max(first, write.rounds)
-        ranker, incarnation = max((*marks, *self._known), default=0) + 1, SystemRandom().randrange(1, 1 << 32)
-        row = RankerRow(
-            ranker,
-            write.name,
-            write.definition,
-            following + write.reserve,
-            0,
-            write.asked,
-            incarnation,
-            ((first, self._term.epoch),),
-        )
-        row.write(self._connection)
-        self._known[ranker] = Known(row, 0, incarnation)
-        if write.entry:
-            insert(self._connection, "entries", [self._next_entry(ranker, write.entry, None)])
-        return StoredRanker(ranker, row.name, row.definition, following, row.asked, incarnation, row.epochs)
-
-    def _change_row(self, write: Define | Reserve | Settle | RemoveRanker) -> None:
-        known = self._known.get(write.ranker)
-        if known is None:  # the log has lost it, and only its mark is left
-            row = RankerRow(write.ranker, self._mark.rankers[write.ranker].name, b"", 0, 0, b"", 0, ((0, 0),))
-            known = Known(row, 0, 0)
-        row = known.row
-        if isinstance(write, Define):
-            row = row._replace(definition=write.definition, asked=write.asked)
-        elif isinstance(write, Reserve):  # what is set aside stays so
-            row = row._replace(next=max(row.next, write.next))
-        elif isinstance(write, Settle):
-            row = row._replace(next=write.next)
-        else:
-            row = row._replace(next=max(write.next, 0), deleted=1)
-        row.write(self._connection)
-        self._known[write.ranker] = known._replace(row=row)
-
-
-def _finish(told: list[tuple[Done, Any]]) -> None:
-    for done, result in told:
-        try:
-            done(result)
-        except Exception:  # those who come after it are told all the same
-            _logger.exception("what was written could not be told")
+        return connection

@@ -53,7 +53,11 @@ _ETA = _setting("eta", "step size", above=0.0)
 _STEP = _setting("step", "constant, or eta divided by the square root of the round number", choices=STEPS)
 _BALANCE = _setting("balance", "whether every query weighs the same, or every pair", choices=("query", "pair"))
 _AVERAGE = _setting("average", "use the average of all weight vectors instead of the last one")
-
+_PRICE = _setting(
+    "exploration_price",
+    "explore only as far as no list falls below the one by score by more than this share of its estimated reward",
+    above=-1.0,
+)
 _MARGIN = _setting("margin", "correctly ordered pairs closer than this in score still incur loss", above=0.0)
 _SLAM = "Chaudhuri and Tewari, Perceptron-like Algorithms for Online Learning to Rank"
 
@@ -164,6 +168,7 @@ ALGORITHMS: dict[str, Algorithm] = {
                 ),
                 _setting("seed", "seed of the exploration", above=-1),
                 _AVERAGE,
+                _PRICE,
             ),
         ),
         Algorithm(
@@ -178,6 +183,7 @@ ALGORITHMS: dict[str, Algorithm] = {
                 _setting("k", "number of documents that the user sees", above=0),
                 _setting("seed", "seed of the rankings that are drawn", above=-1),
                 _AVERAGE,
+                _PRICE,
             ),
         ),
         Algorithm(

@@ -17,8 +17,6 @@ from ranktron.data.moments import Moments
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import GLOBAL, make_scaler
 from ranktron.errors import DataError, warn
-from ranktron.kernels.csr_rows import linear_scores
-from ranktron.learners.batch.rank_svm import UNFINISHED
 from ranktron.learners.schedule import Fit, History, Schedule, Validation
 from ranktron.learners.weight_spread import Spread
 from ranktron.metrics import Evaluation, Metric, metric
@@ -33,7 +31,6 @@ from ranktron.training.parts import (
     evaluate_part,
     name_of,
     name_query,
-    on_prepared,
     play_parts,
     prepare_part,
     square_part,
@@ -42,7 +39,7 @@ from ranktron.training.parts import (
     warm_part,
 )
 from ranktron.training.passes import MIXES, Division, PlayedQueries, QueryPiece
-from ranktron.training.rank_svm_parts import solve_parts
+from ranktron.training.solving_parts import solve_on_parts
 from ranktron.types import Floats, State
 
 _NOTHING = Rounds(np.zeros((0, 1), np.float32), np.zeros(0), np.zeros(1, np.int64), np.zeros(0, object))
@@ -92,6 +89,11 @@ class PartData:
         pairs = zip(self.parts, self.homes, strict=True)
         futures = [self.workers.submit(function, part, *arguments, home=home) for part, home in pairs]
         return _results(futures, self.names)
+
+    def hold(self, function: Callable[..., Any], *arguments: Any) -> PartData:
+        """The same with what a function makes of each part, which the workers hold in memory."""
+        pairs = zip(self.parts, self.homes, strict=True)
+        return replace(self, parts=[self.workers.submit(function, part, *arguments, home=home) for part, home in pairs])
 
 
 def _results(futures: list[Future[Any]], names: Sequence[str]) -> list[Any]:
@@ -287,21 +289,19 @@ def train_parts(
     blank = start is None
     if start is None:
         start = make_untrained_parts(name, parameters, data, scaling, map, nan, in_order=in_order)
-    if start.kind == "ranksvm":
-        return _solve_rank_svm(data, replace(start, state={}, record={}), schedule, valid, select, metrics)
-    if stored_algorithm(start.kind).solver() is not None:
-        raise DataError(f"{start.kind} solves for all queries at once, and not in passes over parts")
-    learner = start.blank_learner() if blank else start.learner()
-    if division.shards > 1:
-        refuse_unmixable(start.kind, learner)
-    epoch, queries = int(start.record.get("epoch", 0)), sum(data.sizes)
-    history = History(epoch=epoch, position=resume_position(start, queries, division), first_epoch=epoch)
-    history.spread = Spread.of(start.record)
     if patience is not None and valid is None:
         raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
     validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"), patience)
-    fit = Fit(_NOTHING, schedule, history, validation, start.state, progress, elsewhere=queries)
-    untrained = replace(start, state={}, record={})
+    epoch, queries, untrained = int(start.record.get("epoch", 0)), sum(data.sizes), replace(start, state={}, record={})
+    fit = Fit(_NOTHING, schedule, History(), validation, start.state, progress, elsewhere=queries)
+    if stored_algorithm(start.kind).solver() is not None:
+        state = solve_on_parts(data, untrained, fit, division.shard_parts, metrics)
+        return Trained(replace(untrained, state=state, record=record_run(fit)), fit.history)
+    learner = start.blank_learner() if blank else start.learner()
+    if division.shards > 1:
+        refuse_unmixable(start.kind, learner)
+    history = History(epoch=epoch, position=resume_position(start, queries, division), first_epoch=epoch)
+    history.spread, fit.history = Spread.of(start.record), history
     mixed = MixedPass(division, _run_parts(data, untrained, division))
 
     def play_epoch(learner: Any, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
@@ -312,29 +312,6 @@ def train_parts(
 
     play_schedule(learner, fit, metrics, play_epoch)
     return Trained(replace(untrained, state=learner.state(), record=record_run(fit, division)), history)
-
-
-def _solve_rank_svm(
-    data: PartData, model: Model, schedule: Schedule, valid: Rounds | None, select: Metric | None,
-    metrics: Sequence[Metric],
-) -> Trained:  # fmt: skip
-    """Solves RankSVM by sums over parts, each of which stays where it is."""
-    token = secrets.token_hex(8)
-
-    def each(function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        return data.map(on_prepared, token, data.features, model, function, *arguments)
-
-    validation = None if valid is None else Validation(model.prepare(valid), select or metric("ndcg@10"))
-    fit = Fit(_NOTHING, schedule, validation=validation, elsewhere=sum(data.sizes))
-    with fit.running():
-        found = solve_parts(each, model.n_filled, dict(model.parameters), lambda: fit.stopping)
-    history = fit.history
-    if not found.converged:
-        history.remarks[UNFINISHED] = found.iterations
-    history.epoch, history.rounds = 1, fit.queries
-    state = {"coef": found.w, "constant": 0.0}
-    fit.judge(lambda checked: linear_scores(checked.X, found.w), lambda: state, metrics)
-    return Trained(replace(model, state=state, record=record_run(fit)), history)
 
 
 def _run_parts(data: PartData, model: Model, division: Division) -> Any:

@@ -49,6 +49,7 @@ STORED_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "strict": False,
         "seed": 0,
         "average": True,
+        "exploration_price": 1.0,
     },
     "pdgd": {
         "eta": 0.1,
@@ -56,6 +57,7 @@ STORED_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "k": 10,
         "seed": 0,
         "average": False,
+        "exploration_price": 1.0,
     },
     "predtron": {
         "representation": "-i^1.1",

@@ -143,3 +143,14 @@ def test_scores_within_queries_and_missing_clients_are_refused(client):
         DaskRanker(ranktron.HingePerceptron(), client="tcp://127.0.0.1:9").fit(cut(), "label")
     with pytest.raises(DataError, match="RankSVM does not learn online"):
         DaskRanker(ranktron.RankSVM(), client=client).partial_fit(cut(), "label")
+
+
+def test_rank_boost_on_a_cluster_is_that_of_threads(client):
+    parts = [LISTS[:7], LISTS[7:20], LISTS[20:]]
+    with ThreadPoolExecutor(1) as executor:
+        here = train_parts("rankboost", {"n_rounds": 12}, inspect_parts(parts, LocalWorkers(executor)), Schedule())
+    frames = [FRAME[FRAME.qid.isin([f"q{i}" for i in range(a, b)])] for a, b in ((0, 7), (7, 20), (20, 40))]
+    divided = dask_frames.from_delayed([dask.delayed(frame) for frame in frames], meta=frames[0])
+    ranker = DaskRanker(ranktron.RankBoost(n_rounds=12), client=client).fit(divided, "label")
+    assert same(ranker.model_.state, here.model.state)
+    assert isinstance(ranker.to_local(), ranktron.RankBoost)

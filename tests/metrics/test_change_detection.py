@@ -70,6 +70,7 @@ def test_what_makes_no_sense_is_refused():
     for wrong in ({"limit": np.nan}, {"run_length": 1.0}, {"run_length": np.inf}):
         with pytest.raises(DataError):
             FallDetector(**{"limit": 0.0, "run_length": 100.0, **wrong})
+    assert FallDetector(0.0, 1.5).run_length == 1.5
     detector = FallDetector(0.0, 100.0)
     for value, high in ((2.0, 1.0), (0.0, 0.0), (np.nan, 1.0), (0.0, np.inf)):
         with pytest.raises(DataError, match="high"):

@@ -270,7 +270,10 @@ def test_kernels_equal_their_python(labels, k, choice):
         (pairs.inversions, y),
         (pairs.tau, y, 0.5),
         (dispatch.first_outside, y, 2.0),
-        *((dispatch.value, code, y, max(k, 1), g, d, 0.5, short) for code in dispatch.CODES.values()),
+        *(
+            (dispatch.checked_value, y, dispatch.metric_address(code), max(k, 1), g, d, 0.5, short, 9.0)
+            for code in dispatch.CODES.values()
+        ),
         *((sklearn_ties.tied_value, code, y, ends, k, g, d, 0.5) for code in sklearn_ties.CODES.values()),
     ]
     for function, *arguments in calls:

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from urllib.parse import unquote
 
 import msgspec
 import numpy as np
+import psycopg
 import pytest
 
 from ranktron.service.app import application
@@ -20,6 +22,7 @@ from ranktron.service.config import Config
 from ranktron.service.journal import Call
 from ranktron.service.service import RankingService
 from ranktron.service.tokens import Tokens
+from tests.service.postgres_server import PostgresServer, find_programs
 
 
 class Reply(NamedTuple):
@@ -129,10 +132,57 @@ class Talk:
         return self.service.live(name).weights
 
 
-def _serving(folder, tokens=None, **settings):
-    """A service that is drained and closed at the end, unless it crashes."""
-    patient = {"answer_seconds": 300.0, **settings}  # a busy machine compiles for longer than a request may take
-    return Talk(RankingService(folder, Config(**patient)), tokens)
+class Serving:
+    """Makes services whose journals are in SQLite, or in PostgreSQL where there is a server."""
+
+    def __init__(self, postgres=None):
+        self.postgres = postgres
+
+    def __call__(self, folder, tokens=None, **settings):
+        """A service that is drained and closed at the end, unless it crashes."""
+        patient = {"answer_seconds": 300.0, **settings}  # a busy machine compiles for longer than a request may take
+        return Talk(self.service(folder, **patient), tokens)
+
+    def service(self, folder, **settings):
+        return RankingService(folder, Config(**settings), self.address(folder))
+
+    def address(self, folder):
+        return None if self.postgres is None else self.postgres.address(folder)
+
+    def edit(self, folder, statement, *values):
+        """Changes a journal behind the back of the service."""
+        if self.postgres is None:
+            connection = sqlite3.connect(folder / "log.sqlite")
+            with connection:
+                connection.execute(statement, values)
+            connection.close()
+        else:
+            with psycopg.connect(self.address(folder), autocommit=True) as connection:
+                connection.execute(statement.replace("?", "%s"), values)
+
+
+_serving = Serving()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server, started for the tests; without its programs they are skipped, but not in CI."""
+    if find_programs() is None and not os.environ.get("CI"):
+        pytest.skip("there is no PostgreSQL server on this machine (Debian: apt-get install postgresql)")
+    server = PostgresServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def backend():
+    """Where journals are; the tests that are marked with `both` are run with each of the two."""
+    return "sqlite"
+
+
+@pytest.fixture
+def serving(backend, request):
+    return Serving(request.getfixturevalue("postgres")) if backend == "postgres" else _serving
 
 
 @pytest.fixture
@@ -162,11 +212,6 @@ def some_lists(count, documents=6, features=3, seed=0):
 @pytest.fixture
 def lists():
     return some_lists
-
-
-@pytest.fixture
-def serving():
-    return _serving
 
 
 class _Program:

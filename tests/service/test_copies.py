@@ -1,6 +1,7 @@
 """Two servers on one folder, and copies of a folder: no feedback is learnt on a list that it was not given for."""
 
 import shutil
+import sqlite3
 
 import numpy as np
 import pytest
@@ -28,28 +29,49 @@ def test_a_second_server_is_refused_though_the_lock_file_was_removed(serving, st
             RankingService(state)
 
 
-def test_a_server_that_another_one_has_followed_acknowledges_nothing_more(serving, state, monkeypatch, caplog):
+def test_a_server_that_another_one_has_followed_steps_down(serving, state, monkeypatch, caplog):
     """As where locks are not kept, on some network filesystems: both run, and one of them is told no."""
     monkeypatch.setattr(folder_lock.fcntl, "flock", lambda *_arguments: None)
     first = serving(state).__enter__()
     first.make()
     first.play(2)
     shown = [first.rank(ROUND) for _ in range(2)]
-    first.written()
+    first.ask("POST", "/v1/rankers/shop/versions")
     second = serving(state).__enter__()
+    assert second.service.journal._term.number == first.service.journal._term.number + 1
     assert second.answer(shown[0])["version"] == 3
-    assert first.tell(shown[1]["round"], {shown[1]["ranking"][0]["id"]: 1}, status=503) == "not_written"
-    assert first.ask("GET", "/readyz", status=503) == "not_ready"
-    assert f"another server has taken {state} over" in caplog.text
+    assert first.tell(shown[1]["round"], {shown[1]["ranking"][0]["id"]: 1}, status=503) == "not_leader"
+    refused = [
+        first.rank(ROUND, status=503),
+        first.ask("PUT", "/v1/rankers/new", {"features": ["a"]}, status=503),
+        *(first.ask("GET", f"/{path}", status=503) for path in ("readyz", "v1/rankers", "v1/rankers/shop/model")),
+        *(first.ask("GET", f"/v1/experiments{path}", status=503) for path in ("", "/page")),
+    ]
+    assert set(refused) == {"not_leader"}
+    assert first.service.live_rankers == {}
+    assert f"another server has taken {state} over: send requests there, and stop this one" in caplog.text
+    first.__exit__()  # in good order, though it may write nothing
     assert second.answer(shown[1])["version"] == 4
     model = second.ask("GET", "/v1/rankers/shop/model")
-    first.service.journal._again.clear()
-    first.service.journal.close()
-    first.runner.close()
     second.crash()
     with serving(state) as talk:
         assert talk.ask("GET", "/v1/rankers/shop")["version"] == 4
         assert talk.ask("GET", "/v1/rankers/shop/model") == model
+
+
+def test_a_log_that_was_put_back_under_a_running_server_is_noticed(serving, state, tmp_path):
+    """An older log of the same term, written over the file: its count of commits is not the one that is due."""
+    talk = serving(state).__enter__()
+    talk.make()
+    talk.play(2)
+    talk.written()
+    older = sqlite3.connect(state / "log.sqlite")
+    older.execute("UPDATE owner SET commits = commits - 1")
+    older.commit()
+    older.close()
+    shown = talk.rank(ROUND)
+    assert talk.tell(shown["round"], {shown["ranking"][0]["id"]: 1}, status=503) == "not_leader"
+    talk.__exit__()
 
 
 # Copies

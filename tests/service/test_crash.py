@@ -205,13 +205,18 @@ def replayed_by_the_library(entries, shown):
 def test_kill_9_at_random_moments(tmp_path):
     started = time.monotonic()
     users = torture(tmp_path, KILLS, seed=int(time.time()))
+    counts = check(users, RankingService(tmp_path, Config(**SETTINGS)))
+    print(f"{KILLS} kills, {counts}, in {time.monotonic() - started:.0f} seconds")
+
+
+def check(users, service):
+    """Checks that all that was acknowledged is there once, and nothing else; what there was of each, in words."""
     assert not [wrong for user in users for wrong in user.wrong]
     shown = {number: turn for user in users for number, turn in user.shown.items()}
     assert len(shown) == sum(len(user.shown) for user in users), "a number was given out twice"
     acknowledged = {number: told for user in users for number, told in user.acknowledged.items()}
     gone = set.union(*(user.gone for user in users))
 
-    service = RankingService(tmp_path, Config(**SETTINGS))
     live = service.live("shop")
     entries = [(version, _entry.decode(body)) for version, body, _ in service.journal.entries(live.id)]
     service.journal.close()
@@ -223,11 +228,9 @@ def test_kill_9_at_random_moments(tmp_path):
 
     learner = replayed_by_the_library([(entry.round, told_labels(entry)) for _, entry in entries], shown)
     assert live.model.to_bytes() == with_state(live.model, learner)
-    print(
-        f"{KILLS} kills, {len(shown):,} rankings, {len(acknowledged):,} feedbacks acknowledged, {len(gone):,} rounds "
-        f"lost with the last milliseconds before a kill, in {time.monotonic() - started:.0f} seconds"
-    )
     assert len(acknowledged) > KILLS
+    lost = f"{len(gone):,} rounds lost with the last milliseconds before a kill"
+    return f"{len(shown):,} rankings, {len(acknowledged):,} feedbacks acknowledged, {lost}"
 
 
 def with_state(model, learner):

@@ -17,6 +17,7 @@ from ranktron.service.journal_writer import RESERVE
 from ranktron.service.service import RankingService
 
 ROUND = np.eye(3)
+both = pytest.mark.parametrize("backend", ["sqlite", "postgres"])
 
 
 def leave(service):
@@ -24,9 +25,9 @@ def leave(service):
     service.journal.close()
 
 
-def set_aside(state):
+def set_aside(serving, state):
     """What a start says of the only ranker, which it sets aside."""
-    service = RankingService(state)
+    service = serving.service(state)
     leave(service)
     assert not service.live_rankers
     return service.set_aside["shop"].message
@@ -37,6 +38,7 @@ def state(tmp_path):
     return tmp_path / "state"
 
 
+@both
 def test_a_restart_changes_nothing(serving, state):
     with serving(state) as talk:
         talk.make()
@@ -70,6 +72,7 @@ def test_a_replay_gives_the_same_weights_to_the_bit(serving, state, algorithm, s
             assert talk.answer(shown)["learned"]
 
 
+@both
 def test_after_a_crash_no_number_is_given_out_again(serving, state):
     talk = serving(state).__enter__()
     talk.make()
@@ -82,6 +85,7 @@ def test_after_a_crash_no_number_is_given_out_again(serving, state):
         assert talk.answer(shown)["learned"]
 
 
+@both
 def test_models_and_rollbacks_are_replayed(serving, state):
     talk = serving(state, snapshot_every=5).__enter__()
     talk.make()
@@ -97,6 +101,7 @@ def test_models_and_rollbacks_are_replayed(serving, state):
         assert talk.ask("GET", "/v1/rankers/shop")["version"] == 15
 
 
+@both
 def test_rounds_of_another_kind_of_model_stay_closed_after_a_crash(serving, state):
     from ranktron.training.algorithms import ALGORITHMS
     from ranktron.training.model import Model
@@ -113,13 +118,7 @@ def test_rounds_of_another_kind_of_model_stay_closed_after_a_crash(serving, stat
         assert talk.answer(after)["learned"]
 
 
-def edit(state, statement, *values):
-    connection = sqlite3.connect(state / "log.sqlite")
-    with connection:
-        connection.execute(statement, values)
-    connection.close()
-
-
+@both
 def test_a_damaged_last_entry_is_cut_off_and_reported_once_that_is_wished(serving, state, caplog):
     talk = serving(state).__enter__()
     talk.make()
@@ -127,9 +126,9 @@ def test_a_damaged_last_entry_is_cut_off_and_reported_once_that_is_wished(servin
     weights = talk.weights().tolist()
     talk.play(1, seed=5)
     talk.crash()
-    change = "UPDATE entries SET body = substr(body, 1, length(body) - 1) || x'ff'"
-    edit(state, f"{change} WHERE key = (SELECT max(key) FROM entries)")
-    aside = set_aside(state)
+    change = "UPDATE entries SET body = substr(body, 1, length(body) - 1) || ?"
+    serving.edit(state, f"{change} WHERE key = (SELECT max(key) FROM entries)", b"\xff")
+    aside = set_aside(serving, state)
     assert "at version 9: its log is damaged at version 10, which was acknowledged" in aside
     assert "To go on without what is missing, delete the file mark" in aside
     (state / "mark").unlink()
@@ -143,27 +142,33 @@ def test_a_damaged_last_entry_is_cut_off_and_reported_once_that_is_wished(servin
         assert talk.ask("GET", "/v1/rankers/shop")["version"] == 12  # version 10 is not given to another entry
 
 
+@both
 def test_damage_in_the_middle_is_not_passed_over(serving, state):
     talk = serving(state).__enter__()
     talk.make()
     talk.play(9)
     talk.crash()
-    edit(state, "UPDATE entries SET checksum = 0 WHERE key & 65535 = 4")
-    assert re.search(r"'shop' is set aside at version 3: its log is damaged at version 4.*restore", set_aside(state))
-    edit(state, "DELETE FROM entries WHERE key & 65535 = 4")
-    assert "damaged at version 4" in set_aside(state)
-    edit(state, "DELETE FROM entries WHERE key & 65535 BETWEEN 5 AND 8")
-    edit(state, "UPDATE entries SET checksum = 0 WHERE key & 65535 = 9")  # the last one, but more is missing before it
-    assert "damaged at version 4" in set_aside(state)
+    serving.edit(state, "UPDATE entries SET checksum = 0 WHERE key & 65535 = 4")
+    assert re.search(
+        r"'shop' is set aside at version 3: its log is damaged at version 4.*restore", set_aside(serving, state)
+    )
+    serving.edit(state, "DELETE FROM entries WHERE key & 65535 = 4")
+    assert "damaged at version 4" in set_aside(serving, state)
+    serving.edit(state, "DELETE FROM entries WHERE key & 65535 BETWEEN 5 AND 8")
+    serving.edit(
+        state, "UPDATE entries SET checksum = 0 WHERE key & 65535 = 9"
+    )  # the last one, but more is missing before it
+    assert "damaged at version 4" in set_aside(serving, state)
 
 
+@both
 def test_a_round_that_an_entry_needs_must_be_there(serving, state):
     talk = serving(state).__enter__()
     talk.make()
     talk.play(3)
     talk.crash()
-    edit(state, "DELETE FROM rounds WHERE key = (SELECT min(key) FROM rounds)")
-    assert "version 1 answers round 0, which is not there" in set_aside(state)
+    serving.edit(state, "DELETE FROM rounds WHERE key = (SELECT min(key) FROM rounds)")
+    assert "version 1 answers round 0, which is not there" in set_aside(serving, state)
 
 
 def test_an_older_snapshot_is_used_where_the_newest_is_damaged(serving, state, caplog):
@@ -184,7 +189,7 @@ def test_an_older_snapshot_is_used_where_the_newest_is_damaged(serving, state, c
     files[-2].write_bytes(b"")
     files[-1].write_bytes(b"")
     (state / "snapshots" / "1" / f"{22:016d}.snapshot").write_bytes(b"")
-    assert "damaged" in set_aside(state)  # the log no longer reaches back to version 10
+    assert "damaged" in set_aside(serving, state)  # the log no longer reaches back to version 10
 
 
 def test_a_log_that_is_none_is_refused(state):
@@ -211,7 +216,7 @@ def test_a_write_ahead_log_with_a_torn_end_is_read_up_to_there_unless_what_was_t
 
     put_back(wal[: len(wal) * 3 // 4] + b"\xff" * 100)
     lost = r"version 10 was acknowledged, but its log ends at version [0-9]: it has lost its end"
-    assert re.search(lost, set_aside(state))
+    assert re.search(lost, set_aside(serving, state))
     put_back(wal + wal[-5000:])  # a commit that did not end: nobody was told of it
     service = RankingService(state)
     assert service.live("shop").version == 10
@@ -224,6 +229,7 @@ def test_a_second_server_on_one_folder_is_refused(serving, state):
     leave(RankingService(state))
 
 
+@both
 def test_clocks_may_go_backwards(serving, state, monkeypatch):
     from ranktron.service import live_ranker
 
@@ -241,6 +247,7 @@ def test_clocks_may_go_backwards(serving, state, monkeypatch):
         assert talk.answer(shown)["learned"]
 
 
+@both
 def test_open_rounds_are_bounded_by_number_and_age(serving, state, monkeypatch):
     from ranktron.service import live_ranker
 
@@ -253,12 +260,13 @@ def test_open_rounds_are_bounded_by_number_and_age(serving, state, monkeypatch):
         talk.answer(shown[3])
         monkeypatch.setattr(live_ranker, "monotonic", lambda: time.monotonic() + 101.0)
         assert talk.tell(shown[5]["round"], {"d0": 1}, status=410) == "round_gone"
-    service = RankingService(state)
+    service = serving.service(state)
     assert len(service.live("shop").open) == 4
     assert len(service.journal.last_rounds(1, 100)) == 5  # the dropped are off the disk too; one was answered
     leave(service)
 
 
+@both
 def test_the_log_and_the_snapshots_stay_short(serving, state):
     with serving(state, snapshot_every=10, versions=3, remembered=15, explained_rounds=5) as talk:
         talk.make()
@@ -266,7 +274,7 @@ def test_the_log_and_the_snapshots_stay_short(serving, state):
         talk.written()
         assert talk.ask("GET", "/v1/rankers/shop/versions")["kept"] == [80, 90, 100]
         assert talk.tell(numbers[0], {"d0": 1}, status=410) == "round_gone"
-    service = RankingService(state)
+    service = serving.service(state)
     assert [entry.version for entry in service.journal.entries(1)] == list(range(86, 101))
     assert len(service.journal.last_rounds(1, 100)) == 10
     leave(service)
@@ -279,11 +287,11 @@ class FullDisk:
         self.journal = log
 
     def __enter__(self):
-        (self.pages,) = self.journal._connection.execute("PRAGMA page_count").fetchone()
-        self.journal._connection.execute(f"PRAGMA max_page_count = {self.pages}")
+        (self.pages,) = self.journal._database.execute("PRAGMA page_count").fetchone()
+        self.journal._database.execute(f"PRAGMA max_page_count = {self.pages}")
 
     def __exit__(self, *error):
-        self.journal._connection.execute("PRAGMA max_page_count = 1000000")
+        self.journal._database.execute("PRAGMA max_page_count = 1000000")
 
 
 def test_a_full_disk_loses_nothing_and_admits_it(serving, state):
@@ -386,6 +394,7 @@ def test_a_read_only_folder(tmp_path):
     assert "the state cannot be kept there: Permission denied" in done.stderr
 
 
+@both
 def test_a_snapshot_that_cannot_be_written_costs_no_feedback(serving, state, monkeypatch, caplog):
     with serving(state, snapshot_every=5) as talk:
         talk.make()
@@ -398,7 +407,7 @@ def test_a_snapshot_that_cannot_be_written_costs_no_feedback(serving, state, mon
         assert "no snapshot of shop: no room" in caplog.text
         assert talk.ask("GET", "/readyz") == {"ready": True}
         model = talk.ask("GET", "/v1/rankers/shop/model")
-    service = RankingService(state)
+    service = serving.service(state)
     assert service.model("shop").to_bytes() == model
     leave(service)
 

@@ -235,7 +235,7 @@ def test_a_disk_that_refuses_leaves_rounds_open(serving, tmp_path, clock, monkey
         talk.written()
         clock[0] += 61.0
         with monkeypatch.context() as patch:
-            patch.setattr("ranktron.service.sqlite_journal.insert", lambda *_: (_ for _ in ()).throw(OSError("full")))
+            patch.setattr("ranktron.service.sql_journal.insert", lambda *_: (_ for _ in ()).throw(OSError("full")))
             close(talk)
             assert talk.ask("GET", "/v1/rankers/shop") | {"open": 1, "version": 0} == talk.ask(
                 "GET", "/v1/rankers/shop"

@@ -40,7 +40,7 @@ async def session():
             shown = service.rank(name, LIST)
             await service.feedback(name, FeedbackRequest(shown.round, {shown.ranking[0].id: step % 3}))
         if step == 20:
-            service.journal._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            service.journal._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     await service.delete("gone")
     service.rank("shop", LIST)
     await service.keep("other")

@@ -36,11 +36,11 @@ def fail(service, times):
     """A disk that refuses the next commits."""
     commit, left = service.journal._do, [times]
 
-    def do(connection, jobs):
+    def do(jobs):
         left[0] -= 1
         if left[0] >= 0:
             raise sqlite3.OperationalError("disk I/O error")
-        return commit(connection, jobs)
+        return commit(jobs)
 
     service.journal._do = do
 
@@ -78,7 +78,7 @@ def test_a_ranker_that_nobody_waited_for_is_there(tmp_path):
             await impatient(service.create("shop", DEFINITION))
             await service.create("shop", DEFINITION)
             await teach(service)
-            assert service.journal._connection.execute("SELECT count(*) FROM rankers").fetchone() == (1,)
+            assert service.journal._database.execute("SELECT count(*) FROM rankers").fetchone() == (1,)
 
     asyncio.run(session())
     assert left_in(tmp_path) == {"shop": 3}
@@ -245,7 +245,7 @@ def test_a_deleted_ranker_leaves_no_entries(tmp_path):
             await gone
             assert (await told).version == 4
             count = "SELECT (SELECT count(*) FROM entries), (SELECT count(*) FROM rounds)"
-            assert service.journal._connection.execute(count).fetchone() == (0, 0)
+            assert service.journal._database.execute(count).fetchone() == (0, 0)
 
     asyncio.run(session())
     assert left_in(tmp_path) == {}

@@ -1,15 +1,16 @@
 """What a start finds: limits that were lowered, versions that someone wished to keep, counters of metrics."""
 
 import re
-import sqlite3
 
 import numpy as np
+import pytest
 
 from ranktron.service import service
 from ranktron.service.journal import CAPACITY
 from ranktron.training.model import Model
 
 ROUND = np.eye(3)
+pytestmark = pytest.mark.parametrize("backend", ["sqlite", "postgres"])
 
 
 def test_lowered_limits_are_for_what_is_new(serving, tmp_path):
@@ -77,10 +78,7 @@ def test_a_round_that_was_learnt_stays_answered_though_the_log_has_lost_the_answ
         for each in shown:
             talk.answer(each)
         left = talk.ask("GET", "/v1/rankers/shop/model")
-    log = sqlite3.connect(tmp_path / "log.sqlite")
-    log.execute("DELETE FROM entries WHERE key = ?", (CAPACITY + 3,))
-    log.commit()
-    log.close()
+    serving.edit(tmp_path, "DELETE FROM entries WHERE key = ?", CAPACITY + 3)
     with serving(tmp_path) as talk:
         assert "lost the answers to 1 rounds" in caplog.text
         assert talk.tell(shown[2]["round"], {shown[2]["ranking"][0]["id"]: 1}, status=410) == "round_gone"

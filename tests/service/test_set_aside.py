@@ -247,7 +247,7 @@ def test_a_ranker_that_could_not_be_deleted_stays_set_aside(serving, state, left
     with serving(state) as talk:
         with monkeypatch.context() as patch:
 
-            def refuse(connection, jobs):
+            def refuse(jobs):
                 raise sqlite3.OperationalError("disk I/O error")
 
             patch.setattr(talk.service.journal, "_do", refuse)

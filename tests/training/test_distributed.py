@@ -189,8 +189,6 @@ def test_learners_that_cannot_be_mixed_go_from_part_to_part(folder, pool, name):
         train_parts(name, {}, data, Schedule(1))
     found = train_parts(name, {}, data, Schedule(1, shuffle=False), mode="sequential")
     assert same(found.model.state, train(name, {}, LISTS, Schedule(1, shuffle=False)).model.state)
-    with pytest.raises(DataError, match="rankboost solves for all queries at once"):
-        train_parts("rankboost", {}, data, Schedule(1))
 
 
 @pytest.mark.parametrize("balance", ["query", "pair"])

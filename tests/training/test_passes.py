@@ -112,3 +112,13 @@ def test_more_shards_than_parts_or_queries_are_refused():
         Division((5, 5), 3)
     with pytest.raises(DataError, match="3 shards of 2 queries"):
         Division.evenly(2, 3)
+
+
+@pytest.mark.parametrize(
+    "parts", [(100, 1, 1, 1), (1, 1, 1, 100), (1, 100, 1, 1), (3, 3, 3, 3, 3), (0, 0, 0, 9)], ids=str
+)
+@pytest.mark.parametrize("shards", [1, 2, 3, 4])
+def test_every_shard_has_a_part_and_every_part_a_shard(parts, shards):
+    found = Division(parts, shards).shard_parts
+    assert [part for own in found for part in own] == list(range(len(parts)))
+    assert min(map(len, found)) >= 1

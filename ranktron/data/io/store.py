@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import mmap
 import struct
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,13 +100,25 @@ def _pack_header(head: dict[str, Any]) -> bytes:
     return json.dumps(head, separators=(",", ":")).encode()
 
 
+def _map_privately(file: int) -> mmap.mmap:
+    """Maps a file so that what is written to its pages, which nothing here does, stays in this process.
+
+    Arrays on pages that are read-only are a type of their own for numba, and every kernel would be compiled again.
+    Nothing is reserved for the pages: a file may be larger than the memory.
+    """
+    if sys.platform == "win32":
+        return mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+    unreserved = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)  # named since Python 3.13
+    return mmap.mmap(file, 0, mmap.MAP_PRIVATE | unreserved, mmap.PROT_READ | mmap.PROT_WRITE)
+
+
 class RoundsStore:
     """An open store: its checked header and its mapped bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         with readable(path), open(path, "rb") as file:
-            self.raw = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self.raw = _map_privately(file.fileno())
         self.head = self._header()
 
     def _header(self) -> dict[str, Any]:
@@ -203,7 +216,7 @@ def open_store(path: Path) -> RoundsStore:
 
 
 def read_store(path: Path) -> Rounds:
-    """Maps a store into memory, read-only, in milliseconds whatever its size, except to check sparse columns."""
+    """Maps a store into memory, privately, in milliseconds whatever its size, except to check sparse columns."""
     store = open_store(path)
     rounds = store.rounds()
     store.check_places(rounds.X)

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.kernels.blocks import Blocks
 from ranktron.kernels.grades import grades, pair_weights
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
@@ -34,34 +35,47 @@ _MENDED = 1e-12
 
 
 @jit
-def potentials(scores: Floats, labels: Floats, offsets: Integers, weights: Floats, parts: Floats, out: Floats) -> float:
-    """Fills for each document the weight of its pairs as the upper one minus that as the lower one; returns the total.
+def fill_potentials(
+    scores: Floats, labels: Floats, offsets: Integers, weights: Floats, parts: Floats, out: Floats, upper: Floats,
+    first: int, last: int,
+) -> None:  # fmt: skip
+    """Fills for documents of some queries the weight of their pairs as the upper one, and that minus as the lower one.
 
-    >>> out = np.empty(3)
-    >>> potentials(np.zeros(3), np.array([2.0, 0.0, 1.0]), np.array([0, 3]), np.ones(1), np.ones(3), out)
-    3.0
-    >>> out
-    array([ 2., -2.,  0.])
+    >>> (out, upper), labels = np.empty((2, 3)), np.array([2.0, 0.0, 1.0])
+    >>> fill_potentials(np.zeros(3), labels, np.array([0, 3]), np.ones(1), np.ones(3), out, upper, 0, 1)
+    >>> out, upper
+    (array([ 2., -2.,  0.]), array([2., 0., 1.]))
     """
-    total = 0.0
-    for q in range(offsets.shape[0] - 1):
+    for q in range(first, last):
         start, stop = offsets[q], offsets[q + 1]
         codes, count = grades(labels[start:stop])
         middle = 0.5 * (scores[start:stop].max() + scores[start:stop].min())
         down = np.zeros(count + 1)  # down[g]: Σ u exp(H) of the grades below g; up[g]: Σ u exp(−H) of those from g on
         up = np.zeros(count + 1)
-        for i in range(stop - start):
-            down[codes[i] + 1] += parts[start + i] * np.exp(scores[start + i] - middle)
-            up[codes[i]] += parts[start + i] * np.exp(middle - scores[start + i])
+        for i in range(start, stop):
+            rising, falling = np.exp(scores[i] - middle), np.exp(middle - scores[i])
+            out[i], upper[i] = rising, falling
+            down[codes[i - start] + 1] += parts[i] * rising
+            up[codes[i - start]] += parts[i] * falling
         for g in range(count):
             down[g + 1] += down[g]
             up[count - 1 - g] += up[count - g]
-        for i in range(stop - start):
-            weight = weights[q] * parts[start + i]
-            above = weight * np.exp(middle - scores[start + i]) * down[codes[i]]
-            below = weight * np.exp(scores[start + i] - middle) * up[codes[i] + 1]
-            out[start + i] = above - below
-            total += above
+        for i in range(start, stop):
+            weight = weights[q] * parts[i]
+            above = weight * upper[i] * down[codes[i - start]]
+            out[i], upper[i] = above - weight * out[i] * up[codes[i - start] + 1], above
+
+
+@jit
+def add_up(numbers: Floats) -> float:
+    """The sum, from the first number to the last one.
+
+    >>> add_up(np.array([1.0, 2.0]))
+    3.0
+    """
+    total = 0.0
+    for i in range(numbers.shape[0]):
+        total += numbers[i]
     return total
 
 
@@ -121,6 +135,31 @@ def rank_boost(n_features: int, **parameters: Any) -> Stumps:
     return Stumps(n_features)
 
 
+def pair_shares(rounds: Rounds, balance: str, parts: Floats | None = None) -> tuple[Floats, Floats]:
+    """How much a pair of each query weighs, and the number of its pairs, or what `parts` of documents make of it.
+
+    >>> pair_shares(Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 1]), "query")
+    (array([0.5]), array([2.]))
+    """
+    counts = pair_weights(rounds.labels, rounds.offsets, np.ones(len(rounds.labels)) if parts is None else parts)
+    shares = (counts > 0.0).astype(float)
+    if balance == "query":
+        shares /= np.where(counts > 0.0, counts, 1.0)
+    return shares, counts
+
+
+def weigh_threshold(gathered: float, potential: float) -> float | None:
+    """The weight α of a threshold, from the sum of weights above it and the weight of all pairs; None if none helps.
+
+    >>> round(weigh_threshold(0.5, 1.0), 4), weigh_threshold(0.0, 1.0)
+    (0.5493, None)
+    """
+    if gathered == 0.0 or potential < _MENDED:
+        return None
+    r = min(max(gathered / potential, -_SURE), _SURE)
+    return 0.5 * float(np.log((1.0 + r) / (1.0 - r)))
+
+
 @dataclass(eq=False)
 class Boosting:
     """The state of boosting: the scores so far; each `step` adds a threshold.
@@ -151,26 +190,26 @@ class Boosting:
     def __post_init__(self) -> None:
         n = len(self.rounds.labels)
         self._parts = np.ones(n) if self.document_weights is None else self.document_weights
-        counts = pair_weights(self.rounds.labels, self.rounds.offsets, self._parts)
+        weights, counts = pair_shares(self.rounds, self.balance, self._parts)
         self.idle = int(np.count_nonzero(counts == 0.0))
-        weights = (counts > 0.0).astype(float)
-        if self.balance == "query":
-            weights /= np.where(counts > 0.0, counts, 1.0)
         if self.list_weights is not None:
             weights = weights * self.list_weights
         self._weights = weights / max(float(weights @ counts), 1e-300)
         self._thresholds = find_thresholds(self.rounds.X)
-        self._pi, self.scores = np.empty(n), np.zeros(n)
+        self._pi, self._upper, self.scores = np.empty(n), np.empty(n), np.zeros(n)
+        self._blocks = Blocks(8 * n)
 
     def step(self) -> bool:
         """Adds one more threshold; False if none would help."""
         rounds = self.rounds
-        self.potential = potentials(self.scores, rounds.labels, rounds.offsets, self._weights, self._parts, self._pi)
+        asked = self.scores, rounds.labels, rounds.offsets, self._weights, self._parts, self._pi, self._upper
+        self._blocks(fill_potentials, len(rounds), *asked)
+        self.potential = add_up(self._upper)
         feature, threshold, gathered = self._thresholds.best(self._pi)
-        if gathered == 0.0 or self.potential < _MENDED:
+        alpha = weigh_threshold(gathered, self.potential)
+        if alpha is None:
             return False
-        r = min(max(gathered / self.potential, -_SURE), _SURE)
-        self.add(feature, threshold, 0.5 * float(np.log((1.0 + r) / (1.0 - r))))
+        self.add(feature, threshold, alpha)
         return True
 
     def add(self, feature: int, threshold: float, alpha: float) -> None:
@@ -180,19 +219,29 @@ class Boosting:
         self.alphas.append(alpha)
         add_step(self.rounds.X, feature, threshold, alpha, self.scores)
 
-    def state(self, steps: int) -> State:
-        """The state with the first `count` thresholds."""
-        return {
-            "features": np.array(self.features[:steps], np.int64),
-            "thresholds": np.array(self.thresholds[:steps], float),
-            "alphas": np.array(self.alphas[:steps], float),
-        }
+
+class ThresholdSum(Protocol):
+    """Thresholds that are found one after the other, on one machine or on several."""
+
+    features: list[int]
+    thresholds: list[float]
+    alphas: list[float]
+    idle: int
+
+    def step(self) -> bool: ...
+
+    def add(self, feature: int, threshold: float, alpha: float) -> None: ...
 
 
 def fit_rank_boost(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Adds `n_rounds` thresholds to those of `start`; the validation set chooses how many are kept."""
-    history, start = fit.history, fit.start
     boosting = Boosting(fit.rounds, parameters["balance"], fit.weights, fit.document_weights)
+    return boost(fit, parameters["n_rounds"], boosting)
+
+
+def boost(fit: Fit, n_rounds: int, boosting: ThresholdSum) -> State:
+    """Adds thresholds to those of the state to start from, and evaluates each sum on the validation set."""
+    history, start = fit.history, fit.start
     scores = np.zeros(0 if fit.validation is None else len(fit.validation.rounds.labels))
 
     def add_to_scores(feature: int, threshold: float, alpha: float) -> None:
@@ -204,11 +253,24 @@ def fit_rank_boost(fit: Fit, parameters: Mapping[str, Any]) -> State:
             boosting.add(*stump)
             add_to_scores(*stump)
     history.first_epoch = history.epoch = len(boosting.alphas)
-    last = history.epoch + parameters["n_rounds"]
+    last = history.epoch + n_rounds
     with fit.running():
         while history.epoch < last and not fit.ended and boosting.step():
-            history.epoch, history.rounds = history.epoch + 1, history.rounds + len(fit.rounds)
+            history.epoch, history.rounds = history.epoch + 1, history.rounds + fit.queries
             add_to_scores(boosting.features[-1], boosting.thresholds[-1], boosting.alphas[-1])
             fit.judge(lambda _valid: scores, lambda: history.epoch)
     history.remarks["queries of one grade"] = boosting.idle
-    return boosting.state(fit.best() or history.epoch)
+    return stump_state(boosting, fit.best() or history.epoch)
+
+
+def stump_state(boosting: ThresholdSum, steps: int) -> State:
+    """The state of a scorer with the first thresholds.
+
+    >>> stump_state(Boosting(Rounds.from_arrays([[1.0], [2.0]], [0, 1])), 0)["alphas"]
+    array([], dtype=float64)
+    """
+    return {
+        "features": np.array(boosting.features[:steps], np.int64),
+        "thresholds": np.array(boosting.thresholds[:steps], float),
+        "alphas": np.array(boosting.alphas[:steps], float),
+    }

@@ -194,13 +194,17 @@ class SolverRun:
 
     def passes(self, schedule: Schedule, most: int, first: int = 0) -> Iterator[Pass]:
         """Visits all queries once per pass, `most` times, or until the gap is small enough or the time is over."""
-        began, lists = perf_counter(), len(self.dual.problem.rounds)
+        began = perf_counter()
         for number in range(first, first + most):
-            self.dual.visit(_order(schedule, lists, number))
+            self.visit(schedule, number)
             self._measure(number + 1, perf_counter() - began)
             yield self.history[-1]
             if self.converged or 0.0 < self.max_seconds <= self.history[-1].seconds:
                 break
+
+    def visit(self, schedule: Schedule, number: int) -> None:
+        """Makes pass `number`."""
+        self.dual.visit(_order(schedule, len(self.dual.problem.rounds), number))
 
     def _measure(self, number: int, seconds: float) -> None:
         dual, w = self.dual, self.w
@@ -242,7 +246,7 @@ def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     steps, the best pass on the validation set is kept. Dual variables of earlier passes over the same queries are used
     as the start.
     """
-    rounds, schedule, done = fit.rounds, fit.schedule, fit.history
+    rounds, done = fit.rounds, fit.history
     exact = parameters["step"] == "exact"
     if fit.document_weights is not None and not (exact and parameters["loss"] == "average"):
         raise DataError(
@@ -251,13 +255,19 @@ def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
         )
     problem = RankMMProblem(rounds, parameters["loss"], parameters["C"], fit.weights, fit.document_weights)
     lists = problem.fingerprint()
+    dual = _stated_dual(problem, parameters, done)
+    if fit.start and fit.start.get("lists") == lists:
+        dual.restore(fit.start["dual"], int(fit.start["steps"]))
+    run = SolverRun(dual, parameters["tol"] if exact else 0.0, parameters["max_seconds"], parameters["average"])
+    return {**run_passes(fit, parameters, run), "lists": lists, "steps": dual.steps, "dual": dict(dual.state())}
+
+
+def run_passes(fit: Fit, parameters: Mapping[str, Any], run: SolverRun) -> State:
+    """Makes the passes of a run, on one machine or on several, and returns the weights to keep with the history."""
+    schedule, done, exact = fit.schedule, fit.history, parameters["step"] == "exact"
     with fit.running():
-        dual = _stated_dual(problem, parameters, done)
-        if fit.start and fit.start.get("lists") == lists:
-            dual.restore(fit.start["dual"], int(fit.start["steps"]))
-        run = SolverRun(dual, parameters["tol"] if exact else 0.0, parameters["max_seconds"], parameters["average"])
         for each in run.passes(schedule, parameters["max_iter"] if exact else schedule.epochs, done.epoch):
-            done.epoch, done.rounds = each.number, done.rounds + len(rounds)
+            done.epoch, done.rounds = each.number, done.rounds + fit.queries
             fit.judge(lambda valid: linear_scores(valid.X, run.w), run.w.copy)
             if fit.ended:
                 break
@@ -272,9 +282,8 @@ def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     if parameters["early_stopping"] or patient or not exact:
         best = fit.best()
         w = w if best is None else best
-    kept = {"lists": lists, "steps": dual.steps, "dual": dict(dual.state())}
     history = np.array([(each.primal, each.dual, each.gap) for each in run.history]).reshape(-1, 3)
-    return {"coef": w.copy(), "constant": 0.0, "history": history, **kept}
+    return {"coef": w.copy(), "constant": 0.0, "history": history}
 
 
 def _stated_dual(problem: RankMMProblem, parameters: Mapping[str, Any], history: History) -> Dual:

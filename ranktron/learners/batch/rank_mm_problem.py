@@ -18,6 +18,7 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.kernels.copying import copy_into
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dispatch import FeatureArrays, add_one_row, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.grades import grades
@@ -31,7 +32,7 @@ from ranktron.types import Floats, Integers
 def _grade_lists(labels: Floats, offsets: Integers, codes: Integers, counts: Integers) -> None:
     for q in range(offsets.shape[0] - 1):
         found, counts[q] = grades(labels[offsets[q] : offsets[q + 1]])
-        codes[offsets[q] : offsets[q + 1]] = found
+        copy_into(codes[offsets[q] : offsets[q + 1]], found)
 
 
 @jit

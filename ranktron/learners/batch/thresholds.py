@@ -11,10 +11,15 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ranktron.kernels.blocks import Blocks
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
+from ranktron.learners.batch.histograms import BINS, Places, bin_columns, sum_bins
 from ranktron.types import Features, Floats, Integers, Matrix
+
+_GROWTH = 1.5
+"""Sums of absolute weights are summed again when a weight has grown by more than that."""
 
 
 class Threshold(NamedTuple):
@@ -32,9 +37,10 @@ class Thresholds(Protocol):
 
 
 @jit
-def _best(X: Matrix, orders: Integers, pi: Floats) -> tuple[int, float, float]:
+def _best(X: Matrix, orders: Places, pi: Floats, features: Integers) -> tuple[int, float, float]:
+    """The best threshold of some features; of equal ones the first feature's, and of these the highest."""
     feature, threshold, best = 0, np.inf, 0.0
-    for f in range(X.shape[1]):
+    for f in features:
         gathered = 0.0
         for at in range(X.shape[0] - 1):
             i, below = orders[f, at], orders[f, at + 1]
@@ -43,6 +49,57 @@ def _best(X: Matrix, orders: Integers, pi: Floats) -> tuple[int, float, float]:
                 feature, best = f, gathered
                 threshold = 0.5 * (np.float64(X[i, f]) + np.float64(X[below, f]))
     return feature, threshold, best
+
+
+@jit
+def _best_of_borders(ends: Places, sums: Floats, found: Floats) -> float:
+    """Fills for each feature the largest absolute sum above the end of a bin; returns the largest of all."""
+    best, n = 0.0, ends[0, -1]
+    for f in range(sums.shape[0]):
+        gathered, found[f] = 0.0, 0.0
+        for b in range(BINS):
+            if ends[f, b] == n:
+                break
+            gathered += sums[f, b]
+            found[f] = max(found[f], abs(gathered))
+        best = max(best, found[f])
+    return best
+
+
+@jit
+def _search_bins(
+    X: Matrix, orders: Places, ends: Places, pi: Floats, sums: Floats, loads: Floats, least: float, found: Floats,
+    first: int, last: int,
+) -> None:  # fmt: skip
+    """Raises what was found at borders of bins to what is within them, for bins in which a sum may be `least` or more.
+
+    A sum g within a bin is c + x = c′ − y, where c and c′ are the sums at its ends, and |x| + |y| is at most the sum of
+    absolute weights in it, its load: |g| ≤ (|c| + |c′| + load)/2.
+    """
+    n = X.shape[0]
+    for f in range(first, last):
+        start, before = 0, 0.0
+        for b in range(BINS):
+            end, after = ends[f, b], before + sums[f, b]
+            if 0.5 * (abs(before) + abs(after) + loads[f, b]) >= least and end > start + 1:
+                gathered = before
+                for at in range(start, end - 1):
+                    i, below = orders[f, at], orders[f, at + 1]
+                    gathered += pi[i]
+                    if abs(gathered) > found[f] and X[i, f] > X[below, f]:
+                        found[f] = abs(gathered)
+            if end == n:
+                break
+            start, before = end, after
+
+
+@jit
+def _growth(pi: Floats, reference: Floats) -> float:
+    """The largest absolute weight in units of its reference."""
+    largest = 0.0
+    for i in range(pi.shape[0]):
+        largest = max(largest, abs(pi[i]) / reference[i])
+    return largest
 
 
 @jit
@@ -81,9 +138,12 @@ def _best_of_entries(bounds: Integers, rows: Integers, values: Values, pi: Float
     return feature, threshold, best
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class MatrixThresholds:
-    """The thresholds of a dense matrix; each column is sorted once.
+    """The thresholds of a dense matrix; each column is sorted and divided into bins once.
+
+    Sums over bins tell which features can have the best threshold, and where. These are gathered document by document,
+    so that the result is that of gathering all of them, to the bit.
 
     >>> found = MatrixThresholds(np.array([[1.0], [3.0]], np.float32)).best(np.array([-0.5, 0.5]))
     >>> found.feature, found.value, found.gathered
@@ -91,14 +151,36 @@ class MatrixThresholds:
     """
 
     X: Matrix
-    orders: Integers = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "orders", np.argsort(-self.X.T, axis=1, kind="stable"))
+        n, width = self.X.shape
+        self.orders, self._codes = np.empty((width, n), np.int32), np.empty((width, n), np.uint8)
+        self._ends = np.empty((width, BINS), np.int32)
+        self._sums, self._loads = np.zeros((2, width, BINS))
+        self._blocks = Blocks(n * width)
+        self._blocks(bin_columns, width, self.X, self.orders, self._codes, self._ends)
+        self._reference = np.full(n, 1e-300)
 
     def best(self, weights: Floats) -> Threshold:
         """The threshold with the largest absolute sum of weights above it."""
-        return Threshold(*_best(self.X, self.orders, weights))
+        width, found = self.X.shape[1], np.empty(self.X.shape[1])
+        self._blocks(sum_bins, width, self._codes, weights, self._sums)
+        best = _best_of_borders(self._ends, self._sums, found)
+        loads, total = self._bound_loads(weights)
+        slack = 8.0 * len(weights) * 2.0**-53 * total  # more than two sums of the same numbers can differ by rounding
+        asked = self.X, self.orders, self._ends, weights, self._sums, loads, best - slack, found
+        self._blocks(_search_bins, width, *asked)
+        return Threshold(*_best(self.X, self.orders, weights, np.flatnonzero(found >= found.max() - slack)))
+
+    def _bound_loads(self, weights: Floats) -> tuple[Floats, float]:
+        """What absolute weights sum to at most, in each bin and in all: earlier sums, while weights grow little."""
+        growth = _growth(weights, self._reference)
+        if not growth < _GROWTH:
+            sizes = np.abs(weights)
+            self._reference = np.maximum(sizes, sizes.mean() or 1.0)
+            self._blocks(sum_bins, self.X.shape[1], self._codes, self._reference, self._loads)
+            growth = 1.0
+        return growth * self._loads, growth * float(self._reference.sum())
 
 
 @dataclass(frozen=True, eq=False)

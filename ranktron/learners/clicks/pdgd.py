@@ -8,7 +8,9 @@ from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, sgd_step
+from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.clicks.plackett_luce import draw_ranking, log_sum_below, swap_weight
 from ranktron.learners.linear import as_weights, overflow, stored_count
@@ -24,10 +26,12 @@ _PRINTED = PAPER["pdgd"]
 
 
 @jit
-def _outline(scores: Floats, order: Integers, k: int) -> tuple[Floats, float, int]:
-    """The scores of the first k documents, log Σ e^s of those below, and what is wrong with the ranking."""
+def _outline(scores: Floats, order: Integers, k: int, price: float) -> tuple[Floats, float, int]:
+    """The scores of the first k documents that were drawn, log Σ e^s of those below, and what is wrong with them."""
     m = scores.shape[0]
-    shown = np.empty(min(k, m))
+    drawn = m if price >= 1.0 else affordable_shortlist(scores, argsort_descending(scores), price, m)
+    k = min(k, drawn)
+    shown = np.empty(k)
     for place in range(m):
         if not 0 <= order[place] < m:
             return shown, 0.0, _NO_DOCUMENT
@@ -35,7 +39,7 @@ def _outline(scores: Floats, order: Integers, k: int) -> tuple[Floats, float, in
             return shown, 0.0, _NO_SCORE
         if place < k:
             shown[place] = scores[order[place]]
-    return shown, log_sum_below(scores, order, k), 0
+    return shown, log_sum_below(scores, order[:drawn], k), 0
 
 
 @jit
@@ -63,7 +67,8 @@ def pdgd_gradient(shown: Floats, log_below: float, gains: Floats) -> tuple[float
     """The loss Σ ρ σ(s_j − s_i) over preferred pairs (i, j), and its gradient in the scores with ρ held fixed.
 
     `gains` are those of the places shown; above 0 is a click, not a number is not known. Every clicked document is
-    preferred to every unclicked one from the top down to the one just below the last click.
+    preferred to every unclicked one from the top down to the one just below the last click. Places beyond those of
+    `shown` were not drawn: swapping them gives a ranking that is never shown, so that ρ = 0.
 
     >>> loss, gradient = pdgd_gradient(np.zeros(3), -np.inf, np.array([0.0, 1.0, 0.0]))
     >>> loss, gradient.tolist()
@@ -98,7 +103,7 @@ def _learnt(
 ) -> tuple[float, bool]:  # fmt: skip
     """Takes the step of round t, or refuses to; the loss, and whether it was taken."""
     loss, gradient = pdgd_gradient(shown, log_below, gains)
-    return loss, sgd_step(rows, items, gradient, loss, eta, t, w, lagged_sum, sums, direction)
+    return loss, sgd_step(rows, items[: shown.shape[0]], gradient, loss, eta, t, w, lagged_sum, sums, direction)
 
 
 @dataclass(eq=False)
@@ -127,6 +132,10 @@ class PDGD(WeightVectorLearner):
         Of the draws, which are a function of seed and round number.
     average : bool
         Whether `coef` and `predict` are those of the mean of w_1 … w_T; `rank` draws by the current w.
+    exploration_price : float
+        Draw the order of as few of the best-scored documents as it takes that no list falls below the one by score by
+        more than this share of its estimated reward (`ranktron.kernels.exploration_price`); the others follow by
+        score, and nothing is learnt from their clicks. 1 draws all.
 
     Examples
     --------
@@ -151,6 +160,7 @@ class PDGD(WeightVectorLearner):
     step: Step
     seed: int = 0
     average: bool = False
+    exploration_price: float = 1.0
     rounds: int = field(default=0, init=False)
     w: Floats = field(init=False, repr=False)
     lagged_sum: Floats = field(init=False, repr=False)
@@ -158,6 +168,8 @@ class PDGD(WeightVectorLearner):
     def __post_init__(self) -> None:
         check_count(self.k, "the number of shown documents, k,", 1)
         check_count(self.seed, "the seed", 0)
+        if not 0.0 <= self.exploration_price <= 1.0:
+            raise DataError(f"the price of exploration must be at least 0 and at most 1, not {self.exploration_price}")
         self.w, self.lagged_sum, self._direction = (np.zeros(self.n_features) for _ in range(3))
         self._sums = np.zeros(3)  # what a certificate would need; there is none for this learner
 
@@ -179,8 +191,8 @@ class PDGD(WeightVectorLearner):
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
-        order, scores = draw_ranking(as_arrays(X), self.w, self.seed, number)
-        return Ranking(order, scores, number, explored=True)
+        order, scores, explored = draw_ranking(as_arrays(X), self.w, self.seed, number, self.exploration_price)
+        return Ranking(order, scores, number, explored)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from the clicks on the first k documents and returns Σ ρ σ(s_j − s_i) over the preferred pairs."""
@@ -189,13 +201,13 @@ class PDGD(WeightVectorLearner):
         return self._learn(X, items, shown, log_below, self._gains(items, feedback), ranking.number)
 
     def pending(self, X: Features, ranking: Ranking, k: int) -> PendingRound:
-        """The rows and scores of the k documents shown, its own k, and log Σ e^s of those below."""
+        """The rows of the k documents shown, its own k, their scores as far as drawn, and log Σ e^s of those below."""
         shown, log_below = self._shown(X, ranking)
         return PendingRound(X[ranking.order[: self.k]], shown, ranking.number, X.shape[0], constant=log_below)
 
     def learn_pending(self, pending: PendingRound, places: Feedback) -> float:
         """Learns from a pending round what `learn` learns from the whole list, to the bit; items are places shown."""
-        items = np.arange(pending.shown.shape[0])
+        items = np.arange(pending.rows.shape[0])
         gains = self._gains(items, places)
         return self._learn(pending.rows, items, pending.shown, pending.constant, gains, pending.number)
 
@@ -218,7 +230,7 @@ class PDGD(WeightVectorLearner):
             raise DataError(
                 f"the ranking was not made for these {m} documents: pass to `learn` the ranking that `rank` returned"
             )
-        shown, log_below, wrong = _outline(ranking.scores, ranking.order, self.k)
+        shown, log_below, wrong = _outline(ranking.scores, ranking.order, self.k, self.exploration_price)
         if wrong == _NO_DOCUMENT:
             raise DataError(f"the ranking names documents that a query of {m} documents does not have")
         if wrong == _NO_SCORE:
@@ -257,6 +269,7 @@ def pdgd_ranker(
     k: int = _PRINTED["k"],
     seed: int = _PRINTED["seed"],
     average: bool = _PRINTED["average"],
+    exploration_price: float = _PRINTED["exploration_price"],
 ) -> PDGD:
     """Composes `PDGD` with step sizes η_t = eta · decay^t.
 
@@ -274,10 +287,12 @@ def pdgd_ranker(
         Seed of the rankings that are drawn.
     average : bool
         Whether `coef` and `predict` use the mean of the weights of all rounds.
+    exploration_price : float
+        No list falls below the one by score by more than this share of its estimated reward; 1 allows any.
 
     Examples
     --------
     >>> pdgd_ranker(3).step
     ExponentialDecay(eta=0.1, decay=0.9999977)
     """
-    return PDGD(n_features, k, ExponentialDecay(eta, decay), seed, average)
+    return PDGD(n_features, k, ExponentialDecay(eta, decay), seed, average, exploration_price)

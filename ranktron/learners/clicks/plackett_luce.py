@@ -2,12 +2,16 @@
 
     P(R) = Π_r e^{s_{R_r}} / Σ_{r' ≥ r} e^{s_{R_r'}}
 
-Only the first k places of a ranking are shown. Of the documents below, the sum of their e^s is all that matters.
+Only the first k places of a ranking are shown. Of the documents below, the sum of their e^s is all that matters. With
+a price, the model is that of the shortlist that it leaves (`ranktron.kernels.exploration_price`); the documents that
+are not on it follow by score.
 """
 
 import numpy as np
 
+from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
+from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
 from ranktron.kernels.random_numbers import PLACKETT_LUCE, stream_origin, uniform
 from ranktron.kernels.sorting import argsort_descending
@@ -17,24 +21,34 @@ _LARGEST = 600.0  # e to this power, many times over, is still a float64, and 1 
 
 
 @jit
-def draw_ranking(X: FeatureArrays, w: Floats, seed: int, number: int) -> tuple[Integers, Floats]:
-    """A ranking drawn from the model, and the scores that it was drawn by.
+def draw_ranking(X: FeatureArrays, w: Floats, seed: int, number: int, price: float) -> tuple[Integers, Floats, bool]:
+    """A ranking drawn from the model, the scores that it was drawn by, and whether there was anything to draw.
 
     Scores plus independent Gumbel noise, sorted, are such a draw (Yellott, 1977). The highest score is taken from all
     of them first: they are compared as float32, where noise would be lost beside large numbers.
     """
     scores = dot_rows(X, w)
+    if price < 1.0:
+        order = argsort_descending(scores)
+        shortlist = order[: affordable_shortlist(scores, order, price, order.shape[0])]
+        copy_into(order, shortlist[_draw_order(scores[shortlist], seed, number)])
+        return order, scores, shortlist.shape[0] > 1
+    return _draw_order(scores, seed, number), scores, True
+
+
+@jit
+def _draw_order(scores: Floats, seed: int, number: int) -> Integers:
     origin = stream_origin(seed, number, PLACKETT_LUCE)
     highest = scores.max() if scores.shape[0] else 0.0
     keys = np.empty(scores.shape[0])
     for i in range(scores.shape[0]):
         keys[i] = (scores[i] - highest) - np.log(-np.log(uniform(origin, i) + 2.0**-54))
-    return argsort_descending(keys), scores
+    return argsort_descending(keys)
 
 
 @jit
 def log_sum_below(scores: Floats, order: Integers, k: int) -> float:
-    """The log of Σ e^s over the documents below the first k; -inf where there are none.
+    """The log of Σ e^s over the documents of the order below the first k; -inf where there are none.
 
     >>> round(log_sum_below(np.array([5.0, 1.0, 1.0]), np.array([0, 2, 1]), 1), 4)
     1.6931

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.errors import DataError
+from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending, argsort_descending
@@ -44,7 +45,7 @@ def _best_order(scores: Floats, gains: Floats, discounts: Floats) -> Integers:
     for place in range(1, order.shape[0] + 1):
         if place == order.shape[0] or discounts[place] != discounts[start]:
             block = order[start:place][argsort_ascending(order[start:place])]
-            order[start:place] = block[argsort_descending(scores[block])]
+            copy_into(order[start:place], block[argsort_descending(scores[block])])
             start = place
     return order
 
@@ -110,10 +111,10 @@ def _move_documents(order: Integers, i: int, j: int, k: int) -> Integers:
     if i < 0:
         return order[:0]
     moved = order.copy()
-    moved[i:j] = order[i + 1 : j + 1]
+    copy_into(moved[i:j], order[i + 1 : j + 1])
     moved[j] = order[k]
     moved[j + 1] = order[i]
-    moved[j + 2 : k + 1] = order[j + 1 : k]
+    copy_into(moved[j + 2 : k + 1], order[j + 1 : k])
     return moved
 
 

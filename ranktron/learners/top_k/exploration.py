@@ -1,7 +1,8 @@
 """Exploration: random orders as a function of (seed, round), and their exact propensities.
 
 With probability γ the documents are shown in an order drawn uniformly, else by score, best first. A shortlist of n
-restricts the random order to the n best-scored documents; the others stay below them.
+restricts the random order to the n best-scored documents; the others stay below them. A price chooses the shortlist
+for each list; where it allows none of k documents, the list is shown by score.
 """
 
 from itertools import product
@@ -10,6 +11,7 @@ from math import perm
 import numpy as np
 
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
+from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
 from ranktron.kernels.random_numbers import EXPLORATION, stream_origin, uniform
 from ranktron.kernels.sorting import argsort_descending, argsort_radix
@@ -125,30 +127,49 @@ def group_propensities(order: Integers, best: Integers, gamma: float, k: int, n:
 
 
 @jit
+def restrict_exploration(
+    scores: Floats, best: Integers, gamma: float, k: int, n: int, price: float
+) -> tuple[float, int]:
+    """γ and the shortlist that a price leaves for a list: not to explore, and the first k, where it allows fewer.
+
+    >>> restrict_exploration(np.array([3.0, 2.0, 0.0]), np.arange(3), 0.5, 2, 3, 0.01)
+    (0.0, 2)
+    """
+    affordable = affordable_shortlist(scores, best, price, n)
+    if affordable < k:
+        return 0.0, k
+    return gamma, affordable
+
+
+@jit
 def rank_documents(
-    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
+    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float
 ) -> tuple[Floats, Integers, bool, Floats]:
     """The scores, the order to show, whether it explores, and the propensities of the first k documents."""
     scores = dot_rows(X, w)
     best = argsort_descending(scores)
+    gamma, n = restrict_exploration(scores, best, gamma, k, n, price)
     order, explored = _order(best, seed, number, gamma, n)
     return scores, order, explored, document_propensities(order, best, gamma, k, n)
 
 
 @jit
 def rank_pairs(
-    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int
+    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float
 ) -> tuple[Floats, Integers, bool, Floats]:
     """The same with the propensities of pairs."""
     scores = dot_rows(X, w)
     best = argsort_descending(scores)
+    gamma, n = restrict_exploration(scores, best, gamma, k, n, price)
     order, explored = _order(best, seed, number, gamma, n)
     return scores, order, explored, pair_propensities(order, best, gamma, k, n)
 
 
 def rank_groups(
-    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, size: int
+    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float, size: int
 ) -> tuple[Floats, Integers, bool, Floats]:
     """The same with the propensities of groups."""
-    scores, order, explored, _ = rank_documents(X, w, seed, number, gamma, k, n)
-    return scores, order, explored, group_propensities(order, argsort_descending(scores), gamma, k, n, size)
+    scores, order, explored, _ = rank_documents(X, w, seed, number, gamma, k, n, price)
+    best = argsort_descending(scores)
+    gamma, n = restrict_exploration(scores, best, gamma, k, n, price)
+    return scores, order, explored, group_propensities(order, best, gamma, k, n, size)

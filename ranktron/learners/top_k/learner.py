@@ -18,7 +18,13 @@ from ranktron.learners.linear import as_weights, overflow, stored_count, stored_
 from ranktron.learners.pending_rounds import PendingRound
 from ranktron.learners.top_k.descent import descend_in_ball, first_scores, gather_top
 from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, inverse_propensities, is_outlined
-from ranktron.learners.top_k.exploration import rank_documents, rank_groups, rank_pairs, uniform_scores
+from ranktron.learners.top_k.exploration import (
+    rank_documents,
+    rank_groups,
+    rank_pairs,
+    restrict_exploration,
+    uniform_scores,
+)
 from ranktron.learners.top_k.refusals import (
     NO_LABEL,
     NOT_SHOWN,
@@ -87,6 +93,10 @@ class TopK(WeightVectorLearner):
     shortlist : int
         Explore among that many best-scored documents only; 0 means among all. The learner then minimises the loss on
         the shortlist: it learns nothing about documents that never come near the top.
+    exploration_price : float
+        Explore among as few of the best-scored documents as it takes that no list falls below the one by score by more
+        than this share of its estimated reward (`ranktron.kernels.exploration_price`); 1 explores among all. What
+        holds for a shortlist holds here: the loss on those documents is what is learnt.
     floor : float
         Propensities count as at least this. A floor trades variance for bias: see `shortfall`.
     answered : float
@@ -142,6 +152,7 @@ class TopK(WeightVectorLearner):
     average: bool = True
     late: bool = False
     examination: Examination | None = None
+    exploration_price: float = 1.0
     rounds: int = field(default=0, init=False)
     w: Floats = field(init=False, repr=False)
     total: Floats = field(init=False, repr=False)
@@ -185,13 +196,14 @@ class TopK(WeightVectorLearner):
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
         k, n = self._sizes(X.shape[0])
+        how = self.seed, number, self.explore(number), k, n, self.exploration_price
         rows, coordinates = as_arrays(X), self.surrogate.coordinates
         if coordinates == 1:
-            shown = rank_documents(rows, self.w, self.seed, number, self.explore(number), k, n)
+            shown = rank_documents(rows, self.w, *how)
         elif coordinates == 2:
-            shown = rank_pairs(rows, self.w, self.seed, number, self.explore(number), k, n)
+            shown = rank_pairs(rows, self.w, *how)
         else:
-            shown = rank_groups(rows, self.w, self.seed, number, self.explore(number), k, n, coordinates)
+            shown = rank_groups(rows, self.w, *how, coordinates)
         scores, order, explored, propensities = shown
         return Ranking(order, scores, number, explored, propensities)
 
@@ -273,6 +285,9 @@ class TopK(WeightVectorLearner):
         k, n = self._sizes(X.shape[0])
         if propensities.shape != (k,) * self.surrogate.coordinates:
             raise DataError(why_never_ranked(X, ranking))
+        if self.exploration_price < 1.0:
+            best = argsort_descending(ranking.scores)
+            _, n = restrict_exploration(ranking.scores, best, 0.0, k, n, self.exploration_price)
         return k, n
 
     def _places(self, order: Integers, m: int, feedback: Feedback) -> Integers:
@@ -301,7 +316,7 @@ class TopK(WeightVectorLearner):
         if not ranking.explored:
             return ranking.scores
         m = ranking.scores.shape[0]
-        if self._sizes(m)[1] == m:
+        if self.exploration_price == 1.0 and self._sizes(m)[1] == m:
             return uniform_scores(self.seed, ranking.number, m)
         played = np.empty(m)
         played[ranking.order] = ranking.scores[argsort_descending(ranking.scores)]

@@ -39,7 +39,7 @@ def why_feedback_refused(order: Integers, feedback: Feedback, wrong: int, where:
 
 def check_limits(learner: TopK) -> None:
     """Refuses settings that are invalid or, if the learner is strict, outside the theory."""
-    gamma, half = learner.explore(0), learner.strict
+    gamma, half, price = learner.explore(0), learner.strict, learner.exploration_price
     if not 0.0 < gamma <= 1.0 or (half and gamma >= 0.5):
         allowed = "above 0 and below 1/2, as the theory needs it" if half else "above 0 and at most 1"
         raise DataError(f"the share of exploring rounds must be {allowed}; in the first round it is {gamma:g}")
@@ -47,6 +47,9 @@ def check_limits(learner: TopK) -> None:
         f"the radius must be above 0, not {learner.radius}": learner.radius > 0.0,
         f"a shortlist needs at least k = {learner.k} documents, not {learner.shortlist}": learner.shortlist == 0
         or learner.shortlist >= learner.k,
+        f"the price of exploration must be at least 0 and at most 1, not {price}": 0.0 <= price <= 1.0,
+        "a price and a floor of propensities cannot be combined: take one of them": price == 1.0
+        or learner.floor == 0.0,
         f"the floor of propensities must be at least 0 and below 1, not {learner.floor}": 0.0 <= learner.floor < 1.0,
         f"the answered share must be above 0 and at most 1, not {learner.answered}": 0.0 < learner.answered <= 1.0,
         f"the highest label must be above 0, not {learner.highest}": learner.highest > 0.0,

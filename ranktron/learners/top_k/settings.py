@@ -66,6 +66,7 @@ def top_k_ranker(
     strict: bool = _PRINTED["strict"],
     seed: int = _PRINTED["seed"],
     average: bool = _PRINTED["average"],
+    exploration_price: float = _PRINTED["exploration_price"],
 ) -> TopK:
     """Composes RTop-kF; parameters left at 0 take the preset's value. The paper's preset is always strict.
 
@@ -101,6 +102,8 @@ def top_k_ranker(
         Seed of the exploration.
     average : bool
         Serve the mean of all weight vectors instead of the last one.
+    exploration_price : float
+        No list falls below the one by score by more than this share of its estimated reward; 1 allows any.
 
     Examples
     --------
@@ -131,6 +134,7 @@ def top_k_ranker(
         seed,
         average,
         own.late,
+        exploration_price=exploration_price,
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
+from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Floats, Integers, validation
 
@@ -27,6 +28,8 @@ class RankingPolicy:
         The score of each candidate.
     temperature : float >= 0
         1 draws from the Plackett-Luce model of the scores, as `PDGDRanker` does; 0 sorts by score and draws nothing.
+    exploration_price : float
+        That of the ranker: only the order of the documents that it allows is drawn, and the others follow by score.
 
     Examples
     --------
@@ -41,6 +44,7 @@ class RankingPolicy:
 
     scores: npt.ArrayLike
     temperature: float = 1.0
+    exploration_price: float = 1.0
 
     def __post_init__(self) -> None:
         scores = validation.floats(self.scores, "the scores of a policy are one number for each candidate")
@@ -48,6 +52,8 @@ class RankingPolicy:
             raise DataError("the scores of a policy are finite, one for each candidate, of at least one")
         if not 0.0 <= self.temperature < np.inf:
             raise DataError(f"the temperature is at least 0, not {self.temperature}")
+        if not 0.0 <= self.exploration_price <= 1.0:
+            raise DataError(f"the price of exploration must be at least 0 and at most 1, not {self.exploration_price}")
         object.__setattr__(self, "scores", scores)
 
     @property
@@ -63,19 +69,17 @@ class RankingPolicy:
             The documents of a page in the order shown, by their number among the candidates.
         """
         shown = np.asarray(items, np.int64)
-        table = np.zeros((len(shown), len(self._values)))
-        if self.temperature == 0.0:
-            order = argsort_descending(self._values)
-            for place in range(len(shown)):
-                left = order[~np.isin(order, shown[:place])]
-                table[place, left[0]] = 1.0
-            return table
-        logits = self._values / self.temperature
+        order, n = self._shortlist()
+        logits = self._logits()
+        table = np.zeros((len(shown), len(logits)))
         for place, row in enumerate(table):
-            left = np.ones(len(logits), bool)
-            left[shown[:place]] = False
-            weights = np.exp(logits[left] - logits[left].max())
-            row[left] = weights / weights.sum()
+            left = order[~np.isin(order, shown[:place])]
+            drawn = left[np.isin(left, order[:n])]
+            if not len(drawn):
+                row[left[0]] = 1.0
+                continue
+            weights = np.exp(logits[drawn] - logits[drawn].max())
+            row[drawn] = weights / weights.sum()
         return table
 
     def draws(self, items: npt.ArrayLike) -> Floats:
@@ -107,13 +111,27 @@ class RankingPolicy:
             How many places.
         """
         wanted = np.asarray(items, np.int64)
-        if self.temperature == 0.0:
-            table = np.zeros((len(self._values), places))
-            order = argsort_descending(self._values)[:places]
-            table[order, np.arange(len(order))] = 1.0
-            return table[wanted]
-        logits = self._values / self.temperature
-        return _integrate(logits - logits.max(), wanted, places)
+        order, n = self._shortlist()
+        table = np.zeros((len(order), max(places, len(order))))
+        table[order, np.arange(len(order))] = 1.0
+        if n > 1:
+            drawn = order[:n]
+            logits = self._logits()[drawn]
+            asked, seen = np.flatnonzero(np.isin(drawn, wanted)), min(n, places)
+            table[drawn] = 0.0
+            if len(asked):
+                table[drawn[asked], :seen] = _integrate(logits - logits.max(), asked, seen)
+        found: Floats = table[wanted, :places]
+        return found
+
+    def _logits(self) -> Floats:
+        return self._values / (self.temperature or 1.0)
+
+    def _shortlist(self) -> tuple[Integers, int]:
+        """The documents by score, and the number of those whose order is drawn: with one, none is."""
+        order = argsort_descending(self._values)
+        n = affordable_shortlist(self._values, order, self.exploration_price, len(order))
+        return order, 1 if self.temperature == 0.0 else n
 
 
 def _integrate(log_rates: Floats, wanted: Integers, places: int) -> Floats:

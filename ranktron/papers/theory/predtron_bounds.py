@@ -92,8 +92,8 @@ def ordinal_bound(R: float, gamma: float, classes: int) -> float:
 def smallest_ndcg_loss(documents: int, highest: int) -> float:
     """A lower bound of the smallest NDCG loss above 0: 1/(2 (2^Y − 1) m² log2²(m + 1)).
 
-    >>> 1.0 / smallest_ndcg_loss(documents=3, highest=1)
-    72.0
+    >>> round(1.0 / smallest_ndcg_loss(documents=7, highest=1), 6)
+    882.0
     """
     return 1.0 / (2.0 * (2.0**highest - 1.0) * documents**2 * log2(documents + 1.0) ** 2)
 

@@ -8,6 +8,7 @@ from typing import Protocol
 from ranktron.errors import DataError
 from ranktron.service.errors import RequestError, unknown_version
 from ranktron.service.experiments.types import ArmDefinition
+from ranktron.service.journal import JournalError
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.types import Document, RankAnswer, RankRequest
 from ranktron.training.model import Model
@@ -76,6 +77,8 @@ def kept_model(live: LiveRanker, version: int) -> bytes:
         kept = live.snapshots.read(version)
         if kept.get("incarnation", 0) != live.incarnation:
             raise DataError(f"version {version} is of another ranker")
+    except JournalError:
+        raise
     except DataError as error:
         raise RequestError(409, "damaged_version", str(error)) from None
     model: bytes = kept["model"].tobytes()

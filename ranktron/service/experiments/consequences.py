@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from ranktron.service.errors import RequestError, not_written
+from ranktron.service.errors import RequestError
 from ranktron.service.experiments.arms import kept_model
 from ranktron.service.experiments.experiment import LiveExperiment
 from ranktron.service.journal import Append, Job, Prune
 from ranktron.service.journal_entries import JournalEntry, encode
-from ranktron.service.journal_writer import JournalWriter
+from ranktron.service.journal_writer import JournalWriter, refusal
 
 _logger = logging.getLogger("ranktron.service")
 
@@ -70,7 +70,7 @@ class Consequences:
         def failed(error: BaseException) -> None:
             experiment.busy = False
             if not future.done():
-                future.set_exception(not_written(str(error)))
+                future.set_exception(refusal(error))
 
         self._journal.put(*before, Append(experiment.id, None, encode(entry), done, failed))
         return future

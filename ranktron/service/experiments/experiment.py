@@ -31,7 +31,7 @@ from ranktron.service.experiments.types import (
 )
 from ranktron.service.journal import StoredRanker
 from ranktron.service.journal_entries import JournalEntry, encode
-from ranktron.service.open_rounds import BESIDE, AnsweredRounds, OpenRounds
+from ranktron.service.open_rounds import AnsweredRounds, OpenRounds
 from ranktron.service.round_numbers import Epochs
 from ranktron.service.types import RankRequest
 
@@ -294,15 +294,8 @@ class LiveExperiment:
 
     def drop(self, bytes_over: int = 0) -> None:
         """Drops the oldest rounds: too many, too old, or so many bytes too large; not while they are being answered."""
-        excess, limit = len(self.open) - self.config.max_open, self.now() - self.config.open_seconds
-        dropped: list[int] = []
-        for number, kept in self.open.items():
-            if len(dropped) >= excess and bytes_over <= 0 and read_page(kept).at >= limit:
-                break
-            if number not in self.unwritten:
-                dropped.append(number)
-                bytes_over -= len(kept) + BESIDE
-        self.forget(dropped)
+        limit = self.now() - self.config.open_seconds
+        self.forget(self.open.find_excess(self.config.max_open, bytes_over, limit, _shown_at, self.unwritten))
 
     def forget(self, numbers: Iterable[int]) -> None:
         for number in numbers:
@@ -314,10 +307,8 @@ class LiveExperiment:
         after = self.definition.close_after
         if after is None:
             return []
-        limit, found = self.now() - after, []
-        for number, kept in self.open.items():
-            if read_page(kept).at > limit:
-                break
-            if number not in self.unwritten:
-                found.append(number)
-        return found
+        return list(self.open.overdue(self.now() - after, _shown_at, self.unwritten))
+
+
+def _shown_at(page: bytes) -> float:
+    return read_page(page).at

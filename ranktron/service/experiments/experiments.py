@@ -39,7 +39,7 @@ from ranktron.service.journal import (
     StoreRound,
 )
 from ranktron.service.journal_entries import JournalEntry, Result, encode
-from ranktron.service.journal_writer import RESERVE, JournalWriter
+from ranktron.service.journal_writer import RESERVE, JournalWriter, refusal
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.types import FeedbackRequest
 
@@ -85,12 +85,19 @@ class Experiments:
         for experiment in self.live.values():
             self._journal.put(Job(Settle(experiment.id, experiment.next), failed=lambda _error: None))
 
+    def discard(self) -> None:
+        """Discards all experiments: another server has taken over."""
+        self.live.clear()
+        self.set_aside.clear()
+        self.why_set_aside.clear()
+
     def find(self, name: str) -> LiveExperiment:
         """The experiment of a name; a RequestError if there is none at work."""
         if name in self.why_set_aside:
             raise RequestError(409, "set_aside", self.why_set_aside[name])
         found = self.live.get(name)
         if found is None:
+            self._service.check_leading()
             raise _unknown(name)
         return found
 
@@ -173,6 +180,7 @@ class Experiments:
                     raise RequestError(409, "in_experiment", f"{complaint}: delete the experiment first")
 
     def all(self) -> ExperimentsAnswer:
+        self._service.check_leading()
         return ExperimentsAnswer([views.experiment(each) for each in self.live.values()], dict(self.why_set_aside))
 
     def answer(self, name: str) -> ExperimentAnswer:
@@ -260,7 +268,7 @@ class Experiments:
             experiment.unwritten.pop(page.number, None)
             if not future.done():
                 gone = isinstance(error, RemovedError)
-                future.set_exception(_unknown(experiment.name) if gone else not_written(str(error)))
+                future.set_exception(_unknown(experiment.name) if gone else refusal(error))
 
         experiment.unwritten[page.number] = future
         self._journal.put(*jobs, Append(experiment.id, page.number, encode(entry), done, failed))

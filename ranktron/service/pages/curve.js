@@ -1,6 +1,6 @@
 // The curve of observed quality: a dot for each round that was answered, their mean, and where the learner explored.
 
-import { count, drawing, element, number, onWidth } from "/static/elements.js";
+import { count, drawing, element, legend, number, onWidth } from "/static/elements.js";
 
 const HEIGHT = 250;
 const EDGE = { left: 38, right: 20, top: 12, bottom: 38 };
@@ -21,7 +21,7 @@ export class Curve {
     this.chosen = null;
     this.drawing = drawing("svg", { class: "curve", role: "img", tabindex: 0, height: HEIGHT });
     this.note = element("p", { class: "note", "aria-live": "polite" });
-    parent.append(this.drawing, this.note, legend());
+    parent.append(this.drawing, this.note, legend(samples()));
     this.drawing.addEventListener("pointermove", (event) => this.choose(this.nearest(event)));
     this.drawing.addEventListener("pointerleave", () => this.choose(null));
     this.drawing.addEventListener("blur", () => this.choose(null));
@@ -141,14 +141,10 @@ function mark(point, x, y) {
   return drawing("path", { class: "explored", d: `M${x},${y - 5}l5,5l-5,5l-5,-5z` });
 }
 
-function legend() {
-  const sample = (...parts) => drawing("svg", { width: 22, height: 14, viewBox: "0 0 22 14", "aria-hidden": "true", class: "curve" }, ...parts);
-  const entry = (text, ...parts) => element("li", {}, sample(...parts), text);
-  return element(
-    "ul",
-    { class: "legend" },
-    entry("mean of the last 100", drawing("path", { class: "mean", d: "M1,7H21" })),
-    entry("one round", drawing("circle", { class: "shown", cx: 11, cy: 7, r: 2.6 })),
-    entry("a round that explored", mark({ explored: true }, 11, 7)),
-  );
+function samples() {
+  return [
+    ["mean of the last 100", drawing("path", { class: "mean", d: "M1,7H21" })],
+    ["one round", drawing("circle", { class: "shown", cx: 11, cy: 7, r: 2.6 })],
+    ["a round that explored", mark({ explored: true }, 11, 7)],
+  ];
 }

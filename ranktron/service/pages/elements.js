@@ -24,6 +24,13 @@ export function drawing(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+// What the marks of a drawing mean: a text and a sample for each.
+export function legend(entries) {
+  const picture = { width: 22, height: 14, viewBox: "0 0 22 14", "aria-hidden": "true", class: "curve" };
+  const entry = ([text, sample]) => element("li", {}, drawing("svg", picture, sample), text);
+  return element("ul", { class: "legend" }, entries.map(entry));
+}
+
 // Sets a text only if it changed: selections survive, screen readers are not told the same thing twice.
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;

@@ -1,6 +1,6 @@
 // The curve of a confidence sequence: the difference of two arms after each user, and the band that holds at all times.
 
-import { count, drawing, element, onWidth, signed } from "/static/elements.js";
+import { count, drawing, element, legend, onWidth, signed } from "/static/elements.js";
 
 const HEIGHT = 230;
 const EDGE = { left: 52, right: 20, top: 14, bottom: 38 };
@@ -9,7 +9,7 @@ export class Sequence {
   constructor(parent) {
     this.points = [];
     this.drawing = drawing("svg", { class: "curve", role: "img", height: HEIGHT });
-    this.legend = legend();
+    this.legend = legend(samples());
     parent.append(this.drawing, this.legend);
     onWidth(parent, (width) => {
       this.width = width;
@@ -89,14 +89,10 @@ export class Sequence {
   }
 }
 
-function legend() {
-  const sample = (...parts) => drawing("svg", { width: 22, height: 14, viewBox: "0 0 22 14", "aria-hidden": "true", class: "curve" }, ...parts);
-  const entry = (text, ...parts) => element("li", {}, sample(...parts), text);
-  return element(
-    "ul",
-    { class: "legend" },
-    entry("difference so far", drawing("path", { class: "mean", d: "M1,7H21" })),
-    entry("where the true difference is, at all times at once", drawing("path", { class: "band", d: "M1,1H21V13H1Z" })),
-    entry("tolerance of the guard", drawing("path", { class: "limit", d: "M1,7H21" })),
-  );
+function samples() {
+  return [
+    ["difference so far", drawing("path", { class: "mean", d: "M1,7H21" })],
+    ["where the true difference is, at all times at once", drawing("path", { class: "band", d: "M1,1H21V13H1Z" })],
+    ["tolerance of the guard", drawing("path", { class: "limit", d: "M1,7H21" })],
+  ];
 }

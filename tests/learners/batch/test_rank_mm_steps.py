@@ -558,7 +558,7 @@ def test_kernels_equal_their_python():
     results = []
     for kernel in (_shift, _shift.py_func):
         own, w = np.array([0.4, 0.6, 0.0]), np.zeros(2)
-        results.append((*kernel(corners[0].copy(), np.arange(3.0), own, 2, w), *own, *w))
+        results.append((*kernel(corners[0].copy(), np.arange(3.0), own, 2, w, 2.0), *own, *w))
     assert results[0] == pytest.approx(results[1])
     direction, again = np.zeros(2), np.zeros(2)
     X = rng.normal(size=(5, 2)).astype(np.float32)

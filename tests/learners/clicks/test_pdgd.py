@@ -187,13 +187,13 @@ def test_rankings_are_drawn_from_the_model():
     scores, n = X[:, 0].astype(float) * 1.3, 30_000
     counts = dict.fromkeys(permutations(range(4)), 0)
     for number in range(n):
-        counts[tuple(draw_ranking(X, w, 5, number)[0].tolist())] += 1
+        counts[tuple(draw_ranking(X, w, 5, number, 1.0)[0].tolist())] += 1
     assert sum(probability(order, scores, 4) for order in counts) == pytest.approx(1.0)
     for order, count in counts.items():
         p = probability(order, scores, 4)
         assert abs(count / n - p) < 5 * np.sqrt(p * (1 - p) / n)
     large = X.astype(np.float64) * 1.3 + 1e6  # the same differences beside a large number: noise must not be lost
-    first = [draw_ranking(large.astype(np.float32), np.ones(1), 5, number)[0][0] for number in range(2_000)]
+    first = [draw_ranking(large.astype(np.float32), np.ones(1), 5, number, 1.0)[0][0] for number in range(2_000)]
     assert len(set(first)) == 4
 
 

@@ -274,6 +274,11 @@ def test_gamma_is_below_one_half_where_the_theory_needs_it(gamma):
         top_k_ranker(6, setting="paper", explore=gamma)
 
 
+def test_the_smallest_settings_are_accepted():
+    learner = learner_of(radius=1e-3, highest=0.5, answered=1e-3, floor=1e-3, shortlist=2)
+    assert (learner.radius, learner.highest, learner.answered) == (1e-3, 0.5, 1e-3)
+
+
 @pytest.mark.parametrize(
     ("words", "make"),
     {

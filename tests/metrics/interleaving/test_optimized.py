@@ -47,3 +47,7 @@ def test_equal_rankings_show_themselves():
     assert shown.items.tolist() == [2, 1, 0]
     with pytest.raises(DataError, match="at most 12"):
         Optimized(13)
+    with pytest.raises(DataError, match="at least 1"):
+        Optimized(0)
+    alone = Optimized(1).combine([[2, 1, 0], [0, 1, 2]], np.random.default_rng(0))
+    assert alone.items.tolist() in ([2], [0])

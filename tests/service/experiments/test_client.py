@@ -1,5 +1,8 @@
 """The client's calls, against the application itself."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from ranktron.errors import DataError
@@ -43,3 +46,14 @@ def test_arms_are_names_or_versions():
     for wrong in ("shop:", "shop:new", "shop:-1"):
         with pytest.raises(DataError, match="kept versions"):
             encode_arm(wrong)
+
+
+def test_the_three_steps_of_those_who_come_from_personalizer(client):
+    """The guide's own lines, but for the one that opens a connection."""
+    guide = (Path(__file__).parents[3] / "docs" / "from-personalizer.md").read_text()
+    steps = re.search(r"```text\nclient = .*?\n(.*?)```", guide, re.DOTALL).group(1)
+    documents = {"pasta": {"sweet": 0.0, "quick": 1.0}, "cake": {"sweet": 1.0, "quick": 0.0}}
+    exec(steps, {"client": client, "documents": documents})
+    assert client.experiment("watch")["agreement"]["rounds"] == 1
+    assert client.experiment("live")["state"] == "running"
+    assert client.rankers()[0]["version"] == 3  # each step taught something

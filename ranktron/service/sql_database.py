@@ -1,0 +1,109 @@
+"""What a journal in SQL asks of its database, and the statements that SQLite and PostgreSQL both understand.
+
+Parameters are written `?`, or `?1` where one is used twice; `BLOB` is a column of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from ranktron.service.journal import CAPACITY, DropRounds, Prune, RemoveRanker
+from ranktron.service.snapshots import Snapshots
+
+ENTRIES = """
+SELECT e.key, CAST(e.body AS BLOB), e.round, e.checksum, CAST(r.body AS BLOB), r.checksum
+FROM entries e LEFT JOIN rounds r ON r.key = e.round WHERE e.key >= ? AND e.key < ? ORDER BY e.key LIMIT ?
+"""
+ANSWERS = "SELECT key, round FROM entries WHERE key >= ? AND key < ? AND round IS NOT NULL ORDER BY key DESC"
+OPEN_ROUNDS = """
+SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ?1 AND key < ?2
+AND key NOT IN (SELECT round FROM entries WHERE key >= ?1 AND key < ?2 AND round IS NOT NULL) ORDER BY key
+"""
+LAST_ROUNDS = """
+SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT ?
+"""
+
+
+class Database(Protocol):
+    """A connection to the tables of a journal, which one server at a time is elected to write."""
+
+    mark_needed: bool  # whether the server that writes now has written before, and so has a mark
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """A cursor over the rows of a statement."""
+        ...
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Executes a statement for each of some rows."""
+        ...
+
+    def begin(self) -> None:
+        """Begins a transaction that writes; one that was left open is rolled back first."""
+        ...
+
+    def lock(self) -> None:
+        """Within a transaction, waits for those that write, and keeps others from it."""
+        ...
+
+    def commit(self) -> None:
+        """Commits; an UnknownOutcomeError where nobody can say whether that was done."""
+        ...
+
+    def rollback(self) -> None:
+        """Rolls back, if there is a transaction."""
+        ...
+
+    def explained(self) -> AbstractContextManager[None]:
+        """Says in a sentence what the database says in a word."""
+        ...
+
+    def facts(self) -> str:
+        """What a copy cannot share."""
+        ...
+
+    def check(self) -> None:
+        """Refuses, before a commit, if what it writes could not be found again."""
+        ...
+
+    def snapshots(self, ranker: int, keep: int) -> Snapshots:
+        """The snapshots of a ranker."""
+        ...
+
+    def close(self) -> None: ...
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes on disk."""
+        ...
+
+
+def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[Any]]]:
+    """What a write deletes, as SQL: statements, each with the rows that it is executed for."""
+    base = write.ranker * CAPACITY
+    if isinstance(write, RemoveRanker):
+        span = base, base + CAPACITY
+        return [(f"DELETE FROM {table} WHERE key >= ? AND key < ?", [span]) for table in ("entries", "rounds")]
+    if isinstance(write, DropRounds):
+        return [("DELETE FROM rounds WHERE key = ?", [(base + number,) for number in write.numbers])]
+    old = min(write.old, write.settled)
+    answered = "SELECT round FROM entries WHERE key > ? AND key <= ?"
+    last = "SELECT max(key) FROM entries WHERE key > ?1 AND key < ?3 AND round IS NOT NULL GROUP BY round"
+    return [
+        (f"DELETE FROM rounds WHERE key IN ({answered})", [(base, base + min(write.explained, write.settled))]),
+        ("DELETE FROM entries WHERE key > ? AND key <= ?", [(base, base + min(write.remembered, old))]),
+        (
+            f"DELETE FROM entries WHERE key > ?1 AND key <= ?2 AND key NOT IN ({last})",
+            [(base, base + old, base + CAPACITY)],
+        ),
+    ]
+
+
+def insert(database: Database, table: str, rows: list[Any]) -> None:
+    """Inserts many rows with each statement: between statements the event loop's thread would have its turn."""
+    for size in (64, 8, 1):
+        while len(rows) >= size:
+            some, rows = rows[:size], rows[size:]
+            values = ", ".join([f"({', '.join('?' * len(some[0]))})"] * size)
+            database.execute(f"INSERT INTO {table} VALUES {values}", [value for row in some for value in row])

@@ -1,0 +1,158 @@
+"""RankBoost on parts: each part sums the weights of its documents between global cut points, and the sums are added.
+
+A part keeps one byte for each feature of each document: between which cut points it lies. What is sent in a round are
+features × cut points sums of each part, which are added in the order of the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners.batch.cut_points import ColumnBins, bin_by_cuts, find_column_bins
+from ranktron.learners.batch.histograms import BINS, Codes, sum_bins
+from ranktron.learners.batch.rank_boost import add_up, fill_potentials, pair_shares, weigh_threshold
+from ranktron.learners.batch.thresholds import step_scores
+from ranktron.types import Floats, Integers, State
+
+_TIES = 1e-11
+"""Sums that differ by less, in units of the weight of all pairs, differ by rounding: the first threshold is taken."""
+
+
+class BinStep(NamedTuple):
+    """A threshold as a part takes it: the number of a cut point of a feature, and what is added above it."""
+
+    feature: int
+    cut: int
+    alpha: float
+
+
+@dataclass(eq=False)
+class BinnedQueries:
+    """The queries of a part, with the bin of each document in each feature, and scores that were computed last.
+
+    The scores are a function of the steps; those of a beginning of the steps are continued.
+    """
+
+    codes: Codes
+    labels: Floats
+    offsets: Integers
+    shares: Floats
+    start: Floats
+    last: tuple[tuple[BinStep, ...], Floats] = field(repr=False)
+
+    def scores(self, steps: tuple[BinStep, ...]) -> Floats:
+        """The scores after some steps."""
+        before, scores = self.last
+        if steps[: len(before)] != before:
+            before, scores = (), self.start
+        scores = scores.copy()
+        for feature, cut, alpha in steps[len(before) :]:
+            scores[self.codes[feature] <= cut] += alpha
+        self.last = steps, scores
+        return scores
+
+
+class PartWeights(NamedTuple):
+    """What a part has to say before the first round: the weight of its pairs, and its queries of one grade."""
+
+    pairs: float
+    idle: int
+
+
+def describe_part(rounds: Rounds, balance: str) -> tuple[ColumnBins, PartWeights]:
+    """The bins of a part's columns, and the weights of its pairs."""
+    if isinstance(rounds.X, Sparse):
+        raise DataError(
+            "on parts RankBoost keeps a byte for each feature of each document, and takes no sparse features: train it "
+            "on one machine, or on dense files"
+        )
+    shares, counts = pair_shares(rounds, balance)
+    return find_column_bins(rounds.X), PartWeights(float(shares @ counts), int(np.count_nonzero(counts == 0.0)))
+
+
+def bin_queries(rounds: Rounds, balance: str, cuts: Floats, start: State) -> BinnedQueries:
+    """The queries of a part in bins, with the scores of the thresholds to continue from."""
+    codes = np.empty((rounds.n_features, len(rounds.labels)), np.uint8)
+    bin_by_cuts(rounds.X, cuts, codes)
+    scores = step_scores(rounds.X, *(np.asarray(start[name]) for name in ("features", "thresholds", "alphas")))
+    return BinnedQueries(codes, rounds.labels, rounds.offsets, pair_shares(rounds, balance)[0], scores, ((), scores))
+
+
+def sum_weights(queries: BinnedQueries, scale: float, steps: tuple[BinStep, ...]) -> tuple[float, Floats]:
+    """The weight of all pairs of a part after some steps, and the sums of its documents' weights in each bin."""
+    n = len(queries.labels)
+    weights, upper, sums = np.empty(n), np.empty(n), np.empty((len(queries.codes), BINS))
+    asked = queries.scores(steps), queries.labels, queries.offsets, queries.shares * scale, np.ones(n)
+    fill_potentials(*asked, weights, upper, 0, len(queries.offsets) - 1)
+    sum_bins(queries.codes, weights, sums, 0, len(sums))
+    return add_up(upper), sums
+
+
+@dataclass(eq=False)
+class PartsBoosting:
+    """Boosting on parts: as `Boosting`, with thresholds at the cut points.
+
+    Parameters
+    ----------
+    each : callable
+        Calls a function of the queries of each part in bins, and returns the results in order.
+    cuts : array
+        The cut points of each feature, the highest first.
+    described : sequence of PartWeights
+        The weights of the pairs of each part.
+
+    Examples
+    --------
+    >>> from ranktron.learners.batch.cut_points import merge_bins
+    >>> lists = Rounds.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 1])
+    >>> bins, weights = describe_part(lists, "pair")
+    >>> cuts, nothing = merge_bins([bins]), dict.fromkeys(("features", "thresholds", "alphas"), np.zeros(0, np.int64))
+    >>> binned = bin_queries(lists, "pair", cuts, nothing)
+    >>> boosting = PartsBoosting(lambda function, *given: [function(binned, *given)], cuts, [weights])
+    >>> boosting.step()
+    True
+    >>> boosting.features, boosting.thresholds
+    ([0], [1.5])
+    """
+
+    each: Callable[..., list[Any]]
+    cuts: Floats
+    described: Sequence[PartWeights]
+    features: list[int] = field(default_factory=list)
+    thresholds: list[float] = field(default_factory=list)
+    alphas: list[float] = field(default_factory=list)
+    potential: float = 1.0
+    steps: tuple[BinStep, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._scale = 1.0 / max(sum(part.pairs for part in self.described), 1e-300)
+        self.idle = sum(part.idle for part in self.described)
+
+    def step(self) -> bool:
+        """Adds one more threshold; False if none would help."""
+        self.potential, total = 0.0, np.zeros((len(self.cuts), BINS))
+        for potential, sums in self.each(sum_weights, self._scale, self.steps):
+            self.potential, total = self.potential + potential, total + sums
+        gathered = np.where(np.isfinite(self.cuts), np.cumsum(total, axis=1)[:, :-1], 0.0)
+        sizes = np.abs(gathered)
+        best = int(np.flatnonzero(sizes >= sizes.max() - _TIES * self.potential)[0])
+        feature, cut = divmod(best, self.cuts.shape[1])
+        alpha = weigh_threshold(float(gathered[feature, cut]), self.potential)
+        if alpha is None:
+            return False
+        self.add(feature, float(self.cuts[feature, cut]), alpha)
+        self.steps = (*self.steps, BinStep(feature, cut, alpha))
+        return True
+
+    def add(self, feature: int, threshold: float, alpha: float) -> None:
+        """Notes a thresholded feature; those of `step` are sent to the parts with the next one."""
+        self.features.append(int(feature))
+        self.thresholds.append(float(threshold))
+        self.alphas.append(float(alpha))

@@ -1,0 +1,19 @@
+import json
+import subprocess
+import sys
+
+
+def test_an_algorithm_is_compiled_in_a_process_of_its_own():
+    command = [sys.executable, "-m", "ranktron", "compile", "--algo", "minimax", "--jobs", "2"]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert list(found["tasks"]) == ["reading", "minimax"]
+    assert found["seconds"] > max(found["tasks"].values())
+
+
+def test_an_algorithm_that_does_not_exist_is_refused():
+    command = [sys.executable, "-m", "ranktron", "compile", "--algo", "none"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "'none' is not one of 'slam'" in done.stderr
