@@ -26,6 +26,10 @@ def _cell(column: dict[str, Any], row: str) -> str:
     return f"{one['mean']:.3f}{' †' if one['behind'] else ''}"
 
 
+def _developed(name: str) -> bool:
+    return name.removesuffix("*") in DEVELOPMENT
+
+
 def _seconds(columns: list[dict[str, Any]], row: str) -> str:
     known = [column["rows"][row]["seconds"] for column in columns if row in column["rows"]]
     if row.startswith(("grid", "best single")) or not known:
@@ -35,7 +39,7 @@ def _seconds(columns: list[dict[str, Any]], row: str) -> str:
 
 def _table(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
     rows = {row: shown for row, shown in rows.items() if any(row in column["rows"] for column in columns.values())}
-    heads = [f"{name}{' ‡' * (name.removesuffix('*') in DEVELOPMENT)} ({column['queries']})" for name, column in columns.items()]
+    heads = [f"{name}{' ‡' * _developed(name)} ({column['queries']})" for name, column in columns.items()]
     lines = ["| | " + " | ".join([*heads, "seconds"]) + " |", "|---|" + "---|" * (len(heads) + 1)]
     for row, shown in rows.items():
         cells = [_cell(column, row) for column in columns.values()]
