@@ -21,6 +21,7 @@ from ranktron.learners.predtron.links import Link
 from ranktron.learners.predtron.subsets import CountLoss
 from ranktron.learners.predtron.variants import Variant
 from ranktron.learners.top_k.estimator import Decomposed, Outlined
+from ranktron.service.service import RankingService
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
@@ -266,6 +267,8 @@ def workplace(tmp_path_factory):
         write_log(Path("log.csv"))
         for name in ("ours.txt", "theirs.txt"):
             run(f"ranktron rank my.model test.txt -o {name}")
+        RankingService("state").journal.close()
+        run("ranktron backup state backups/monday")
     return folder
 
 
@@ -281,6 +284,7 @@ def write_log(path):
 NOT_RUN = {
     "serve": "it does not end",
     "push": "it needs a search engine",
+    "ingest": "it needs a service",
     "reproduce": "it takes minutes",
     "datasets": "it needs the data",
 }

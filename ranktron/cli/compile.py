@@ -25,7 +25,7 @@ from ranktron.training.algorithms import ALGORITHMS
     "algorithms",
     multiple=True,
     type=click.Choice(list(ALGORITHMS)),
-    help="An algorithm; may be given several times.  [default: all of them]",
+    help="An algorithm.  [default: all of them]",
 )
 @click.option(
     "--jobs", type=click.IntRange(1), help="Processes that compile at the same time.  [default: one per processor]"

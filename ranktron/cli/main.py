@@ -39,6 +39,10 @@ _COMMANDS = (
     "serve",
     "token",
     "compile",
+    "ingest",
+    "keys",
+    "backup",
+    "restore",
 )
 
 

@@ -11,6 +11,7 @@ from ranktron.errors import MissingExtra
 @click.option(
     "--dir",
     "folder",
+    envvar="RANKTRON_DIR",
     type=click.Path(file_okay=False),
     default="state",
     show_default=True,
@@ -23,10 +24,16 @@ from ranktron.errors import MissingExtra
     multiple=True,
     help="Model file to serve, as a ranker with the name of the file; may be given more than once.",
 )
-@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="Settings (a TOML file).")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--config",
+    envvar="RANKTRON_CONFIG",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Settings (a TOML file); RANKTRON_MAX_OPEN and the like in the environment count before them.",
+)
+@click.option("--host", envvar="RANKTRON_HOST", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
+    envvar="RANKTRON_PORT",
     type=click.IntRange(0, 65535),
     default=8080,
     show_default=True,
@@ -41,6 +48,8 @@ from ranktron.errors import MissingExtra
 )
 def serve(folder: str, models: tuple[str, ...], config: str | None, host: str, port: int, journal: str | None) -> None:
     """Serve rankers over HTTP, and let them learn from feedback.
+
+    Each option may be given in the environment: RANKTRON_DIR, RANKTRON_CONFIG, RANKTRON_HOST, RANKTRON_PORT.
 
     Example: ranktron serve --dir state
     """

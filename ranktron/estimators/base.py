@@ -93,7 +93,8 @@ class BaseRanker(WithPresets):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         names = self._renamed_parameters
-        super().__setstate__({**BEFORE, **{names.get(name, name): value for name, value in state.items()}})
+        known = {names.get(name, name): value for name, value in state.items()}
+        super().__setstate__({**BEFORE, **self._algorithm.added, **known})
 
     feedback: FeedbackModel | str | None = None
     _user: FeedbackModel | None = None

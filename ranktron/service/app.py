@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route, Router
 
 from ranktron.service.auth import Authenticator
 from ranktron.service.endpoint import Action, Endpoint, Missing
+from ranktron.service.logs import LoggedRouter
 from ranktron.service.openapi import document
 from ranktron.service.routes import actions
 from ranktron.service.service import RankingService
@@ -45,9 +46,11 @@ def application(
             yield
 
     every = [*also, *routes(service, tokens, telemetry)]
-    return Router(
+    router = LoggedRouter(
         every, redirect_slashes=False, default=Missing(Authenticator(service.config, Tokens([]))), lifespan=lifespan
     )
+    router.tracing = service.tracing
+    return router
 
 
 def routes(service: RankingService, tokens: Tokens | None = None, telemetry: Telemetry | None = None) -> list[Route]:

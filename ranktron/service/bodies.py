@@ -26,6 +26,7 @@ def encode_told(
     labels: Mapping[str, float] | None,
     clicks: Sequence[str] | None,
     gains: Mapping[str, float] | None,
+    carry: str | None = None,
 ) -> dict[str, Any]:
     """Feedback as requests have it.
 
@@ -36,5 +37,6 @@ def encode_told(
         "labels": None if labels is None else dict(labels),
         "clicks": None if clicks is None else list(clicks),
         "gains": None if gains is None else dict(gains),
+        "carry": carry,
     }
     return {"round": round, **{key: value for key, value in told.items() if value is not None}}

@@ -146,7 +146,7 @@ class Client(ExperimentCalls):
         found: list[dict[str, Any]] = self._ask("GET", "/v1/rankers")["rankers"]
         return found
 
-    def rank(self, name: str, documents: Documents, query: str = "") -> dict[str, Any]:
+    def rank(self, name: str, documents: Documents, query: str = "", *, carry: bool = False) -> dict[str, Any]:
         """Ranks documents, given as {id: features}; the answer's `round` is what feedback refers to.
 
         Parameters
@@ -157,8 +157,11 @@ class Client(ExperimentCalls):
             {id: features}; features as a list in the ranker's order, or as {name: value}.
         query : str
             What the user asked for; shown on the dashboard.
+        carry : bool
+            Whether the service keeps nothing of the round: the answer's `carry` holds it, sealed, for `feedback`.
         """
-        return self._ask("POST", self._path(name, "rank"), {"query": query, "documents": encode_documents(documents)})
+        content = {"query": query, "documents": encode_documents(documents), **({"carry": True} if carry else {})}
+        return self._ask("POST", self._path(name, "rank"), content)
 
     def feedback(
         self,
@@ -168,6 +171,7 @@ class Client(ExperimentCalls):
         *,
         clicks: Sequence[str] | None = None,
         gains: Mapping[str, float] | None = None,
+        carry: str | None = None,
     ) -> dict[str, Any]:
         """Labels of some of the first documents shown, or which of them were clicked (an empty list: none was).
 
@@ -186,8 +190,10 @@ class Client(ExperimentCalls):
             The ids of the documents that were clicked.
         gains : dict, optional
             {id: gain}, what each document has gained so far.
+        carry : str, optional
+            The `carry` that `rank` returned, if it returned one.
         """
-        return self._ask("POST", self._path(name, "feedback"), encode_told(round, labels, clicks, gains))
+        return self._ask("POST", self._path(name, "feedback"), encode_told(round, labels, clicks, gains, carry))
 
     def full(self, name: str, documents: Documents, labels: Mapping[str, float]) -> dict[str, Any]:
         """A list of which all labels are known.
@@ -203,6 +209,28 @@ class Client(ExperimentCalls):
         """
         content = {"documents": encode_documents(documents), "labels": dict(labels)}
         return self._ask("POST", self._path(name, "full"), content, repeatable=False)
+
+    def ingest(self, name: str, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Feedback from a source, learnt from once: see `ranktron ingest`.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        batch : dict
+            `source`, `start`, `end`, `feedback` with its `places`, and `dead` letters: see the OpenAPI document.
+        """
+        return self._ask("POST", self._path(name, "ingest"), batch)
+
+    def source(self, source: str) -> dict[str, Any]:
+        """Where a source of feedback goes on, and its last dead letters.
+
+        Parameters
+        ----------
+        source : str
+            Its name.
+        """
+        return self._ask("GET", f"/v1/sources/{quote(source, safe='')}")
 
     def explain(self, name: str, round: int) -> dict[str, Any]:
         """Why a round was ordered as it was.

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import fields, replace
 
 from ranktron.errors import DataError
 
 Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0.0)]
+_PATHS = ("tokens", "carry_keys")
+_VARIABLES = {"tokens": "RANKTRON_TOKENS_FILE"}  # RANKTRON_TOKENS has tokens themselves
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -69,6 +74,19 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: any number")
     ] = 0.0
     tokens: Annotated[str, Meta(description="file of tokens; a relative path starts at the folder of this file")] = ""
+    carry_keys: Annotated[
+        str, Meta(description="file of keys for rounds that carry themselves (`ranktron keys`); relative as `tokens`")
+    ] = ""
+    log_format: Annotated[
+        Literal["text", "json"], Meta(description="what the log on standard error is: lines for people, or JSON")
+    ] = "text"
+    log_requests: Annotated[
+        bool, Meta(description="whether every request is logged; otherwise only those that fail with a 5xx")
+    ] = False
+    tracing: Annotated[
+        bool, Meta(description="whether requests are traced with OpenTelemetry (extra `tracing`), as OTEL_... says")
+    ] = False
+    max_carry: Annotated[Count, Meta(description="characters of a round that carries itself")] = 100_000
     origins: Annotated[
         list[str], Meta(description="origins of web pages that may call the service from a browser (CORS)")
     ] = msgspec.field(default_factory=list)
@@ -77,6 +95,37 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def most_remembered(self) -> int:
         """Answered rounds of a ranker that are remembered; those that can be explained are among them."""
         return max(self.remembered, self.explained_rounds)
+
+
+def read_settings(path: str | Path | None, environment: Mapping[str, str] = os.environ) -> Config:
+    """The settings of the environment, before those of a file, before the defaults.
+
+    A setting `max_open` is in the environment as `RANKTRON_MAX_OPEN`, lists with commas between their parts; but the
+    file of tokens is `RANKTRON_TOKENS_FILE`. Relative paths begin at the folder of the file that has them, or, in the
+    environment, at the working directory.
+
+    >>> read_settings(None, {"RANKTRON_MAX_OPEN": "1000", "RANKTRON_ORIGINS": "https://a.example,https://b.example"})
+    Config(max_open=1000, ...origins=['https://a.example', 'https://b.example'])
+    """
+    config = Config() if path is None else read_config(path)
+    changes: dict[str, Any] = {}
+    for name in _PATHS:
+        named = getattr(config, name)
+        if named and path is not None:
+            changes[name] = str(Path(path).parent / named)
+    for each in fields(Config):
+        variable = _VARIABLES.get(each.name, f"RANKTRON_{each.name.upper()}")
+        given = environment.get(variable)
+        if given is None:
+            continue
+        many = isinstance(getattr(config, each.name), list)
+        value = [part.strip() for part in given.split(",") if part.strip()] if many else given
+        try:
+            found = msgspec.convert({each.name: value}, Config, strict=False)
+        except msgspec.ValidationError as error:
+            raise DataError(f"the environment's {variable}: {str(error).partition(' - at ')[0]}") from None
+        changes[each.name] = getattr(found, each.name)
+    return replace(config, **changes)
 
 
 def read_config(path: str | Path) -> Config:

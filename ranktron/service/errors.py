@@ -40,7 +40,7 @@ def round_gone(number: int, answered: bool = False, known: bool = True) -> Reque
     if answered:
         why = "it was answered before, and learnt from then; this request changed nothing"
     elif known:
-        why = "it was dropped, being old, or lost in a crash; nothing was learnt from it"
+        why = "it was dropped, being old, or lost in a crash, or came without its `carry`; nothing was learnt from it"
     else:
         why = "it was answered or dropped too long ago for that to be known; this request changed nothing"
     return RequestError(410, "round_gone", f"round {number} is no longer open: {why}")

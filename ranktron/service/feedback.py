@@ -20,21 +20,25 @@ from ranktron.service.stored_round import StoredRound
 from ranktron.service.types import FeedbackRequest, FullRequest
 
 
-def check_feedback(live: LiveRanker, request: FeedbackRequest) -> JournalEntry | Result:
-    """The entry to write for this feedback; or what came of it, if it adds nothing to what has come before."""
+def check_feedback(live: LiveRanker, request: FeedbackRequest, carried: bytes | None = None) -> JournalEntry | Result:
+    """The entry to write for this feedback; or what came of it, if it adds nothing to what has come before.
+
+    `carried` is the round itself, if it came with the feedback.
+    """
     number = live.epochs.number_of(request.round)
     earlier = live.answered.get(number)
     if earlier is not None:
         if repeats(earlier.labels, request) or request.labels == earlier.first_labels:
             return earlier.result
-        return _later(live, number, earlier, request)
-    if number not in live.open:
+        return _later(live, number, earlier, request, carried)
+    kept = live.open.get(number, carried)
+    if kept is None:
         if number >= live.next:
             raise RequestError(404, "unknown_round", f"there has been no round {request.round}")
         raise round_gone(request.round, number in live.answered_ever, live.answered_ever.knows(number))
     live.check_open()
     _check_learns(live)
-    shown = _read_round(live, request, live.open[number])
+    shown = _read_round(live, request, kept)
     labels = _gains(live, request) if request.labels is None else request.labels
     places = _places(shown, request.round, labels)
     if request.labels is None:
@@ -58,7 +62,9 @@ def is_repeated(entry: JournalEntry, request: FeedbackRequest) -> bool:
     return repeats(told_labels(entry), request)
 
 
-def _later(live: LiveRanker, number: int, earlier: Answered, request: FeedbackRequest) -> JournalEntry | Result:
+def _later(
+    live: LiveRanker, number: int, earlier: Answered, request: FeedbackRequest, carried: bytes | None
+) -> JournalEntry | Result:
     """The entry for what a round has gained after it was answered; what came of it before, if that is nothing more."""
     if request.labels is not None:
         closes = live.definition.close_after
@@ -67,7 +73,7 @@ def _later(live: LiveRanker, number: int, earlier: Answered, request: FeedbackRe
         raise RequestError(409, "already_answered", f"{complaint}; only clicks and gains may come later")
     live.check_open()
     _check_learns(live)
-    totals, kept = _gains(live, request), live.past.get(number)
+    totals, kept = _gains(live, request), live.past.get(number, carried)
     if kept is None or number < live.barrier:
         raise round_gone(request.round, answered=True)
     shown, known = _read_round(live, request, kept), earlier.labels

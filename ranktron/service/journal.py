@@ -136,7 +136,8 @@ class Prune(NamedTuple):
     """Drops what a snapshot of version `settled` makes needless.
 
     These are rounds that were answered up to version `explained`; and of the entries up to version `old` those up to
-    version `remembered`, and those that are not the last ones to answer a round.
+    version `remembered`, and those that are not the last ones to answer a round. Of numbers of carried rounds, those
+    that have expired at the time `expired`.
     """
 
     ranker: int
@@ -144,6 +145,16 @@ class Prune(NamedTuple):
     explained: int
     remembered: int
     old: int
+    expired: float = 0.0
+
+
+class AdvanceSource(NamedTuple):
+    """Moves a source of feedback from one place to the next, if it is there, and keeps what could not be used of it."""
+
+    source: str
+    start: int
+    end: int
+    dead: tuple[tuple[int, str, bytes], ...] = ()
 
 
 class Call(NamedTuple):
@@ -152,7 +163,7 @@ class Call(NamedTuple):
     function: Callable[[], Write | None]
 
 
-Write = AddRanker | Define | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Prune | Call
+Write = AddRanker | Define | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
 
 
 @dataclass(frozen=True)
@@ -173,6 +184,14 @@ class StoreRound(NamedTuple):
     failed: None = None
 
 
+class CarriedRow(NamedTuple):
+    """A round that came with its feedback: kept with the entry that answers it, its number known until it expires."""
+
+    body: bytes
+    digest: bytes
+    expires: float
+
+
 class Append(NamedTuple):
     """An entry to write, and who is told of its version; `round` is the round that it answers, if any."""
 
@@ -181,12 +200,14 @@ class Append(NamedTuple):
     body: bytes
     done: Done
     failed: Failed
+    carried: CarriedRow | None = None
 
 
 class Journal(Protocol):
     """What a service asks of the place where it keeps rankers, entries and rounds."""
 
     ready: bool
+    cluster: str  # which state this is, whatever becomes of it: copies have the same
 
     # Reading, before it starts
 
@@ -235,6 +256,14 @@ class Journal(Protocol):
         ...
 
     # Writing
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Rows of the journal's tables, as of the last commit; on the event loop's thread."""
+        ...
+
+    def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
+        """Version and digest of the entry that answered a round which came with it; None if none did, or long ago."""
+        ...
 
     def start(self, loop: AbstractEventLoop, superseded: Failed) -> None:
         """Starts the writer, which tells the event loop what has been written, and when its term is over."""

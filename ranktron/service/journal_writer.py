@@ -16,6 +16,7 @@ from ranktron.service.errors import RequestError, not_leader, not_written, unkno
 from ranktron.service.journal import (
     Append,
     Call,
+    CarriedRow,
     DropRounds,
     Job,
     Journal,
@@ -70,10 +71,15 @@ class JournalWriter:
         return future
 
     def logged(
-        self, live: LiveRanker, entry: JournalEntry, answers: int | None = None, model: Model | None = None
+        self,
+        live: LiveRanker,
+        entry: JournalEntry,
+        answers: int | None = None,
+        model: Model | None = None,
+        carried: CarriedRow | None = None,
     ) -> asyncio.Future[Result]:
         """A future of what comes of an entry: it is logged, and when that is on disk, applied."""
-        job, future = self.prepared(live, entry, answers, model)
+        job, future = self.prepared(live, entry, answers, model, carried)
         self.journal.put(job)
         return future
 
@@ -83,16 +89,23 @@ class JournalWriter:
             raise RequestError(503, "busy", "too many requests are waiting for the disk: try again")
 
     def prepared(
-        self, live: LiveRanker, entry: JournalEntry, answers: int | None = None, model: Model | None = None
+        self,
+        live: LiveRanker,
+        entry: JournalEntry,
+        answers: int | None = None,
+        model: Model | None = None,
+        carried: CarriedRow | None = None,
     ) -> tuple[Append, asyncio.Future[Result]]:
         """What puts an entry into the journal, to be put at once, and the future of what comes of it.
 
-        `model` is the entry's, if it has been read.
+        `model` is the entry's, if it has been read; `carried` is the round that it answers, if that came with it.
         """
         self.check_not_busy()
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
         def done(version: int) -> None:
+            if carried is not None:
+                live.open[entry.round] = carried.body
             result = learning.apply(live, entry, version, model)
             self.forget(live)
             if not future.done():
@@ -110,7 +123,7 @@ class JournalWriter:
         live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
         if answers is not None:
             live.unwritten[answers] = (entry, future)
-        return Append(live.id, answers, encode(entry), done, failed), future
+        return Append(live.id, answers, encode(entry), done, failed, carried), future
 
     # Numbers of rounds
 
@@ -143,6 +156,7 @@ class JournalWriter:
         version, content = live.version, take_snapshot(live)
         explained, remembered = _before(live, live.past), _before(live, live.answered)
         live.note_kept(monotonic())
+        now = live.now()
 
         def write() -> Prune | None:
             try:
@@ -154,7 +168,7 @@ class JournalWriter:
             settled = live.snapshots.versions()[-2:-1]
             if not settled:
                 return None
-            return Prune(live.id, settled[0], explained, remembered, version - self.config.most_remembered)
+            return Prune(live.id, settled[0], explained, remembered, version - self.config.most_remembered, now)
 
         return self.written(Call(write), patient=True)
 

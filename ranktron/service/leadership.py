@@ -45,16 +45,21 @@ class Leadership:
     async def run(self, begin: Callable[[RankingService], Awaitable[None]]) -> None:
         """Leads whenever no other server does, until it is cancelled; `begin` is awaited when a term has begun."""
         while True:
-            self.service = await self._next_term()
+            service = await self._next_term()
             try:
-                self.service.start()
-                await begin(self.service)
-                self._application = self._make(self.service)
+                service.start()
+            except JournalError as error:  # the database was lost just now
+                _logger.warning("standing by: %s", error)
+                await asyncio.to_thread(service.journal.close)
+                continue
+            try:
+                self.service = service
+                await begin(service)
+                self._application = self._make(service)
                 self.settled.set()
-                await self.service.superseded.wait()
+                await service.superseded.wait()
             finally:
-                self._application = _stand_by
-                service, self.service = self.service, None
+                self.service, self._application = None, _stand_by
                 await service.stop()
 
     async def _next_term(self) -> RankingService:

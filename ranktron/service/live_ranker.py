@@ -187,7 +187,8 @@ class LiveRanker:
             for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
         ]
         pending = self.learner.pending(features, ranking, self.k)
-        rows = min(len(order), max(len(pending.shown), self.config.explained))
+        explained = 0 if request.carry else self.config.explained  # what is only looked at is not carried
+        rows = min(len(order), max(len(pending.shown), explained))
         propensities, kept_rows = pending.propensities, X[ranking.order[:rows]]
         kept = stored_round.pack(
             StoredRound(
@@ -200,19 +201,20 @@ class LiveRanker:
                 [ranked.id for ranked in shown[:rows]],
                 scores[:rows].tobytes(),
                 kept_rows.tobytes(),
-                b"" if self.map else self._weights,
+                b"" if self.map or request.carry else self._weights,
                 pending.shown.tobytes(),
                 pending.drift.tobytes(),
                 pending.constant,
                 None if propensities is None else propensities.tobytes(),
                 () if propensities is None else propensities.shape,
-                self._parts(kept_rows),
+                b"" if request.carry else self._parts(kept_rows),
                 pending.columns.tobytes(),
             )
         )
         answer = RankAnswer(self.epochs.public(self.next), shown, ranking.explored, self.version)
         number, self.next = self.next, self.next + 1
-        self.open[number] = kept
+        if not request.carry:
+            self.open[number] = kept
         self.recent.append(number)
         self.stats.showed(ranking.explored)
         return answer, number, kept

@@ -123,7 +123,8 @@ def _define(model: Model, digest: str) -> Definition:
 
 def stored_bytes(definition: Definition) -> bytes:
     """A definition as the journal keeps it; as in 0.1.0 where it was not made from a model."""
-    content = msgspec.to_builtins(definition)
+    parameters = stored_algorithm(definition.algorithm).stored(definition.parameters)
+    content = msgspec.to_builtins(structs.replace(definition, parameters=parameters))
     later = {"model": "", "close_after": None}
     return msgspec.json.encode({name: value for name, value in content.items() if value != later.get(name, ...)})
 

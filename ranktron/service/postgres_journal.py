@@ -38,16 +38,25 @@ CREATE TABLE IF NOT EXISTS entries (key BIGINT PRIMARY KEY, body BLOB NOT NULL, 
 CREATE TABLE IF NOT EXISTS rounds (key BIGINT PRIMARY KEY, body BLOB NOT NULL, checksum BIGINT);
 CREATE TABLE IF NOT EXISTS owner (
     id INTEGER PRIMARY KEY, term BIGINT NOT NULL, commits BIGINT NOT NULL, facts TEXT NOT NULL, epoch INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS identity (id INTEGER PRIMARY KEY, cluster TEXT NOT NULL, tables INTEGER NOT NULL);
+INSERT INTO identity VALUES (1, gen_random_uuid()::text, 1) ON CONFLICT DO NOTHING;
+CREATE TABLE IF NOT EXISTS accepted (
+    key BIGINT PRIMARY KEY, version BIGINT NOT NULL, digest BLOB NOT NULL, expires DOUBLE PRECISION NOT NULL);
+CREATE TABLE IF NOT EXISTS sources (name TEXT PRIMARY KEY, next BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS dead_letters (
+    source TEXT NOT NULL, place BIGINT NOT NULL, reason TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (source, place));
 CREATE TABLE IF NOT EXISTS snapshots (
     ranker BIGINT, version BIGINT, wished BOOLEAN NOT NULL, misfit TEXT, body BLOB NOT NULL,
     PRIMARY KEY (ranker, version));
 """
+_TABLES = 1  # their version: whoever changes them says here how older ones become new
 _IDENTITY = """
 SELECT system_identifier, d.oid, current_schema() FROM pg_control_system(), pg_database d
 WHERE d.datname = current_database()
 """
 _SIZE = """
-SELECT sum(pg_total_relation_size(t::regclass)) FROM unnest(ARRAY['rankers', 'entries', 'rounds', 'snapshots']) t
+SELECT sum(pg_total_relation_size(t::regclass))
+FROM unnest(ARRAY['rankers', 'entries', 'rounds', 'accepted', 'snapshots']) t
 """
 _CLASS = 0x72616E6B  # of the advisory locks: "rank"
 _DEFAULTS = {  # a server whose network is gone is given up in seconds
@@ -140,6 +149,10 @@ class PostgresDatabase:
                 for statement in _SCHEMA.split(";"):
                     if statement.strip():
                         self._connection.execute(_translate(statement))
+            found = _value(self._connection, "SELECT tables FROM identity")
+            if found != _TABLES:
+                newer = f"{self} has tables of version {found}, and this is ranktron for version {_TABLES}"
+                raise JournalError(f"{newer}: install the one that wrote them")
 
     def _check_folder(self, folder: Path) -> None:
         """Refuses a folder that belongs to something else, whose mark would be taken for that of this database."""
@@ -169,6 +182,9 @@ class PostgresDatabase:
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         with _explained(), self._connection.cursor() as cursor:
             cursor.executemany(_translate(statement), rows)
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._reader.execute(statement, values)
 
     def begin(self) -> None:
         self.rollback()

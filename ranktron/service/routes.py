@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ranktron.service import ingest_types as i
 from ranktron.service import types as t
 from ranktron.service.endpoint import BYTES, Action, Content
 from ranktron.service.errors import RequestError
@@ -81,6 +82,18 @@ def _rounds(service: RankingService) -> list[Action]:
             t.BatchAnswer,
             many(service.full),
         ),
+        *_sources(service),
+    ]
+
+
+def _sources(service: RankingService) -> list[Action]:
+    def ingest(request: i.IngestRequest, name: str) -> Any:
+        return service.ingestion.take(name, request)
+
+    how, where = "Learn from a source, and advance it, in one transaction", "Where a source goes on"
+    return [
+        Action("POST", f"{_ONE}/ingest", how, "feedback", i.IngestRequest, i.IngestAnswer, ingest),
+        Action("GET", "/v1/sources/{source}", where, "feedback", None, i.SourceAnswer, service.ingestion.source),
     ]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import uvicorn
@@ -22,19 +22,24 @@ from msgspec import Raw, structs
 from rich.console import Console
 from starlette.routing import BaseRoute, Router
 
-from ranktron.errors import DataError
+from ranktron.errors import DataError, MissingExtra
 from ranktron.service.app import application
-from ranktron.service.config import Config, read_config
+from ranktron.service.config import Config, read_settings
 from ranktron.service.connections import SPARE, Connections
 from ranktron.service.errors import RequestError
 from ranktron.service.features import document_matrix
 from ranktron.service.leadership import Leadership
+from ranktron.service.logs import write_logs
 from ranktron.service.models import blank_model
 from ranktron.service.service import RankingService
 from ranktron.service.stats import observed_quality
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens, read_tokens
 from ranktron.service.types import Definition, Document
+
+if TYPE_CHECKING:
+    from ranktron.service.carry_keys import CarryKeys
+    from ranktron.service.tracing import Tracing
 
 _FILES = 100  # that may be open besides connections
 
@@ -53,29 +58,30 @@ def run(
     `also` are more routes; `models` are files, each of which becomes a ranker with the name of the file; `journal` is
     the address of a database, whose servers elect one that leads.
     """
-    settings = _within_open_files(Config() if config is None else read_config(config))
-    path = None if config is None or not settings.tokens else Path(config).parent / settings.tokens
-    tokens = read_tokens(path)
+    settings = _within_open_files(read_settings(config))
+    write_logs(settings.log_format, settings.log_requests)
+    tokens = read_tokens(Path(settings.tokens) if settings.tokens else None)
     if not tokens and not is_loopback(host):
         raise DataError(
             f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
             "at 127.0.0.1"
         )
+    keys, tracing = _carry_keys(settings), _tracing(settings)
     listening = _open_socket(host, port)
     os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
     _warn_of_readers(Path(folder))
-    signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
+    signal.signal(signal.SIGHUP, lambda _number, _frame: _reload(tokens, keys))
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # in good order, in the middle of a replay, too
     telemetry = Telemetry()
 
     def make(service: RankingService) -> Router:
         return application(service, tokens, also, telemetry)
 
-    leadership = Leadership(lambda: RankingService(folder, settings, journal), make)
+    leadership = Leadership(lambda: RankingService(folder, settings, journal, carry_keys=keys, tracing=tracing), make)
     try:
         with Console(stderr=True).status("Starting (the first start compiles, which takes a while)"):
             _compile()
-            service = RankingService(folder, settings) if journal is None else None
+            service = RankingService(folder, settings, carry_keys=keys, tracing=tracing) if journal is None else None
     except BaseException:
         listening.close()
         raise
@@ -117,6 +123,35 @@ def _uvicorn_config(application: Any, settings: Config, telemetry: Telemetry) ->
         timeout_keep_alive=math.ceil(settings.idle_seconds) + 1,  # connections are closed before that
         timeout_graceful_shutdown=int(settings.request_seconds) + 1,
     )
+
+
+def _carry_keys(settings: Config) -> CarryKeys | None:
+    """The keys of rounds that carry themselves, if there are any."""
+    if not settings.carry_keys:
+        return None
+    try:
+        from ranktron.service.carry_keys import StoredCarryKeys
+    except ModuleNotFoundError:
+        raise MissingExtra("rounds that carry themselves", "serve") from None
+    return StoredCarryKeys(Path(settings.carry_keys))
+
+
+def _tracing(settings: Config) -> Tracing | None:
+    """The traces of OpenTelemetry, if they are wanted."""
+    if not settings.tracing:
+        return None
+    try:
+        from ranktron.service.tracing import start_tracing
+
+        return start_tracing()
+    except ModuleNotFoundError:
+        raise MissingExtra("tracing requests", "tracing") from None
+
+
+def _reload(tokens: Tokens, keys: CarryKeys | None) -> None:
+    tokens.reload()
+    if keys is not None:
+        keys.reload()
 
 
 def _warn_of_readers(folder: Path) -> None:

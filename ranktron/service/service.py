@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -20,10 +20,12 @@ from ranktron.errors import DataError
 from ranktron.lazy import lazy_names
 from ranktron.service import feedback as feedbacks
 from ranktron.service import views
+from ranktron.service.carried_round import CarriedRounds, row_of
 from ranktron.service.config import Config
 from ranktron.service.errors import RequestError, not_written, unknown_version
 from ranktron.service.experiments.arms import kept_model
 from ranktron.service.experiments.experiments import Experiments
+from ranktron.service.ingestion import Ingestion
 from ranktron.service.journal import Call, Job, Journal, NoteTime, Reserve, Settle, StoreRound
 from ranktron.service.journal_entries import JournalEntry
 from ranktron.service.journal_writer import RESERVE, JournalWriter
@@ -53,6 +55,10 @@ from ranktron.service.types import (
 )
 from ranktron.training.model import Model
 
+if TYPE_CHECKING:
+    from ranktron.service.carry_keys import CarryKeys
+    from ranktron.service.tracing import Tracing
+
 _logger = logging.getLogger("ranktron.service")
 _SWEEP = 64  # rounds, at most, between two looks at whether there are too many
 _CLOSING = 1.0  # seconds between two looks at whether the time of rounds is over
@@ -80,7 +86,15 @@ class RankingService:
     FeedbackAnswer(learned=True, version=1)
     """
 
-    def __init__(self, folder: str | Path, config: Config | None = None, journal: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        config: Config | None = None,
+        journal: str | None = None,
+        *,
+        carry_keys: CarryKeys | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
         self.folder, self.config = Path(folder), config or Config()
         self.journal: Journal = open_journal(self.folder, journal)
         try:
@@ -90,7 +104,10 @@ class RankingService:
             raise
         self.live_rankers, self.set_aside = self._rankers.live_rankers, self._rankers.set_aside
         self.cut = sum(live.cut for live in self.live_rankers.values())
+        self.tracing = tracing
+        self._carried = CarriedRounds(self.journal, carry_keys, self.config)
         self._writer = JournalWriter(self.journal, self.config, self.live_rankers)
+        self.ingestion = Ingestion(self, self.journal, self._writer, self._carried)
         self._reading, self._uploads = asyncio.Lock(), 0
         self.experiments = Experiments(self, self._writer, self._rankers.experiments)
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
@@ -183,10 +200,18 @@ class RankingService:
     # Rounds
 
     def rank(self, name: str, request: RankRequest) -> RankAnswer:
-        """Shows a ranking and keeps its round open; the round is written to disk just after the answer."""
+        """Shows a ranking and keeps its round open, written just after the answer; or lets the answer carry it."""
         live = self.live(name)
+        if request.carry:
+            self._carried.check(live)
         self._writer.spare_number(live)
-        return self._keep_open(live, *live.rank(request))
+        answer, number, kept = live.rank(request)
+        if self.tracing is not None:
+            self.tracing.showed(name, answer.round, answer.version)
+        if not request.carry:
+            return self._keep_open(live, answer, number, kept)
+        answer.carry = self._carried.seal(live, answer.round, kept)
+        return answer
 
     def watch(self, name: str, request: RankRequest, shown: Sequence[str]) -> RankAnswer:
         """Keeps a round open that another system has ordered, as if this ranker had shown it."""
@@ -214,15 +239,22 @@ class RankingService:
         """Learns from what came back about a round, once it is on disk."""
         live = self.live(name)
         number = live.epochs.number_of(request.round)
+        carried = None if request.carry is None else self._carried.open(live, request, request.carry)
         while (waiting := live.unwritten.get(number)) is not None:  # there is some already, on its way to the disk
             entry, future = waiting
             if feedbacks.is_repeated(entry, request):
                 result = await asyncio.shield(future)
                 return FeedbackAnswer(result.learned, result.version)
             await asyncio.wait([future])
-        found = feedbacks.check_feedback(live, request)
+        found = feedbacks.check_feedback(live, request, None if carried is None else carried.shown)
+        row = None
+        if carried is not None and isinstance(found, JournalEntry) and found.kind == "feedback":
+            row = row_of(carried, found)
+            found = self._carried.first_result(live, found) or found
         if isinstance(found, JournalEntry):
-            found = await asyncio.shield(self._writer.logged(live, found, found.round))
+            found = await asyncio.shield(self._writer.logged(live, found, found.round, carried=row))
+        if self.tracing is not None:
+            self.tracing.answered(name, request.round, found.version)
         return FeedbackAnswer(found.learned, found.version)
 
     async def full(self, name: str, request: FullRequest) -> FullAnswer:

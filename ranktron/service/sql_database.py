@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from ranktron.service.journal import CAPACITY, DropRounds, Prune, RemoveRanker
+from ranktron.service.journal import CAPACITY, AdvanceSource, DropRounds, JournalError, Prune, RemoveRanker
 from ranktron.service.snapshots import Snapshots
 
 ENTRIES = """
@@ -21,6 +21,8 @@ OPEN_ROUNDS = """
 SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ?1 AND key < ?2
 AND key NOT IN (SELECT round FROM entries WHERE key >= ?1 AND key < ?2 AND round IS NOT NULL) ORDER BY key
 """
+MOST_DEAD = 10_000  # dead letters that are kept of a source
+ACCEPTED = "SELECT version, digest FROM accepted WHERE key = ?"
 LAST_ROUNDS = """
 SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT ?
 """
@@ -37,6 +39,10 @@ class Database(Protocol):
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Executes a statement for each of some rows."""
+        ...
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Rows that are no part of a transaction of the journal; on the event loop's thread."""
         ...
 
     def begin(self) -> None:
@@ -84,11 +90,13 @@ def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[
     base = write.ranker * CAPACITY
     if isinstance(write, RemoveRanker):
         span = base, base + CAPACITY
-        return [(f"DELETE FROM {table} WHERE key >= ? AND key < ?", [span]) for table in ("entries", "rounds")]
+        tables = ("entries", "rounds", "accepted")
+        return [(f"DELETE FROM {table} WHERE key >= ? AND key < ?", [span]) for table in tables]
     if isinstance(write, DropRounds):
         return [("DELETE FROM rounds WHERE key = ?", [(base + number,) for number in write.numbers])]
     old = min(write.old, write.settled)
     answered = "SELECT round FROM entries WHERE key > ? AND key <= ?"
+    oldest = "SELECT key, expires FROM accepted WHERE key >= ? AND key < ? ORDER BY key LIMIT 20000"
     last = "SELECT max(key) FROM entries WHERE key > ?1 AND key < ?3 AND round IS NOT NULL GROUP BY round"
     return [
         (f"DELETE FROM rounds WHERE key IN ({answered})", [(base, base + min(write.explained, write.settled))]),
@@ -97,7 +105,25 @@ def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[
             f"DELETE FROM entries WHERE key > ?1 AND key <= ?2 AND key NOT IN ({last})",
             [(base, base + old, base + CAPACITY)],
         ),
+        (
+            f"DELETE FROM accepted WHERE key IN (SELECT key FROM ({oldest}) AS oldest WHERE expires <= ?)",
+            [(base, base + CAPACITY, write.expired)],
+        ),
     ]
+
+
+def advance_source(database: Database, write: AdvanceSource) -> None:
+    """Moves a source on; one that is elsewhere is an error, which undoes the transaction."""
+    name, start, end, dead = write
+    database.execute("INSERT INTO sources VALUES (?, 0) ON CONFLICT (name) DO NOTHING", (name,))
+    moved = database.execute("UPDATE sources SET next = ? WHERE name = ? AND next = ?", (end, name, start))
+    if moved.rowcount != 1:
+        raise JournalError(f"source {name!r} is not at {start}")
+    for place, reason, body in dead:
+        database.execute("INSERT INTO dead_letters VALUES (?, ?, ?, ?)", (name, place, reason, body))
+    if dead:
+        last = "SELECT place FROM dead_letters WHERE source = ?1 ORDER BY place DESC LIMIT 1 OFFSET ?2"
+        database.execute(f"DELETE FROM dead_letters WHERE source = ?1 AND place <= ({last})", (name, MOST_DEAD))
 
 
 def insert(database: Database, table: str, rows: list[Any]) -> None:

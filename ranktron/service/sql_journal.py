@@ -9,7 +9,7 @@ begins a new epoch: no round that is shown from then on is taken for one that an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import SystemRandom
 from time import sleep
@@ -22,6 +22,7 @@ from ranktron.service.high_water_mark import Mark
 from ranktron.service.journal import (
     CAPACITY,
     AddRanker,
+    AdvanceSource,
     Append,
     Call,
     Define,
@@ -46,11 +47,13 @@ from ranktron.service.journal_startup import Known, begin_term, find_end
 from ranktron.service.ranker_rows import RankerRow, alone, chain_checksum, follows, own_half, whole
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.sql_database import (
+    ACCEPTED,
     ANSWERS,
     ENTRIES,
     LAST_ROUNDS,
     OPEN_ROUNDS,
     Database,
+    advance_source,
     deletions,
     insert,
 )
@@ -82,6 +85,7 @@ class SQLJournal(GroupCommit):
             self.close()
             raise
         self._known, self._commits = self._term.known, self._term.commits
+        self.cluster: str = self._database.execute("SELECT cluster FROM identity").fetchone()[0]
 
     # Reading, before it starts
 
@@ -148,6 +152,13 @@ class SQLJournal(GroupCommit):
             query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
             found = self._database.execute(query, (key,)).fetchone()
         return own_half(found[2]) if found and whole(key, *found) else None
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._database.look_up(statement, values)
+
+    def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
+        found = self._database.look_up(ACCEPTED, (ranker * CAPACITY + number,))
+        return (found[0][0], bytes(found[0][1])) if found else None
 
     def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
         key = ranker * CAPACITY + version
@@ -257,6 +268,10 @@ class SQLJournal(GroupCommit):
                     told.append((job.failed, RemovedError("the ranker has been deleted")))
                     continue
                 entries.append(self._next_entry(job.ranker, job.body, job.round))
+                if job.carried is not None:
+                    key, (body, *known) = job.ranker * CAPACITY + (job.round or 0), job.carried
+                    insert(self._database, "rounds", [(key, body, alone(key, body))])
+                    insert(self._database, "accepted", [(key, self._known[job.ranker].version, *known)])
                 told.append((job.done, self._known[job.ranker].version))
             elif isinstance(job, Job):
                 if isinstance(job.write, RemoveRanker):  # with what came before it
@@ -283,6 +298,8 @@ class SQLJournal(GroupCommit):
         if isinstance(write, Call):
             further = write.function()
             return None if further is None else self._write_one(further)
+        if isinstance(write, AdvanceSource):
+            advance_source(self._database, write)
         if isinstance(write, NoteTime):
             self._known[write.ranker] = self._known[write.ranker]._replace(at=write.at)
         if isinstance(write, Define | Reserve | Settle | RemoveRanker):

@@ -13,19 +13,7 @@ from ranktron.service.folder_lock import FolderLock, OpenFiles
 from ranktron.service.journal import JournalError
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.sql_journal import SQLJournal
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS rankers (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, definition BLOB NOT NULL, next INTEGER NOT NULL,
-    deleted INTEGER NOT NULL DEFAULT 0, asked BLOB);
-CREATE UNIQUE INDEX IF NOT EXISTS names ON rankers (name) WHERE NOT deleted;
-CREATE TABLE IF NOT EXISTS entries (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER, round INTEGER);
-CREATE TABLE IF NOT EXISTS rounds (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER);
-CREATE TABLE IF NOT EXISTS owner (
-    id INTEGER PRIMARY KEY, term INTEGER NOT NULL, commits INTEGER NOT NULL, facts TEXT NOT NULL,
-    epoch INTEGER NOT NULL);
-"""
-_LATER = {"asked": "BLOB", "incarnation": "INTEGER", "epochs": "BLOB", "checksum": "INTEGER"}  # columns since 0.1.0
+from ranktron.service.sqlite_schema import migrate
 
 
 class SQLiteJournal(SQLJournal):
@@ -47,6 +35,7 @@ class SQLiteDatabase:
         self.folder, self.path, self._lock = folder, folder / "log.sqlite", lock
         self.connection = connect(self.path)
         self._files: OpenFiles | None = None
+        self._reader: sqlite3.Connection | None = None
 
     def _paths(self) -> list[Path]:
         return [self.folder / f"log.sqlite{ending}" for ending in ("", "-wal")]
@@ -59,6 +48,12 @@ class SQLiteDatabase:
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self.connection.executemany(statement, rows)
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self.explained():
+            if self._reader is None:
+                self._reader = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            return self._reader.execute(statement, values).fetchall()
 
     def begin(self) -> None:
         self.rollback()  # the disk may not even have taken that it was to be forgotten
@@ -91,6 +86,8 @@ class SQLiteDatabase:
 
     def close(self) -> None:
         self.connection.close()
+        if self._reader is not None:
+            self._reader.close()
 
     @property
     def size(self) -> int:
@@ -109,17 +106,13 @@ def explain_sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to a journal, which is made if there is none, and gets the columns that 0.1.0 did not know."""
+    """A connection to a journal, which is made if there is none; older tables are migrated."""
     with explain_sqlite_errors(path):
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.executescript(_SCHEMA)
-            columns = {column[1] for column in connection.execute("PRAGMA table_info(rankers)")}
-            for column, kind in _LATER.items():
-                if column not in columns:
-                    connection.execute(f"ALTER TABLE rankers ADD COLUMN {column} {kind}")
+            migrate(connection, path)
         except BaseException:
             connection.close()
             raise

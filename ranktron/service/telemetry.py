@@ -1,13 +1,18 @@
-"""Metrics in the text format of Prometheus."""
+"""Metrics for Prometheus: what the server counts, and what is read from it when someone asks."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from ranktron.service.experiments.telemetry import experiment_lines
+from ranktron.service.experiments.telemetry import MetricSamples, experiment_samples
 from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.service import RankingService
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
@@ -44,48 +49,52 @@ class Telemetry:
         self.statuses[key] = self.statuses.get(key, 0) + 1
 
     def text(self, service: RankingService) -> str:
-        """All metrics."""
-        live_rankers = list(service.live_rankers.values())
-        experiments = experiment_lines(service.experiments.live.values())
-        lines = [*self._requests(), *_service(service), *_rankers(live_rankers), *experiments]
-        return "".join(f"{line}\n" for line in lines)
+        """All metrics, in the text format of Prometheus."""
+        import prometheus_client
 
-    def _requests(self) -> Iterator[str]:
-        for_all, for_each, for_refused = REQUEST_METRICS
-        yield from _head(for_all, *REQUEST_METRICS[for_all])
-        for (name, status), count in self.statuses.items():
-            yield f'ranktron_requests_total{{route="{name}",status="{status}"}} {count}'
-        yield from _head(for_each, *REQUEST_METRICS[for_each])
-        for name, histogram in self.latencies.items():
-            below = 0
-            for limit, count in zip((*map(str, BUCKETS), "+Inf"), histogram.counts, strict=True):
-                below += count
-                yield f'ranktron_request_seconds_bucket{{route="{name}",le="{limit}"}} {below}'
-            yield f'ranktron_request_seconds_sum{{route="{name}"}} {histogram.total!r}'
-            yield f'ranktron_request_seconds_count{{route="{name}"}} {below}'
-        yield from _head(for_refused, *REQUEST_METRICS[for_refused])
-        for reason, count in self.refusals.items():
-            yield f'ranktron_refused_total{{reason="{reason}"}} {count}'
+        return prometheus_client.generate_latest(_Registry(self, service)).decode()
+
+    def samples(self) -> Iterator[MetricSamples]:
+        """The metrics of requests that are single numbers."""
+        requests, _, refused = REQUEST_METRICS
+        counts = [({"route": route, "status": str(code)}, float(n)) for (route, code), n in self.statuses.items()]
+        yield MetricSamples(requests, *REQUEST_METRICS[requests], counts)
+        reasons = [({"reason": reason}, float(count)) for reason, count in self.refusals.items()]
+        yield MetricSamples(refused, *REQUEST_METRICS[refused], reasons)
 
 
-def _head(name: str, kind: str, text: str) -> Iterator[str]:
-    yield f"# HELP {name} {text}"
-    yield f"# TYPE {name} {kind}"
+class _Registry:
+    """What prometheus-client writes down: our own counts, which cost a request a tenth of what its counters would."""
+
+    def __init__(self, telemetry: Telemetry, service: RankingService) -> None:
+        self._telemetry, self._service = telemetry, service
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+        _, seconds, _ = REQUEST_METRICS
+        latencies = HistogramMetricFamily(seconds, REQUEST_METRICS[seconds][1], labels=["route"])
+        for route, histogram in self._telemetry.latencies.items():
+            limits = (*map(str, BUCKETS), "+Inf")
+            below = [*zip(limits, map(float, accumulate(histogram.counts)), strict=True)]
+            latencies.add_metric([route], below, histogram.total)
+        yield latencies
+        experiments = experiment_samples(self._service.experiments.live.values())
+        for each in (*self._telemetry.samples(), *_samples(self._service), *experiments):
+            kind = CounterMetricFamily if each.kind == "counter" else GaugeMetricFamily
+            metric = kind(each.name, each.text)
+            for labels, value in each.values:
+                if value is not None:
+                    metric.add_sample(each.name, labels, float(value))
+            yield metric
 
 
-def _service(service: RankingService) -> Iterator[str]:
-    for name, (text, value) in SERVICE_METRICS.items():
-        yield from _head(name, "gauge", text)
-        yield f"{name} {float(value(service))!r}"
-
-
-def _rankers(live_rankers: list[LiveRanker]) -> Iterator[str]:
+def _samples(service: RankingService) -> Iterator[MetricSamples]:
+    for name, (text, number) in SERVICE_METRICS.items():
+        yield MetricSamples(name, "gauge", text, [({}, number(service))])
+    live_rankers = list(service.live_rankers.values())
     for name, (kind, text, value) in RANKER_METRICS.items():
-        yield from _head(name, kind, text)
-        for live in live_rankers:
-            number = value(live)
-            if number is not None:
-                yield f'{name}{{ranker="{live.name}"}} {float(number)!r}'
+        yield MetricSamples(name, kind, text, [({"ranker": live.name}, value(live)) for live in live_rankers])
 
 
 def _norm(live: LiveRanker) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from msgspec import Meta, Raw, Struct, field
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Number = Annotated[int, Meta(ge=0, le=2**53)]
@@ -63,6 +63,9 @@ class RankRequest(RequestBody):
 
     documents: Annotated[list[Document], Meta(min_length=1)]
     query: Annotated[str, Meta(max_length=1000)] = ""
+    carry: Annotated[
+        bool, Meta(description="whether the answer holds the round, sealed, which the service then does not keep")
+    ] = False
 
 
 class Ranked(ResponseBody):
@@ -74,12 +77,13 @@ class Ranked(ResponseBody):
 
 
 class RankAnswer(ResponseBody):
-    """The ranking to show. `round` is what feedback refers to."""
+    """The ranking to show. `round` is what feedback refers to; if there is a `carry`, feedback has to have it, too."""
 
     round: int
     ranking: list[Ranked]
     explored: bool
     version: int
+    carry: str | UnsetType = UNSET
 
 
 class FeedbackRequest(RequestBody):
@@ -92,6 +96,7 @@ class FeedbackRequest(RequestBody):
     labels: Annotated[dict[str, Grade], Meta(min_length=1)] | None = None
     clicks: list[str] | None = None
     gains: dict[str, Grade] | None = None
+    carry: Annotated[str, Meta(description="what the ranking had under this name, if it had one")] | None = None
 
     def __post_init__(self) -> None:
         if sum(given is not None for given in (self.labels, self.clicks, self.gains)) != 1:

@@ -375,7 +375,7 @@ class Model:
         return serialization.serialize(
             {
                 "kind": self.kind,
-                "parameters": dict(self.parameters),
+                "parameters": stored_algorithm(self.kind).stored(self.parameters),
                 "state": dict(self.state),
                 "n_features": self.n_features,
                 "first_index": self.first_index,

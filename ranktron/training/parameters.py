@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranktron.defaults import RENAMED, find_preset
 from ranktron.errors import DataError
-from ranktron.training.stored_defaults import STORED_DEFAULTS
+from ranktron.training.stored_defaults import ADDED, STORED_DEFAULTS
 
 if TYPE_CHECKING:
     from ranktron.learners.base import BaseLearner
@@ -107,6 +107,16 @@ class Algorithm:
     def complete_stored(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters of a stored definition or model; missing ones take the defaults of 0.1.0, not newer ones."""
         return self.complete({**STORED_DEFAULTS[self.name], **stored})
+
+    @property
+    def added(self) -> dict[str, Any]:
+        """The parameters that are newer than 0.1.0, as rankers of that version behaved."""
+        return {name: STORED_DEFAULTS[self.name][name] for name in ADDED.get(self.name, ())}
+
+    def stored(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """What a model file keeps: newer parameters only where they change something, so that 0.1.0 can read it."""
+        added = self.added
+        return {name: value for name, value in parameters.items() if value != added.get(name, ...)}
 
     def learner(self, n_features: int, parameters: Mapping[str, Any]) -> BaseLearner:
         """A new, untrained learner."""

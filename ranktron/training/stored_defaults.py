@@ -135,3 +135,6 @@ STORED_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     },
     "linear": {},
 }
+
+ADDED: Mapping[str, frozenset[str]] = {"topk": frozenset({"exploration_price"})}
+"""The parameters of an algorithm of 0.1.0 that are newer than it."""

@@ -82,7 +82,7 @@ def test_models_are_written_again_to_the_same_bytes(name):
 @pytest.mark.parametrize("name", [name for name in MODELS if name.endswith("left-out")])
 def test_models_get_the_parameters_that_they_left_out(name, other_defaults):
     model = ranktron.load(HERE / "models" / f"{name}.model")
-    assert model.parameters == DEFAULTS[model.kind]
+    assert model.parameters == {**STORED_DEFAULTS[model.kind], **DEFAULTS[model.kind]}
     assert Model.from_bytes(model.to_bytes()).parameters == model.parameters
 
 
@@ -126,3 +126,12 @@ def test_definitions_are_completed_on_disk_and_0_1_0_could_still_read_them(state
         stored, sent = json.loads(definition), json.loads(asked)
         assert stored == {**sent, "parameters": {**DEFAULTS[sent["algorithm"]], **sent["parameters"]}}
         assert stored.keys() == {"features", "algorithm", "parameters", "labels"}
+
+
+def test_newer_parameters_are_written_where_they_change_something():
+    lists = [[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]], [0, 1, 2]
+    plain = ranktron.TopKRanker(k=2).fit(*lists, qid=0).model_
+    priced = ranktron.TopKRanker(k=2, exploration_price=0.5).fit(*lists, qid=0).model_
+    assert b"exploration_price" not in plain.to_bytes()
+    assert ranktron.Model.from_bytes(plain.to_bytes()).parameters == plain.parameters
+    assert ranktron.Model.from_bytes(priced.to_bytes()).parameters["exploration_price"] == 0.5

@@ -14,10 +14,12 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import date
 
 import numpy as np
 import pytest
 
+from ranktron.service.carry_keys import new_key, write_keys
 from ranktron.service.config import Config
 from ranktron.service.journal_entries import told_labels
 from ranktron.service.replay import _entry
@@ -51,7 +53,11 @@ listening = socket.socket(fileno=number)
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
-        app = application(RankingService(folder, Config(**settings)))
+        keys = None
+        if "carry_keys" in settings:
+            from ranktron.service.carry_keys import StoredCarryKeys
+            keys = StoredCarryKeys(Path(settings["carry_keys"]))
+        app = application(RankingService(folder, Config(**settings), carry_keys=keys))
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
         server.run(sockets=[listening])
         os._exit(0)
@@ -123,13 +129,22 @@ class User(threading.Thread):
             self.waiting.pop(which)
 
 
-def torture(folder, kills, seed=0, kind=User, define=None):
+class CarryingUser(User):
+    """Keeps the rounds for the service: it has nothing to lose with a kill, then."""
+
+    def post(self, path, content):
+        if path == "rank":
+            return super().post(path, {**content, "carry": True})
+        return super().post(path, {**content, "carry": self.shown[content["round"]][1]["carry"]})
+
+
+def torture(folder, kills, seed=0, kind=User, define=None, settings=SETTINGS):
     """Kills servers, and gives the users when they have nothing left to say."""
     chance = random.Random(seed)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     listening.listen(64)
-    arguments = [str(folder), str(listening.fileno()), json.dumps(SETTINGS), json.dumps(PARAMETERS)]
+    arguments = [str(folder), str(listening.fileno()), json.dumps(settings), json.dumps(PARAMETERS)]
     launcher = subprocess.Popen(
         [sys.executable, "-c", LAUNCHER, *arguments],
         stdin=subprocess.PIPE,
@@ -202,14 +217,21 @@ def replayed_by_the_library(entries, shown):
 
 
 @pytest.mark.slow
-def test_kill_9_at_random_moments(tmp_path):
-    started = time.monotonic()
-    users = torture(tmp_path, KILLS, seed=int(time.time()))
-    counts = check(users, RankingService(tmp_path, Config(**SETTINGS)))
-    print(f"{KILLS} kills, {counts}, in {time.monotonic() - started:.0f} seconds")
+@pytest.mark.parametrize("kind", [User, CarryingUser])
+def test_kill_9_at_random_moments(tmp_path, kind):
+    started, settings = time.monotonic(), SETTINGS
+    kills = KILLS if kind is User else KILLS // 2
+    if kind is CarryingUser:
+        keys = tmp_path / "keys"
+        write_keys(keys, [new_key("active", date(2026, 1, 1))])
+        settings = {**SETTINGS, "carry_keys": str(keys)}
+    users = torture(tmp_path / "state", kills, seed=int(time.time()), kind=kind, settings=settings)
+    counts = check(users, RankingService(tmp_path / "state", Config(**SETTINGS)), kills)
+    print(f"{kills} kills, {counts}, in {time.monotonic() - started:.0f} seconds")
+    assert kind is User or not any(user.gone for user in users), "a round was lost that its client had"
 
 
-def check(users, service):
+def check(users, service, kills=KILLS):
     """Checks that all that was acknowledged is there once, and nothing else; what there was of each, in words."""
     assert not [wrong for user in users for wrong in user.wrong]
     shown = {number: turn for user in users for number, turn in user.shown.items()}
@@ -228,7 +250,7 @@ def check(users, service):
 
     learner = replayed_by_the_library([(entry.round, told_labels(entry)) for _, entry in entries], shown)
     assert live.model.to_bytes() == with_state(live.model, learner)
-    assert len(acknowledged) > KILLS
+    assert len(acknowledged) > kills
     lost = f"{len(gone):,} rounds lost with the last milliseconds before a kill"
     return f"{len(shown):,} rankings, {len(acknowledged):,} feedbacks acknowledged, {lost}"
 

@@ -22,17 +22,16 @@ from tests.service.test_crash import CLIENTS, KILLS, PARAMETERS, SETTINGS, User,
 
 KILLS = max(8, KILLS // 4)
 
-# Has everything imported and compiled, and forks a server for each folder that it is told; the server says when it leads.
+# Has everything imported and compiled, and forks a server for each folder that it is told, which says when it leads.
 LAUNCHER = """
-import os, signal, socket, sys, json, time
+import asyncio, os, signal, socket, sys, json
 import uvicorn
 from ranktron.service.app import application
 from ranktron.service.config import Config
-from ranktron.service.journal import InUseError, JournalError
+from ranktron.service.leadership import Leadership
 from ranktron.service.service import RankingService
 from ranktron.training.algorithms import ALGORITHMS
 import numpy as np
-import psycopg
 from ranktron.types import Feedback
 
 address, number, settings, parameters = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]), json.loads(sys.argv[4])
@@ -42,17 +41,23 @@ shown = learner.rank(X, 0)
 learner.learn(X, shown, Feedback(shown.order[:2], np.array([1.0, 0.0])))
 listening = socket.socket(fileno=number)
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+async def main(folder):
+    async def begin(_service):
+        print(os.getpid(), flush=True)
+
+    leadership = Leadership(lambda: RankingService(folder, Config(**settings), address), application)
+    leadership.settled.set()  # the database may be away at the start, too
+    leading = asyncio.create_task(leadership.run(begin))
+    while leadership.service is None:
+        await asyncio.sleep(0.005)
+    config = uvicorn.Config(leadership, log_level="error", access_log=False, lifespan="off")
+    await uvicorn.Server(config).serve(sockets=[listening])
+    leading.cancel()
+    await asyncio.wait([leading])
+
 for line in sys.stdin:
     if os.fork() == 0:
-        while True:
-            try:
-                service = RankingService(line.strip(), Config(**settings), address)
-                break
-            except (InUseError, JournalError):
-                time.sleep(0.01)
-        print(os.getpid(), flush=True)
-        server = uvicorn.Server(uvicorn.Config(application(service), log_level="error", access_log=False))
-        server.run(sockets=[listening])
+        asyncio.run(main(line.strip()))
         os._exit(0)
 """
 
@@ -63,6 +68,8 @@ class PatientUser(User):
     def post(self, path, content):
         status, answer = super().post(path, content)
         if status == 503:
+            self.connection.close()  # another server may have taken over
+            self.connection = None
             raise ConnectionError(answer["error"]["code"])
         return status, answer
 

@@ -275,7 +275,7 @@ def test_it_says_at_once_which_rankers_are_set_aside(tmp_path, Program):
             client.delete("shop")
         _, err = program.stop()
         assert err.count("\n") == 1
-        assert err.startswith("ranker 'shop' is set aside at version 0: ")
+        assert " ERROR ranker 'shop' is set aside at version 0: " in err
 
 
 def test_tokens_come_from_the_environment_and_stay_out_of_the_log(tmp_path, Program):

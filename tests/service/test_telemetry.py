@@ -5,8 +5,7 @@ import resource
 
 import numpy as np
 import pytest
-
-prometheus = pytest.importorskip("prometheus_client.parser")
+from prometheus_client import parser as prometheus
 
 
 def samples(talk):
@@ -88,7 +87,7 @@ def test_memory_stays_flat(serving, tmp_path):
         assert sizes[-1] - sizes[1] < 8_000_000, sizes
         assert talk.service.journal.size < 20_000_000
         live = talk.service.live("shop")
-        assert len(live.open) <= 500
+        assert len(live.open) < 500 + talk.service._sweep  # they are counted every so many rankings
         assert len(live.answered) <= 500
 
 

@@ -205,11 +205,11 @@ class _PlaceTables:
 
     def __init__(self, places: int) -> None:
         self.places = places
-        self.known: dict[tuple[bytes, float], Floats] = {}
+        self.known: dict[tuple[bytes, float, float], Floats] = {}
 
     def __call__(self, policy: RankingPolicy) -> Floats:
         scores = np.asarray(policy.scores, float)
-        key = scores.tobytes(), policy.temperature
+        key = scores.tobytes(), policy.temperature, policy.exploration_price
         if key not in self.known:
             self.known[key] = policy.at_places(np.arange(len(scores)), self.places)
         return self.known[key]

@@ -191,6 +191,7 @@ class Experiments:
     def rank(self, name: str, request: ExperimentRankRequest) -> ExperimentRankAnswer:
         """Shows a page and keeps its round open; the round is written to disk just after the answer."""
         experiment = self.find(name)
+        _check_kept(request.carry)
         self._writer.spare_number(experiment)
         answer, number, kept = experiment.rank(request)
         self._journal.put_later(StoreRound(experiment.id, number, kept))
@@ -203,6 +204,7 @@ class Experiments:
     async def feedback(self, name: str, request: FeedbackRequest) -> ExperimentFeedbackAnswer:
         """Counts what came back about a page, and lets the arm that was shown learn from it, once both are on disk."""
         experiment = self.find(name)
+        _check_kept(request.carry is not None)
         number = experiment.epochs.number_of(request.round)
         while (waiting := experiment.unwritten.get(number)) is not None:
             await asyncio.wait([waiting])
@@ -317,6 +319,12 @@ class Experiments:
                 task.add_done_callback(lambda done: done.cancelled() or done.exception())
                 closed += 1
         return closed
+
+
+def _check_kept(carry: bool) -> None:
+    """Refuses pages that would carry themselves."""
+    if carry:
+        raise RequestError(422, "no_carry", "the service keeps the pages of experiments: leave `carry` out")
 
 
 def _unknown(name: str) -> RequestError:

@@ -1,11 +1,21 @@
-"""Metrics of experiments in the text format of Prometheus."""
+"""Metrics of experiments, for Prometheus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from ranktron.service.experiments.experiment import LiveExperiment
 from ranktron.service.experiments.tally import Pair
+
+
+class MetricSamples(NamedTuple):
+    """One metric: its kind, its sentence, and its values with their labels; those that are None are left out."""
+
+    name: str
+    kind: str
+    text: str
+    values: Sequence[tuple[dict[str, str], float | None]]
 
 
 def _evidence(experiment: LiveExperiment) -> float | None:
@@ -53,19 +63,17 @@ PAIR_METRICS: dict[str, tuple[str, Callable[[Pair], float]]] = {
 }
 
 
-def experiment_lines(experiments: Iterable[LiveExperiment]) -> Iterator[str]:
-    """All metrics of experiments, as lines."""
+def experiment_samples(experiments: Iterable[LiveExperiment]) -> Iterator[MetricSamples]:
+    """All metrics of experiments."""
     every = list(experiments)
     for name, (kind, text, value) in EXPERIMENT_METRICS.items():
-        yield from (f"# HELP {name} {text}", f"# TYPE {name} {kind}")
-        for each in every:
-            number = value(each)
-            if number is not None:
-                yield f'{name}{{experiment="{each.name}"}} {float(number)!r}'
+        numbers = [({"experiment": each.name}, value(each)) for each in every]
+        yield MetricSamples(name, kind, text, numbers)
     for name, (text, measure) in PAIR_METRICS.items():
-        yield from (f"# HELP {name} {text}", f"# TYPE {name} gauge")
+        differences: list[tuple[dict[str, str], float | None]] = []
         for each in every:
-            labels = [arm.label for arm in each.definition.arms]
+            arms = [arm.label for arm in each.definition.arms]
             for pair in each.tally.pairs:
-                arms = f'first="{labels[pair.first]}",second="{labels[pair.second]}"'
-                yield f'{name}{{experiment="{each.name}",{arms}}} {measure(pair)!r}'
+                labels = {"experiment": each.name, "first": arms[pair.first], "second": arms[pair.second]}
+                differences.append((labels, measure(pair)))
+        yield MetricSamples(name, "gauge", text, differences)

@@ -51,6 +51,15 @@ def test_propensities_alone_are_enough_for_items_at_places():
     assert alone["item_position"].value == pytest.approx(both["item_position"].value, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::ranktron.errors.RankingWarning")
+def test_the_same_scores_with_another_price_are_another_policy():
+    log, target = log_of(500), [RankingPolicy(RELEVANCE, exploration_price=0.1)] * 500
+    together = estimate_values(log, target, [RankingPolicy(RELEVANCE)] * 500)
+    apart = estimate_values(log, target, [RankingPolicy(np.array(RELEVANCE) + 1e-12)] * 500)
+    assert together["item_position"].value == pytest.approx(apart["item_position"].value, rel=1e-6)
+    assert together["item_position"].value != pytest.approx(np.mean([each.gains.sum() for each in log]), rel=1e-6)
+
+
 def test_pages_of_several_lengths_are_those_of_the_formulas():
     log = [Impression([0, 1], [1, 0]), Impression([2], [1])]
     target = RankingPolicy(RELEVANCE)
