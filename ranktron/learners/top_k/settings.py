@@ -91,7 +91,7 @@ def top_k_ranker(
     epsilon : float
         The smoothing of `smooth-dcg`.
     floor : float
-        Lower bound on the propensities: less variance, some bias; -1 takes the preset's.
+        Lower bound on the propensities: less variance, some bias; -1 takes the preset's, and none with a price.
     answered : float
         Share of the shown documents whose labels come back.
     highest : float
@@ -118,6 +118,8 @@ def top_k_ranker(
     gamma, power = (own.explore, own.power) if explore == -1.0 else (explore or own.explore, 1.0 / 3.0)
     if not 0.0 < gamma <= 1.0:
         raise DataError(f"explore must be above 0 and at most 1 (0: as the setting has it), not {explore}")
+    if floor == -1.0:  # a price needs exact propensities
+        floor = own.floor if exploration_price == 1.0 else 0.0
     return TopK(
         n_features,
         loss,
@@ -127,7 +129,7 @@ def top_k_ranker(
         own.adaptive,
         radius or own.radius,
         shortlist or (own.shortlist and max(own.shortlist, k)),
-        own.floor if floor == -1.0 else floor,
+        floor,
         answered,
         highest or inf,
         strict or setting == "paper",

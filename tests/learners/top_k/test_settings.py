@@ -14,6 +14,7 @@ def test_pairs_have_a_floor_by_default_and_other_losses_none():
         assert learner.floor == RECOMMENDED[surrogate].floor == (0.1 if surrogate == "ranksvm" else 0.0)
         assert TopKRanker(surrogate=surrogate, floor=0.25).make_learner(3).floor == 0.25
         assert top_k_ranker(3, surrogate, setting="paper", floor=-1.0).floor == PAPER[surrogate].floor == 0.0
+    assert TopKRanker(exploration_price=0.5).make_learner(3).floor == 0.0  # which cannot have both
     assert ALGORITHMS["topk"].preset("paper")["floor"] == 0.0
     assert top_k_ranker(3).floor == 0.0  # as functions compose it, and as stored rankers have it
 
