@@ -25,6 +25,7 @@ from ranktron.cli.options import (
     with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress
+from ranktron.cli.parts import task_workers, tasks_option
 from ranktron.data.option_names import SCALINGS
 from ranktron.errors import DataError
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
@@ -74,6 +75,7 @@ _SHUFFLE = TRAINING[1]
     type=click.Path(exists=True, dir_okay=False),
     help="Report of an earlier --out to compare with, by a paired test over queries.",
 )
+@tasks_option
 @metrics_option("ndcg@10,map")
 @nan_option
 @null_option
@@ -82,7 +84,8 @@ _SHUFFLE = TRAINING[1]
 def cv(
     data: str, algo: str, preset: str | None, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int | None,
     folds: int, split_seed: int, seeds: int, shuffle: bool, scale: str | None, recipe: str | None, select: Metric,
-    out: str | None, against: tuple[str, ...], metrics: list[Metric], nan: str | None, null: str | None, as_json: bool,
+    out: str | None, against: tuple[str, ...], metrics: list[Metric], nan: str | None, null: str | None,
+    dask: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Cross-validate an algorithm on DATA.
 
@@ -109,11 +112,11 @@ def cv(
     trainings = len(divided) * seeds
     for values in points.values():
         trainings *= len(values)
-    with show_progress(f"training {algo}", trainings) as step:
+    with task_workers(dask) as workers, show_progress(f"training {algo}", trainings) as step:
         report = cross_validate(
             algo, divided, parameters,
             grid=points, epochs=epochs, seeds=seeds, shuffle=shuffle, scaling=scale, map=recipe, select=select,
-            metrics=metrics, watch=step, nan=nan or "error",
+            metrics=metrics, watch=step, nan=nan or "error", workers=workers,
         )  # fmt: skip
     content = _content(report, seeds)
     if out:

@@ -8,6 +8,7 @@ import click
 
 from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read_data, strict_option, table_options
 from ranktron.cli.output import print_json, print_table, show_progress
+from ranktron.cli.parts import PARTS, evaluate_on_parts
 
 if TYPE_CHECKING:
     from ranktron.metrics import Evaluation, Metric
@@ -15,14 +16,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("model", type=DATA)
-@click.argument("data", type=DATA)
+@click.argument("data", type=PARTS)
 @click.option("--curve", type=click.Path(), help="Write a plot of NDCG@1 to NDCG@20 (.png or .svg).")
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    default=None,
+    help="Let the workers of a Dask cluster read DATA, which may be a pattern: the address of the scheduler, or local. "
+    "The values are the same; baselines are left out.",
+)
 @metrics_option("ndcg@10,map")
 @null_option
 @table_options
 @strict_option
 @as_json
-def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], null: str | None, as_json: bool) -> None:
+def evaluate(
+    model: str, data: str, curve: str | None, dask: str | None, metrics: list[Metric], null: str | None, as_json: bool
+) -> None:
     """Evaluate MODEL on DATA, and compare it with simple baselines.
 
     The baselines are a random order and the best single feature. That feature is chosen on DATA itself by the first
@@ -35,6 +45,11 @@ def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], nu
     from ranktron.training.model import load
 
     loaded = load(model)
+    if dask:
+        if curve:
+            raise click.UsageError("--curve draws baselines, too, which need the data here: leave it out, or --dask")
+        _show_parts(evaluate_on_parts(loaded, data, metrics, null or "error", dask), model, data, metrics, as_json)
+        return
     rounds = read_data(data, null, loaded, part="test")
     scores = loaded.score_rounds(rounds)
     evaluation = measure(scores, rounds, metrics)
@@ -48,13 +63,26 @@ def evaluate(model: str, data: str, curve: str | None, metrics: list[Metric], nu
     if as_json:
         print_json(_as_content(evaluation, metrics, chance, {"feature": feature, **best.means}))
         return
-    rows = []
-    for m in map(str, metrics):
-        low, high = evaluation.interval(m)
-        rows.append((m, evaluation.means[m], f"{low:.4f} – {high:.4f}", chance[m], best.means[m]))
+    rows = [(m, evaluation.means[m], _interval(evaluation, m), chance[m], best.means[m]) for m in map(str, metrics)]
     columns = ["metric", "model", "95 % interval", "random", f"best feature ({feature})"]
     print_table(f"{model} on {data}", columns, rows)
     click.echo(f"{len(rounds):,} queries, {evaluation.empty_queries:,} of them without a relevant document")
+
+
+def _show_parts(evaluation: Evaluation, model: str, data: str, metrics: list[Metric], as_json: bool) -> None:
+    """The values of the model alone: baselines look at all documents for every feature."""
+    if as_json:
+        content = _as_content(evaluation, metrics, None, None)
+        print_json({name: value for name, value in content.items() if name != "baselines"})
+        return
+    rows = [(str(m), evaluation.means[str(m)], _interval(evaluation, m)) for m in metrics]
+    print_table(f"{model} on {data}", ["metric", "model", "95 % interval"], rows)
+    click.echo(f"{len(evaluation.qids):,} queries, {evaluation.empty_queries:,} of them without a relevant document")
+
+
+def _interval(evaluation: Evaluation, m: str | Metric) -> str:
+    low, high = evaluation.interval(str(m))
+    return f"{low:.4f} – {high:.4f}"
 
 
 def _as_content(evaluation: Evaluation, metrics: list[Metric], chance: Any, best: Any) -> dict[str, Any]:

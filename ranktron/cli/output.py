@@ -96,7 +96,10 @@ def statements() -> Iterator[None]:
 
 @contextmanager
 def show_progress(what: str, total: int) -> Iterator[Callable[..., None] | None]:
-    """Shows a progress bar on a terminal: yields a function to call with the number of steps done; else None."""
+    """Shows a progress bar on a terminal: yields a function to call with the number of steps done; else None.
+
+    What else the function is given is shown beside the bar.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -110,9 +113,11 @@ def show_progress(what: str, total: int) -> Iterator[Callable[..., None] | None]
         every = max(1, total // 500)
         done = shown = 0
 
-        def step(count: int = 1) -> None:
+        def step(count: int = 1, now: str = "") -> None:
             nonlocal done, shown
             done += count
+            if now:
+                progress.update(task, description=f"{what}: {now}")
             if done - shown >= every:
                 shown = done
                 progress.update(task, completed=done)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from glob import glob
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from ranktron.errors import DataError
 
 if TYPE_CHECKING:
     from ranktron.learners.schedule import Schedule
+    from ranktron.metrics import Evaluation, Metric
     from ranktron.training.fit import Trained
     from ranktron.training.model import Model
     from ranktron.training.parts import Workers
@@ -39,6 +41,13 @@ cluster_option = click.option(
     default=None,
     help="Train on a Dask cluster, whose workers read the files: the address of its scheduler, or local for a process "
     "on each processor of this machine. DATA may be a pattern, such as 'part-*.parquet'.",
+)
+tasks_option = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    default=None,
+    help="Compute on a Dask cluster, with the same result: the address of its scheduler, or local for a process on "
+    "each processor of this machine.",
 )
 stream_option = click.option(
     "--stream", is_flag=True, help="Train on files larger than memory, one part after the other (--mode sequential)."
@@ -115,13 +124,33 @@ def train_on_parts(
             try:
                 return train_parts(
                     name, parameters, found, schedule, mode=mode, shards=shards, start=before, valid=checked,
-                    progress=step, save=save, **options,
+                    progress=step, save=save, report=None if step is None else partial(step, 0), **options,
                 )  # fmt: skip
             except DataError as error:
                 if not saved:
                     raise
                 kept = f"the model after pass {saved[-1]} is saved in {out}: continue with --from {out}"
                 raise DataError(f"{error}; {kept}") from None
+
+
+@contextmanager
+def task_workers(dask: str | None) -> Iterator[Workers | None]:
+    """The workers of a cluster for tasks that do not depend on each other; None without an address."""
+    if dask is None:
+        yield None
+        return
+    with _workers(dask) as workers:
+        yield workers
+
+
+def evaluate_on_parts(model: Model, data: str, metrics: Sequence[Metric], null: str, dask: str) -> Evaluation:
+    """Evaluates a model on files that the workers of a cluster read."""
+    from ranktron.data.io.parts import divide_files
+    from ranktron.training.distributed import evaluate_parts, inspect_parts
+
+    parts = divide_files(data, null=null, **reading_options())
+    with _workers(dask) as workers, show_activity(f"evaluating {len(parts):,} parts"):
+        return evaluate_parts(model, inspect_parts(parts, workers, missing=model.imputer is not None), metrics)
 
 
 @contextmanager

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 
 import click
 
 from ranktron.cli.options import as_json
 from ranktron.cli.output import print_json, print_table
+from ranktron.cli.parts import tasks_option
 from ranktron.papers import PAPERS
 
 
@@ -20,8 +22,11 @@ from ranktron.papers import PAPERS
 )
 @click.option("--seeds", type=click.IntRange(1), help="Number of seeds.  [default: as each experiment states]")
 @click.option("--quick", is_flag=True, help="Fewer rounds, passes and seeds: minutes instead of an hour.")
+@tasks_option
 @as_json
-def reproduce(name: str, out: str, data: str | None, seeds: int | None, quick: bool, as_json: bool) -> None:
+def reproduce(
+    name: str, out: str, data: str | None, seeds: int | None, quick: bool, dask: str | None, as_json: bool
+) -> None:
     """Reproduce the experiments of the papers and write a report.
 
     For every claim the report has the published value, ours and a verdict. Simulations always run; experiments on data
@@ -39,8 +44,8 @@ def reproduce(name: str, out: str, data: str | None, seeds: int | None, quick: b
     prepare(out)
     works = lay_out(papers, plan, data)
     total = sum(job.cell.cost for work in works for job in work.all_jobs())
-    with _progress(total) as watch:
-        found = run_again(papers, out, data=data, plan=plan, works=works, watch=watch)
+    with _executor(dask) as workers, _progress(total) as watch:
+        found = run_again(papers, out, data=data, plan=plan, works=works, workers=workers, watch=watch)
     if as_json:
         print_json({"rows": [dict(row) for row in found.rows], "report": str(found.report)})
         return
@@ -49,6 +54,18 @@ def reproduce(name: str, out: str, data: str | None, seeds: int | None, quick: b
         counts[row["verdict"]] = counts.get(row["verdict"], 0) + 1
     print_table("", ("verdict", "claims"), [(verdict, counts[verdict]) for verdict in sorted(counts, key=severity)])
     click.echo(f"report: {found.report}")
+
+
+@contextmanager
+def _executor(dask: str | None) -> Iterator[Executor | None]:
+    """The executor of a Dask cluster, if there is one."""
+    if dask is None:
+        yield None
+        return
+    from ranktron.dask.cluster import open_client
+
+    with open_client(dask) as client:
+        yield client.get_executor(pure=False)
 
 
 @contextmanager

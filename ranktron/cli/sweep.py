@@ -21,6 +21,7 @@ from ranktron.cli.options import (
     with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_progress
+from ranktron.cli.parts import task_workers, tasks_option
 from ranktron.data.option_names import SCALINGS
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
 
@@ -67,6 +68,7 @@ def _values(text: str) -> list[float] | None:
 @map_option
 @click.option("--valid", type=DATA, help="Validation set.")
 @click.option("--curve", type=click.Path(), help="Write a plot of the results (.png or .svg).")
+@tasks_option
 @metrics_option("ndcg@10")
 @nan_option
 @null_option
@@ -75,7 +77,7 @@ def _values(text: str) -> list[float] | None:
 def sweep(
     data: str, algo: str, preset: str | None, settings: tuple[str, ...], epochs: int, seed: int, scale: str | None,
     recipe: str | None, valid: str | None, curve: str | None, metrics: list[Metric], nan: str | None,
-    null: str | None, as_json: bool,
+    null: str | None, dask: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Train with many values of one parameter at once.
 
@@ -97,10 +99,10 @@ def sweep(
     null = null or null_for(None, nan)
     rounds = read_data(data, null, part="train")
     checked = read_data(valid, null, rounds, part="vali") if valid else None
-    with show_progress(f"sweeping {key}", epochs * len(rounds)) as step:
+    with task_workers(dask) as workers, show_progress(f"sweeping {key}", epochs * len(rounds)) as step:
         rows = sweep_values(
             algo, parameters, key, values, rounds, Schedule(epochs, seed), metrics,
-            scaling=scale, map=recipe, valid=checked, watch=step, nan=nan or "error",
+            scaling=scale, map=recipe, valid=checked, watch=step, nan=nan or "error", workers=workers,
         )  # fmt: skip
     first = str(metrics[0])
     best = max(rows, key=lambda row: row.online[first] * (1.0 if metrics[0].higher_is_better else -1.0))

@@ -21,6 +21,7 @@ from ranktron.cli.options import (
     table_options,
 )
 from ranktron.cli.output import print_json, print_table
+from ranktron.cli.parts import task_workers, tasks_option
 
 if TYPE_CHECKING:
     from ranktron.metrics import Metric
@@ -45,13 +46,14 @@ _SHOWN = 12
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of division and order.")
 @click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
+@tasks_option
 @nan_option
 @null_option
 @table_options
 @as_json
 def tune(
     data: str, minutes: float, metric: Metric, learners: tuple[str, ...], exportable: bool, seed: int, out: str,
-    nan: str | None, null: str | None, as_json: bool,
+    dask: str | None, nan: str | None, null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Choose learner, map and parameters for DATA, and save the model.
 
@@ -65,10 +67,10 @@ def tune(
 
     keep_inputs(out, data)
     rounds = read_data(data, null or null_for(None, nan), part="train")
-    with _line() as watch:
+    with task_workers(dask) as workers, _line() as watch:
         found = tune_rounds(
             rounds, minutes=minutes, metric=metric, learners=learners or None, exportable=exportable, seed=seed,
-            nan=nan or "error", watch=watch,
+            nan=nan or "error", watch=watch, workers=workers,
         )  # fmt: skip
     found.model.save(out)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ class Answer:
         distributed = import_distributed()
         try:
             return self.future.result(timeout)
+        except distributed.TimeoutError:
+            raise TimeoutError(f"there is no result after {timeout} seconds") from None
         except distributed.KilledWorker as error:
             raise DataError(
                 f"worker {error.last_worker.address} and those before it died while they ran a task, perhaps for want "
@@ -147,5 +150,17 @@ def open_client(address: Any = None) -> Iterator[Any]:
             client = distributed.Client(address, timeout=10)
         except (OSError, TimeoutError, ValueError) as error:
             raise DataError(f"no Dask scheduler answers at {address}: {error}") from None
-        with client:
+        with client, _quiet():
             yield client
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps Dask from logging tracebacks about a connection whose loss is reported as one error."""
+    log = logging.getLogger("distributed.client")
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)

@@ -73,6 +73,7 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
         eval_qid: Any = None,
         eval_metric: str | Metric | None = None,
         patience: int | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learns from scratch in the passes of the estimator.
 
@@ -86,7 +87,11 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
             The query ids; by default the column `qid`.
         eval_set, eval_qid, eval_metric, patience
             As in the estimator's `fit`: a validation set in the memory of this process.
+        sample_weight : not supported
+            Refused: partitions have no weights.
         """
+        if sample_weight is not None:
+            raise DataError("partitions have no sample weights: repeat queries in the data, or fit on one machine")
         schedule, own = self.estimator._schedule(), clone(self.estimator)
         with open_client(self.client) as client:
             data = self._data(client, X, y, qid)

@@ -81,11 +81,11 @@ class SQLJournal(GroupCommit):
         try:
             with self._database.explained():
                 self._term = begin_term(self._database, self._mark)
+                self.cluster: str = self._database.execute("SELECT cluster FROM identity").fetchone()[0]
         except BaseException:
             self.close()
             raise
         self._known, self._commits = self._term.known, self._term.commits
-        self.cluster: str = self._database.execute("SELECT cluster FROM identity").fetchone()[0]
 
     # Reading, before it starts
 

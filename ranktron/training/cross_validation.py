@@ -19,6 +19,7 @@ from ranktron.errors import DataError
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Evaluation, Metric, evaluate, metric
 from ranktron.training.fit import Trained, train
+from ranktron.training.parts import Workers, keep
 from ranktron.types import Floats
 from ranktron.types.validation import check_count
 
@@ -188,12 +189,13 @@ def cross_validate(
     select: str | Metric = "ndcg@10",
     metrics: Sequence[str | Metric] = ("ndcg@10", "map"),
     watch: Callable[[], None] | None = None,
+    workers: Workers | None = None,
 ) -> Report:
     """Trains on each fold and seed, selects on the validation set by `select`, and evaluates on the test set.
 
     What is selected is a point of the grid and, for iterative learners, the pass. The test set has no
     influence on it. `seeds` is a number of seeds (0, 1, …) or the seeds themselves; `watch` is called after each
-    training.
+    training. With `workers`, such as a Dask cluster, every training is a task of its own; the report is the same.
 
     Examples
     --------
@@ -214,11 +216,15 @@ def cross_validate(
     for fold in folds:
         if not (fold.valid.labels > 0.0).any():
             raise DataError(f"{fold.name}: the validation set has no relevant document to choose by")
+    options: dict[str, Any] = {"nan": nan, "scaling": scaling, "map": map, "select": by}
+    asked = [
+        (k, name, {**(parameters or {}), **point}, Schedule(epochs, seed, shuffle), options)
+        for k, seed, point in product(range(len(folds)), numbers, points)
+    ]
+    results = _fit_all(folds, asked, workers)
 
-    def fitted(fold: Fold, seed: int, point: Mapping[str, Any]) -> _Candidate:
-        given, schedule = {**(parameters or {}), **point}, Schedule(epochs, seed, shuffle)
-        prepared: dict[str, Any] = {"nan": nan, "scaling": scaling, "map": map}
-        trained = train(name, given, fold.train, schedule, **prepared, valid=fold.valid, select=by)
+    def candidate(point: Mapping[str, Any]) -> _Candidate:
+        trained = next(results)
         if trained.history.interrupted:
             raise KeyboardInterrupt
         if watch is not None:
@@ -227,11 +233,30 @@ def cross_validate(
 
     trials = []
     for fold, seed in product(folds, numbers):
-        candidates = (fitted(fold, seed, point) for point in points)
         sign = 1.0 if by.higher_is_better else -1.0
-        best = max(candidates, key=lambda each: sign * each.valid)  # of equal ones the first
+        best = max(
+            [candidate(point) for point in points], key=lambda each: sign * each.valid
+        )  # of equal ones the first
         trials.append(_trial(fold, seed, best, chosen))
     return Report(name, by, tuple(trials))
+
+
+def _fit_all(folds: Sequence[Fold], asked: Sequence[Any], workers: Workers | None) -> Iterator[Trained]:
+    """All trainings in order: one after the other, or as tasks of workers, which are sent each fold once."""
+    if workers is None:
+        for k, *rest in asked:
+            yield _fit_point(folds[k], *rest)
+        return
+    homes = [workers.submit(keep, fold, home=k) for k, fold in enumerate(folds)]
+    tasks = [workers.submit(_fit_point, homes[k], *rest, home=at) for at, (k, *rest) in enumerate(asked)]
+    for task in tasks:
+        yield task.result()
+
+
+def _fit_point(
+    fold: Fold, name: str, parameters: Mapping[str, Any], schedule: Schedule, options: Mapping[str, Any]
+) -> Trained:
+    return train(name, parameters, fold.train, schedule, valid=fold.valid, **options)
 
 
 class _Candidate(NamedTuple):

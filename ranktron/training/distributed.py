@@ -248,6 +248,7 @@ def train_parts(
     metrics: Sequence[Metric] = (),
     progress: Callable[[int], None] | None = None,
     save: Callable[[Model], None] | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> Trained:
     """Trains a model on parts that workers read, or continues `start`.
 
@@ -268,6 +269,8 @@ def train_parts(
         The model to continue.
     save : callable, optional
         Called with the model after every pass.
+    report : callable, optional
+        Called after every mix or part with the pass and the time averages of the metrics so far, as text.
 
     Examples
     --------
@@ -297,6 +300,7 @@ def train_parts(
     if stored_algorithm(start.kind).solver() is not None:
         state = solve_on_parts(data, untrained, fit, division.shard_parts, metrics)
         return Trained(replace(untrained, state=state, record=record_run(fit)), fit.history)
+    fit.progress = _reporting(progress, report, fit, metrics)
     learner = start.blank_learner() if blank else start.learner()
     if division.shards > 1:
         refuse_unmixable(start.kind, learner)
@@ -312,6 +316,24 @@ def train_parts(
 
     play_schedule(learner, fit, metrics, play_epoch)
     return Trained(replace(untrained, state=learner.state(), record=record_run(fit, division)), history)
+
+
+def _reporting(
+    progress: Callable[[int], None] | None, report: Callable[[str], None] | None, fit: Fit, metrics: Sequence[Metric]
+) -> Callable[[int], None] | None:
+    """Progress that also says in words how far a run is, and how good."""
+    if report is None:
+        return progress
+
+    def advance(count: int) -> None:
+        if progress is not None:
+            progress(count)
+        history = fit.history
+        means = (f"{m} {value:.4f}" for m, value in zip(metrics, history.averages(), strict=False))
+        last = history.first_epoch + fit.schedule.epochs
+        report(", ".join([f"pass {history.epoch + 1} of {last}", *means]))
+
+    return advance
 
 
 def _run_parts(data: PartData, model: Model, division: Division) -> Any:

@@ -58,6 +58,15 @@ class LocalWorkers:
         return self.executor.submit(function, *map(_resolved, arguments))
 
 
+def keep(value: Any) -> Any:
+    """The value itself: a task that brings it to a worker, which then has it for other tasks.
+
+    >>> keep(3)
+    3
+    """
+    return value
+
+
 def _resolved(argument: Any) -> Any:
     if isinstance(argument, list):
         return [_resolved(each) for each in argument]

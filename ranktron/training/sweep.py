@@ -19,6 +19,7 @@ from ranktron.metrics import Metric, evaluate
 from ranktron.training.algorithms import algorithm
 from ranktron.training.fit import make_untrained, warn_of_useless
 from ranktron.training.model import served_scores
+from ranktron.training.parts import Workers, keep
 
 Step = Callable[[], None]
 
@@ -47,10 +48,12 @@ def sweep(
     nan: str = "error",
     valid: Rounds | None = None,
     watch: Step | None = None,
+    workers: Workers | None = None,
 ) -> list[Swept]:
     """Plays the same stream for every value of one parameter, all at the same time if the learners support it.
 
-    Imputation, scaling and feature map are fitted on the whole stream first, once for all values.
+    Imputation, scaling and feature map are fitted on the whole stream first, once for all values. With `workers`, such
+    as a Dask cluster, every value is a task of its own, and the rows are the same.
 
     >>> from ranktron.metrics import metric
     >>> from ranktron.data.synthetic import Separable
@@ -61,6 +64,12 @@ def sweep(
     algo = algorithm(name)
     if algo.solver() is not None:
         raise DataError(f"{name} does not learn online: use cv to choose its parameters")
+    if workers is not None:
+        options = {"scaling": scaling, "map": map, "nan": nan}
+        data = [workers.submit(keep, each, home=0) if each is not None else None for each in (rounds, valid)]
+        asked = [(data[0], data[1], name, parameters, key, value, schedule, metrics, options) for value in values]
+        tasks = [workers.submit(_sweep_value, *each, home=at) for at, each in enumerate(asked)]
+        return [task.result() for task in tasks]
     warn_of_useless(rounds)
     model = make_untrained(name, parameters, rounds, scaling, map, nan)
     prepared, checked = model.prepare(rounds), None if valid is None else model.prepare(valid)
@@ -72,6 +81,13 @@ def sweep(
         means = {} if checked is None else dict(evaluate(served_scores(learner, checked), checked, metrics).means)
         rows.append(Swept(value, online, learner.mistakes, means))
     return rows
+
+
+def _sweep_value(
+    rounds: Rounds, valid: Rounds | None, name: str, parameters: Mapping[str, Any], key: str, value: float,
+    schedule: Schedule, metrics: Sequence[Metric], options: Mapping[str, Any],
+) -> Swept:  # fmt: skip
+    return sweep(name, parameters, key, [value], rounds, schedule, metrics, valid=valid, **options)[0]
 
 
 def _play_sums(

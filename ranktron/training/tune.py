@@ -26,6 +26,7 @@ from ranktron.metrics import Evaluation, Metric, evaluate
 from ranktron.metrics import metric as as_metric
 from ranktron.training.fit import train
 from ranktron.training.model import Model
+from ranktron.training.parts import Workers, keep
 from ranktron.training.tune_families import Candidate, Family, families
 from ranktron.types import Floats
 from ranktron.types.validation import check_count
@@ -161,8 +162,11 @@ def tune_rounds(
     seed: int = 0,
     nan: str = "error",
     watch: Callable[[Progress], None] | None = None,
+    workers: Workers | None = None,
 ) -> Tuned:
     """The same for rounds; `watch` is told how far it is. Ctrl-C ends the search with the best so far.
+
+    With `workers`, such as a Dask cluster, the families of a fold are tried at the same time.
 
     >>> from ranktron.data.synthetic import Separable
     >>> found = tune_rounds(Separable(documents=8, features=4).rounds(30), learners=["listnet"])
@@ -177,7 +181,8 @@ def tune_rounds(
     order = np.random.default_rng((check, 20)).permutation(len(rounds))
     aside = round(SET_ASIDE * len(rounds))
     rest, test = rounds[np.sort(order[aside:])], rounds[np.sort(order[:aside])]
-    search = Search(rest, by, families(rest, learners, exportable), check, nan, minutes * 60.0 * FOR_THE_SEARCH, watch)
+    tried = families(rest, learners, exportable)
+    search = Search(rest, by, tried, check, nan, minutes * 60.0 * FOR_THE_SEARCH, watch, workers=workers)
     with Interrupts() as interrupts:
         search.run(interrupts)
     best = search.ranked()[0].candidate
@@ -193,6 +198,13 @@ def _train_candidate(candidate: Candidate, rounds: Rounds, seed: int, nan: str) 
     return train(name, given, rounds, schedule, scaling=candidate.scale, map=candidate.map, nan=nan).model
 
 
+def _measure_family(
+    part: Rounds, valid: Rounds, family: Family, seed: int, nan: str, by: Metric
+) -> list[tuple[Candidate, Floats]]:
+    scored = family.scores(part, valid, seed, nan)
+    return [(candidate, evaluate(scores, valid, [by]).per_query[str(by)]) for candidate, scores in scored]
+
+
 @dataclass(eq=False)
 class Search:
     """The search itself: folds, families that are still in it, and what is known of every candidate."""
@@ -206,6 +218,7 @@ class Search:
     watch: Callable[[Progress], None] | None = None
     traces: dict[Candidate, CandidateTrace] = field(default_factory=dict)
     stopped: str = ""
+    workers: Workers | None = None
     _began: float = field(default_factory=lambda: perf_counter())
     _speed: dict[Family, float] = field(default_factory=dict)  # seconds for a query to learn from
 
@@ -214,13 +227,14 @@ class Search:
         error = None
         for number, (part, valid) in enumerate(self._folds()):
             found: dict[Candidate, tuple[Floats, float]] = {}
+            tasks = self._send(part, valid)
             for family in self.alive:
                 if self.stopped or not self._fits(family, len(part), interrupts):
                     break
                 self._tell(max(number - 1, 0) if self._sampled else number, family, len(found))
                 began = perf_counter()
                 try:
-                    for candidate, values in self._measured(family, part, valid, interrupts):
+                    for candidate, values in tasks.get(family) or self._measured(family, part, valid, interrupts):
                         found[candidate] = values, perf_counter() - began
                 except DataError as refused:  # of one family; the others may well do
                     error = refused
@@ -254,6 +268,23 @@ class Search:
         elif left < self._speed.get(family, 0.0) * queries and (self.traces or self._speed):
             self.stopped = "time"
         return not self.stopped
+
+    def _send(self, part: Rounds, valid: Rounds) -> dict[Family, Iterator[tuple[Candidate, Floats]]]:
+        """Lets workers measure all families of a fold at once; without workers each is measured when its turn comes."""
+        if self.workers is None:
+            return {}
+        data = [self.workers.submit(keep, each, home=0) for each in (part, valid)]
+        tasks = [
+            self.workers.submit(_measure_family, *data, family, self.seed, self.nan, self.by, home=at)
+            for at, family in enumerate(self.alive)
+        ]
+        return {family: self._received(task) for family, task in zip(self.alive, tasks, strict=True)}
+
+    def _received(self, task: Any) -> Iterator[tuple[Candidate, Floats]]:
+        try:
+            yield from task.result(max(0.0, self.seconds - (perf_counter() - self._began)) or 1e-3)
+        except TimeoutError:
+            self.stopped = "time"
 
     def _measured(
         self, family: Family, part: Rounds, valid: Rounds, interrupts: Interrupts

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,6 +18,7 @@ from ranktron.learners.checks import same
 from ranktron.learners.schedule import Schedule
 from ranktron.training.distributed import inspect_parts, train_parts
 from ranktron.training.fit import train
+from ranktron.training.parts import LocalWorkers
 
 pytest.importorskip("distributed")
 
@@ -81,6 +83,43 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_pass_changes_nothing(client,
     assert killed
     assert found.to_bytes() == expected.to_bytes()
     client.wait_for_workers(2, timeout=120)
+
+
+SCHEDULER = """
+import sys
+from distributed import LocalCluster
+options = {"processes": False, "protocol": "tcp", "dashboard_address": ":0"}
+print(LocalCluster(n_workers=1, threads_per_worker=1, **options).scheduler_address, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_scheduler_that_goes_away_is_one_error_and_the_last_pass_is_continued_to_the_bit(folder, tmp_path):
+    import distributed
+
+    def go(workers, epochs, **options):
+        data = inspect_parts(divide_files(f"{folder}/part-*.rounds"), workers, shards=4)
+        return train_parts("hinge", {"average": True}, data, Schedule(epochs, 1), shards=4, **options)
+
+    def save_and_kill(model):
+        model.save(tmp_path / "my.model")
+        scheduler.kill()
+        scheduler.wait()
+
+    pipes = {"stdout": subprocess.PIPE, "stdin": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", SCHEDULER], text=True, **pipes) as scheduler:
+        address = scheduler.stdout.readline().strip()
+        try:
+            with distributed.Client(address, timeout="2s") as lost, pytest.raises(DataError) as error:
+                go(Cluster(lost), 3, save=save_and_kill)
+        finally:
+            scheduler.kill()
+    assert "the connection to the Dask scheduler is lost" in str(error.value)
+    first = load(tmp_path / "my.model")
+    assert first.record["epoch"] == 1
+    with ThreadPoolExecutor(2) as executor:
+        here = LocalWorkers(executor)
+        assert go(here, 2, start=first).model.to_bytes() == go(here, 3).model.to_bytes()
 
 
 def test_sequential_parts_on_a_cluster_are_one_machine_to_the_bit(client, folder):

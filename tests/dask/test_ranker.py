@@ -145,12 +145,22 @@ def test_scores_within_queries_and_missing_clients_are_refused(client):
         DaskRanker(ranktron.RankSVM(), client=client).partial_fit(cut(), "label")
 
 
-def test_rank_boost_on_a_cluster_is_that_of_threads(client):
-    parts = [LISTS[:7], LISTS[7:20], LISTS[20:]]
+@pytest.mark.parametrize(
+    ("ranker", "parameters"),
+    [("RankBoost", {"n_rounds": 12}), ("RankMM", {"C": 2.0, "scale": None, "random_state": 0})],
+)
+def test_solvers_on_a_cluster_are_those_of_threads(client, ranker, parameters):
+    parts, estimator = [LISTS[:7], LISTS[7:20], LISTS[20:]], getattr(ranktron, ranker)(**parameters)
+    given = {name: value for name, value in parameters.items() if name in ("n_rounds", "C")}
     with ThreadPoolExecutor(1) as executor:
-        here = train_parts("rankboost", {"n_rounds": 12}, inspect_parts(parts, LocalWorkers(executor)), Schedule())
+        here = train_parts(ranker.lower(), given, inspect_parts(parts, LocalWorkers(executor)), estimator._schedule())
     frames = [FRAME[FRAME.qid.isin([f"q{i}" for i in range(a, b)])] for a, b in ((0, 7), (7, 20), (20, 40))]
     divided = dask_frames.from_delayed([dask.delayed(frame) for frame in frames], meta=frames[0])
-    ranker = DaskRanker(ranktron.RankBoost(n_rounds=12), client=client).fit(divided, "label")
-    assert same(ranker.model_.state, here.model.state)
-    assert isinstance(ranker.to_local(), ranktron.RankBoost)
+    found = DaskRanker(estimator, client=client).fit(divided, "label")
+    assert same(found.model_.state, here.model.state)
+    assert type(found.to_local()) is type(estimator)
+
+
+def test_sample_weights_are_refused(client):
+    with pytest.raises(DataError, match="partitions have no sample weights"):
+        DaskRanker(ranktron.HingePerceptron(), client=client).fit(cut(), "label", sample_weight=np.ones(40))

@@ -70,7 +70,7 @@ def refusals(program, reason, **client):
     with Client(program.url, **client) as asking:
         text = asking._send("GET", "/metrics", b"", "").decode()
     found = [line for line in text.splitlines() if line.startswith(f'ranktron_refused_total{{reason="{reason}"}}')]
-    return int(found[0].split()[1]) if found else 0
+    return int(float(found[0].split()[1])) if found else 0
 
 
 def resident(program):

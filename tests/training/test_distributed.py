@@ -218,3 +218,14 @@ def test_what_fits_stays_in_the_cache():
     cache.forget("a")
     cache.get("a", lambda: load("a"))
     assert loads == ["a", "b", "a"]
+
+
+def test_a_run_says_how_far_and_how_good_it_is(folder, pool):
+    lines, counts = [], []
+    options = {"shards": 3, "metrics": METRICS, "report": lines.append, "progress": counts.append}
+    found = trained(folder, pool, shuffle=True, **options)
+    assert len(lines) == len(counts) == 2 * 10
+    assert sum(counts) == 160
+    ndcg, mrr = found.history.averages()
+    assert lines[-1] == f"pass 2 of 2, ndcg@10 {ndcg:.4f}, mrr {mrr:.4f}"
+    assert lines[0].startswith("pass 1 of 2, ndcg@10 0.")

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -97,13 +98,14 @@ def reproduce(
     *,
     data: str | os.PathLike[str] | None = None,
     plan: Plan | None = None,
-    workers: int | None = None,
+    workers: int | Executor | None = None,
     watch: Watch | None = None,
     works: Sequence[Work] | None = None,
 ) -> Reproduction:
     """Computes, judges and writes: `report.html`, `rows.json`, `rows.csv`, and the figures as SVG and CSV.
 
-    Finished cells are kept in `out/cells`; a second run takes them from there.
+    Finished cells are kept in `out/cells`; a second run takes them from there. `workers` is the number of processes, or
+    an executor.
     """
     plan = plan or Plan()
     folder = prepare(out)

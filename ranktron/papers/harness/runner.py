@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -51,12 +51,12 @@ def compute(cell: Cell, folder: Path | None) -> tuple[str, float] | Failed:
 
 
 def run_cells(
-    jobs: Iterable[CellJob], store: CellCache, workers: int | None = None, watch: Watch | None = None
+    jobs: Iterable[CellJob], store: CellCache, workers: int | Executor | None = None, watch: Watch | None = None
 ) -> dict[str, Kept | Failed]:
     """Computes what is not kept already, the longest first; what is done stays done when it is interrupted.
 
     `workers` is the number of processes, by default one for each core that this process may use; with 0 everything is
-    computed right here.
+    computed right here. It may also be an executor that others have made, such as that of a Dask cluster.
     """
     found: dict[str, Kept | Failed] = {}
     missing: dict[str, CellJob] = {}
@@ -70,7 +70,10 @@ def run_cells(
             found[job.key] = kept
             _tell(watch, job.cell)
     ordered = sorted(missing.values(), key=lambda job: -job.cell.cost)
-    computed = _here(ordered) if workers == 0 else _in_processes(ordered, workers)
+    if isinstance(workers, Executor):
+        computed = _by(workers, ordered)
+    else:
+        computed = _here(ordered) if workers == 0 else _in_processes(ordered, workers)
     for job, outcome in computed:
         found[job.key] = outcome if isinstance(outcome, Failed) else store.put(job.key, job.cell, *outcome)
         _tell(watch, job.cell)
@@ -90,6 +93,13 @@ def _here(jobs: Sequence[CellJob]) -> Outcomes:
         yield job, compute(job.cell, job.folder)
 
 
+def _by(executor: Executor, jobs: Sequence[CellJob]) -> Outcomes:
+    futures = {executor.submit(compute, job.cell, job.folder): job for job in jobs}
+    for future in as_completed(futures):
+        error = future.exception()  # a process that was killed, for want of memory perhaps
+        yield futures[future], future.result() if error is None else Failed(f"a worker ended: {error}")
+
+
 def _in_processes(jobs: Sequence[CellJob], workers: int | None) -> Outcomes:
     if not jobs:
         return
@@ -98,10 +108,7 @@ def _in_processes(jobs: Sequence[CellJob], workers: int | None) -> Outcomes:
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(min(workers or _cores(), len(jobs)), context, initializer=_settle_in)
         try:
-            futures = {pool.submit(compute, job.cell, job.folder): job for job in jobs}
-            for future in as_completed(futures):
-                error = future.exception()  # a process that was killed, for want of memory perhaps
-                yield futures[future], future.result() if error is None else Failed(f"a worker ended: {error}")
+            yield from _by(pool, jobs)
         except BaseException:
             # Ctrl-C: whoever waits for a cell that takes a minute more would press it again.
             for process in set(multiprocessing.active_children()) - before:
