@@ -9,6 +9,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "results" / "defaults.json"
 PICTURE = DOCS / "pictures" / "quality.svg"
+DEVELOPMENT = ("OHSUMED 3.0", "MQ2008")
 OTHERS = {"tune": "`tune`, two minutes", "best single feature": "best single feature"}
 KINDS = {"default": "default", "printed": '`preset="paper"`', "grid": "best of a grid"}
 
@@ -25,6 +26,10 @@ def _cell(column: dict[str, Any], row: str) -> str:
     return f"{one['mean']:.3f}{' †' if one['behind'] else ''}"
 
 
+def _developed(name: str) -> bool:
+    return name.removesuffix("*") in DEVELOPMENT
+
+
 def _seconds(columns: list[dict[str, Any]], row: str) -> str:
     known = [column["rows"][row]["seconds"] for column in columns if row in column["rows"]]
     if row.startswith(("grid", "best single")) or not known:
@@ -34,7 +39,7 @@ def _seconds(columns: list[dict[str, Any]], row: str) -> str:
 
 def _table(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
     rows = {row: shown for row, shown in rows.items() if any(row in column["rows"] for column in columns.values())}
-    heads = [f"{name} ({column['queries']})" for name, column in columns.items()]
+    heads = [f"{name}{' ‡' * _developed(name)} ({column['queries']})" for name, column in columns.items()]
     lines = ["| | " + " | ".join([*heads, "seconds"]) + " |", "|---|" + "---|" * (len(heads) + 1)]
     for row, shown in rows.items():
         cells = [_cell(column, row) for column in columns.values()]
@@ -78,6 +83,38 @@ def below_grid() -> str:
         ]
         lines.append("| " + " | ".join([f"`{learner}`", *cells]) + " |")
     return "\n".join(lines)
+
+
+def tune_ahead() -> str:
+    """What `tune` gains over the rows that need no choice either: paired differences with their 95 % intervals."""
+    columns = {name: column for name, column in load().items() if column.get("tune_ahead")}
+    if not columns:
+        return "Not measured yet: the results are those of an earlier run."
+    rows = list(next(iter(columns.values()))["tune_ahead"])
+    lines = ["| `tune` minus | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
+    for row in rows:
+        found = [column["tune_ahead"].get(row) for column in columns.values()]
+        cells = ["" if each is None else f"{each[0]:+.3f} ± {each[1]:.3f}" for each in found]
+        lines.append("| " + " | ".join([row, *cells]) + " |")
+    return "\n".join(lines)
+
+
+def variants() -> str:
+    """How many settings each grid has, and how many `tune` came to try."""
+    columns = load()
+    lines = ["| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
+    for row in ("tune", *(f"grid {name}" for name in _learners(columns))):
+        cells = [_tried(column["rows"].get(row, {}).get("chosen", "")) for column in columns.values()]
+        if any(cells):
+            lines.append("| " + " | ".join([f"`{row.removeprefix('grid ')}`", *cells]) + " |")
+    return "\n".join(lines)
+
+
+def _tried(chosen: str) -> str:
+    if chosen.startswith("{"):
+        found = json.loads(chosen)
+        return f"{found['tried']}{' (time)' * bool(found['stopped'])}" if "tried" in found else ""
+    return chosen.rpartition("; ")[2].removesuffix(" variants")
 
 
 def draw() -> None:

@@ -101,7 +101,8 @@ RECOMMENDED: Mapping[str, Mapping[str, Any]] = {
     "minimax": {"average": True, "n_epochs": 30},
     "listnet": {"eta": 0.03, "average": True},
     "hinge": {"eta": 0.1, "average": True},
-    "topk": {"setting": "recommended", "scale": "minmax", "n_epochs": 30},  # its steps are for features in [0, 1]
+    # its steps are for features in [0, 1]
+    "topk": {"setting": "recommended", "explore": -1.0, "floor": -1.0, "scale": "minmax", "n_epochs": 30},
     "predtron": {"average": True},
     "rankboost": {"scale": None},
 }

@@ -48,6 +48,8 @@ MADE = {
     ("docs/quality.md", "defaults"): quality.side_by_side,
     ("docs/quality.md", "units"): quality.other_units,
     ("docs/quality.md", "below"): quality.below_grid,
+    ("docs/quality.md", "ahead"): quality.tune_ahead,
+    ("docs/quality.md", "variants"): quality.variants,
     **{
         ("docs/reproduce.md", paper): partial(made.reproduced, paper)
         for paper in ("slam", "topk", "rankmm", "predtron", "committee")

@@ -39,8 +39,14 @@ SUBSET_LOSSES: dict[str, CountLoss] = {"subset": SubsetZeroOne(), "hamming": Ham
         "class, class in vain)",
         choices=tuple(SUBSET_LOSSES),
     ),
+    Parameter(
+        "class_cost",
+        0.1,
+        "of error-set only: what each wrong class costs beside the pairs; with 0, as printed, all classes, or none, "
+        "cost nothing",
+    ),
     *SHARED,
-    paper=PRINTED,
+    paper={**PRINTED, "class_cost": 0.0},
 )
 class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[misc]
     """A classifier that gives every example a subset of the classes: y is a table of zeros and ones.
@@ -126,7 +132,8 @@ class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[mi
             raise DataError(f"there is no loss {self.loss!r}; choose from {', '.join(SUBSET_LOSSES)}")
         if self.loss == "error-set" and self.n_outputs_ < 2:
             raise DataError("the error-set loss counts pairs of classes and needs at least 2")
-        return Subsets(self.n_outputs_, SUBSET_LOSSES[self.loss]), self.n_outputs_
+        loss = ErrorSetSize(float(self.class_cost)) if self.loss == "error-set" else SUBSET_LOSSES[self.loss]
+        return Subsets(self.n_outputs_, loss), self.n_outputs_
 
 
 @with_parameters(RANKER["representation"], RANKER["loss"], *SHARED, paper=PRINTED)

@@ -148,12 +148,18 @@ ALGORITHMS: dict[str, Algorithm] = {
                     "steps and exploration of the paper, or better ones; parameters left at 0 take the preset's value",
                     choices=PRESETS,
                 ),
-                _setting("explore", "share of rounds that explore, times t^(-1/3)", above=-1.0),
+                _setting(
+                    "explore", "share of rounds that explore, times t^(-1/3); -1: t^(-1/6) if recommended", above=-2.0
+                ),
                 _setting("eta", "step size: times t^(-2/3) in the paper, adaptive if recommended", above=-1.0),
                 _setting("radius", "the weights stay within a ball of this radius", above=-1.0),
                 _setting("shortlist", "explore only among this many top-scored documents", above=-1),
                 _setting("epsilon", "smoothing of smooth-dcg", above=0.0),
-                _setting("floor", "lower bound on propensities: less variance, some bias", above=-1.0),
+                _setting(
+                    "floor",
+                    "lower bound on propensities: less variance, some bias; -1: 0.1 for ranksvm if recommended, else 0",
+                    above=-2.0,
+                ),
                 _setting("answered", "share of the shown documents whose labels come back", above=0.0),
                 _setting("highest", "highest possible label; 0: any", above=-1.0),
                 _setting(

@@ -73,7 +73,7 @@ def test_scikit_learns_own_checks(case):
 OWN = {
     PredtronClassifier: {"loss": "zero-one", "reject": None, "reject_label": None},
     PredtronOrdinal: {},
-    PredtronMultilabel: {"loss": "hamming"},
+    PredtronMultilabel: {"loss": "hamming", "class_cost": 0.1},
     PredtronLabelRanker: {"representation": "-i^1.1", "loss": "ndcg"},
 }
 SHARED = {
@@ -204,6 +204,22 @@ def test_they_learn():
     assert PredtronLabelRanker(n_epochs=50, random_state=0).fit(X, RELEVANCE).score(X, RELEVANCE) > 0.95
 
 
+def test_pairs_alone_leave_open_how_many_classes_there_are():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1500, 8))
+    scores = rows @ rng.normal(size=(8, 6)) + rng.normal(size=(1500, 6))
+    table = (scores == scores.max(axis=1, keepdims=True)).astype(int)  # one class each
+    fitted = [
+        PredtronMultilabel(loss="error-set", random_state=0, **given).fit(rows[:1000], table[:1000])
+        for given in ({}, {"class_cost": 0.0}, {"preset": "paper"})
+    ]
+    assert [each.learner_.problem.counts.class_cost for each in fitted] == [0.1, 0.0, 0.0]
+    ours, pairs, _ = (each.predict(rows[1000:]) for each in fitted)
+    wrong = [np.abs(found - table[1000:]).sum(axis=1).mean() for found in (ours, pairs)]
+    assert abs(ours.sum(axis=1).mean() - 1.0) < 0.5 < abs(pairs.sum(axis=1).mean() - 1.0)
+    assert wrong[0] < 0.8 * wrong[1]
+
+
 def test_the_classifier_is_scikit_learns_perceptron():
     ours = PredtronClassifier(eta=0.5, n_epochs=1, shuffle=False, preset="paper").fit(X, SIDES)
     theirs = Perceptron(max_iter=1, tol=None, shuffle=False).fit(X, SIDES)
@@ -262,6 +278,7 @@ def test_the_label_ranker_ranks():
         (PredtronMultilabel(loss="f1"), TABLE, "no loss"),
         (PredtronMultilabel(), 2 * TABLE, "zeros and ones"),
         (PredtronMultilabel(loss="error-set"), SIDES, "at least 2"),
+        (PredtronMultilabel(loss="error-set", class_cost=-1.0), TABLE, "cost of a wrong class"),
         (PredtronLabelRanker(), -1.0 - RELEVANCE, ">= 0"),
         (PredtronLabelRanker(), CLASSES, "table"),
         (PredtronLabelRanker(representation="i"), RELEVANCE, "representation"),

@@ -143,17 +143,32 @@ class Hamming:
 
 @dataclass(frozen=True)
 class ErrorSetSize:
-    """The number of pairs of a missed and a wrongly predicted class: f = b c.
+    """The number of pairs of a missed and a wrongly predicted class, and a cost for each of them: f = b c + δ (b + c).
 
-    >>> ErrorSetSize()(2, 3)
-    6.0
+    The paper's loss has δ = 0: whoever predicts all classes, or none, loses nothing.
+
+    Parameters
+    ----------
+    class_cost : float >= 0
+        δ, the cost of each wrong class beside the pairs.
+
+    Examples
+    --------
+    >>> ErrorSetSize()(2, 3), ErrorSetSize(class_cost=0.1)(2, 3), ErrorSetSize()(2, 0)
+    (6.0, 6.5, 0.0)
     """
 
+    class_cost: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.class_cost < float("inf"):
+            raise DataError(f"the cost of a wrong class must be a number of at least 0, not {self.class_cost}")
+
     def __call__(self, b: int, c: int) -> float:
-        return float(b * c)
+        return float(b * c) + self.class_cost * (b + c)
 
     def wrong(self, flips: Floats, label: Floats) -> Flags:
-        return _most_pairs_wrong(flips, label)
+        return _most_pairs_wrong(flips - self.class_cost, label)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,11 @@ _PRINTED = PRINTED["topk"]
 
 @dataclass(frozen=True)
 class Setting:
-    """The parameters of a preset. γ_t = explore · t^(−1/3); η_t = eta · t^(−2/3), or eta itself if adaptive."""
+    """The parameters of a preset. γ_t = explore · t^(−power); η_t = eta · t^(−2/3), or eta itself if adaptive.
+
+    A floor is for RankSVM alone: the other losses have a part that needs no labels, and its steps are right only where
+    those of the labels are, on average.
+    """
 
     explore: float
     eta: float
@@ -24,6 +28,8 @@ class Setting:
     adaptive: bool
     shortlist: int
     late: bool
+    power: float = 1.0 / 3.0
+    floor: float = 0.0
 
 
 # The paper does not state its radius: these were best on the validation sets of OHSUMED and MQ2008.
@@ -32,8 +38,15 @@ PAPER = {
     for name, radius in {"ranksvm": 1.0, "squared": 0.1, "kl": 0.1, "smooth-dcg": 0.3}.items()
 }
 RECOMMENDED = {
-    name: Setting(explore=1.0, eta=eta, radius=inf, adaptive=True, shortlist=30, late=True)
-    for name, eta in {"ranksvm": 0.1, "squared": 0.03, "kl": 0.03, "smooth-dcg": 0.01}.items()
+    name: Setting(
+        explore=1.0, eta=eta, radius=inf, adaptive=True, shortlist=30, late=True, power=1.0 / 6.0, floor=floor
+    )
+    for name, (eta, floor) in {
+        "ranksvm": (0.1, 0.1),
+        "squared": (0.03, 0.0),
+        "kl": (0.03, 0.0),
+        "smooth-dcg": (0.01, 0.0),
+    }.items()
 }
 
 
@@ -68,7 +81,7 @@ def top_k_ranker(
     setting : {"recommended", "paper"}
         The preset: parameters left at 0 take its value.
     explore : float
-        Share of the rounds that explore, times t^(-1/3).
+        Share of the rounds that explore, times t^(-1/3); -1 takes the preset's, which falls more slowly if recommended.
     eta : float
         The step size: times t^(-2/3) in the paper's setting, adaptive in the recommended one.
     radius : float
@@ -78,7 +91,7 @@ def top_k_ranker(
     epsilon : float
         The smoothing of `smooth-dcg`.
     floor : float
-        Lower bound on the propensities: less variance, some bias.
+        Lower bound on the propensities: less variance, some bias; -1 takes the preset's, and none with a price.
     answered : float
         Share of the shown documents whose labels come back.
     highest : float
@@ -101,14 +114,17 @@ def top_k_ranker(
     loss = make_surrogate(surrogate, epsilon, printed=setting == "paper")
     own = (PAPER if setting == "paper" else RECOMMENDED)[surrogate]
     eta = eta or own.eta
-    gamma = explore or own.explore
+    # rankers stored by 0.1.0 have 0 for both, and go on as they were
+    gamma, power = (own.explore, own.power) if explore == -1.0 else (explore or own.explore, 1.0 / 3.0)
     if not 0.0 < gamma <= 1.0:
         raise DataError(f"explore must be above 0 and at most 1 (0: as the setting has it), not {explore}")
+    if floor == -1.0:  # a price needs exact propensities
+        floor = own.floor if exploration_price == 1.0 else 0.0
     return TopK(
         n_features,
         loss,
         k,
-        InversePower(gamma, 1.0 / 3.0),
+        InversePower(gamma, power),
         Constant(eta) if own.adaptive else InversePower(eta, 2.0 / 3.0),
         own.adaptive,
         radius or own.radius,

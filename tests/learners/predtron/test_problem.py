@@ -221,6 +221,7 @@ def _brute(problem, t, y):
         pytest.param(SubsetZeroOne(), lambda b, c: 1 - (b == 0) * (c == 0), marks=claim("22 C.2")),
         pytest.param(Hamming(), lambda b, c: b + c, marks=claim("23 C.2")),
         pytest.param(ErrorSetSize(), lambda b, c: b * c, marks=claim("24 C.2")),
+        (ErrorSetSize(0.25), lambda b, c: b * c + 0.25 * (b + c)),
     ],
 )
 @given(data=st.data())
