@@ -74,6 +74,7 @@ class UnwatchedFeedback:
             learner,
             Lessons(
                 [each.number for each in shown],
+                [each.size for each in shown],
                 rows[:, :k].copy(),
                 np.frombuffer(bytearray().join([each.shown for each in shown])).reshape(n, k),
                 np.frombuffer(bytearray().join([each.propensities or b"" for each in shown])).reshape(n, *first.shape),

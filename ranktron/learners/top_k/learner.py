@@ -273,7 +273,7 @@ class TopK(WeightVectorLearner):
             raise DataError(overflow(pending.number))
         self.rounds += 1
         if self.floor > 0.0:
-            self.lost += self._lost(pending.size, pending.number)
+            self.lost += self.shortfall_of(pending.size, pending.number)
         return loss
 
     def _check_ranked(self, X: Features, ranking: Ranking) -> tuple[int, int]:
@@ -341,7 +341,16 @@ class TopK(WeightVectorLearner):
         k = min(self.k, m)
         return k, max(k, min(self.shortlist or m, m))
 
-    def _lost(self, m: int, number: int) -> float:
+    def shortfall_of(self, m: int, number: int) -> float:
+        """The bias of the floor in one round of m documents; see `shortfall`.
+
+        Parameters
+        ----------
+        m : int
+            The number of documents.
+        number : int
+            The number of the round.
+        """
         k, n = self._sizes(m)
         p = self.explore(number)
         for i in range(self.surrogate.coordinates):

@@ -22,10 +22,11 @@ from ranktron.types import Floats, Integers
 class Lessons(NamedTuple):
     """Pending rounds of the same sizes and their feedback; the first axis counts the rounds, in the order to learn.
 
-    `rows` are those of the first k documents shown, `places` rise within a round.
+    `sizes` are the numbers of documents, `rows` those of the first k documents shown; `places` rise within a round.
     """
 
     numbers: list[int]
+    sizes: list[int]
     rows: npt.NDArray[np.float32]
     shown: Floats
     propensities: Floats
@@ -37,7 +38,7 @@ def can_learn_many(learner: BaseLearner) -> TypeGuard[TopK]:
     """Whether a learner's pending rounds can be learnt in one go; its rows must be a matrix, too."""
     if type(learner) is not TopK or type(learner.surrogate) is not PairwiseHinge:
         return False
-    return learner.floor == 0.0 and not learner.strict
+    return not learner.strict
 
 
 @jit
@@ -77,4 +78,7 @@ def learn_many(learner: TopK, lessons: Lessons) -> npt.NDArray[np.bool_] | None:
         learner.answered**surrogate.coordinates, learner.floor, surrogate.margin, learner.radius, learner.adaptive,
         learner.late, learner.rounds, learner.w, learner.total, learner.squares, learnt,
     )  # fmt: skip
+    if learner.floor > 0.0:
+        for number, size, taken in zip(lessons.numbers, lessons.sizes, learnt, strict=True):
+            learner.lost += learner.shortfall_of(size, number) if taken else 0.0
     return learnt

@@ -33,11 +33,13 @@ def stacked(pendings, places, labels):
     rows, shown, propensities = (
         np.stack([getattr(each, name) for each in pendings]) for name in ("rows", "shown", "propensities")
     )
-    return Lessons([each.number for each in pendings], rows, shown, propensities, places, labels)
+    numbers, sizes = [each.number for each in pendings], [each.size for each in pendings]
+    return Lessons(numbers, sizes, rows, shown, propensities, places, labels)
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"adaptive": True, "late": True}, {"radius": 0.5, "answered": 0.5}, {"eta": 1e120}]
+    "settings",
+    [{}, {"adaptive": True, "late": True}, {"radius": 0.5, "answered": 0.5}, {"eta": 1e120}, {"floor": 0.3}],
 )
 def test_it_learns_the_same_to_the_bit(settings):
     one, many = learner(**settings), learner(**settings)
@@ -72,6 +74,6 @@ def test_feedback_that_one_would_refuse_is_left_to_it(harm):
 
 def test_who_can():
     assert can_learn_many(learner())
-    assert not can_learn_many(learner(floor=0.1))
+    assert can_learn_many(learner(floor=0.1))
     assert not can_learn_many(learner(strict=True))
     assert not can_learn_many(TopK(4, Squared(), 3, explore=Constant(0.4), step=Constant(0.3)))
