@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+from difflib import unified_diff
 from functools import partial
 from pathlib import Path
 
@@ -67,7 +68,8 @@ def same(path, wanted, request):
     if request.config.getoption("--write-docs"):
         path.write_text(wanted, encoding="utf-8")
     written = path.read_text(encoding="utf-8") if path.exists() else ""
-    assert written == wanted, "run: python -m pytest tests/test_docs.py --write-docs"
+    changes = list(unified_diff(written.splitlines(), wanted.splitlines(), n=0, lineterm=""))[3:]
+    assert written == wanted, "\n".join(["run: python -m pytest tests/test_docs.py --write-docs", *changes[:20]])
 
 
 @pytest.mark.parametrize(("page", "name"), MADE)

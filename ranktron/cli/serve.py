@@ -24,7 +24,7 @@ from ranktron.errors import MissingExtra
     "models",
     type=click.Path(exists=True, dir_okay=False),
     multiple=True,
-    help="Model file to serve, as a ranker with the name of the file; may be given more than once.",
+    help="Model file to serve, as a ranker with the name of the file.",
 )
 @click.option(
     "--config",

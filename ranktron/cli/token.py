@@ -17,7 +17,7 @@ from ranktron.cli.output import print_json
     multiple=True,
     default=["rank", "feedback"],
     show_default=True,
-    help="What the token allows: rank (rank and read), feedback, admin (everything); may be given more than once.",
+    help="What the token allows: rank (rank and read), feedback, admin (everything).",
 )
 @as_json
 def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:

@@ -1,5 +1,6 @@
 """The files of `deploy/`: they parse, and what they name exists: metrics, routes, settings, options, files."""
 
+import copy
 import json
 import re
 import shlex
@@ -30,7 +31,9 @@ def parsed_command(line):
     """The options of a `ranktron` command, as the command itself would read them, files aside."""
     program, name, *arguments = shlex.split(line)
     assert Path(program).name == "ranktron"
-    command = cli.get_command(click.Context(cli), name)
+    command = copy.deepcopy(
+        cli.get_command(click.Context(cli), name)
+    )  # the files that it names are not on this machine
     for parameter in command.params:
         if isinstance(parameter.type, click.Path):
             parameter.type = click.Path()
