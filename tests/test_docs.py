@@ -291,6 +291,7 @@ NOT_RUN = {
     "serve": "it does not end",
     "push": "it needs a search engine",
     "ingest": "it needs a service",
+    "promote": "it needs a server that follows",
     "reproduce": "it takes minutes",
     "datasets": "it needs the data",
 }
