@@ -19,7 +19,9 @@ from ranktron.data.scaling import Running
 from ranktron.errors import DataError, warn
 from ranktron.estimators.columns import (
     UNGROUPED,
+    UNSEEN_NAMES,
     check_left_over,
+    has_names,
     take_features,
     take_query_ids,
     text_column,
@@ -340,6 +342,8 @@ class BaseRanker(WithPresets):
             if text is None:
                 raise
             raise DataError(text) from None
+        if reset and not hasattr(self, "feature_names_in_") and has_names(X):
+            raise DataError(UNSEEN_NAMES)  # without them, columns in another order would not be noticed later
         return found
 
     def _encoded(self, X: Any, encoder: Encoder, *, reset: bool, **labels: Any) -> Any:
