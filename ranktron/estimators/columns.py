@@ -15,8 +15,8 @@ from ranktron.data.rounds import frame_feature_names, take_qid_column
 from ranktron.errors import DataError, warn
 
 UNSEEN_NAMES = (
-    "this version of scikit-learn does not see the names of the columns of this data frame: install a newer one (1.9 sees "
-    "those of polars 2), or pass frame.to_pandas()"
+    "this version of scikit-learn does not see the names of the columns of this data frame: install a newer one (1.9 "
+    "sees those of polars 2), or pass frame.to_pandas()"
 )
 UNGROUPED = (
     "there are no query ids: pass qid= (one id per row), group= (sizes of consecutive lists) or a data frame with a "
