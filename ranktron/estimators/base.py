@@ -21,7 +21,7 @@ from ranktron.estimators.columns import (
     UNGROUPED,
     UNSEEN_NAMES,
     check_left_over,
-    has_names,
+    are_columns_named,
     take_features,
     take_query_ids,
     text_column,
@@ -342,7 +342,7 @@ class BaseRanker(WithPresets):
             if text is None:
                 raise
             raise DataError(text) from None
-        if reset and not hasattr(self, "feature_names_in_") and has_names(X):
+        if reset and not hasattr(self, "feature_names_in_") and are_columns_named(X):
             raise DataError(UNSEEN_NAMES)  # without them, columns in another order would not be noticed later
         return found
 

@@ -79,7 +79,7 @@ def check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
         warn(said)
 
 
-def has_names(X: Any) -> bool:
+def are_columns_named(X: Any) -> bool:
     """Whether this is a data frame whose columns all have names."""
     names = list(getattr(X, "columns", ()))
     return bool(names) and all(isinstance(name, str) for name in names)
