@@ -20,8 +20,8 @@ from ranktron.errors import DataError, warn
 from ranktron.estimators.columns import (
     UNGROUPED,
     UNSEEN_NAMES,
-    check_left_over,
     are_columns_named,
+    check_left_over,
     take_features,
     take_query_ids,
     text_column,
