@@ -2,8 +2,8 @@
 
     python -m benchmarks.growth [--quick]
 
-Processor time of one thread, the least of three, of `play` with NDCG@10 every round. The exponent b of "seconds ~ size^b"
-is fitted to the upper half of the sizes, where what does not grow counts least. It writes docs/growth.md and a picture.
+Processor time of one thread, the least of three, of `play` with NDCG@10 every round. The exponent b of time ~ size^b is
+fitted to the upper half of the sizes, where what does not grow counts least. It writes docs/growth.md and a picture.
 """
 
 import argparse
@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from ranktron.data.rounds import Rounds
-from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners import feedback
 from ranktron.learners.loop import play

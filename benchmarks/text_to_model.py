@@ -4,7 +4,8 @@
 
 6,000 simulated lists of 120 documents with 136 features, a GB of text. Every program is a process of its own that is
 started, reads the file, trains and saves; then it scores the test queries, which is not timed. LightGBM (which reads no
-query ids) and Vowpal Wabbit get the same numbers in the format that they read; writing it is not timed either. Ranktron's kernels are compiled already, as from the second command on.
+query ids) and Vowpal Wabbit get the same numbers in the format that they read; writing it is not timed either.
+Ranktron's kernels are compiled already, as from the second command on.
 """
 
 import json
