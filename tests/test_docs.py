@@ -290,6 +290,7 @@ def write_log(path):
 NOT_RUN = {
     "serve": "it does not end",
     "push": "it needs a search engine",
+    "verify": "it needs a search engine",
     "ingest": "it needs a service",
     "promote": "it needs a server that follows",
     "reproduce": "it takes minutes",
