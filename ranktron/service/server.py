@@ -90,11 +90,8 @@ def run(
         uvicorn_config(leadership if service is None else make(service), settings, telemetry), line
     )
 
-    def end(_number: int, _frame: object) -> None:  # the server raises signals again when it has ended in good order
-        server.should_exit = True
-
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, end)
+    for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again when it has ended in good order
+        signal.signal(each, lambda _number, _frame: setattr(server, "should_exit", True))
     inner = open_socket("127.0.0.1", 0) if workers > 1 else listening
     sockets = [listening, inner] if workers > 1 else [listening]
     others = WorkerProcesses(workers - 1, inner, (host, listening.getsockname()[1]), config, tokens.secret)
