@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test check lint fast crash mutants mutants-recheck bench docs forget clean
+.PHONY: demo test check lint fast crash mutants mutants-recheck bench docs site forget clean
 
 demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
@@ -48,6 +48,10 @@ bench: $(VENV)/installed-dev
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -E -W --keep-going -q -b html -d out/trees docs out/docs
 	@echo "make docs: out/docs/index.html"
+
+# the same beside the sites of other versions in out/site, with a menu of versions in each
+site: docs
+	$(BIN)/python docs/versions.py out/docs out/site
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
