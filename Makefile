@@ -25,10 +25,11 @@ lint: $(VENV)/installed-dev
 fast: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow and not timed"
 
-# Kills a server 2,000 times under load, and leaders and databases 500 times, and looks whether anything was lost: ten
-# minutes to half an hour.
+# Kills a server 2,000 times under load, leaders and databases 500 times, followers with their leaders 800 times, and looks
+# whether anything was lost: half an hour.
 crash: $(VENV)/installed-dev
-	RANKTRON_KILLS=2000 $(BIN)/python -m pytest -q -s tests/service/test_crash.py tests/service/test_postgres_crash.py
+	RANKTRON_KILLS=2000 $(BIN)/python -m pytest -q -s tests/service/test_crash.py tests/service/test_postgres_crash.py \
+		tests/service/test_follower_crash.py
 
 # Puts faults into the package, one at a time, and counts those that no test notices; can be stopped and taken up again.
 mutants: $(VENV)/installed-dev

@@ -1,7 +1,8 @@
 """Rounds that carry themselves beside stored ones: bytes and processor time, by turns, in one process without HTTP.
 
-`python -m benchmarks.carried` prints the table of `docs/serving.md`. Lists are 100 documents x 50 features, k = 10; one
-list in ten gets clicks. Processor time is that of the whole process, its writer's thread included; best of the repeats.
+`benchmarks.servers` has it in its one run, for the table of `docs/serving.md`. Lists are 100 documents x 50 features,
+k = 10; one list in ten gets clicks. Processor time is that of the whole process, its writer's thread included; best of
+the repeats.
 """
 
 import asyncio

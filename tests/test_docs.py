@@ -28,6 +28,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 import made  # noqa: E402
 import quality  # noqa: E402
+import servers  # noqa: E402
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -52,6 +53,9 @@ MADE = {
     ("docs/quality.md", "below"): quality.below_grid,
     ("docs/quality.md", "ahead"): quality.tune_ahead,
     ("docs/quality.md", "variants"): quality.variants,
+    **{("docs/many-servers.md", name): servers.TABLES[name] for name in ("requests", "processor", "lag", "sources")},
+    ("docs/serving.md", "carried"): servers.carried,
+    ("docs/running.md", "shop"): servers.shop,
     **{
         ("docs/reproduce.md", paper): partial(made.reproduced, paper)
         for paper in ("slam", "topk", "rankmm", "predtron", "committee")

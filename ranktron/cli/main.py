@@ -43,6 +43,7 @@ _COMMANDS = (
     "keys",
     "backup",
     "restore",
+    "promote",
 )
 
 

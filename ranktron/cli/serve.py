@@ -52,7 +52,7 @@ from ranktron.errors import MissingExtra
     "--follow",
     metavar="URL",
     help="Leader to follow: rank with its weights, and hand everything else on to it. RANKTRON_LEADER_TOKEN holds a "
-    "token for it with the scope admin.",
+    "token for it with the scope admin. Only when it is promoted, it writes to --dir.",
 )
 @click.option(
     "--workers",
@@ -80,13 +80,13 @@ def serve(
     Example: ranktron serve --dir state
     """
     try:
-        from ranktron.service import server
+        from ranktron.service import follower_server, server
     except ModuleNotFoundError:
         raise MissingExtra("serving", "serve") from None
     if follow is not None:
         if models or journal is not None or workers > 1:
             raise click.UsageError("a server that follows has no models, no journal and no workers of its own")
-        server.follow(follow, config, host, port, os.environ.get("RANKTRON_LEADER_TOKEN"), shared)
+        follower_server.follow(follow, config, host, port, os.environ.get("RANKTRON_LEADER_TOKEN"), folder, shared)
         return
     server.run(folder, config, host, port, models=models, journal=journal, workers=workers)
     where = folder if journal is None else "the database"

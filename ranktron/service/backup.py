@@ -61,7 +61,7 @@ def back_up(folder: str | Path, target: str | Path) -> Backup:
     source, target = Path(folder), Path(target)
     if not (source / LOG).is_file():
         raise DataError(f"{source} is no state folder: it has no {LOG}")
-    _check_free(target)
+    check_free(target)
     draft = target.with_name(f".{target.name}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def restore(backup: str | Path, folder: str | Path) -> Backup:
     """Makes a new state folder of a backup; a server that starts there goes on from it, in a new epoch."""
     source, target = Path(backup), Path(folder)
     found = read_backup(source)
-    _check_free(target)
+    check_free(target)
     draft = target.with_name(f".{target.name}.tmp")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -116,7 +116,8 @@ def read_backup(folder: Path) -> Backup:
         raise DataError(f"{folder} is no backup: {getattr(error, 'strerror', error)}") from None
 
 
-def _check_free(target: Path) -> None:
+def check_free(target: Path) -> None:
+    """Refuses to write over what is there."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DataError(f"{target} exists, and nothing is written over it: choose another folder, or move it away")
 

@@ -4,40 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, Self
-from urllib.parse import quote, urlsplit
+from typing import Any
+from urllib.parse import quote
 
-from ranktron.errors import DataError, RanktronError
 from ranktron.service.bodies import Documents, encode_documents, encode_told
 from ranktron.service.experiments.client import ExperimentCalls
+from ranktron.service.service_connection import ServiceConnection, ServiceError
+
+__all__ = ["Client", "ServiceError"]
 
 
-class ServiceError(RanktronError):
-    """A request that the service refused.
-
-    Parameters
-    ----------
-    status : int
-        The HTTP status.
-    code : str
-        The error code, which programs can rely on.
-    message : str
-        What was wrong, in one sentence.
-
-    Examples
-    --------
-    >>> error = ServiceError(404, "unknown_ranker", "there is no ranker 'shop'")
-    >>> error.status, error.code
-    (404, 'unknown_ranker')
-    """
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.code = status, code
-
-
-class Client(ExperimentCalls):
+class Client(ServiceConnection, ExperimentCalls):
     """Talks to a running service over one connection that is kept open. Not for several threads at a time.
 
     A request that finds this connection closed, as after a restart of the service, is sent once more over a new one;
@@ -49,8 +26,9 @@ class Client(ExperimentCalls):
         Where the service listens.
     token : str, optional
         What it asks for, if it asks for one.
-    timeout : float
-        Seconds to wait for an answer.
+    timeout : float, optional
+        Seconds to wait for an answer; by default 10, and 60 where a ranker is made, since the service may have to
+        compile.
 
     Examples
     --------
@@ -66,24 +44,6 @@ class Client(ExperimentCalls):
     ...
     ranktron.errors.DataError: a service is at http://... or https://..., not at 'ftp://example'
     """
-
-    def __init__(self, url: str = "http://127.0.0.1:8080", token: str | None = None, timeout: float = 10.0) -> None:
-        parts = urlsplit(url)
-        kinds = {"http": HTTPConnection, "https": HTTPSConnection}
-        if parts.scheme not in kinds or not parts.hostname:
-            raise DataError(f"a service is at http://... or https://..., not at {url!r}")
-        self._connection = kinds[parts.scheme](parts.hostname, parts.port, timeout=timeout)
-        self._base, self._token = parts.path.rstrip("/"), token
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Closes the connection; the next request opens it again."""
-        self._connection.close()
 
     def create(
         self,
@@ -232,6 +192,16 @@ class Client(ExperimentCalls):
         """
         return self._ask("GET", f"/v1/sources/{quote(source, safe='')}")
 
+    def promote(self, *, force: bool = False) -> dict[str, Any]:
+        """Lets a server that follows lead, since its leader is gone: see `ranktron promote`.
+
+        Parameters
+        ----------
+        force : bool
+            Even if the leader still answers.
+        """
+        return self._ask("POST", "/v1/promote", {"force": force}, repeatable=False)
+
     def explain(self, name: str, round: int) -> dict[str, Any]:
         """Why a round was ordered as it was.
 
@@ -325,37 +295,3 @@ class Client(ExperimentCalls):
 
     def _path(self, name: str, what: str = "") -> str:
         return f"/v1/rankers/{quote(name, safe='')}{'/' if what else ''}{what}"
-
-    def _ask(
-        self, method: str, path: str, content: Mapping[str, Any] | None = None, repeatable: bool = True
-    ) -> dict[str, Any]:
-        body = b"" if content is None else json.dumps(content, allow_nan=False).encode()
-        answer: dict[str, Any] = json.loads(self._send(method, path, body, "application/json", repeatable))
-        return answer
-
-    def _send(self, method: str, path: str, body: bytes, kind: str, repeatable: bool = True) -> bytes:
-        headers = {"Content-Type": kind} if body else {}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
-        kept_open, arrived = self._connection.sock is not None, False
-        try:
-            self._connection.request(method, self._base + path, body or None, headers)
-            arrived = True  # it may have: what is not sent to its end is nothing to the service
-            response = self._connection.getresponse()
-            data: bytes = response.read()
-        except (OSError, HTTPException) as error:
-            self.close()
-            if kept_open and isinstance(error, ConnectionError) and (repeatable or not arrived):
-                return self._send(method, path, body, kind, repeatable)
-            raise ServiceError(0, "no_answer", f"no answer from the service: {error or type(error).__name__}") from None
-        if response.status != 200:
-            raise _error_of_answer(response.status, data)
-        return data
-
-
-def _error_of_answer(status: int, data: bytes) -> ServiceError:
-    try:
-        error = json.loads(data)["error"]
-        return ServiceError(status, error["code"], error["message"])
-    except (ValueError, KeyError, TypeError):
-        return ServiceError(status, "unknown", f"the service answered with status {status}")

@@ -42,6 +42,7 @@ _WAIT = 0.5  # seconds that the leader waits for something new before it answers
 _PAUSE = 0.2  # seconds until a leader that was away is asked again
 _PATIENCE = 1.0  # seconds that a ranking waits for the leader to have its round
 _LEASE = 256  # numbers of rounds that are leased at once
+PROMOTED = 1_000_000  # terms that a promotion adds: no leader of before reaches them by being started again
 _decode_entry = msgspec.msgpack.Decoder(JournalEntry).decode
 _logger = logging.getLogger("ranktron.service")
 
@@ -52,7 +53,8 @@ class Follower:
     def __init__(self, leader: LeaderClient, config: Config) -> None:
         self.leader, self.config = leader, config
         self.rankers: dict[str, FollowedCopy] = {}
-        self._feed = 0
+        self._feed, self.cluster, self.term = 0, "", 0
+        self.acknowledged: dict[str, int] = {}  # the last version of each ranker that the leader is known to have had
         self._current = float("-inf")  # when the leader last said that this is all
         self.synchronised = asyncio.Event()
 
@@ -62,36 +64,47 @@ class Follower:
         return monotonic() - self._current
 
     async def run(self) -> None:
-        """Follows until it is cancelled."""
+        """Follows until it is cancelled; it can be taken up again."""
         away = False
-        try:
-            while True:
-                try:
-                    await self._follow()
-                    if away:
-                        _logger.warning("the leader at %s answers again", self.leader.url)
-                    away = False
-                except RequestError as error:
-                    if not away:
-                        _logger.error("%s", error)
-                    away = True
-                    await asyncio.sleep(_PAUSE)
-        finally:
-            for each in self.rankers.values():
-                each.stop()
+        while True:
+            try:
+                await self.follow()
+                if away:
+                    _logger.warning("the leader at %s answers again", self.leader.url)
+                away = False
+            except RequestError as error:
+                if not away:
+                    _logger.error("%s", error)
+                away = True
+                await asyncio.sleep(_PAUSE)
 
-    async def _follow(self) -> None:
+    async def close(self) -> None:
+        """Shows and hands in nothing more."""
+        for each in self.rankers.values():
+            each.stop()
+        await self.leader.close()
+
+    async def follow(self, seconds: float = 30.0) -> None:
+        """Applies what the leader has learnt since."""
         have = {name: (each.live.incarnation, each.live.version) for name, each in self.rankers.items()}
         wait = _WAIT if self.synchronised.is_set() else 0.0
-        data = await self.leader.ask("/v1/follow", encode_message(FollowRequest(self._feed, have, wait)), 30.0)
+        data = await self.leader.ask("/v1/follow", encode_message(FollowRequest(self._feed, have, wait)), seconds)
         answer: FollowAnswer = decode_message(data, FollowAnswer)
-        self._feed = answer.feed
+        if answer.cluster == self.cluster and answer.term // PROMOTED < self.term // PROMOTED:
+            was = f"{self.leader.url} led before a follower was promoted, and what was learnt since is not there"
+            raise RequestError(409, "superseded", f"{was}: it is not followed; let it follow, or restart this server")
+        self._feed, self.cluster, self.term = answer.feed, answer.cluster, answer.term
         for name in self.rankers.keys() - answer.rankers.keys():
             self.rankers.pop(name).stop()
         for name, lacking in answer.rankers.items():
             self._apply(name, lacking)
+            self.note_acknowledged(name, lacking.version)
         self._current = monotonic()
         self.synchronised.set()
+
+    def note_acknowledged(self, name: str, version: int) -> None:
+        """Notes that the leader has had a version of a ranker."""
+        self.acknowledged[name] = max(version, self.acknowledged.get(name, 0))
 
     def _apply(self, name: str, lacking: FollowedRanker) -> None:
         try:
@@ -99,6 +112,7 @@ class Follower:
                 self._take_copy(name, lacking.incarnation, lacking.copy)
             each = self.rankers[name]
             each.live.set_clock(lacking.at)
+            each.reserved = max(each.reserved, lacking.reserved)
             for version, body, shown in lacking.entries:
                 each.learn(_decode_entry(body), version, shown)
         except (RanktronError, msgspec.DecodeError) as error:  # a later version of this package may lead
@@ -125,7 +139,7 @@ class FollowedCopy:
 
     def __init__(self, follower: Follower, live: LiveRanker) -> None:
         self._follower, self.live = follower, live
-        self._kind = fingerprint(live)
+        self._kind, self.reserved = fingerprint(live), 0
         self._leased: deque[range] = deque()
         self._shown: dict[int, tuple[tuple[int, bytes], asyncio.Future[bool]]] = {}  # the leader lacks them
         self._due, self._came = asyncio.Event(), asyncio.Event()  # something is to be sent; numbers have come
@@ -138,6 +152,16 @@ class FollowedCopy:
 
     def stop(self) -> None:
         self._courier.cancel()
+
+    @property
+    def following(self) -> int:
+        """A number that neither the leader nor this server is known to have given to a round, nor any after it."""
+        return max(self.reserved, self.live.next, *(each.stop for each in self._leased))
+
+    @property
+    def waiting(self) -> dict[int, bytes]:
+        """Rounds that were shown here and that the leader does not have, of the present kind of model."""
+        return {number: body for number, ((kind, body), _) in self._shown.items() if kind == self._kind}
 
     def learn(self, entry: JournalEntry, version: int, shown: bytes | None) -> None:
         """Applies what the leader has learnt."""

@@ -28,11 +28,14 @@ from ranktron.service.endpoint import (
 from ranktron.service.errors import RequestError
 from ranktron.service.features import AT_ONCE, read_in_turns
 from ranktron.service.follower import Follower
+from ranktron.service.leader_client import LeaderAnswer
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens
 from ranktron.service.types import HealthAnswer, RankAnswer, RankRequest
 
 _RANK = re.compile(r"/v1/rankers/([^/]+)/rank")
+_FEEDBACK = re.compile(r"/v1/rankers/([^/]+)/feedback")
+_VERSION = re.compile(rb'"version":(\d+)')
 _STALE = 10.0  # seconds without the leader after which a load balancer should look for another server
 _OWN = {b"host", b"connection", b"content-length", b"transfer-encoding", b"expect", b"origin", b"sec-fetch-site"}
 
@@ -97,6 +100,12 @@ class FollowerApplication:
             raise RequestError(503, "not_ready", f"the leader at {self._follower.leader.url} has not been heard of")
         return HealthAnswer(True)
 
+    def _note(self, path: str, answer: LeaderAnswer) -> None:
+        """Notes what the leader has acknowledged: who is promoted says what of it is missing."""
+        feedback = _FEEDBACK.fullmatch(path) if answer.status == 200 else None
+        if feedback and feedback[1] in self._follower.rankers and (found := _VERSION.search(answer.body)):
+            self._follower.note_acknowledged(feedback[1], int(found[1]))
+
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = self._guard.admit(scope, None)  # a page from elsewhere is refused here, where its host is known
         if b"content-length" in headers:
@@ -107,6 +116,7 @@ class FollowerApplication:
         passed = [(name, value) for name, value in scope["headers"] if name not in _OWN]
         seconds = self._follower.config.answer_seconds + 5.0
         answer = await self._follower.leader.send(scope["method"], path + query, passed, body, seconds)
+        self._note(scope["path"], answer)
         kinds = dict(answer.headers).get(b"content-type", b"application/json").decode("latin-1")
         more = [(name, value) for name, value in answer.headers if name in (b"www-authenticate", b"cache-control")]
         content = Content(answer.body, kinds, tuple(more))

@@ -209,6 +209,11 @@ class Journal(Protocol):
     ready: bool
     cluster: str  # which state this is, whatever becomes of it: copies have the same
 
+    @property
+    def term(self) -> int:
+        """The number of this server's time with the journal; one that takes over has a higher one."""
+        ...
+
     # Reading, before it starts
 
     def rankers(self) -> list[StoredRanker]:

@@ -68,13 +68,16 @@ class FollowedRanker(Struct, frozen=True):
     at: float
     copy: RankerCopy | None
     entries: list[FeedEntry]
+    reserved: int = 0  # numbers of rounds below this one may have been given out
 
 
 class FollowAnswer(Struct, frozen=True):
-    """The number of the feed, and all rankers of the leader, by name."""
+    """The number of the feed, and all rankers of the leader, by name; which state it is, and the leader's term."""
 
     feed: int
     rankers: dict[str, FollowedRanker]
+    cluster: str = ""
+    term: int = 0
 
 
 class RoundsRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,7 +136,9 @@ class JournalFeed:
         self._service.check_leading()
         have = request.have if request.feed == self._number else {}
         rankers = self._service.live_rankers.items()
-        return FollowAnswer(self._number, {name: self._lacking(live, have.get(name)) for name, live in rankers})
+        lacking = {name: self._lacking(live, have.get(name)) for name, live in rankers}
+        journal = self._service.journal
+        return FollowAnswer(self._number, lacking, journal.cluster, journal.term)
 
     def _has_everything(self, request: FollowRequest) -> bool:
         rankers = self._service.live_rankers.items()
@@ -147,11 +152,11 @@ class JournalFeed:
             recent = self._recent.get(incarnation, ())
             entries = [entry for entry in recent if version < entry.version <= live.version]
             if len(entries) == live.version - version:
-                return FollowedRanker(incarnation, live.version, live.now(), None, entries)
+                return FollowedRanker(incarnation, live.version, live.now(), None, entries, live.reserved)
         content = serialization.serialize(take_snapshot(live))
         starts, definition, asked = live.epochs.starts, stored_bytes(live.definition), stored_bytes(live.asked)
         copy = RankerCopy(live.id, definition, asked, starts, content)
-        return FollowedRanker(live.incarnation, live.version, live.now(), copy, [])
+        return FollowedRanker(live.incarnation, live.version, live.now(), copy, [], live.reserved)
 
     def keep(self, request: RoundsRequest) -> RoundsAnswer:
         """Keeps rounds that a follower has shown, and leases numbers for further ones."""

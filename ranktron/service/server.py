@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
-import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
-from threading import Thread
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import uvicorn
 import uvloop
-from msgspec import Raw, structs
 from rich.console import Console
 from starlette.routing import BaseRoute, Router
 
-from ranktron.errors import DataError, MissingExtra
+from ranktron.errors import DataError
 from ranktron.service.app import application
-from ranktron.service.config import Config, read_settings
-from ranktron.service.connections import SPARE, Connections
+from ranktron.service.config import read_settings
 from ranktron.service.errors import RequestError
-from ranktron.service.features import document_matrix
-from ranktron.service.follower import Follower
-from ranktron.service.follower_app import FollowerApplication
-from ranktron.service.leader_client import LeaderClient
 from ranktron.service.leadership import Leadership
+from ranktron.service.listening import (
+    AnnouncingServer,
+    authentication,
+    check_guarded,
+    compile_kernels,
+    count_of,
+    open_socket,
+    read_carry_keys,
+    read_tracing,
+    reload_secrets,
+    uvicorn_config,
+    within_open_files,
+)
 from ranktron.service.logs import write_logs
-from ranktron.service.models import blank_model
 from ranktron.service.service import RankingService
-from ranktron.service.stats import observed_quality
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.tokens import Tokens, read_tokens
-from ranktron.service.types import Definition, Document
 from ranktron.service.workers import WorkerProcesses, WorkerTokens
-
-if TYPE_CHECKING:
-    from ranktron.service.carry_keys import CarryKeys
-    from ranktron.service.tracing import Tracing
-
-_FILES = 100  # that may be open besides connections
 
 
 def run(
@@ -64,15 +58,15 @@ def run(
     `also` are more routes; `models` are files, each of which becomes a ranker with the name of the file; `journal` is
     the address of a database, whose servers elect one that leads; `workers` is how many processes serve.
     """
-    settings = _within_open_files(read_settings(config))
+    settings = within_open_files(read_settings(config))
     write_logs(settings.log_format, settings.log_requests)
     tokens = WorkerTokens(read_tokens(Path(settings.tokens) if settings.tokens else None))
-    _check_guarded(tokens, host)
-    keys, tracing = _carry_keys(settings), _tracing(settings)
-    listening = _open_socket(host, port, shared=workers > 1)
+    check_guarded(tokens, host)
+    keys, tracing = read_carry_keys(settings), read_tracing(settings)
+    listening = open_socket(host, port, shared=workers > 1)
     os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
     _warn_of_readers(Path(folder))
-    signal.signal(signal.SIGHUP, lambda _number, _frame: _reload(tokens, keys))
+    signal.signal(signal.SIGHUP, lambda _number, _frame: reload_secrets(tokens, keys))
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # in good order, in the middle of a replay, too
     telemetry = Telemetry()
 
@@ -82,7 +76,7 @@ def run(
     leadership = Leadership(lambda: RankingService(folder, settings, journal, carry_keys=keys, tracing=tracing), make)
     try:
         with Console(stderr=True).status("Starting (the first start compiles, which takes a while)"):
-            _compile()
+            compile_kernels()
             service = RankingService(folder, settings, carry_keys=keys, tracing=tracing) if journal is None else None
     except BaseException:
         listening.close()
@@ -92,14 +86,16 @@ def run(
     def line() -> str:
         return _announcement(service or leadership.service, tokens, folder, where)
 
-    server = _Server(_uvicorn_config(leadership if service is None else make(service), settings, telemetry), line)
+    server = AnnouncingServer(
+        uvicorn_config(leadership if service is None else make(service), settings, telemetry), line
+    )
 
     def end(_number: int, _frame: object) -> None:  # the server raises signals again when it has ended in good order
         server.should_exit = True
 
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, end)
-    inner = _open_socket("127.0.0.1", 0) if workers > 1 else listening
+    inner = open_socket("127.0.0.1", 0) if workers > 1 else listening
     sockets = [listening, inner] if workers > 1 else [listening]
     others = WorkerProcesses(workers - 1, inner, (host, listening.getsockname()[1]), config, tokens.secret)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening, inner:
@@ -111,10 +107,10 @@ def run(
 
 def _announcement(service: RankingService | None, tokens: Tokens, folder: str, where: str) -> str:
     if service is None:
-        return f"Standing by at {where} ({_authentication(tokens)}): another server leads. Press Ctrl-C to stop."
+        return f"Standing by at {where} ({authentication(tokens)}): another server leads. Press Ctrl-C to stop."
     return (
-        f"Serving {_count(len(service.live_rankers), 'ranker')} from {folder} at {where} "
-        f"({_authentication(tokens)}). {_set_aside(service)}Press Ctrl-C to stop."
+        f"Serving {count_of(len(service.live_rankers), 'ranker')} from {folder} at {where} "
+        f"({authentication(tokens)}). {_set_aside(service)}Press Ctrl-C to stop."
     )
 
 
@@ -128,100 +124,6 @@ async def _beside(workers: WorkerProcesses, serving: Coroutine[Any, Any, None]) 
         await asyncio.wait([running])
 
 
-def follow(url: str, config: str | None, host: str, port: int, token: str | None = None, shared: bool = False) -> None:
-    """Ranks with the weights of the leader at a URL, and hands everything else on to it, until it is told to stop.
-
-    `shared` means that this is a process of the leader, at the same address: it ends when the leader does.
-    """
-    settings = _within_open_files(read_settings(config))
-    write_logs(settings.log_format, settings.log_requests)
-    tokens = read_tokens(Path(settings.tokens) if settings.tokens else None)
-    _check_guarded(tokens, host)
-    listening = _open_socket(host, port, shared)
-    signal.signal(signal.SIGHUP, lambda _number, _frame: tokens.reload())
-    where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-
-    async def serve() -> None:
-        telemetry, follower = Telemetry(), Follower(LeaderClient(url, token), settings)
-        server = _Server(
-            _uvicorn_config(FollowerApplication(follower, tokens, telemetry), settings, telemetry),
-            lambda: f"Following {url} at {where} ({_authentication(tokens)}). Press Ctrl-C to stop.",
-        )
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, lambda _number, _frame: setattr(server, "should_exit", True))
-        if shared:
-            Thread(target=_end_with, args=(server, sys.stdin.buffer), daemon=True).start()
-        following = asyncio.create_task(follower.run())
-        try:
-            await server.serve([listening])
-        finally:
-            following.cancel()
-            await asyncio.wait([following])
-            await follower.leader.close()
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening:
-        _compile()
-        runner.run(serve())
-
-
-def _end_with(server: uvicorn.Server, pipe: IO[bytes]) -> None:
-    """Ends a server when the other end of a pipe does."""
-    pipe.read()
-    server.should_exit = True
-
-
-def _check_guarded(tokens: Tokens, host: str) -> None:
-    if not tokens and not is_loopback(host):
-        raise DataError(
-            f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
-            "at 127.0.0.1"
-        )
-
-
-def _uvicorn_config(application: Any, settings: Config, telemetry: Telemetry) -> uvicorn.Config:
-    return uvicorn.Config(
-        application,
-        http=Connections(settings, telemetry.refused).protocol,
-        ws="none",
-        lifespan="off",
-        proxy_headers=False,  # who is behind a proxy is of no interest here
-        access_log=False,
-        log_level="error",  # what clients do wrong is counted, and fills no disk
-        server_header=False,
-        timeout_keep_alive=math.ceil(settings.idle_seconds) + 1,  # connections are closed before that
-        timeout_graceful_shutdown=int(settings.request_seconds) + 1,
-    )
-
-
-def _carry_keys(settings: Config) -> CarryKeys | None:
-    """The keys of rounds that carry themselves, if there are any."""
-    if not settings.carry_keys:
-        return None
-    try:
-        from ranktron.service.carry_keys import StoredCarryKeys
-    except ModuleNotFoundError:
-        raise MissingExtra("rounds that carry themselves", "serve") from None
-    return StoredCarryKeys(Path(settings.carry_keys))
-
-
-def _tracing(settings: Config) -> Tracing | None:
-    """The traces of OpenTelemetry, if they are wanted."""
-    if not settings.tracing:
-        return None
-    try:
-        from ranktron.service.tracing import start_tracing
-
-        return start_tracing()
-    except ModuleNotFoundError:
-        raise MissingExtra("tracing requests", "tracing") from None
-
-
-def _reload(tokens: Tokens, keys: CarryKeys | None) -> None:
-    tokens.reload()
-    if keys is not None:
-        keys.reload()
-
-
 def _warn_of_readers(folder: Path) -> None:
     """Says that others can read a folder of before. It is left as it is: it may be shared on purpose, or be /tmp."""
     try:
@@ -230,18 +132,6 @@ def _warn_of_readers(folder: Path) -> None:
         return
     if readable:
         click.echo(f"Other users of this machine can read {folder}: chmod -R go= {folder}", err=True)
-
-
-class _Server(uvicorn.Server):
-    """Says where it is once it can be asked."""
-
-    def __init__(self, config: uvicorn.Config, line: Callable[[], str]) -> None:
-        super().__init__(config)
-        self.line = line
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        click.echo(self.line())
 
 
 async def _serve(
@@ -260,7 +150,7 @@ async def _serve(
 
 
 async def _serve_elected(
-    leadership: Leadership, server: _Server, sockets: list[socket.socket], models: Sequence[str]
+    leadership: Leadership, server: AnnouncingServer, sockets: list[socket.socket], models: Sequence[str]
 ) -> None:
     """Serves while this server leads, and refuses while it stands by."""
 
@@ -297,66 +187,6 @@ async def _make_ranker(service: RankingService, file: Path) -> None:
         raise DataError(f"{file} cannot be served as {file.stem!r}: {error}") from None
 
 
-def _within_open_files(settings: Config) -> Config:
-    """Asks the system for as many open files as there may be connections, or lowers the limit to what it allows."""
-    needed = settings.max_connections + SPARE + _FILES
-    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if allowed in (resource.RLIM_INFINITY, -1) or allowed >= needed:
-        return settings
-    if most == resource.RLIM_INFINITY or most > allowed:
-        allowed = needed if most == resource.RLIM_INFINITY else min(needed, most)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
-    if allowed >= needed:
-        return settings
-    left = max(1, allowed - SPARE - _FILES)
-    click.echo(f"Only {allowed} files may be open: at most {left} connections are taken (see ulimit -n).", err=True)
-    return structs.replace(settings, max_connections=left)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def _set_aside(service: RankingService) -> str:
     aside = service.set_aside.values()
     return f"{len(aside)} set aside: {', '.join(f'{each.name} ({each.reason})' for each in aside)}. " if aside else ""
-
-
-def _authentication(tokens: Tokens) -> str:
-    return f"{_count(len(tokens), 'token')} accepted" if len(tokens) else "authentication off"
-
-
-def _compile() -> None:
-    """Does once what requests do, so that the first client does not wait for the compiler."""
-    blank_model(Definition(["feature"]), Config())
-    document_matrix([Document("first", Raw(b"[1.5]"))], ["feature"])
-    observed_quality((1.0,))
-
-
-def _open_socket(host: str, port: int, shared: bool = False) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if shared:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    try:
-        listening.bind((host, port))
-        listening.listen(1024)
-    except OSError as error:
-        listening.close()
-        raise DataError(f"cannot listen at {host}, port {port}: {error.strerror}") from None
-    return listening
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
-    (True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -87,6 +87,10 @@ class SQLJournal(GroupCommit):
             raise
         self._known, self._commits = self._term.known, self._term.commits
 
+    @property
+    def term(self) -> int:
+        return self._term.number
+
     # Reading, before it starts
 
     def rankers(self) -> list[StoredRanker]:

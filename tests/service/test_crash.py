@@ -209,7 +209,9 @@ def replayed_by_the_library(entries, shown):
         now, learner.w = learner.w, weights[answer["version"]]
         ranking = learner.rank(X, number)
         learner.w = now
-        assert [f"d{item}" for item in ranking.order] == [ranked["id"] for ranked in answer["ranking"]]
+        scores = ranking.scores[ranking.order].tolist()
+        shown_order = [(f"d{item}", score) for item, score in zip(ranking.order, scores, strict=True)]
+        assert shown_order == [(ranked["id"], ranked["score"]) for ranked in answer["ranking"]]
         items = np.array([item for item in ranking.order[:2].tolist() if f"d{item}" in labels])
         learner.learn(X, ranking, Feedback(items, np.array([labels[f"d{item}"] for item in items.tolist()])))
         weights.append(learner.w.copy())

@@ -66,7 +66,7 @@ class Site:
         for task, follower in self.tasks:
             task.cancel()
             await asyncio.wait([task])
-            await follower.leader.close()
+            await follower.close()
         await self.leave()
 
 
@@ -206,7 +206,7 @@ def test_a_leader_that_was_set_back_is_followed_to_where_it_is_now(tmp_path):
 def test_a_follower_that_lacks_too_much_gets_a_copy(tmp_path, monkeypatch):
     monkeypatch.setattr(journal_feed, "_MOST", 3_000)
     monkeypatch.setattr(followers, "_WAIT", 0.0)
-    follow = followers.Follower._follow
+    follow = followers.Follower.follow
 
     async def run():
         async with running(tmp_path) as site:
@@ -219,11 +219,11 @@ def test_a_follower_that_lacks_too_much_gets_a_copy(tmp_path, monkeypatch):
             async def sleep(self):
                 await asyncio.sleep(0.05)
 
-            monkeypatch.setattr(followers.Follower, "_follow", sleep)
+            monkeypatch.setattr(followers.Follower, "follow", sleep)
             await asyncio.sleep(0.2)
             for X, _ in some_lists(30):
                 await leader.tell(await leader.rank(X))
-            monkeypatch.setattr(followers.Follower, "_follow", follow)
+            monkeypatch.setattr(followers.Follower, "follow", follow)
             assert await same(site, follower) is not copy
             assert (await leader.tell(await client.rank(np.eye(3))))["version"] == 31
 
@@ -245,14 +245,14 @@ def test_what_another_kind_of_model_has_shown_is_not_learnt(tmp_path, monkeypatc
             async def sleep(self):
                 await asyncio.sleep(0.05)
 
-            follow = followers.Follower._follow
-            monkeypatch.setattr(followers.Follower, "_follow", sleep)
+            follow = followers.Follower.follow
+            monkeypatch.setattr(followers.Follower, "follow", sleep)
             await asyncio.sleep(0.7)  # the request that waits is answered
             await leader.ask("POST", "/v1/rankers/shop/model", other, kind="application/octet-stream")
             assert await client.tell(before, status=410) == "round_gone"
             for _ in range(3):  # with numbers from before the change, and then from after it
                 assert await client.rank(np.eye(3), status=503) == "busy"
-            monkeypatch.setattr(followers.Follower, "_follow", follow)
+            monkeypatch.setattr(followers.Follower, "follow", follow)
             await same(site, follower)
             assert (await client.tell(await client.rank(np.eye(3))))["learned"]
             await same(site, follower)

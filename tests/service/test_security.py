@@ -10,7 +10,8 @@ import pytest
 from ranktron import DataError
 from ranktron.service.auth import Bucket
 from ranktron.service.config import Config, read_config
-from ranktron.service.server import is_loopback, run
+from ranktron.service.listening import is_loopback
+from ranktron.service.server import run
 from ranktron.service.service import RankingService
 from ranktron.service.tokens import Tokens, new_token, read_tokens
 

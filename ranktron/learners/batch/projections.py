@@ -4,42 +4,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktron.kernels.jit import jit
-from ranktron.kernels.sorting import argsort_ascending
+from ranktron.kernels.jit import jit, jit_dot
 from ranktron.types import Floats, Integers
 
+_ROUNDING = 1e-15
+"""Caps whose sum exceeds the radius by no more than this share of it fit."""
+
+
+@jit_dot
+def _sum_from(values: Floats, cap: float) -> tuple[float, int]:
+    """The sum and the number of the values that are at least `cap`."""
+    total, count = 0.0, 0
+    for i in range(values.shape[0]):
+        reached = values[i] >= cap
+        total += values[i] if reached else 0.0
+        count += reached
+    return total, count
+
 
 @jit
-def _fall(values: Floats, places: Floats, slopes: Floats, at: int) -> int:
-    """The breakpoints of the cap μ of one group as a function of θ = Σ_i (v_i − μ)_+, and the changes of its slope.
+def _lower_cap(values: Floats, theta: float, cap: float) -> tuple[float, int]:
+    """The cap μ of a group with Σ_i (v_i − μ)_+ = θ, and how many values reach it; 0 and 0 if even μ = 0 takes less.
 
-    While μ lies between the r-th and the next largest value, its slope is −1/r; from θ = Σ_i v_i on it is 0.
+    Newton's method from an earlier cap: as the sum is convex in μ, the first step leads to the root or below it, and
+    the others upwards, until no further value is passed.
     """
-    ordered = values[argsort_ascending(-values)]
-    total = 0.0
-    for r in range(1, ordered.shape[0] + 1):
-        total += ordered[r - 1]
-        following = ordered[r] if r < ordered.shape[0] else 0.0
-        if following <= 0.0:
-            places[at], slopes[at] = total, 1.0 / r
-            return at + 1
-        places[at], slopes[at] = total - r * following, 1.0 / r - 1.0 / (r + 1)
-        at += 1
-    return at
-
-
-@jit
-def _cap(values: Floats, theta: float) -> float:
-    """The cap μ ≥ 0 of a group with Σ_i (v_i − μ)_+ = θ."""
-    ordered = values[argsort_ascending(-values)]
-    total = 0.0
-    for r in range(1, ordered.shape[0] + 1):
-        total += ordered[r - 1]
-        following = ordered[r] if r < ordered.shape[0] else 0.0
-        if total - r * following >= theta:
-            cap: float = (total - theta) / r
-            return cap
-    return 0.0
+    total, reached = _sum_from(values, cap)
+    cap = max((total - theta) / reached, 0.0)
+    while True:
+        total, count = _sum_from(values, cap)
+        higher = (total - theta) / count if count else cap
+        if higher <= cap:
+            return cap, reached if cap > 0.0 else 0
+        cap, reached = higher, count
 
 
 @jit
@@ -47,36 +44,29 @@ def cap_groups(values: Floats, offsets: Integers, radius: float) -> None:
     """Projects values ≥ 0, in place, onto those whose group maxima add up to at most `radius`: a cap for each group.
 
     All groups with a positive cap lose the same θ, at which the caps add up to the radius (Quattoni et al., An
-    Efficient Projection for ℓ1,∞ Regularization, 2009). The sum of the caps is piecewise linear in θ: sorting its
-    breakpoints takes O(n log n), finding θ among them O(n).
+    Efficient Projection for ℓ1,∞ Regularization, 2009). The sum of the caps is convex and piecewise linear in θ:
+    Newton's method finds it from below in a few steps, each of them O(n), without sorting the values.
     """
-    maxima, positive, groups = 0.0, 0, 0
-    for group in range(offsets.shape[0] - 1):
-        largest = 0.0
+    groups = offsets.shape[0] - 1
+    caps, theta, total, slope = np.zeros(groups), 0.0, 0.0, 0.0
+    for group in range(groups):
         for i in range(offsets[group], offsets[group + 1]):
-            largest = max(largest, values[i])
-            positive += values[i] > 0.0
-        maxima += largest
-        groups += largest > 0.0
-    if maxima <= radius:
+            caps[group] = max(caps[group], values[i])
+        total += caps[group]
+        slope += caps[group] > 0.0
+    if total <= radius:
         return
-    places, slopes = np.empty(positive), np.empty(positive)
-    count = 0
-    for group in range(offsets.shape[0] - 1):
-        part = values[offsets[group] : offsets[group + 1]]
-        if part.shape[0] > 0 and part.max() > 0.0:
-            count = _fall(part, places, slopes, count)
-    slope, theta = float(groups), 0.0
-    for i in argsort_ascending(places[:count]):
-        if maxima - slope * (places[i] - theta) <= radius:
-            theta += (maxima - radius) / slope
+    while total > radius * (1.0 + _ROUNDING):
+        further = theta + (total - radius) / slope
+        if further <= theta:
             break
-        maxima -= slope * (places[i] - theta)
-        theta = places[i]
-        slope -= slopes[i]
-    for group in range(offsets.shape[0] - 1):
-        part = values[offsets[group] : offsets[group + 1]]
-        if part.shape[0] > 0:
-            cap = _cap(part, theta)
-            for i in range(part.shape[0]):
-                part[i] = min(part[i], cap)
+        theta, total, slope = further, 0.0, 0.0
+        for group in range(groups):
+            if caps[group] > 0.0:
+                part = values[offsets[group] : offsets[group + 1]]
+                caps[group], reached = _lower_cap(part, theta, caps[group])
+                total += caps[group]
+                slope += 1.0 / reached if reached else 0.0
+    for group in range(groups):
+        for i in range(offsets[group], offsets[group + 1]):
+            values[i] = min(values[i], caps[group])

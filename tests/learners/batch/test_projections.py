@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from ranktron import DataError
-from ranktron.learners.batch.projections import _cap, _fall, cap_groups
+from ranktron.learners.batch.projections import _lower_cap, _sum_from, cap_groups
 from ranktron.papers.theory.rank_mm import project_l1_inf
 
 claim = pytest.mark.claim
@@ -111,11 +111,33 @@ def test_kernels_equal_their_python():
     cap_groups(fast, offsets, 1.0)
     cap_groups.py_func(slow, offsets, 1.0)
     assert fast == pytest.approx(slow)
-    places, slopes = np.zeros(4), np.zeros(4)
-    assert _fall.py_func(np.array([3.0, 1.0, 0.0]), places, slopes, 0) == 2
-    assert places[:2].tolist() == [3.0 - 1.0, 4.0]
-    assert _cap.py_func(np.array([3.0, 1.0]), 2.0) == 1.0
-    assert _cap.py_func(np.array([3.0, 1.0]), 4.5) == 0.0
+    assert _sum_from.py_func(np.array([3.0, 1.0, 0.5]), 1.0) == (4.0, 2)
+    assert _lower_cap.py_func(np.array([3.0, 1.0]), 2.0, 3.0) == (1.0, 1)
+    assert _lower_cap.py_func(np.array([3.0, 1.0]), 4.5, 3.0) == (0.0, 0)
+
+
+def test_it_is_what_sorting_finds():
+    """Caps lose the same θ: the sum of caps as a function of θ by sorting each group, solved by bisection."""
+    rng = np.random.default_rng(5)
+
+    def cap(group, theta):
+        ordered = np.sort(group)[::-1]
+        caps = (np.cumsum(ordered) - theta) / np.arange(1, len(group) + 1)  # if so many values are cut
+        return max(float(caps.max()), 0.0)
+
+    for _ in range(200):
+        sizes = rng.integers(1, 9, rng.integers(1, 7))
+        offsets = np.append(0, np.cumsum(sizes))
+        values = np.maximum(np.round(rng.normal(size=offsets[-1]), int(rng.integers(1, 9))), 0.0)  # some are equal
+        groups = [values[a:b] for a, b in pairwise(offsets)]
+        radius = rng.uniform(0.0, 1.2) * sum(float(group.max()) for group in groups)
+        low, high = 0.0, float(values.sum())
+        for _ in range(80):
+            theta = 0.5 * (low + high)
+            low, high = (theta, high) if sum(cap(group, theta) for group in groups) > radius else (low, theta)
+        expected = np.concatenate([np.minimum(group, cap(group, high)) for group in groups])
+        cap_groups(values, offsets, radius)
+        assert values == pytest.approx(expected, abs=1e-12)
 
 
 @claim("RANKMM", "19 s3.3")
