@@ -195,11 +195,13 @@ def test_a_menu_leads_to_other_versions(site, browser, tmp_path):
     page.close()
 
 
-def test_pages_say_the_version_and_there_is_no_menu_of_one(site, address, browser):
-    (_, page, wrong), *_ = look(browser, address, ["index.html"], DESK)
-    assert ranktron.__version__ in page.title()
-    assert not page.locator(".versions").is_visible()
-    assert not wrong
+@pytest.mark.browser
+def test_pages_say_the_version_and_there_is_no_menu_of_one(address, browser):
+    for _, page, wrong in look(browser, address, ["index.html", "nouns/ranking.html"], DESK):
+        assert ranktron.__version__ in page.title()
+        assert page.locator(".versions select").count() == 1
+        assert not page.locator(".versions").is_visible()
+        assert not wrong
 
 
 @pytest.mark.parametrize(
