@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test check lint fast crash mutants mutants-recheck bench docs site forget clean
+.PHONY: demo test test-lowest check lint fast crash mutants mutants-recheck bench docs site dist lock forget clean
 
 demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
@@ -15,6 +15,24 @@ test: $(VENV)/installed-dev forget lint
 	@echo "make test: all is well"
 
 check: $(VENV)/installed-dev lint fast
+
+# An environment of its own with exactly the lowest versions that pyproject.toml allows, and a part of the tests that uses
+# all of them: about ten minutes, most of them for compiling. Its kernels are cached there, apart from the others.
+LOWEST := out/lowest
+# polars ended with 1.40 how scikit-learn 1.6 to 1.8 read its names; newer pyparsing warns matplotlib 3.10
+LOWEST_TOOLS := pytest hypothesis packaging pyyaml 'polars<1.40' 'pyparsing<3.3'
+LOWEST_TESTS := compatibility export data/io/test_tables.py data/io/test_table_writing.py data/io/test_formats.py \
+  data/test_rounds.py estimators/test_pipelines.py estimators/test_columns.py metrics/test_significance.py \
+  metrics/test_scoring.py training/test_model.py training/figures cli/test_main.py dask/test_tasks.py service/test_http.py \
+  service/test_carried_round.py service/test_telemetry.py service/test_tracing.py service/test_postgres_journal.py
+# The bytes of a replayed ListNet are those of a newer LLVM (they differ in the last bit).
+LOWEST_OPTIONS := -m "not slow and not timed and not browser and not data" \
+  --deselect tests/compatibility/test_files.py::test_a_state_folder_without_snapshots_replays_to_the_same_bytes
+test-lowest: $(VENV)/installed-dev
+	$(BIN)/python -m venv --clear $(LOWEST)
+	$(BIN)/python tests/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/pip install -q -c $(LOWEST)/constraints.txt -e '.[all,dask,mlflow,tracing]' $(LOWEST_TOOLS)
+	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/cache $(LOWEST)/bin/python -m pytest -q $(LOWEST_OPTIONS) $(addprefix tests/,$(LOWEST_TESTS))
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -53,6 +71,22 @@ docs: $(VENV)/installed-docs
 # the same beside the sites of other versions in out/site, with a menu of versions in each
 site: docs
 	$(BIN)/python docs/versions.py out/docs out/site
+
+# The files of a release in dist/: of the same commit always the same bytes. Each is installed into an empty environment.
+dist: $(VENV)/installed-dev
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	for file in dist/*; do \
+	  $(BIN)/python -m venv --clear out/empty && out/empty/bin/pip install -q $$file && \
+	  (cd out/empty && bin/ranktron simulate separable d.txt --queries 20 && bin/ranktron train d.txt --model m) || exit 1; \
+	done
+	$(BIN)/python -m pytest -q tests/test_distribution.py
+
+# The versions that continuous integration installs: `uv sync --locked`
+lock:
+	uv lock --upgrade
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -16,7 +16,7 @@ from typing import Any
 from ranktron.errors import DataError, MissingExtra, RankingWarning, RanktronError
 from ranktron.training.algorithms import ALGORITHMS
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Where each public name is defined.
 _HOMES = {

@@ -291,6 +291,7 @@ def write_log(path):
 NOT_RUN = {
     "serve": "it does not end",
     "push": "it needs a search engine",
+    "verify": "it needs a search engine",
     "ingest": "it needs a service",
     "reproduce": "it takes minutes",
     "datasets": "it needs the data",

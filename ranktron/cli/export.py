@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from ranktron.cli.options import F
     from ranktron.export import Export
 
-_TARGETS = ("solr", "elasticsearch", "opensearch", "vespa", "vespa-inputs", "vespa-weights", "onnx", "json")
+_TARGETS = (
+    "solr", "elasticsearch", "opensearch", "lucene-expression", "vespa", "vespa-inputs", "vespa-weights", "onnx",
+    "json",
+)  # fmt: skip
 
 
 def export_options(command: F) -> F:
@@ -55,7 +58,8 @@ def export(model: str, to: str, out: str | None, as_json: bool, **options: Any) 
     """Export MODEL to a file for a search engine, or to ONNX or JSON.
 
     The file is checked first: it must rank as the model does. vespa writes the weights as constants; vespa-inputs
-    writes a profile with the weights as query inputs, which is deployed once, and vespa-weights the values for it. A
+    writes a profile with the weights as query inputs, which is deployed once, and vespa-weights the values for it.
+    lucene-expression is a script over fields for Elasticsearch and OpenSearch, which can have bins, too. A
     model that an engine cannot represent is refused, with the reason and an alternative.
 
     Example: ranktron export my.model --to elasticsearch -o model.json

@@ -33,6 +33,7 @@ _COMMANDS = (
     "explain",
     "export",
     "push",
+    "verify",
     "sweep",
     "certify",
     "reproduce",

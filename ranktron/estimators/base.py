@@ -19,6 +19,8 @@ from ranktron.data.scaling import Running
 from ranktron.errors import DataError, warn
 from ranktron.estimators.columns import (
     UNGROUPED,
+    UNSEEN_NAMES,
+    are_columns_named,
     check_left_over,
     take_features,
     take_query_ids,
@@ -340,6 +342,8 @@ class BaseRanker(WithPresets):
             if text is None:
                 raise
             raise DataError(text) from None
+        if reset and not hasattr(self, "feature_names_in_") and are_columns_named(X):
+            raise DataError(UNSEEN_NAMES)  # without them, columns in another order would not be noticed later
         return found
 
     def _encoded(self, X: Any, encoder: Encoder, *, reset: bool, **labels: Any) -> Any:

@@ -14,6 +14,10 @@ from ranktron.data.io.columns import QUERY_NAMES, plain, seldom_features
 from ranktron.data.rounds import frame_feature_names, take_qid_column
 from ranktron.errors import DataError, warn
 
+UNSEEN_NAMES = (
+    "this version of scikit-learn does not see the names of the columns of this data frame: install a newer one (1.9 "
+    "sees those of polars 2), or pass frame.to_pandas()"
+)
 UNGROUPED = (
     "there are no query ids: pass qid= (one id per row), group= (sizes of consecutive lists) or a data frame with a "
     "column qid; qid=0 says that all rows are one list (in a search or cross-validation, call "
@@ -73,6 +77,12 @@ def check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
             warn(f"the feature {column} equals the labels y in all {len(y):,} rows: a ranker will learn nothing else")
     if said := seldom_features(names):
         warn(said)
+
+
+def are_columns_named(X: Any) -> bool:
+    """Whether this is a data frame whose columns all have names."""
+    names = list(getattr(X, "columns", ()))
+    return bool(names) and all(isinstance(name, str) for name in names)
 
 
 def text_column(X: Any) -> str | None:

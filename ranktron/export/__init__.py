@@ -5,6 +5,7 @@
     solr            a LinearModel (or additive trees, for stumps) for the model store
     elasticsearch   the body of `_createmodel` of the LTR plugin
     opensearch      the same
+    lucene-expression  a script over fields, `"lang": "expression"` of Elasticsearch and OpenSearch
     vespa           a rank profile, weights as constants
     vespa-inputs    a rank profile, weights as query inputs: deployed once
     vespa-weights   the query parameters that give that profile its weights

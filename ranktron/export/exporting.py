@@ -14,6 +14,7 @@ import numpy as np
 from ranktron.data.files import atomically
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.export.curves import CurveRanker, curve_ranker
 from ranktron.export.engine import Engine
 from ranktron.export.ranker import (
     LinearEngine,
@@ -31,6 +32,7 @@ TARGETS = {
     "solr": "ranktron.export.solr:Solr",
     "elasticsearch": "ranktron.export.elasticsearch:LearningToRankPlugin",
     "opensearch": "ranktron.export.elasticsearch:LearningToRankPlugin",
+    "lucene-expression": "ranktron.export.lucene_expression:LuceneExpression",
     "vespa": "ranktron.export.vespa:Vespa",
     "vespa-inputs": "ranktron.export.vespa:VespaInputs",
     "vespa-weights": "ranktron.export.vespa:VespaWeights",
@@ -48,7 +50,9 @@ TREES = {
 """Where RankBoost's thresholded features go."""
 
 NORMALIZERS = ("native", "fold")
-LUCENE = ("solr", "elasticsearch", "opensearch")
+LUCENE = ("solr", "elasticsearch", "opensearch", "lucene-expression")
+CURVES = ("lucene-expression",)
+"""Where every sum of curves goes: linear models, bins, bins-linear and RankBoost."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,12 @@ def export(
         raise DataError(f"normalizers must be {' or '.join(NORMALIZERS)}, not {normalizers!r}")
     if not re.fullmatch(r"[\w][\w.-]*", name, flags=re.ASCII):
         raise DataError(f"{name!r} cannot name a model: use letters, digits, _, . and -")
-    check_plain(model)
+    if to not in CURVES:
+        check_plain(model)
     model = average_members(model) if average else model
     model = model if feature_names is None else rename_features(model, feature_names)
+    if to in CURVES:
+        return _export_curves(model, to, name, store, sample_rounds(model, data), one, average)
     if model.kind == "rankboost":
         return _export_stumps(model, to, name, store, sample_rounds(model, data), one)
     whole, sample = linear_ranker(model), sample_rounds(model, data)
@@ -148,6 +155,30 @@ def _export_stumps(model: Model, to: str, name: str, store: str | None, sample: 
     check = verify_export(engine, content, ranker, model, sample)
     warnings = _unreachable(model.names, sample) if engine.lucene else []
     return Export(to, name, content, tuple(engine.remarks(ranker)), (*warnings, *_describe_swaps(check, True)), check)
+
+
+def _export_curves(
+    model: Model, to: str, name: str, store: str | None, sample: Sample, one: str | None, average: bool
+) -> Export:
+    if one is not None:
+        raise DataError("an expression has a constant of its own: a feature that is always 1 is not needed")
+    engine: Engine[CurveRanker] = _import_engine(TARGETS[to])
+    _check_scaling(to, "none" if model.scaler is None else model.scaler.name, engine.scales_lists)
+    _check_missing(to, model, engine.fills, model.imputer is None or model.imputer.name == "zero")
+    ranker = curve_ranker(model)
+    content = engine.write(ranker, name, store)
+    check = verify_export(engine, content, ranker, model, sample)
+    warnings = _describe_swaps(check, True)
+    lowest = ranker.lowest(sample.low, sample.high)
+    if lowest < 0.0:
+        warnings.insert(
+            0,
+            f"scores can be negative, down to {lowest:.4g}: a script_score takes none; sort by the script, or add a "
+            "number to its source",
+        )
+    return Export(
+        to, name, content, ("it is the average of a voting model",) if average else (), tuple(warnings), check
+    )
 
 
 def _check_scaling(to: str, scaling: str, scales_lists: bool) -> None:

@@ -83,7 +83,7 @@ def credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {}
 
 
-def checked_url(url: str) -> str:
+def checked_url(url: str, option: str = "--url") -> str:
     """The address of an engine, without a trailing slash; credentials in it are refused."""
     try:
         parts = urlsplit(url)
@@ -91,9 +91,9 @@ def checked_url(url: str) -> str:
     except ValueError:
         fine = False
     if not fine or parts.query or parts.fragment:
-        raise DataError("--url must be an address such as https://search.example:9200")
+        raise DataError(f"{option} must be an address such as https://search.example:9200")
     if parts.username or parts.password:
-        raise DataError(f"--url must not hold credentials: they would be seen by others; set {USER} and {PASSWORD}")
+        raise DataError(f"{option} must not hold credentials: they would be seen by others; set {USER} and {PASSWORD}")
     return url.rstrip("/")
 
 
@@ -108,13 +108,13 @@ def send(
     made: list[str] = []
     for call in calls:
         try:
-            status = _request(url, call, headers, timeout)
+            status, _ = exchange(url, call, headers, timeout)
         except _Refused as refused:
             if call.otherwise is None or refused.status != 400:
                 raise DataError(_failure_message(made, call, str(refused))) from None
             call = call.otherwise
             try:
-                status = _request(url, call, headers, timeout)
+                status, _ = exchange(url, call, headers, timeout)
             except RanktronError as error:
                 raise DataError(_failure_message(made, call, str(error))) from None
         except RanktronError as error:
@@ -145,12 +145,15 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-def _request(url: str, call: EngineCall, headers: Mapping[str, str], timeout: float) -> int:
+def exchange(
+    url: str, call: EngineCall, headers: Mapping[str, str], timeout: float, most: int = 100_000
+) -> tuple[int, bytes]:
+    """Sends one request: the status and at most so many bytes of the answer; an error status is an error."""
     kind = {"Content-Type": "application/json"} if call.body is not None else {}
     request = Request(url + call.path, call.body, {**kind, **headers}, method=call.method)
     try:
         with build_opener(_NoRedirects).open(request, timeout=timeout) as answer:
-            status, text = int(answer.status), answer.read(100_000)
+            status, text = int(answer.status), answer.read(most)
     except HTTPError as error:
         with error:
             raise _Refused(error.code, _in_words(error.code, error.read(100_000))) from None
@@ -162,7 +165,7 @@ def _request(url: str, call: EngineCall, headers: Mapping[str, str], timeout: fl
         raise DataError(f"{url} cannot be reached: {error or type(error).__name__}") from None
     if _header_status(text) != 0:  # Solr may answer 200 with an error in the body
         raise _Refused(_header_status(text), _in_words(_header_status(text), text))
-    return status
+    return status, text
 
 
 _MEANINGS = {

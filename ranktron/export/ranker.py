@@ -134,8 +134,8 @@ def check_plain(model: Model) -> None:
     """Refuses a model with a feature map."""
     if model.map is not None:
         raise DataError(
-            "this model uses a feature map, which search engines cannot compute: train without --map to export it, or "
-            "serve it with ranktron serve"
+            "this model uses a feature map, which search engines cannot compute: train without --map to export it, "
+            "export bins and bins-linear to lucene-expression, or serve the model with ranktron serve"
         )
 
 

@@ -61,7 +61,7 @@ def stump_ranker(model: Model, lifted: bool) -> StumpRanker:
     learner = model.learner()
     if not isinstance(learner, Stumps) or isinstance(model.scaler, PerQuery):
         raise DataError("only stumps whose features are not scaled within each list can become trees")
-    thresholds = _unscale_thresholds(model, learner.features, learner.thresholds)
+    thresholds = unscale_thresholds(model, learner.features, learner.thresholds)
     sums: dict[tuple[int, float], float] = {}
     for feature, threshold, alpha in zip(learner.features, thresholds, learner.alphas, strict=True):
         place = (int(feature), float(threshold))
@@ -73,7 +73,7 @@ def stump_ranker(model: Model, lifted: bool) -> StumpRanker:
     return StumpRanker(model.names, features, kept, ranker.alphas, lift)
 
 
-def _unscale_thresholds(model: Model, features: Integers, thresholds: Floats) -> Singles:
+def unscale_thresholds(model: Model, features: Integers, thresholds: Floats) -> Singles:
     """The largest 32-bit value of each feature that, after scaling, is not above the threshold."""
     scaler = model.scaler
     shift = scaler.shift[features] if isinstance(scaler, Global) else np.zeros(len(features))

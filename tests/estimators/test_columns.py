@@ -93,3 +93,21 @@ def test_a_column_of_text_is_named(table):
 def test_numbers_in_quotes_are_numbers():
     ranker = ranktron.RankSVM().fit(np.array([["1", "2"], ["3", "4"]], object), [0, 1], qid=0)
     assert ranker.n_features_in_ == 2
+
+
+class UnknownFrame:
+    """A data frame of a library that scikit-learn does not know."""
+
+    columns = ("a", "b")
+    shape = (2, 2)
+
+    def __len__(self):
+        return 2
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([[1.0, 0.0], [0.0, 1.0]], dtype)
+
+
+def test_names_that_scikit_learn_does_not_see_are_not_lost_silently():
+    with pytest.raises(ranktron.DataError, match="does not see the names of the columns"):
+        ranktron.RankSVM().fit(UnknownFrame(), [0, 1], qid=0)

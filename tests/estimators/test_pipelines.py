@@ -28,6 +28,10 @@ def test_saving_a_ranker_without_its_scaler_is_warned_of(tmp_path):
         pipe[-1].save(tmp_path / "m")
 
 
+@pytest.mark.skipif(
+    tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 8),
+    reason="the score of a pipeline in a search is told no groups before scikit-learn 1.8",
+)
 def test_it_is_found_in_frames_in_a_search_and_in_a_copy(tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     pipe = make_pipeline(StandardScaler(), ranktron.HingePerceptron()).set_output(transform="pandas")
