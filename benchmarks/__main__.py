@@ -1,21 +1,19 @@
-"""Runs all benchmarks, or those that are named, and writes docs/benchmarks.md."""
+"""Runs all benchmarks, or those that are named, keeps what they measured, and writes docs/benchmarks.md."""
 
-import json
-import os
-import platform
-import sys
+import argparse
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from benchmarks import history
+
 HERE = Path(__file__).parent
-RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
-PEERS = ("numpy", "numba", "xgboost-cpu", "lightgbm", "ranx", "river", "scikit-learn")
 INTRODUCTION = """# Benchmarks
 
 Written by `make bench`. Each row is ours beside a peer or the machine's limit *in the same run*: trust the ratios, not
-the seconds. A ratio above 1 means that we are faster, unless the row says otherwise.
+the seconds. A ratio above 1 means that we are faster, unless the row says otherwise. "Noise" is the factor by which the
+ratios of {repeats} runs of the row differ. Every run is kept in `benchmarks/results`; the next one says what became
+slower by more than the noise of both.
 """
 
 
@@ -32,35 +30,58 @@ def shown(value):
 
 def section(name, rows):
     summary = (import_module(f"benchmarks.{name}").__doc__ or "").strip()
-    lines = [f"## {name}", "", summary, "", "| what | ours | peer | ratio | goal |", "|---|---|---|---|---|"]
+    lines = [
+        f"## {name}",
+        "",
+        summary,
+        "",
+        "| what | ours | peer | ratio | noise | goal |",
+        "|---|---|---|---|---|---|",
+    ]
     for row in rows:
         goal = row["bar"] + {True: ": yes", False: ": **no**", None: ""}[row.get("holds")]
-        cells = [row["what"], *(shown(row[key]) for key in ("ours", "peer", "ratio")), goal]
+        noise = f"{history.noise(row):.2f}" if len(row.get("ratios", ())) > 1 else "–"
+        cells = [row["what"], *(shown(row[key]) for key in ("ours", "peer", "ratio")), noise, goal]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def machine():
-    installed = []
-    for peer in PEERS:
-        try:
-            installed.append(f"{peer} {version(peer)}")
-        except PackageNotFoundError:
-            continue
-    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}; {', '.join(installed)}."
+def measure(name, repeats):
+    """The rows of a benchmark; none, and the reason, where something it needs is missing."""
+    try:
+        return history.join([import_module(f"benchmarks.{name}").run() for _ in range(repeats)])
+    except (ImportError, SystemExit) as missing:
+        print(f"  skipped: {missing}")
+        return []
 
 
-def main(chosen):
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for name in chosen or names():
+def report(name, rows, before):
+    for row in rows:
+        print(f"  {row['what']}: {shown(row['ours'])} / {shown(row['peer'])} = {shown(row['ratio'])}  {row['bar']}")
+    for what, then, now, noise in history.compare(rows, before.get(name, [])):
+        word = "SLOWER" if now < then else "faster"
+        print(f"  {word} than last time: {what}: ratio {shown(then)} became {shown(now)} (noise {noise:.2f})")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help="benchmarks to run; all unless given")
+    parser.add_argument("--repeats", type=int, default=2, help="how often to run each, to know the noise")
+    asked = parser.parse_args()
+    runs, run = history.earlier(), history.begin()
+    before = history.latest(runs)
+    for name in asked.names or names():
         print(f"{name} …", flush=True)
-        results[name] = import_module(f"benchmarks.{name}").run()
-        for row in results[name]:
-            print(f"  {row['what']}: {shown(row['ours'])} / {shown(row['peer'])} = {shown(row['ratio'])}  {row['bar']}")
-        RESULTS.write_text(json.dumps(results, indent=1))
-    pages = [section(name, results[name]) for name in names() if name in results]
-    PAGE.write_text("\n\n".join([INTRODUCTION.strip(), machine(), *pages]) + "\n")
+        rows = measure(name, asked.repeats)
+        if rows:
+            report(name, rows, before)
+            run["benchmarks"][name] = rows
+            history.save(run)
+    now = history.latest([*runs, run])
+    pages = [section(name, now[name]) for name in names() if name in now]
+    head = INTRODUCTION.format(repeats=asked.repeats).strip()
+    PAGE.write_text("\n\n".join([head, run["machine"], *pages]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,0 +1,183 @@
+"""From LETOR text to a saved model: seconds and memory of whole programs, and NDCG@10 on queries they have not seen.
+
+    python -m benchmarks.text_to_model [LISTS]
+
+6,000 simulated lists of 120 documents with 136 features, a GB of text. Every program is a process of its own that is
+started, reads the file, trains and saves; then it scores the test queries, which is not timed. LightGBM (which reads no
+query ids) and Vowpal Wabbit get the same numbers in the format that they read; writing it is not timed either.
+Ranktron's kernels are compiled already, as from the second command on.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ranktron.data import io
+from ranktron.data.synthetic import WebSearch
+from ranktron.metrics import evaluate
+
+LISTS, TEST, WITHIN = 6_000, 1_000, 0.005
+
+HEAD = """
+import json, sys, time
+import numpy as np
+train, test, out, started = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
+
+def saved():
+    seconds = time.time() - started
+    with open("/proc/self/status") as file:
+        used = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    print(json.dumps({"seconds": seconds, "megabytes": used / 1024}))
+"""
+
+OURS = """
+import contextlib, io
+from ranktron.cli import main
+sys.argv = ["ranktron", "train", train, "--model", out, *OPTIONS]
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main()
+saved()
+import ranktron
+np.save(out + ".npy", ranktron.load(out).predict(np.load(test)))
+"""
+
+XGBOOST = """
+import xgboost
+data = xgboost.DMatrix(train + "?format=libsvm")
+model = xgboost.train({"objective": "rank:ndcg", **OPTIONS}, data, ROUNDS)
+model.save_model(out + ".json")
+saved()
+X = np.load(test)
+np.save(out + ".npy", model.predict(xgboost.DMatrix(np.hstack([np.zeros((len(X), 1), np.float32), X]))))
+"""
+
+LIGHTGBM = """
+import lightgbm
+data = lightgbm.Dataset(train + ".groups", params={"verbose": -1})
+model = lightgbm.train({"objective": "lambdarank", "verbose": -1, **OPTIONS}, data, ROUNDS)
+model.save_model(out)
+saved()
+X = np.load(test)
+np.save(out + ".npy", model.predict(np.hstack([np.zeros((len(X), 1), np.float32), X])))
+"""
+
+SKLEARN = """
+from sklearn.datasets import load_svmlight_file
+from sklearn.linear_model import SGDClassifier
+import pickle
+X, y, qid = load_svmlight_file(train, query_id=True)
+X, rng = X.toarray().astype(np.float32), np.random.default_rng(0)
+starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
+sizes = np.diff(np.r_[starts, len(y)])
+which = np.repeat(np.arange(len(starts)), sizes)
+other = starts[which] + (rng.random(len(y)) * sizes[which]).astype(int)  # one random partner for every document
+keep = np.flatnonzero(y != y[other])
+spread = X.std(axis=0)
+sign = np.sign(y[keep] - y[other[keep]])
+model = SGDClassifier(loss="hinge", average=True, fit_intercept=False, random_state=0)
+model.fit((X[keep] - X[other[keep]]) / np.where(spread > 0, spread, 1.0), sign)
+weights = model.coef_[0] / np.where(spread > 0, spread, 1.0)
+with open(out, "wb") as file:
+    pickle.dump(weights, file)
+saved()
+np.save(out + ".npy", np.load(test) @ weights)
+"""
+
+WABBIT = """
+import vowpalwabbit
+model = vowpalwabbit.Workspace(f"-d {train}.vw --loss_function squared --quiet -b 18 -f {out}")
+model.finish()
+saved()
+model = vowpalwabbit.Workspace(f"-i {out} -t --quiet")
+rows = np.load(test).tolist()
+score = [model.predict("| " + " ".join(f"{j + 1}:{v:.6g}" for j, v in enumerate(row))) for row in rows]
+np.save(out + ".npy", score)
+"""
+
+
+def program(text, options=None, rounds=0):
+    return f"{HEAD}\nOPTIONS, ROUNDS = {options!r}, {rounds}\n{text}"
+
+
+PROGRAMS = {
+    "ranktron train (hinge, the default, 10 passes)": ("linear", program(OURS, [])),
+    "ranktron train --epochs 2": ("linear", program(OURS, ["--epochs", "2"])),
+    "ranktron train --algo listnet --epochs 2": ("linear", program(OURS, ["--algo", "listnet", "--epochs", "2"])),
+    "XGBoost, gblinear, 20 rounds": ("linear", program(XGBOOST, {"booster": "gblinear"}, 20)),
+    "scikit-learn, SGD on a pair a document": ("linear", program(SKLEARN)),
+    "Vowpal Wabbit, squared loss of labels": ("linear", program(WABBIT)),
+    "XGBoost, trees, 100 rounds": ("trees", program(XGBOOST, {}, 100)),
+    "LightGBM, trees, 100 rounds": ("trees", program(LIGHTGBM, {}, 100)),
+}
+
+
+def generate(folder, lists):
+    """Writes the text and what the others read beside it; returns its path and the test queries."""
+    made = WebSearch().rounds(lists + TEST)
+    rounds = replace(made, X=np.round(made.X, 4))
+    train, test, path = rounds[:lists], rounds[lists:], folder / "train.txt"
+    np.save(folder / "test.npy", test.X)
+    io.write(train, path)
+    sizes = "\n".join(map(str, np.diff(train.offsets).tolist())) + "\n"
+    Path(f"{path}.groups.query").write_text(sizes, encoding="utf-8")
+    with open(path) as text, open(f"{path}.groups", "w") as grouped, open(f"{path}.vw", "w") as wabbit:
+        for line in text:
+            label, _, features = line.split("#")[0].split(" ", 2)
+            grouped.write(f"{label} {features.rstrip()}\n")
+            wabbit.write(f"{label} | {features.rstrip()}\n")
+    return path, test
+
+
+def race(folder, path, test):
+    """{program: what it took and what its ranking is worth}."""
+    found = {}
+    for at, (name, (kind, text)) in enumerate(PROGRAMS.items()):
+        out = str(folder / f"model{at}")
+        asked = [sys.executable, "-W", "ignore", "-c", text, str(path), str(folder / "test.npy"), out]
+        done = subprocess.run([*asked, str(time.time())], capture_output=True, text=True)
+        if done.returncode:
+            print(f"{name}: {done.stderr.strip().splitlines()[-1]}", flush=True)
+            continue
+        took = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+        scores = np.load(f"{out}.npy").astype(float)
+        found[name] = {**took, "kind": kind, "ndcg@10": evaluate(scores, test, "ndcg@10").means["ndcg@10"]}
+        print(f"{name}: {found[name]}", flush=True)
+    return found
+
+
+def run(lists=LISTS):
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        path, test = generate(folder, lists)
+        size = path.stat().st_size / 1e6
+        subprocess.run([sys.executable, "-m", "ranktron", "compile"], check=True, capture_output=True)
+        found = race(folder, path, test)
+    best = max(row["ndcg@10"] for row in found.values() if row["kind"] == "linear")
+    ours = [row for name, row in found.items() if name.startswith("ranktron") and row["ndcg@10"] > best - WITHIN]
+    fastest = min((row["seconds"] for row in ours), default=float("nan"))
+    rows = []
+    for name, row in found.items():
+        said = f"{row['kind']}, NDCG@10 {row['ndcg@10']:.4f}, {row['megabytes']:.0f} MB"
+        peer = None if name.startswith("ranktron") else row["seconds"]
+        rows.append(
+            {
+                "what": f"{size:.0f} MB of text to a model: seconds; {name}",
+                "ours": fastest if peer else row["seconds"],
+                "peer": peer,
+                "ratio": peer / fastest if peer else None,
+                "bar": said if peer is None else f"{said}; at least twice as fast",
+                "holds": None if peer is None else peer >= 2.0 * fastest,
+            }
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    for result in run(*map(int, sys.argv[1:2])):
+        print(f"{result['what']}: {result['ours']:.3g} against {result['peer']}")
