@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-lowest check lint fast crash mutants mutants-recheck bench docs dist lock forget clean
+.PHONY: demo test test-lowest check lint fast crash mutants mutants-recheck bench docs site dist lock forget clean
 
 demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
@@ -67,6 +67,10 @@ bench: $(VENV)/installed-dev
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -E -W --keep-going -q -b html -d out/trees docs out/docs
 	@echo "make docs: out/docs/index.html"
+
+# the same beside the sites of other versions in out/site, with a menu of versions in each
+site: docs
+	$(BIN)/python docs/versions.py out/docs out/site
 
 # The files of a release in dist/: of the same commit always the same bytes. Each is installed into an empty environment.
 dist: $(VENV)/installed-dev

@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import examples
 import made
 from docutils import nodes
 from sphinx import addnodes
@@ -40,12 +41,20 @@ suppress_warnings = ["ref.python"]
 
 html_favicon = "../ranktron/service/pages/icon.svg"  # browsers ask for one, and a missing one is an error of the page
 html_theme = "furo"
-html_static_path = ["style.css"]
+html_static_path = ["style.css", "versions.js", "menu.js"]
+html_js_files = ["versions.js", "menu.js"]
+templates_path = ["templates"]
 html_css_files = ["style.css"]
 html_copy_source = False
 html_use_index = False
 html_show_sphinx = False
 html_theme_options = {"top_of_page_buttons": []}
+html_sidebars = {
+    "**": [
+        *("sidebar/brand.html", "versions.html", "sidebar/search.html", "sidebar/scroll-start.html"),
+        *("sidebar/navigation.html", "sidebar/scroll-end.html"),
+    ]
+}
 
 # Pages of the site that stand in the folder above, where people look for them first.
 ABOVE = {"changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}
@@ -64,6 +73,8 @@ def read_page(app, page, source):
         source[0] = re.sub(rf"\]\((\.\./)*{file}", f"]({up}{name}.md", source[0])
     if page == "index":
         source[0] += "\n\n" + "\n\n".join(_tree(group, pages) for group, pages in made.navigation().items())
+    if page == "gallery/index":
+        source[0] += "\n\n" + _tree("", list(examples.SCRIPTS))
     if page == "api/index":
         source[0] += "\n\n" + _tree("", list(made.modules()))
     if page.startswith("api/"):

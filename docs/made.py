@@ -27,38 +27,25 @@ from ranktron.training.algorithms import ALGORITHMS
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 
-# The order of the pages. One that is not named here stands at the end of the guides.
+# The order of the pages. One that is not named here stands at the end of the guides about training.
 GROUPS = {
-    "Start": ["start", "tutorial", "choosing"],
-    "Guides": [
-        *(
-            "data",
-            "features",
-            "estimators",
-            "beyond-one-machine",
-            "recipes",
-            "common-mistakes",
-            "metrics",
-            "nonlinear",
-            "clicks",
-            "clicks-research",
-            "is-it-better",
-            "off-policy",
-            "explain",
-            "export",
-            "serving",
-            "from-personalizer",
-            "tools",
-            "demo",
-        ),
+    "Start": ["start", "tutorial", "gallery/index", "choosing", "recipes", "common-mistakes"],
+    "Coming from": ["from-lightgbm", "from-river", "from-metarank", "from-personalizer"],
+    "Guides: train": [
+        *("data", "features", "estimators", "nonlinear", "metrics", "explain"),
+        *("clicks", "beyond-one-machine", "export", "tools"),
+    ],
+    "Guides: serve": ["serving", "is-it-better", "running", "many-servers", "demo"],
+    "How good": ["quality", "benchmarks"],
+    "Research": [
+        *("papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"),
+        *("claims", "reproduce", "theory", "clicks-research", "off-policy"),
     ],
     "Concepts": [
         *("nouns/rounds", "nouns/ranking", "nouns/feedback", "nouns/surrogate"),
         *("nouns/learner", "nouns/metric", "nouns/model", "nouns/play"),
     ],
-    "Papers": ["papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"],
     "Reference": ["commands", "api/index"],
-    "Results": ["quality", "benchmarks", "claims", "reproduce", "theory"],
     "Project": ["architecture", "contributing", "mutants", "changelog"],
 }
 
@@ -75,13 +62,14 @@ MODULES = {
 
 
 def navigation() -> dict[str, list[str]]:
-    """The pages that exist, by group; those of the programming reference are under its own index."""
+    """The pages that exist, by group; those of the reference and the gallery are under their own index."""
     found = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
-    found = {page for page in found if page != "index" and not page.startswith("api/")} | {"api/index"}
+    below = ("api/", "gallery/")
+    found = {page for page in found if page != "index" and not page.startswith(below)} | {"api/index", "gallery/index"}
     named = {page for pages in GROUPS.values() for page in pages}
     groups = {group: [page for page in pages if page in found] for group, pages in GROUPS.items()}
-    groups["Guides"] += sorted(page for page in found - named if not page.startswith("papers/"))
-    groups["Papers"] += sorted(page for page in found - named if page.startswith("papers/"))
+    groups["Guides: train"] += sorted(page for page in found - named if not page.startswith("papers/"))
+    groups["Research"] += sorted(page for page in found - named if page.startswith("papers/"))
     return groups
 
 

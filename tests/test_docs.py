@@ -33,9 +33,10 @@ import servers  # noqa: E402
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
-# Blocks that are run: Python with prompts, `ranktron` commands, commands with what they print. Others only show.
+# Blocks that are run: Python with prompts, `ranktron` commands, commands with what they print. Others only show;
+# `py` is a script of the gallery, which a test of its own runs.
 RUN = {"python", "bash", "console"}
-SHOWN = {"text", "sh", "json", "toml", "yaml", "xml", "http", "html", "javascript", "css"}
+SHOWN = {"text", "py", "sh", "json", "toml", "yaml", "xml", "http", "html", "javascript", "css"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 MADE = {

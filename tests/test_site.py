@@ -15,9 +15,12 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 
+import ranktron
+
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 import made  # noqa: E402
+import versions  # noqa: E402
 
 pytestmark = pytest.mark.slow
 # Tables and code may scroll by themselves; the page and the columns it is made of may not.
@@ -176,6 +179,31 @@ def test_dark_pages_are_dark_and_searching_finds(address, browser):
         assert not wrong
 
 
+@pytest.mark.browser
+def test_a_menu_leads_to_other_versions(site, browser, tmp_path):
+    """Also from a version that was built before there was another, and without a server."""
+    versions.publish(site, tmp_path, "0.9.1")
+    assert versions.publish(site, tmp_path, "0.10.0") == ["0.10.0", "0.9.1"]
+    page = browser.new_page()
+    page.goto((tmp_path / "0.9.1" / "nouns" / "ranking.html").as_uri())
+    menu = page.locator(".versions select")
+    assert menu.locator("option").all_text_contents() == ["0.10.0", "0.9.1"]
+    menu.select_option("0.10.0")
+    page.wait_for_url("**/0.10.0/index.html")
+    page.goto((tmp_path / "index.html").as_uri())
+    page.wait_for_url("**/0.10.0/index.html")
+    page.close()
+
+
+@pytest.mark.browser
+def test_pages_say_the_version_and_there_is_no_menu_of_one(address, browser):
+    for _, page, wrong in look(browser, address, ["index.html", "nouns/ranking.html"], DESK):
+        assert ranktron.__version__ in page.title()
+        assert page.locator(".versions select").count() == 1
+        assert not page.locator(".versions").is_visible()
+        assert not wrong
+
+
 @pytest.mark.parametrize(
     ("words", "page"),
     [
@@ -189,6 +217,10 @@ def test_dark_pages_are_dark_and_searching_finds(address, browser):
         ("early stopping", "recipes"),
         ("grid search", "recipes"),
         ("lightgbm", "recipes"),
+        ("lightgbm", "from-lightgbm"),
+        ("river", "from-river"),
+        ("metarank", "from-metarank"),
+        ("position click", "gallery/from-a-click-log"),
         ("daily update", "recipes"),
         ("pyterrier", "recipes"),
         ("sample_weight", "api/estimators"),

@@ -57,3 +57,10 @@ def test_the_three_steps_of_those_who_come_from_personalizer(client):
     assert client.experiment("watch")["agreement"]["rounds"] == 1
     assert client.experiment("live")["state"] == "running"
     assert client.rankers()[0]["version"] == 3  # each step taught something
+
+
+def test_the_session_of_those_who_come_from_metarank(client):
+    guide = (Path(__file__).parents[3] / "docs" / "from-metarank.md").read_text()
+    steps = re.search(r"```text\nclient = .*?\n(.*?)```", guide, re.DOTALL).group(1)
+    exec(steps, {"client": client})
+    assert client.rankers()[0]["version"] == 1
