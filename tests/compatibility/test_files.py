@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def test_a_state_folder_with_snapshots_opens_with_the_same_bytes(tmp_path, other
 
 def test_definitions_are_completed_on_disk_and_0_1_0_could_still_read_them(state, other_defaults):
     opened(state)
-    with sqlite3.connect(state / "log.sqlite") as connection:
+    with closing(sqlite3.connect(state / "log.sqlite")) as connection, connection:
         rows = connection.execute("SELECT definition, asked FROM rankers WHERE NOT deleted ORDER BY id").fetchall()
     for definition, asked in rows:
         stored, sent = json.loads(definition), json.loads(asked)

@@ -5,6 +5,7 @@ import json
 import shutil
 import sqlite3
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -176,6 +177,6 @@ def test_the_commands(serving, tmp_path):
     done = CliRunner().invoke(cli, ["restore", str(tmp_path / "b"), str(tmp_path / "again")])
     assert done.exit_code == 0
     assert "shop at version 2" in done.output
-    with sqlite3.connect(tmp_path / "again" / "log.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "again" / "log.sqlite")) as connection, connection:
         assert connection.execute("SELECT facts FROM owner").fetchone() == ("restored",)
     connection.close()

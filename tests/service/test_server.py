@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import takewhile
 from threading import Thread
 
@@ -261,7 +261,7 @@ def test_it_says_at_once_which_rankers_are_set_aside(tmp_path, Program):
             client.create(name, ["a"])
         client.close()
         program.stop()
-    with sqlite3.connect(tmp_path / "log.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "log.sqlite")) as connection, connection:
         read_rankers(connection)[0][0]._replace(definition=b"").write(connection)
     connection.close()
     with Program(tmp_path) as program:

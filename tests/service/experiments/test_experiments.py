@@ -1,6 +1,7 @@
 """Experiments through HTTP: two verbs, a verdict, one clear error for what makes no sense, and a replay to the bit."""
 
 import sqlite3
+from contextlib import closing
 
 import msgspec
 import numpy as np
@@ -256,7 +257,7 @@ def test_a_crash_loses_nothing_and_a_replay_is_the_same_to_the_bit(tmp_path, ser
         found = talk.service.experiments.find("test")
         before = everything(found)
         talk.crash()
-    with sqlite3.connect(tmp_path / "state" / "log.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "state" / "log.sqlite")) as connection, connection:
         span = found.id * 2**40, (found.id + 1) * 2**40
         (entries,) = connection.execute("SELECT count(*) FROM entries WHERE key >= ? AND key < ?", span).fetchone()
     connection.close()
@@ -279,7 +280,7 @@ def test_a_damaged_log_sets_the_experiment_aside(tmp_path, serving):
         visit(talk, range(10))
         number = talk.service.experiments.find("test").id
         talk.crash()
-    with sqlite3.connect(tmp_path / "state" / "log.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "state" / "log.sqlite")) as connection, connection:
         connection.execute("UPDATE entries SET body = x'00' WHERE key = ?", (number * 2**40 + 4,))
     connection.close()
     with serving(tmp_path / "state") as talk:
