@@ -1,6 +1,6 @@
 """What many servers cost, in one run: requests a second, a follower's lag, a failover, carried rounds, ingestion.
 
-    python -m benchmarks.servers                                        # tables, four minutes
+    python -m benchmarks.servers                                        # tables, five minutes
     python -m benchmarks.servers --json > docs/results/servers.json     # what docs/many-servers.md shows
     python -m benchmarks.servers --quick                                # whether it works, in a minute
 
@@ -26,11 +26,14 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
+from confluent_kafka import Producer
 
 from benchmarks import carried
 from benchmarks.serving import FEATURES, Answerer, Client, body, load, make, request
 from docs.servers import TABLES
 from ranktron.service import client as service_client
+from ranktron.service.carry_keys import new_key, write_keys
+from ranktron.service.kafka_source import KafkaTopic
 from ranktron.service.sources import JsonLinesFile, ingest
 from tests.service.postgres_server import PostgresServer
 
@@ -110,12 +113,18 @@ class Shop:
     def __init__(self, port, seed=0):
         self.port, self.rng = port, np.random.default_rng(seed)
         make(port, "shop", features=[f"f{j}" for j in range(FEATURES)])
-        self.lists = [request("/v1/rankers/shop/rank", body(self.rng)) for _ in range(20)]
+        contents = [body(self.rng) for _ in range(20)]
+        self.lists = [request("/v1/rankers/shop/rank", content) for content in contents]
+        carried = [content.replace(b"{", b'{"carry":true,', 1) for content in contents]
+        self.carried = [request("/v1/rankers/shop/rank", content) for content in carried]
         small = [json.loads(body(self.rng, 5)) for _ in range(BATCH)]
         self.many = request("/v1/rankers/shop/rank/batch", json.dumps({"requests": small}).encode())
 
     def next_list(self):
         return self.lists[int(self.rng.integers(len(self.lists)))]
+
+    def next_carried(self):
+        return self.carried[int(self.rng.integers(len(self.carried)))]
 
     def rounds(self, count):
         """Rankings that were shown just now."""
@@ -152,15 +161,16 @@ def rate(server, clients, next_request, seconds):
 
 
 def loaded(what, server, effort):
-    """Rows of one kind of server: rankings, and feedback."""
+    """Rows of one kind of server: rankings that it keeps, those that clients carry, and feedback."""
     shop = Shop(server.port)
     deadline = time.monotonic() + 60.0
     while len(server.processes()) < 1 + ("workers" in what) and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(4.0 if "workers" in what else 0.0)  # workers load their kernels, and get copies
     rate(server, 4, shop.next_list, 1.0)
-    for clients in CLIENTS:
-        yield {"servers": what, "request": "rank", **rate(server, clients, shop.next_list, effort.seconds)}
+    for kind, next_request in (("rank", shop.next_list), ("carried", shop.next_carried)):
+        for clients in CLIENTS:
+            yield {"servers": what, "request": kind, **rate(server, clients, next_request, effort.seconds)}
     for clients in CLIENTS:
         answerer = shop.answerer(effort.answers if clients > 1 else effort.answers // 4)
         yield {"servers": what, "request": "feedback", **rate(server, clients, answerer.next_request, effort.seconds)}
@@ -263,7 +273,21 @@ def json_lines(lines, folder):
     yield JsonLinesFile(path)
 
 
-SOURCES = {"JSON lines": json_lines}
+@contextmanager
+def kafka(lines, _folder):
+    """A partition of a topic, at the broker inside confluent-kafka, which runs in threads of this process."""
+    producer = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "linger.ms": 20, "log_level": 0})
+    (broker,) = producer.list_topics(timeout=30).brokers.values()
+    for number, line in enumerate(lines):
+        producer.produce("events", line, partition=0)
+        if number % 1_000 == 999:
+            producer.flush()
+    assert producer.flush(60) == 0
+    with KafkaTopic(f"kafka://{broker.host}:{broker.port}/events") as topic:
+        yield topic.partitions[0]
+
+
+SOURCES = {"JSON lines": json_lines, "Kafka": kafka}
 
 
 def ingested(effort, folder):
@@ -272,9 +296,9 @@ def ingested(effort, folder):
         shop = Shop(server.port)
         for name, opened in SOURCES.items():
             with opened([*events_of(shop.rounds(effort.events))], folder) as source:
-                began, own = time.perf_counter(), time.process_time()
+                began, own = time.perf_counter(), time.thread_time()
                 done = ingest(client, "shop", source, {"click": 1.0})
-                took, own = time.perf_counter() - began, time.process_time() - own
+                took, own = time.perf_counter() - began, time.thread_time() - own
             assert done.learned == done.messages, done
             yield {
                 "source": name,
@@ -288,6 +312,8 @@ def measured(effort, say):
     """All of it, as docs/results/servers.json has it."""
     found = {"date": date.today().isoformat(), "machine": f"{os.cpu_count()} cores ({platform.machine()})", "load": []}
     with tempfile.TemporaryDirectory() as folder:
+        ENVIRONMENT["RANKTRON_CARRY_KEYS"] = f"{folder}/keys"
+        write_keys(Path(folder, "keys"), [new_key("active", date.today())])
         for what, options in (("one process", []), ("workers 2", ["--workers", "2"])):
             say(what)
             with Program("--dir", f"{folder}/{what}", *options) as server:

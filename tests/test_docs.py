@@ -293,6 +293,7 @@ NOT_RUN = {
     "push": "it needs a search engine",
     "verify": "it needs a search engine",
     "ingest": "it needs a service",
+    "promote": "it needs a server that follows",
     "reproduce": "it takes minutes",
     "datasets": "it needs the data",
 }

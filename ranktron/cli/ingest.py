@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from time import sleep
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ranktron.cli.options import as_json
 from ranktron.cli.output import print_json
 
-_PAUSE = 1.0  # seconds between two looks at a file that is followed
+if TYPE_CHECKING:
+    from ranktron.service.sources import FeedbackSource
+
+_PAUSE = 1.0  # seconds between two looks at a source that is followed
 
 
 @click.command()
-@click.argument("source", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("source", metavar="SOURCE")
 @click.option("--ranker", required=True, help="The ranker that learns.")
 @click.option("--url", default="http://127.0.0.1:8080", show_default=True, help="Where the service is.")
 @click.option("--token", envvar="RANKTRON_TOKEN", help="Token with the scope feedback; also RANKTRON_TOKEN.")
@@ -27,42 +35,77 @@ _PAUSE = 1.0  # seconds between two looks at a file that is followed
     help="What an action of the log gains; actions that are not named are passed over.",
 )
 @click.option("--follow", is_flag=True, help="Go on when the end is reached, and read what is added.")
+@click.option(
+    "--kafka-settings",
+    "settings",
+    type=click.Path(exists=True, dir_okay=False),
+    help="How to connect to Kafka (a TOML file): security_protocol, sasl_mechanism, sasl_plain_username, "
+    "sasl_plain_password, cafile, certfile, keyfile.",
+)
 @as_json
 def ingest(
-    source: str, ranker: str, url: str, token: str | None, gains: tuple[str, ...], follow: bool, as_json: bool
+    source: str,
+    ranker: str,
+    url: str,
+    token: str | None,
+    gains: tuple[str, ...],
+    follow: bool,
+    settings: str | None,
+    as_json: bool,
 ) -> None:
-    """Let a ranker learn from events of User Behavior Insights (UBI), a file of JSON lines.
+    """Let a ranker learn from events of User Behavior Insights (UBI).
 
-    The query_id of an event is the round that `/rank` gave, event_attributes.object.object_id the document; a round
-    that carries itself is event_attributes.carry. Each event is learnt from once, even if this command or the service
-    is killed: the service keeps how far the file was read in the same transaction. Events that cannot be used are kept
-    there as dead letters, with the reason.
+    SOURCE is a file of JSON lines, or a topic, kafka://broker:9092/topic, whose messages are such lines (extra
+    `kafka`). The query_id of an event is the round that `/rank` gave, event_attributes.object.object_id the document; a
+    round that carries itself is event_attributes.carry. Each event is learnt from once, even if this command or the
+    service is killed: the service keeps how far the source was read in the same transaction. Events that cannot be used
+    are kept there as dead letters, with the reason.
 
     Example: ranktron ingest events.jsonl --ranker shop --gain click=1 --gain purchase=3
     """
     from ranktron.service.client import Client
-    from ranktron.service.sources import Ingested, JsonLinesFile
+    from ranktron.service.sources import Ingested
     from ranktron.service.sources import ingest as send
 
-    known = dict(map(_gain, gains))
-    file, total = JsonLinesFile(source), Ingested(0, 0, 0, 0, 0)
-    with Client(url, token, timeout=60.0) as client:
+    known, total = dict(map(_gain, gains)), Ingested(0, 0, 0, 0, 0)
+    with _opened(source, settings) as parts, Client(url, token, timeout=60.0) as client:
         while True:
-            done = send(client, ranker, file, known)
-            total = total.plus(done)
+            for each in parts:
+                total = total.plus(send(client, ranker, each, known))
             if not follow:
                 break
             sleep(_PAUSE)
-        dead = client.source(file.name)["dead"] if total.dead else []
+        dead = [letter for each in parts for letter in client.source(each.name)["dead"]] if total.dead else []
     if as_json:
-        print_json({"source": file.name, **total._asdict()})
+        print_json({"sources": [each.name for each in parts], **total._asdict()})
         return
     click.echo(
         f"{source}: {total.messages:,} events, {total.learned:,} lessons, {total.repeated:,} that added nothing, "
         f"{total.dead:,} dead letters"
     )
     for letter in dead[-3:]:
-        click.echo(f"  at byte {letter['place']:,}: {letter['reason']}", err=True)
+        click.echo(f"  at {letter['place']:,}: {letter['reason']}", err=True)
+
+
+@contextmanager
+def _opened(source: str, settings: str | None) -> Iterator[Sequence[FeedbackSource]]:
+    """The sources of a file or of a topic, which has one for each partition."""
+    if source.startswith("kafka://"):
+        from ranktron.service.kafka_source import KafkaTopic
+
+        with KafkaTopic(source, _read_settings(settings)) as topic:
+            yield topic.partitions
+    else:
+        from ranktron.service.sources import JsonLinesFile
+
+        yield [JsonLinesFile(source)]
+
+
+def _read_settings(path: str | None) -> dict[str, Any]:
+    try:
+        return {} if path is None else tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{path} is not TOML: {error}", param_hint="--kafka-settings") from None
 
 
 def _gain(text: str) -> tuple[str, float]:

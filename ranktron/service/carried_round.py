@@ -7,7 +7,7 @@ back is written with the feedback, as if it had been kept: a replay learns from 
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -44,11 +44,17 @@ _decoder = msgspec.msgpack.Decoder(CarriedRound)
 _encoder = msgspec.msgpack.Encoder()
 
 
-class CarriedRounds:
-    """Seals the rounds of one service's rankers, and opens those that come back."""
+class Identified(Protocol):
+    """What knows which state its rankers belong to: a journal, or a server that follows."""
 
-    def __init__(self, journal: Journal, keys: CarryKeys | None, config: Config) -> None:
-        self._journal, self._keys, self._config = journal, keys, config
+    cluster: str
+
+
+class SealedRounds:
+    """Seals the rounds of one service's rankers, or of those that a server follows."""
+
+    def __init__(self, state: Identified, keys: CarryKeys | None, config: Config) -> None:
+        self._state, self._keys, self._config = state, keys, config
 
     def check(self, live: LiveRanker) -> None:
         """Refuses to rank for someone who would carry the round, where that is not possible."""
@@ -66,12 +72,20 @@ class CarriedRounds:
     def seal(self, live: LiveRanker, public: int, shown: bytes) -> str:
         """The round as the answer of a ranking has it."""
         expires = stored_round.shown_at(shown) + self._config.open_seconds
-        content = CarriedRound(self._journal.cluster, live.id, live.incarnation, public, expires, shown)
+        content = CarriedRound(self._state.cluster, live.id, live.incarnation, public, expires, shown)
         text, most = self._known_keys().seal(_encoder.encode(content)), self._config.max_carry
         if len(text) > most:
             how = f"at most {most} (`max_carry`) are allowed: raise that, rank fewer features, or rank without `carry`"
             raise RequestError(413, "carry_too_large", f"this round would take {len(text)} characters, and {how}")
         return text
+
+
+class CarriedRounds(SealedRounds):
+    """Seals the rounds of one service's rankers, and opens those that come back."""
+
+    def __init__(self, journal: Journal, keys: CarryKeys | None, config: Config) -> None:
+        super().__init__(journal, keys, config)
+        self._journal = journal
 
     def open(self, live: LiveRanker, request: FeedbackRequest, text: str) -> CarriedRound:
         """The round that feedback has brought back: verified, and one that this ranker has shown and still takes."""

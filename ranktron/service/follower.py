@@ -11,12 +11,14 @@ import logging
 from collections import deque
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ranktron.data import serialization
 from ranktron.errors import DataError, RanktronError
 from ranktron.service import learning
+from ranktron.service.carried_round import SealedRounds
 from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
 from ranktron.service.journal_entries import JournalEntry
@@ -38,6 +40,9 @@ from ranktron.service.recovery import copied_ranker
 from ranktron.service.snapshots import Snapshots
 from ranktron.service.types import RankAnswer, RankRequest
 
+if TYPE_CHECKING:
+    from ranktron.service.carry_keys import CarryKeys
+
 _WAIT = 0.5  # seconds that the leader waits for something new before it answers that there is nothing
 _PAUSE = 0.2  # seconds until a leader that was away is asked again
 _PATIENCE = 1.0  # seconds that a ranking waits for the leader to have its round
@@ -50,8 +55,9 @@ _logger = logging.getLogger("ranktron.service")
 class Follower:
     """The rankers of a leader, as far as they are known here."""
 
-    def __init__(self, leader: LeaderClient, config: Config) -> None:
+    def __init__(self, leader: LeaderClient, config: Config, carry_keys: CarryKeys | None = None) -> None:
         self.leader, self.config = leader, config
+        self.sealed = SealedRounds(self, carry_keys, config)
         self.rankers: dict[str, FollowedCopy] = {}
         self._feed, self.cluster, self.term = 0, "", 0
         self.acknowledged: dict[str, int] = {}  # the last version of each ranker that the leader is known to have had
@@ -141,6 +147,7 @@ class FollowedCopy:
         self._follower, self.live = follower, live
         self._kind, self.reserved = fingerprint(live), 0
         self._leased: deque[range] = deque()
+        self._outdated = False  # the leader has another kind of model by now, and gives no numbers for this one
         self._shown: dict[int, tuple[tuple[int, bytes], asyncio.Future[bool]]] = {}  # the leader lacks them
         self._due, self._came = asyncio.Event(), asyncio.Event()  # something is to be sent; numbers have come
         self._courier = asyncio.create_task(self._hand_in())
@@ -178,9 +185,17 @@ class FollowedCopy:
             self._kind = fingerprint(self.live)
 
     async def rank(self, request: RankRequest) -> RankAnswer:
-        """Shows a ranking when the leader keeps its round, or a little later, if the leader is away."""
+        """Shows a ranking when the leader keeps its round, or a little later, if the leader is away.
+
+        A round that its client carries need not be kept by anyone, and waits for nothing.
+        """
+        if request.carry:
+            self._follower.sealed.check(self.live)
         self.live.next = await self._next_number()
         answer, number, kept = self.live.rank(request)
+        if request.carry:
+            answer.carry = self._follower.sealed.seal(self.live, answer.round, kept)
+            return answer
         self.live.open.pop(number)  # the leader keeps it
         arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._shown[number] = (self._kind, kept), arrived
@@ -194,7 +209,12 @@ class FollowedCopy:
 
     async def _next_number(self) -> int:
         deadline = monotonic() + _PATIENCE
+        if self._few_numbers():
+            self._outdated = False
+            self._due.set()
         while not self._leased:
+            if self._outdated:
+                raise RequestError(503, "busy", "the model is being replaced: try again in a moment")
             self._due.set()
             came = self._came
             try:
@@ -209,15 +229,18 @@ class FollowedCopy:
             self._leased[0] = numbers[1:]
         return numbers[0]
 
+    def _few_numbers(self) -> bool:
+        return sum(map(len, self._leased)) < _LEASE // 2
+
     async def _hand_in(self) -> None:
         """Hands in rounds without end, all that wait together, and leases numbers before they run out."""
         while True:
             await self._due.wait()
             self._due.clear()
             rounds = dict(self._shown)
-            lease = _LEASE if sum(map(len, self._leased)) < _LEASE // 2 else 0
+            lease = _LEASE if self._few_numbers() else 0
             bodies = {number: kept for number, (kept, _) in rounds.items()}
-            request = RoundsRequest(self.live.name, self.live.incarnation, bodies, lease)
+            request = RoundsRequest(self.live.name, self.live.incarnation, bodies, lease, self._kind)
             live = self.live
             try:
                 data = await self._follower.leader.ask("/v1/follow/rounds", encode_message(request))
@@ -232,7 +255,9 @@ class FollowedCopy:
                     arrived.set_result(number not in answer.refused)
             if answer.refused:  # other numbers of before would be, too
                 self._leased.clear()
-            if answer.end > answer.first and self.live is live:
-                self._leased.append(range(answer.first, answer.end))
+            self._outdated = bool(lease) and answer.end == answer.first
+            if self.live is live and (answer.end > answer.first or self._outdated):
+                if not self._outdated:
+                    self._leased.append(range(answer.first, answer.end))
                 came, self._came = self._came, asyncio.Event()
                 came.set()

@@ -59,7 +59,7 @@ def follow(
     where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
     async def serve() -> None:
-        telemetry, follower = Telemetry(), Follower(LeaderClient(url, token), settings)
+        telemetry, follower = Telemetry(), Follower(LeaderClient(url, token), settings, keys)
         app = PromotableApplication(
             follower,
             tokens,

@@ -83,13 +83,16 @@ class FollowAnswer(Struct, frozen=True):
 class RoundsRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """Rounds that a follower has shown, by number, and how many numbers it wants for further ones.
 
-    With each round comes the fingerprint of the kind of model that has shown it.
+    With each round comes the fingerprint of the kind of model that has shown it. `kind` is that of the model that
+    further ones will be shown by: only the present kind gets numbers, so that a round that is carried, and so never
+    handed in, was shown by the kind of model that there was when its number was leased.
     """
 
     name: str
     incarnation: int
     rounds: dict[int, tuple[int, bytes]]
     lease: Annotated[int, Meta(ge=0, le=LONGEST_LEASE)] = 0
+    kind: int = 0
 
 
 class RoundsAnswer(Struct, frozen=True):
@@ -171,7 +174,7 @@ class JournalFeed:
         ]
         self._service.drop_rounds(live)
         first = live.next
-        if request.lease:
+        if request.lease and request.kind in (0, kind):
             self._writer.spare_number(live)
             live.next = min(first + request.lease, live.reserved)
         return RoundsAnswer(first, live.next, refused)

@@ -98,6 +98,12 @@ def run(
     inner = open_socket("127.0.0.1", 0) if workers > 1 else listening
     sockets = [listening, inner] if workers > 1 else [listening]
     others = WorkerProcesses(workers - 1, inner, (host, listening.getsockname()[1]), config, tokens.secret)
+
+    def reload(_number: int, _frame: object) -> None:
+        reload_secrets(tokens, keys)
+        others.reload()
+
+    signal.signal(signal.SIGHUP, reload)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening, inner:
         if service is None:
             runner.run(_beside(others, _serve_elected(leadership, server, sockets, models)))

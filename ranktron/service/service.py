@@ -14,16 +14,11 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
-
-from ranktron.errors import DataError
 from ranktron.lazy import lazy_names
 from ranktron.service import feedback as feedbacks
 from ranktron.service import views
 from ranktron.service.carried_round import CarriedRounds, row_of
 from ranktron.service.config import Config
-from ranktron.service.errors import RequestError, not_written, unknown_version
-from ranktron.service.experiments.arms import kept_model
 from ranktron.service.experiments.experiments import Experiments
 from ranktron.service.ingestion import Ingestion
 from ranktron.service.journal import Call, Job, Journal, NoteTime, Reserve, Settle, StoreRound
@@ -32,7 +27,7 @@ from ranktron.service.journal_feed import JournalFeed
 from ranktron.service.journal_writer import RESERVE, JournalWriter
 from ranktron.service.large_requests import answer_batch
 from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import Upload, note_other_kind, read_upload
+from ranktron.service.model_versions import ModelVersions
 from ranktron.service.open_journal import open_journal
 from ranktron.service.ranker_list import RankerList
 from ranktron.service.stats import observed_quality
@@ -50,11 +45,8 @@ from ranktron.service.types import (
     RankerAnswer,
     RankersAnswer,
     RankRequest,
-    RollbackRequest,
     SetAsideAnswer,
-    VersionsAnswer,
 )
-from ranktron.training.model import Model
 
 if TYPE_CHECKING:
     from ranktron.service.carry_keys import CarryKeys
@@ -63,13 +55,11 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("ranktron.service")
 _SWEEP = 64  # rounds, at most, between two looks at whether there are too many
 _CLOSING = 1.0  # seconds between two looks at whether the time of rounds is over
-_UPLOADS = 10  # model files that are in memory at one time
 _NOTING = 60.0  # seconds between two notes of how late it is
 _CLOSED = 500  # rounds that are closed at one time: others have their turn
-MOST_WISHED = 100  # versions of a ranker that are kept because someone wished it
 
 
-class RankingService:
+class RankingService(ModelVersions):
     """Named rankers over one folder, which it reads when it is made; `start` begins to write.
 
     The journal is a file in that folder, or in a database of PostgreSQL whose address is `journal`.
@@ -109,7 +99,7 @@ class RankingService:
         self._carried = CarriedRounds(self.journal, carry_keys, self.config)
         self._writer = JournalWriter(self.journal, self.config, self.live_rankers)
         self.ingestion = Ingestion(self, self.journal, self._writer, self._carried)
-        self._reading, self._uploads = asyncio.Lock(), 0
+        super().__init__()
         self.experiments = Experiments(self, self._writer, self._rankers.experiments)
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._closer: asyncio.Task[None] | None = None
@@ -175,17 +165,6 @@ class RankingService:
         if live.version == 0:  # an earlier version of this service may have ended before it had its model
             await self.set_model(name, data)
         return views.ranker(live)
-
-    async def _read(self, data: bytes, definition: Definition | None) -> Upload:
-        """Reads a model file while others are served; one at a time, since it may be large."""
-        if self._uploads >= _UPLOADS:
-            raise RequestError(503, "busy", "too many models are waiting to be read: try again")
-        self._uploads += 1
-        try:
-            async with self._reading:
-                return await asyncio.to_thread(read_upload, data, definition, self.config)
-        finally:
-            self._uploads -= 1
 
     async def delete(self, name: str) -> None:
         """Deletes a ranker with all that it has learnt."""
@@ -301,70 +280,6 @@ class RankingService:
     async def batch(self, requests: Sequence[Any], one: Callable[[str, Any], Any], name: str) -> BatchAnswer:
         """The answers to many requests, each its own or why it was refused; those that wait are written together."""
         return await answer_batch(self, one, name, requests)
-
-    # Models and versions
-
-    async def set_model(self, name: str, data: bytes) -> RankerAnswer:
-        """Starts a ranker from a trained model; rounds that another kind of model has shown are dropped."""
-        live = self.live(name)
-        upload = await self._read(data, live.definition)
-        before, version, kind = live.template.kind, live.version, upload.model.kind
-        if kind != before and version and self.live(name) is live:
-            await self.keep(name)  # it may have been the wrong file
-        if self.live(name) is not live:
-            raise RequestError(409, "replaced", f"ranker {name!r} was deleted and made again meanwhile: send it again")
-        entry = live.replacement(upload.body)
-        self._writer.reserve(live, upload.rounds)  # its rounds go on counting
-        await asyncio.shield(self._writer.logged(live, entry, model=upload.model))
-        note = "" if kind == before else note_other_kind(name, before, kind, version)
-        return structs.replace(views.ranker(live), note=note)
-
-    def versions(self, name: str) -> VersionsAnswer:
-        live = self.live(name)
-        return VersionsAnswer(live.version, live.snapshots.versions())
-
-    async def keep(self, name: str) -> VersionsAnswer:
-        """Keeps the present version, to roll back to."""
-        live = self.live(name)
-        version, wished = live.version, live.snapshots.wished()
-        if len(wished) >= MOST_WISHED and version not in wished:
-            remedy = f"let one go with DELETE /v1/rankers/{name}/versions/N"
-            raise RequestError(409, "too_many_versions", f"{MOST_WISHED} versions are kept already: {remedy}")
-        await self._writer.snapshot(live, wished=True)
-        if version not in live.snapshots.wished():
-            raise not_written("no snapshot could be written")
-        return self.versions(name)
-
-    async def release(self, name: str, version: int) -> VersionsAnswer:
-        """Lets a version go; the two newest stay, since a start goes on from them."""
-        live = self.live(name)
-        if version not in live.snapshots.versions():
-            raise unknown_version(version)
-        self.experiments.check_not_needed(name, version)
-        wrong: list[Exception] = []
-
-        def remove() -> None:
-            try:
-                live.snapshots.remove(version)
-            except (DataError, OSError) as error:
-                wrong.append(error)
-
-        await self._writer.written(Call(remove))
-        for error in wrong:
-            if isinstance(error, DataError):
-                raise RequestError(409, "needed_version", str(error))
-            raise not_written(str(error))
-        return self.versions(name)
-
-    async def rollback(self, name: str, request: RollbackRequest) -> RankerAnswer:
-        """Makes the weights those of a version that was kept; this is a new version, and rounds go on counting."""
-        live = self.live(name)
-        model = kept_model(live, request.version)
-        await asyncio.shield(self._writer.logged(live, live.replacement(model)))
-        return views.ranker(live)
-
-    def model(self, name: str) -> Model:
-        return self.live(name).model
 
     # Looking
 

@@ -1,7 +1,7 @@
 """Sources of feedback, as a reader sees them: messages at places, which can be read again from any place.
 
-A source is whatever has a name that stays and a `read`. `JsonLinesFile` is the one that there is; another, such as a
-partition of a topic, is a file more.
+A source is whatever has a name that stays and a `read`: `JsonLinesFile`, and a partition of a topic (`kafka_source`).
+Another one is a file more.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ _PAUSE = 0.2
 
 
 class Message(NamedTuple):
-    """One message, where it stands, and where the next one does."""
+    """One message, where it stands, and where the next one does; `wrong` is why it cannot be used, if that is known."""
 
     place: int
     next: int
     body: bytes
+    wrong: str = ""
 
 
 class FeedbackSource(Protocol):
@@ -125,6 +126,8 @@ class Batch:
     def add(self, message: Message, gains: Mapping[str, float], most: int) -> bool:
         """Adds a message, if there is room for it: more about a round that is there already is joined with it."""
         try:
+            if message.wrong:
+                raise DataError(message.wrong)
             event = read_event(message.body, gains)
         except DataError as error:
             if len(self.dead) >= most:

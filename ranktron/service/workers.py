@@ -63,10 +63,17 @@ class WorkerProcesses:
     ) -> None:
         url, (host, port) = f"http://127.0.0.1:{inner.getsockname()[1]}", address
         self._count = count
+        self._running: set[asyncio.subprocess.Process] = set()
         self._command = [sys.executable, "-m", "ranktron", "serve", "--shared", "--follow", url]
         self._command += ["--host", host, "--port", str(port), *(["--config", config] if config else [])]
         self._environment = {**os.environ, "RANKTRON_LEADER_TOKEN": secret}
         self._environment.pop("RANKTRON_JOURNAL", None)
+
+    def reload(self) -> None:
+        """Lets them read tokens and keys again."""
+        for process in self._running:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGHUP)
 
     async def run(self) -> None:
         """Keeps them running until it is cancelled."""
@@ -82,6 +89,7 @@ class WorkerProcesses:
                 stdin=asyncio.subprocess.PIPE,  # which ends with this process, whatever ends it
                 stdout=asyncio.subprocess.DEVNULL,
             )
+            self._running.add(process)
             try:
                 status = await process.wait()
             except asyncio.CancelledError:
@@ -89,5 +97,7 @@ class WorkerProcesses:
                     process.send_signal(signal.SIGTERM)
                 await process.wait()
                 raise
+            finally:
+                self._running.discard(process)
             _logger.error("a worker ended with status %d, and is started again", status)
             await asyncio.sleep(_PAUSE)

@@ -174,6 +174,29 @@ def postgres():
     server.stop()
 
 
+class Broker:
+    """The broker inside confluent-kafka, in this process: other clients can talk to it."""
+
+    def __init__(self, producer):
+        self.producer = producer
+        (broker,) = producer.list_topics(timeout=30).brokers.values()
+        self.address = f"{broker.host}:{broker.port}"
+
+    def topic(self, name, lines):
+        """Adds lines to a topic, dealt out to two of its partitions; its address."""
+        for number, line in enumerate(lines):
+            self.producer.produce(name, line, partition=number % 2)
+        assert self.producer.flush(30) == 0
+        return f"kafka://{self.address}/{name}"
+
+
+@pytest.fixture(scope="session")
+def broker():
+    kafka = pytest.importorskip("confluent_kafka")
+    pytest.importorskip("aiokafka")
+    return Broker(kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0}))
+
+
 @pytest.fixture
 def backend():
     """Where journals are; the tests that are marked with `both` are run with each of the two."""

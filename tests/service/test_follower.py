@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import socket
 from contextlib import asynccontextmanager
+from datetime import date
 
 import msgspec
 import numpy as np
@@ -13,6 +14,7 @@ import uvicorn
 from ranktron.service import follower as followers
 from ranktron.service import journal_feed
 from ranktron.service.app import application
+from ranktron.service.carry_keys import CarryKeys, new_key
 from ranktron.service.config import Config
 from ranktron.service.follower import Follower
 from ranktron.service.follower_app import FollowerApplication
@@ -30,14 +32,14 @@ CONFIG = Config(answer_seconds=300.0, snapshot_every=20)
 class Site:
     """A leader at a port of its own, and servers that follow it."""
 
-    def __init__(self, folder, tokens=None, token=None):
-        self.folder, self.tokens, self.token = folder, tokens or Tokens([]), token
+    def __init__(self, folder, tokens=None, token=None, keys=None):
+        self.folder, self.tokens, self.token, self.keys = folder, tokens or Tokens([]), token, keys
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         self.tasks = []
 
     async def lead(self):
-        self.service = RankingService(self.folder, CONFIG)
+        self.service = RankingService(self.folder, CONFIG, carry_keys=self.keys)
         self.service.start()
         if self.socket is None:
             self.socket = socket.create_server(("127.0.0.1", self.port))
@@ -57,7 +59,7 @@ class Site:
         self.socket = None
 
     async def follow(self):
-        follower = Follower(LeaderClient(f"http://127.0.0.1:{self.port}", self.token), CONFIG)
+        follower = Follower(LeaderClient(f"http://127.0.0.1:{self.port}", self.token), CONFIG, self.keys)
         self.tasks.append((asyncio.create_task(follower.run()), follower))
         await follower.synchronised.wait()
         return Client(FollowerApplication(follower, self.tokens, Telemetry()), self.token), follower
@@ -86,19 +88,19 @@ class Client:
         told = msgspec.json.decode(self.reply.content)
         return told if status == 200 else told["error"]["code"]
 
-    async def rank(self, X, status=200, name="shop"):
+    async def rank(self, X, status=200, name="shop", **more):
         documents = [{"id": f"d{i}", "features": row} for i, row in enumerate(np.asarray(X, float).tolist())]
-        return await self.ask("POST", f"/v1/rankers/{name}/rank", {"documents": documents}, status)
+        return await self.ask("POST", f"/v1/rankers/{name}/rank", {"documents": documents, **more}, status)
 
     async def tell(self, shown, status=200, name="shop"):
         labels = {each["id"]: float(i == 0) for i, each in enumerate(shown["ranking"][:2])}
-        body = {"round": shown["round"], "labels": labels}
+        body = {"round": shown["round"], "labels": labels, "carry": shown.get("carry")}
         return await self.ask("POST", f"/v1/rankers/{name}/feedback", body, status)
 
 
 @asynccontextmanager
-async def running(folder, *tokens):
-    site = Site(folder, *tokens)
+async def running(folder, *tokens, keys=None):
+    site = Site(folder, *tokens, keys=keys)
     await site.lead()
     try:
         yield site
@@ -256,6 +258,45 @@ def test_what_another_kind_of_model_has_shown_is_not_learnt(tmp_path, monkeypatc
             await same(site, follower)
             assert (await client.tell(await client.rank(np.eye(3))))["learned"]
             await same(site, follower)
+
+    asyncio.run(run())
+
+
+def test_followers_let_clients_carry_their_rounds_and_the_leader_keeps_none(tmp_path):
+    other = Model("hinge", {}, ALGORITHMS["hinge"].learner(3, {}).state(), 3).to_bytes()
+
+    async def run():
+        async with running(tmp_path / "state", keys=CarryKeys([new_key("active", date(2026, 1, 1))])) as site:
+            (one, first), (two, _) = await site.follow(), await site.follow()
+            await one.ask("PUT", "/v1/rankers/shop", DEFINITION)
+            await until(lambda: "shop" in first.rankers)
+            shown = [await one.rank(X, carry=True) for X, _ in some_lists(5)]
+            assert len({each["round"] for each in shown}) == 5
+            assert not site.service.live("shop").open
+            for number, each in enumerate(shown, 1):
+                assert (await two.tell(each))["version"] == number
+                assert (await one.tell(each))["version"] == number  # the same answer, and nothing more
+            await same(site, first)
+            stored = RankingService(tmp_path / "stored", CONFIG)
+            stored.start()
+            alone = Client(application(stored))
+            await alone.ask("PUT", "/v1/rankers/shop", DEFINITION)
+            kept = [await alone.rank(X) for X, _ in some_lists(5)]
+            assert [each["ranking"] for each in kept] == [each["ranking"] for each in shown]
+            for each in kept:
+                await alone.tell(each)
+            assert stored.live("shop").model.to_bytes() == site.service.live("shop").model.to_bytes()
+            await stored.stop()
+            await site.leave()
+            away = await one.rank(np.eye(3), carry=True)  # it waits for nobody
+            await site.lead()
+            assert (await one.tell(away))["version"] == 6
+            before = await one.rank(np.eye(3), carry=True)
+            leader = Client(application(site.service))
+            await leader.ask("POST", "/v1/rankers/shop/model", other, kind="application/octet-stream")
+            assert await leader.tell(before, status=410) == "round_gone"
+            first.sealed._keys = None
+            assert await one.rank(np.eye(3), status=409, carry=True) == "no_keys"
 
     asyncio.run(run())
 

@@ -234,8 +234,8 @@ def test_files_are_known_by_identity_and_beginning(tmp_path):
 
 
 @pytest.mark.slow
-def test_both_sides_are_killed(Program, tmp_path):
-    """kill -9 of the reader and of the service, by turns, at moments that nobody foresees."""
+def test_both_sides_are_killed(Program, tmp_path, broker):
+    """kill -9 of readers of a file and of a topic, and of the service, by turns, at moments that nobody foresees."""
     path, state = tmp_path / "events.jsonl", tmp_path / "state"
     program = Program(state)
     with Client(program.url, timeout=60) as client:
@@ -244,12 +244,14 @@ def test_both_sides_are_killed(Program, tmp_path):
         for _ in range(600):
             shown = client.rank("shop", {f"d{i}": row for i, row in enumerate(LIST.tolist())})
             lines.append(event(shown["round"], shown["ranking"][0]["id"]))
-    write(path, lines)
-    command = [sys.executable, "-m", "ranktron", "ingest", str(path), "--ranker", "shop", "--json"]
+    write(path, lines[:300])
+    sources = [str(path), broker.topic("killed", lines[300:])]
+
+    def command(source):
+        return [sys.executable, "-m", "ranktron", "ingest", source, "--ranker", "shop", "--json", "--url", program.url]
+
     for kill in range(4):
-        reader = subprocess.Popen(
-            [*command, "--url", program.url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        reader = subprocess.Popen(command(sources[kill // 2]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(0.7 + 0.1 * kill)
         reader.kill() if kill % 2 else None
         program.stop(signal.SIGKILL) if not kill % 2 else None
@@ -257,8 +259,9 @@ def test_both_sides_are_killed(Program, tmp_path):
         reader.wait()
         program = program if kill % 2 else Program(state)
     with program:
-        done = subprocess.run([*command, "--url", program.url], capture_output=True, text=True, check=True)
-        assert json.loads(done.stdout)["next"] == path.stat().st_size
+        done = [subprocess.run(command(each), capture_output=True, text=True, check=True) for each in sources]
+        assert json.loads(done[0].stdout)["next"] == path.stat().st_size
+        assert not any(json.loads(each.stdout)["dead"] for each in done)
         with Client(program.url, timeout=60) as client:
             assert {each["name"]: each["version"] for each in client.rankers()} == {"shop": 600}
             assert client.source(JsonLinesFile(path).name)["dead"] == []

@@ -155,27 +155,16 @@ def test_the_leader_of_before_is_not_followed_by_accident(tmp_path):
 
 def test_a_carried_round_of_the_leader_of_before_is_learnt_once(tmp_path):
     async def run():
-        async with running(tmp_path / "leader") as site:
-            site.service._carried._keys = KEYS
+        async with running(tmp_path / "leader", keys=KEYS) as site:
             client, app, follower = await followed(site, tmp_path / "promoted")
             leader = Client(application(site.service))
-            documents = [{"id": f"d{i}", "features": [float(i), 1.0, 0.0]} for i in range(3)]
-            shown = [
-                await leader.ask("POST", "/v1/rankers/shop/rank", {"documents": documents, "carry": True})
-                for _ in range(2)
-            ]
-
-            def feedback(each):
-                labels = {each["ranking"][0]["id"]: 1.0}
-                return {"round": each["round"], "labels": labels, "carry": each["carry"]}
-
-            path = "/v1/rankers/shop/feedback"
-            await leader.ask("POST", path, feedback(shown[0]))
+            shown = [await leader.rank(np.eye(3), carry=True) for _ in range(2)]
+            await leader.tell(shown[0])
             await same(site, follower)
             await site.leave()
             await client.ask("POST", "/v1/promote", {})
-            assert await client.ask("POST", path, feedback(shown[0]), 410) == "round_gone"
-            assert (await client.ask("POST", path, feedback(shown[1])))["learned"]
+            assert await client.tell(shown[0], status=410) == "round_gone"
+            assert (await client.tell(shown[1]))["learned"]
             assert app.service.live("shop").version == 11
             await app.stop()
             await site.lead()

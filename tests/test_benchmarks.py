@@ -1,0 +1,47 @@
+"""The benchmarks' memory: what became slower is told from noise."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def history():
+    spec = importlib.util.spec_from_file_location("benchmarks_history", ROOT / "benchmarks" / "history.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows(*ratios):
+    return [{"what": "a pass", "ours": 1.0, "peer": ratio, "ratio": ratio, "bar": ""} for ratio in ratios]
+
+
+def test_repeats_become_one_row_with_its_noise(history):
+    joined = history.join([rows(2.0), rows(3.0), rows(2.5)])
+    assert [row["ratio"] for row in joined] == [2.5]
+    assert history.noise(joined[0]) == 3.0 / 2.0
+
+
+def test_rows_without_a_peer_have_no_noise(history):
+    row = history.join([rows(None), rows(None)])[0]
+    assert row["ratio"] is None
+    assert history.noise(row) == 1.0
+    assert history.compare([row], rows(None)) == []
+
+
+@pytest.mark.parametrize(("ratio", "told"), [(2.0, False), (1.75, False), (1.6, True), (2.3, False), (2.6, True)])
+def test_a_change_is_told_only_beyond_the_noise(history, ratio, told):
+    then = history.join([rows(2.0), rows(2.4)])  # a noise of 1.2
+    now = history.join([rows(ratio), rows(ratio)])
+    assert bool(history.compare(now, then)) is told
+
+
+def test_the_last_run_of_each_benchmark_is_kept(history, tmp_path):
+    for date, found in {"2026-01-01 10:00": {"a": 1, "b": 1}, "2026-01-02 09:00": {"a": 2}}.items():
+        path = history.save({"date": date, "commit": "abc", "machine": "", "benchmarks": found}, tmp_path)
+    assert path.name == "20260102-0900-abc.json"
+    assert history.latest(history.earlier(tmp_path)) == {"a": 2, "b": 1}
