@@ -84,9 +84,9 @@ dist: $(VENV)/installed-dev
 	done
 	$(BIN)/python -m pytest -q tests/test_distribution.py
 
-# The versions that continuous integration installs: `uv sync --locked`
+# The versions that continuous integration installs.
 lock:
-	uv lock --upgrade
+	uv pip compile -q --upgrade --universal --extra dev --no-annotate --no-header -o constraints.txt pyproject.toml
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
