@@ -86,7 +86,7 @@ dist: $(VENV)/installed-dev
 
 # The versions that continuous integration installs.
 lock:
-	uv pip compile -q --upgrade --universal --extra dev --no-annotate --no-header -o constraints.txt pyproject.toml
+	uv pip compile -q --upgrade --universal --extra dev --extra bench --no-annotate --no-header -o constraints.txt pyproject.toml
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
