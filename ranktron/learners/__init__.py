@@ -1,7 +1,4 @@
-"""Learners: `rank` orders documents, `learn` updates the weights. An algorithm composes parts in one small file.
-
-Names are imported on first use, so that a command waits only for the learner that it trains.
-"""
+"""Learners: `rank` orders documents, `learn` updates the weights. An algorithm composes parts in one small file."""
 
 from typing import TYPE_CHECKING
 
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from ranktron.learners.top_k.learner import TopK
     from ranktron.learners.top_k.settings import top_k_ranker
 
-# Where each name is defined.
+# Where each name is defined: it is imported on first use, so that a command waits only for the learner that it trains.
 _HOMES = {
     "BaseLearner": "ranktron.learners.base",
     "classification_perceptron": "ranktron.learners.classification",
