@@ -16,7 +16,6 @@ import argparse
 import multiprocessing
 import os
 import pickle
-import resource
 import tempfile
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -155,7 +154,9 @@ def measure_store(path, small, what, limit):
     _train_store(small, what, limit)  # compiles
     began = time.perf_counter()
     _train_store(path, what, limit)
-    return time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    seconds = time.perf_counter() - began
+    with open("/proc/self/status") as file:  # ru_maxrss would be that of the process that started this one, too
+        return seconds, next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1e6
 
 
 def _train_store(path, what, limit):
