@@ -36,7 +36,7 @@ GROUPS = {
         *("clicks", "beyond-one-machine", "export", "tools"),
     ],
     "Guides: serve": ["serving", "is-it-better", "running", "many-servers", "demo"],
-    "How good": ["quality", "benchmarks", "growth"],
+    "How good": ["quality", "benchmarks"],
     "Research": [
         *("papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"),
         *("claims", "reproduce", "theory", "clicks-research", "off-policy"),
