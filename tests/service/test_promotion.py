@@ -147,10 +147,21 @@ def test_the_leader_of_before_is_not_followed_by_accident(tmp_path):
             site.folder = tmp_path / "promoted"
             await site.lead()
             leader = Client(application(site.service))
-            await leader.tell(await other.rank(np.eye(3)))
+            await leader.tell(await rank_when_heard(other))
             await same(site, follower)
 
     asyncio.run(run())
+
+
+async def rank_when_heard(client):
+    """A list of a follower as soon as it hears of its leader again: until then it answers 503, "try again"."""
+    async with asyncio.timeout(30.0):
+        while True:
+            try:
+                return await client.rank(np.eye(3))
+            except AssertionError:
+                assert client.reply.status == 503, client.reply
+                await asyncio.sleep(0.05)
 
 
 def test_a_carried_round_of_the_leader_of_before_is_learnt_once(tmp_path):
