@@ -19,7 +19,7 @@ import pytest
 
 from ranktron.service.app import application
 from ranktron.service.config import Config
-from ranktron.service.journal import Call
+from ranktron.service.journal import Call, InUseError
 from ranktron.service.service import RankingService
 from ranktron.service.tokens import Tokens
 from tests.service.postgres_server import PostgresServer, find_programs
@@ -132,6 +132,18 @@ class Talk:
         return self.service.live(name).weights
 
 
+def open_service(folder, config, address, **more):
+    """A service. PostgreSQL keeps the lock of the one before until it has noticed that its session is gone."""
+    late = time.monotonic() + (10.0 if address else 0.0)
+    while True:
+        try:
+            return RankingService(folder, config, address, **more)
+        except InUseError:
+            if time.monotonic() > late:
+                raise
+            time.sleep(0.02)
+
+
 class Serving:
     """Makes services whose journals are in SQLite, or in PostgreSQL where there is a server."""
 
@@ -144,7 +156,7 @@ class Serving:
         return Talk(self.service(folder, **patient), tokens)
 
     def service(self, folder, **settings):
-        return RankingService(folder, Config(**settings), self.address(folder))
+        return open_service(folder, Config(**settings), self.address(folder))
 
     def address(self, folder):
         return None if self.postgres is None else self.postgres.address(folder)

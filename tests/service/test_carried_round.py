@@ -13,15 +13,14 @@ from ranktron.service.carried_round import CarriedRound
 from ranktron.service.carry_keys import CarryKeys, change_keys, new_key, read_keys, write_keys
 from ranktron.service.config import Config
 from ranktron.service.journal import Prune
-from ranktron.service.service import RankingService
-from tests.service.conftest import Talk, some_lists
+from tests.service.conftest import Talk, open_service, some_lists
 
 KEYS = CarryKeys([new_key("active", date(2026, 1, 1))])
 LIST = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [2.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
 
 
 def carrying(folder, keys=KEYS, address=None, **options):
-    return Talk(RankingService(folder, Config(**{"answer_seconds": 300.0, **options}), address, carry_keys=keys))
+    return Talk(open_service(folder, Config(**{"answer_seconds": 300.0, **options}), address, carry_keys=keys))
 
 
 @pytest.fixture
