@@ -53,7 +53,7 @@ def clip_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, eta: 
 
 @jit
 def project_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, eta: float, change: Floats) -> None:
-    """A gradient step and the projection onto 0 ≤ α_jk ≤ γ_k, Σ_k γ_k = bound, in O(|R_i| log |R_i|).
+    """A gradient step and the projection onto 0 ≤ α_jk ≤ γ_k, Σ_k γ_k = bound, in a few passes over the pairs.
 
     Negative values are set to 0 first: only then the projection onto the ball is the one onto the whole set.
     """
