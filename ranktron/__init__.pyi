@@ -31,6 +31,7 @@ from ranktron.estimators import RankBoost as RankBoost
 from ranktron.estimators import RankMM as RankMM
 from ranktron.estimators import RankSVM as RankSVM
 from ranktron.estimators import SLAMPerceptron as SLAMPerceptron
+from ranktron.estimators import SmoothRank as SmoothRank
 from ranktron.estimators import TopKRanker as TopKRanker
 from ranktron.export import mlflow as mlflow
 from ranktron.kernels.csr_rows import Sparse as Sparse

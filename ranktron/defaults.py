@@ -61,6 +61,7 @@ PAPER: Mapping[str, Mapping[str, Any]] = {
     "pairwise": {"output": "average", **_PAIRS},
     "committee": {**_MEMBERS, "metric": "ndcg@10", **_PAIRS},
     "ranksvm": {"C": 1.0, "loss": "squared", "balance": "query", "tol": 1e-6, "max_iter": 1000},
+    "smoothrank": {"k": 10, "C": 10.0, "max_iter": 50},
     "rankboost": {"n_rounds": 300, "balance": "pair"},
     "rankmm": {
         "loss": "average",

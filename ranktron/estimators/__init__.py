@@ -6,7 +6,7 @@ named `qid` in a data frame) and answers in input order. The parameters and defa
 
 from ranktron.errors import DataError
 from ranktron.estimators.base import BaseRanker
-from ranktron.estimators.batch import CommitteePerceptron, PairwisePerceptron, RankBoost, RankSVM
+from ranktron.estimators.batch import CommitteePerceptron, PairwisePerceptron, RankBoost, RankSVM, SmoothRank
 from ranktron.estimators.loaded_models import around_model
 from ranktron.estimators.margin import RankMM
 from ranktron.estimators.online import (
@@ -42,6 +42,7 @@ __all__ = [
     "RankMM",
     "RankSVM",
     "SLAMPerceptron",
+    "SmoothRank",
     "TopKRanker",
 ]
 

@@ -10,6 +10,7 @@ from ranktron.estimators.batch import CommitteePerceptron as _CommitteePerceptro
 from ranktron.estimators.batch import PairwisePerceptron as _PairwisePerceptron
 from ranktron.estimators.batch import RankBoost as _RankBoost
 from ranktron.estimators.batch import RankSVM as _RankSVM
+from ranktron.estimators.batch import SmoothRank as _SmoothRank
 from ranktron.estimators.margin import RankMM as _RankMM
 from ranktron.estimators.online import HingePerceptron as _HingePerceptron
 from ranktron.estimators.online import KernelPerceptron as _KernelPerceptron
@@ -364,6 +365,25 @@ class SLAMPerceptron(_SLAMPerceptron):
         binarise: bool = True,
         step: Literal["constant", "sqrt"] = "sqrt",
         average: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["auto", "standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = "auto",
+        map: str | FeatureMap | None = None,
+        nan: Literal["error", "mean", "zero", "indicator"] = "error",
+        categorical: str | Sequence[str] | None = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
+    ) -> None: ...
+
+class SmoothRank(_SmoothRank):
+    def __init__(
+        self,
+        *,
+        k: int = 10,
+        C: float = 20.0,
+        max_iter: int = 50,
         n_epochs: int = 10,
         shuffle: bool = True,
         scale: Literal["auto", "standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = "auto",

@@ -268,6 +268,19 @@ ALGORITHMS: dict[str, Algorithm] = {
             ),
         ),
         Algorithm(
+            name="smoothrank",
+            estimator="SmoothRank",
+            builder="ranktron.learners.batch.smooth_rank:smooth_rank",
+            solution="ranktron.learners.batch.smooth_rank:fit_smooth_rank",
+            summary="NDCG itself, made smooth and maximised near the weights of ListNet",
+            paper="Chapelle and Wu, Gradient Descent Optimization of Smoothed Information Retrieval Metrics",
+            parameters=(
+                _setting("k", "NDCG@k is maximised", above=0),
+                _setting("C", "weight of the mean NDCG against half of the squared distance from ListNet", above=0.0),
+                _setting("max_iter", "maximum number of iterations for each of five smoothings", above=0),
+            ),
+        ),
+        Algorithm(
             name="rankboost",
             estimator="RankBoost",
             builder="ranktron.learners.batch.rank_boost:rank_boost",

@@ -94,6 +94,11 @@ STORED_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "tol": 1e-06,
         "max_iter": 1000,
     },
+    "smoothrank": {
+        "k": 10,
+        "C": 10.0,
+        "max_iter": 50,
+    },
     "rankboost": {
         "n_rounds": 300,
         "balance": "pair",

@@ -120,7 +120,8 @@ def tune(
     metric : str or Metric
         What the best is best in.
     learners : sequence of str, optional
-        Names of algorithms to choose among; all of `hinge`, `listnet`, `slam`, `ranksvm` and `rankboost` unless given.
+        Names of algorithms to choose among; all of `hinge`, `listnet`, `slam`, `ranksvm`,
+        `smoothrank` and `rankboost` unless given.
     exportable : bool
         Leave out what no search engine can compute: scaling within each query, and maps.
     seed : int

@@ -28,7 +28,10 @@ ONLINE: Mapping[str, Sequence[Mapping[str, Any]]] = {
 """What is played at once. Averages only: on the validation queries of seven sets they were never behind."""
 SOLVED: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "ranksvm": [{"C": C} for C in (0.01, 0.1, 1.0, 10.0)],
+    "smoothrank": [{"C": 10.0}],
 }
+BEGINNING: Mapping[str, int] = {"smoothrank": 10}
+"""With how many passes of ListNet a solver begins, if the queries are not too many."""
 BOOSTED = "rankboost"
 
 
@@ -108,14 +111,14 @@ def families(rounds: Rounds, learners: Sequence[str] | None = None, exportable: 
     maps = MAPS[:1] if sparse or exportable else MAPS
     passes = [epochs for epochs in PASSES if epochs == 1 or epochs * len(rounds) <= MOST_PLAYED]
     online = [(name, point) for name in chosen if name in ONLINE for point in ONLINE[name]]
-    solved = [(name, point) for name in chosen if name in SOLVED for point in SOLVED[name]]
     found = [
         Family(tuple(Candidate(n, tuple(point.items()), scale, map, e) for e in passes for n, point in online))
         for map in maps
         for scale in scales
         if online
     ]
-    found += [
-        Family(tuple(Candidate(n, tuple(point.items()), scale) for n, point in solved)) for scale in scales if solved
-    ]
+    for name in chosen:
+        begin = max(epochs for epochs in passes if epochs <= BEGINNING.get(name, 1))
+        points = [tuple(point.items()) for point in SOLVED.get(name, ())]
+        found += [Family(tuple(Candidate(name, p, scale, epochs=begin) for p in points)) for scale in scales if points]
     return found + ([Family((Candidate(BOOSTED, (), None),))] if BOOSTED in chosen else [])

@@ -14,7 +14,7 @@ from ranktron.training.algorithms import ALGORITHMS
 
 LISTS = list(Separable(documents=12, features=6, margin=0.1).rounds(80))
 SURROGATES = [Squared(), PairwiseHinge(), KL(), KL(printed=True), SmoothDCG(0.3), SmoothDCG(0.3, printed=True)]
-ONLINE = [name for name in ALGORITHMS if name not in ("ranksvm", "rankboost", "rankmm")]
+ONLINE = [name for name in ALGORITHMS if name not in ("ranksvm", "smoothrank", "rankboost", "rankmm")]
 
 
 class Plain:

@@ -17,7 +17,13 @@ MOST = 30  # numbers of one array that are changed
 KINDS = [
     *[(name, {}) for name in ("slam", "minimax", "listnet", "hinge", "topk", "pdgd", "predtron", "committee")],
     *[("pairwise", {"output": output}) for output in ("last", "pocket", "average", "voted")],
-    *[("ranksvm", {}), ("rankboost", {"n_rounds": 5}), ("rankmm", {"max_iter": 3}), ("kernel", {"budget": 9})],
+    *[
+        ("ranksvm", {}),
+        ("smoothrank", {}),
+        ("rankboost", {"n_rounds": 5}),
+        ("rankmm", {"max_iter": 3}),
+        ("kernel", {"budget": 9}),
+    ],
     *[("kernel", {"update": "pairwise", "output": output, "budget": 9}) for output in ("voted", "committee")],
 ]
 MAPS = ("bins:4", "bins-linear:4", "rff:4", "nystroem:4", "products:2", "leaves:2")
@@ -86,7 +92,7 @@ def use(data):
     learner, X = model.learner(), X if model.map is None else model.map(X)
     for _ in range(3):
         ranking = learner.rank(X, learner.rounds)
-        if model.kind not in ("ranksvm", "rankboost", "rankmm"):
+        if model.kind not in ("ranksvm", "smoothrank", "rankboost", "rankmm"):
             learner.learn(X, ranking, Feedback(ranking.order[:2].copy(), np.array([1.0, 0.0])))
     Model.from_bytes(model.after(learner).to_bytes())
 

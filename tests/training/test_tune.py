@@ -171,7 +171,7 @@ def test_candidates_fit_the_data():
     sparse = replace(LISTS, X=Sparse.from_matrix(LISTS.X))
     exportable = [str(family) for family in families(LISTS, exportable=True)]
     assert [str(family) for family in families(sparse)] == exportable
-    assert exportable == ["listnet/hinge/slam standard", "ranksvm standard", "rankboost"]
+    assert exportable == ["listnet/hinge/slam standard", "ranksvm standard", "smoothrank standard", "rankboost"]
     played = [each for family in families(LISTS) for each in family.candidates if each.learner in ONLINE]
     assert {each.epochs for each in played} == {1, 3, 10, 30}
     assert all(ALGORITHMS[each.learner].complete(each.parameters)["average"] for each in played)
@@ -182,7 +182,10 @@ def test_candidates_fit_the_data():
     [
         ({"minutes": 0.0}, "minutes must be a number above 0, not 0.0"),
         ({"minutes": float("nan")}, "minutes must be"),
-        ({"learners": ["trees"]}, "tuning chooses among listnet, hinge, slam, ranksvm, rankboost, not 'trees'"),
+        (
+            {"learners": ["trees"]},
+            "tuning chooses among listnet, hinge, slam, ranksvm, smoothrank, rankboost, not 'trees'",
+        ),
         ({"learners": []}, "at least one learner"),
         ({"seed": -1}, "the seed"),
         ({"metric": "best"}, "best"),
