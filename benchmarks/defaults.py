@@ -47,7 +47,7 @@ GRIDS = {
     "pairwise": {"output": ("last", "average")},
     "committee": {"size": (10, 30)},
     "ranksvm": {"C": (0.01, 0.1, 1.0, 10.0)},
-    "smoothrank": {"C": (3.0, 10.0, 30.0)},
+    "smoothrank": {"C": (3.0, 10.0, 30.0, 100.0)},
     "rankmm": {"C": (0.1, 1.0, 10.0), "max_seconds": (20.0,)},
     "rankboost": {"n_rounds": (100, 300)},
 }

@@ -28,7 +28,7 @@ ONLINE: Mapping[str, Sequence[Mapping[str, Any]]] = {
 """What is played at once. Averages only: on the validation queries of seven sets they were never behind."""
 SOLVED: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "ranksvm": [{"C": C} for C in (0.01, 0.1, 1.0, 10.0)],
-    "smoothrank": [{"C": 10.0}],
+    "smoothrank": [{"C": C} for C in (3.0, 10.0, 30.0, 100.0)],
 }
 BEGINNING: Mapping[str, int] = {"smoothrank": 10}
 """With how many passes of ListNet a solver begins, if the queries are not too many."""
