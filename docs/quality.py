@@ -1,4 +1,4 @@
-"""What docs/quality.md takes from docs/results/defaults.json, which `python -m benchmarks.defaults` computes."""
+"""What docs/quality.md takes from docs/results: the tables of `python -m benchmarks.defaults` and `benchmarks.trees`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "results" / "defaults.json"
+TREES = DOCS / "results" / "trees.json"
 PICTURE = DOCS / "pictures" / "quality.svg"
 DEVELOPMENT = ("OHSUMED 3.0", "MQ2008")
+DEVELOPMENT_SETS = ("OHSUMED", "MQ2008")
 OTHERS = {"tune": "`tune`, two minutes", "best single feature": "best single feature"}
 KINDS = {"default": "default", "printed": '`preset="paper"`', "grid": "best of a grid"}
 
@@ -115,6 +117,39 @@ def _tried(chosen: str) -> str:
         found = json.loads(chosen)
         return f"{found['tried']}{' (time)' * bool(found['stopped'])}" if "tried" in found else ""
     return chosen.rpartition("; ")[2].removesuffix(" variants")
+
+
+def _load_trees() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(TREES.read_text(encoding="utf-8"))
+    return found
+
+
+def beside_trees() -> str:
+    """`tune`, recommended rankers and tuned trees: means over all test queries, and seconds of processor time."""
+    found = _load_trees()
+    heads = [f"{name}{' ‡' * name.startswith(DEVELOPMENT_SETS)} ({n})" for name, n in found["queries"].items()]
+    lines = ["| | " + " | ".join([*heads, "seconds", "seeds"]) + " |", "|---|" + "---|" * (len(heads) + 2)]
+    for row, columns in found["rows"].items():
+        cells = [f"{columns[name]['mean']:.3f}" if name in columns else "" for name in found["queries"]]
+        seconds = [one["seconds"] for one in columns.values()]
+        seeds = min(one["seeds"] for one in columns.values())
+        lines.append("| " + " | ".join([row, *cells, f"{min(seconds):.2g} to {max(seconds):.2g}", str(seeds)]) + " |")
+    return "\n".join(lines)
+
+
+def ahead_of_trees() -> str:
+    """`tune` minus each kind of trees: paired differences on each set, and the mean over the sets."""
+    found = _load_trees()
+    names = list(found["queries"])
+    lines = ["| `tune` minus | " + " | ".join([*names, "mean of the sets"]) + " |", "|---|" + "---|" * (len(names) + 1)]
+    for row, one in found["ahead"].items():
+        cells = []
+        for name in names:
+            each = one["sets"].get(name)
+            star = "" if each is None or each["p"] >= 0.05 else " †" if each["difference"] < 0.0 else " *"
+            cells.append("" if each is None else f"{each['difference']:+.3f} ± {each['half']:.3f}{star}")
+        lines.append("| " + " | ".join([row, *cells, "{:+.3f} ± {:.3f}".format(*one["pooled"])]) + " |")
+    return "\n".join(lines)
 
 
 def draw() -> None:

@@ -53,6 +53,8 @@ MADE = {
     ("docs/quality.md", "below"): quality.below_grid,
     ("docs/quality.md", "ahead"): quality.tune_ahead,
     ("docs/quality.md", "variants"): quality.variants,
+    ("docs/quality.md", "trees"): quality.beside_trees,
+    ("docs/quality.md", "trees-ahead"): quality.ahead_of_trees,
     **{("docs/many-servers.md", name): servers.TABLES[name] for name in ("requests", "processor", "lag", "sources")},
     ("docs/serving.md", "carried"): servers.carried,
     ("docs/running.md", "shop"): servers.shop,

@@ -16,7 +16,7 @@ X, Y = LISTS.X, LISTS.labels
 TRAIN, VALID = QID < 40, QID >= 40
 PARTS = {"qid": QID[TRAIN], "eval_set": (X[VALID], Y[VALID]), "eval_qid": QID[VALID]}
 
-IN_PASSES = [getattr(ranktron, a.estimator) for a in ALGORITHMS.values() if a.name not in ("ranksvm",)]
+IN_PASSES = [getattr(ranktron, a.estimator) for a in ALGORITHMS.values() if a.name not in ("ranksvm", "smoothrank")]
 
 
 def fitted(ranker, **more):
