@@ -103,12 +103,25 @@ def _content(found: Tuned, out: str) -> dict[str, Any]:
     chosen = {key: best[key] for key in ("learner", "parameters", "scale", "map", "epochs")}
     return {
         "chosen": chosen,
+        "exportable": _best_exportable(found),
         "test": found.test,
         "tried": len(found.table),
         "stopped": found.stopped or None,
         "table": found.table,
         "model": out,
     }
+
+
+def _best_exportable(found: Tuned) -> dict[str, Any] | None:
+    """The first row without a map and without scaling within queries, that was tried on as many folds as the best."""
+    for row in found.table:
+        if (
+            row["map"] is None
+            and not (row["scale"] or "").endswith("-query")
+            and row["folds"] == found.table[0]["folds"]
+        ):
+            return row
+    return None
 
 
 def _print(found: Tuned, metric: str, out: str) -> None:
@@ -133,6 +146,11 @@ def _print(found: Tuned, metric: str, out: str) -> None:
     why = {"time": "the time was up before everything was tried", "interrupt": "interrupted: the best so far was taken"}
     if found.stopped:
         click.echo(why[found.stopped], err=err)
-    scaler = found.model.scaler
-    if scaler is not None and scaler.name.endswith("-query"):
-        click.echo("it scales within each query, which search engines cannot do: --exportable leaves that out", err=err)
+    best, other = found.table[0], _best_exportable(found)
+    if best["map"] is None and best["scale"] and best["scale"].endswith("-query"):
+        click.echo("it scales within each query, which search engines cannot do", err=err)
+    if other is not None and other is not best:
+        given = ", ".join(f"{key}={value}" for key, value in other["parameters"].items() if key in ("eta", "C"))
+        name = f"{other['learner']} ({given})" if given else other["learner"]
+        difference = f"{metric} {other['mean']:.4f}, {other['mean'] - best['mean']:+.4f}"
+        click.echo(f"of what every engine can compute (--exportable), {name} was best: {difference}", err=err)

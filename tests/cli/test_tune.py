@@ -1,8 +1,10 @@
 import json
+from dataclasses import replace
 
 import pytest
 
-from ranktron import load
+from ranktron import load, read
+from ranktron.training.tune import tune_rounds
 
 
 @pytest.fixture
@@ -35,3 +37,20 @@ def test_bad_options_are_faults_of_the_command_line(lists):
     assert code == 1
     assert "tuning chooses among" in said
     assert lists("tune", "lists.txt", "--model", "lists.txt")[0] == 2
+
+
+def test_what_every_engine_can_compute_is_named_beside_the_best(lists, monkeypatch):
+    found = tune_rounds(read("lists.txt"), learners=["hinge"], exportable=True, minutes=60.0)
+    row = {**found.table[0], "folds": 3}
+    table = [
+        {**row, "scale": "standard-query", "mean": 0.9},
+        {**row, "mean": 0.88, "folds": 1},
+        {**row, "map": "bins-linear:2", "mean": 0.87},
+        {**row, "parameters": {"eta": 0.3, "average": True}, "mean": 0.85},
+    ]
+    monkeypatch.setattr("ranktron.training.tune.tune_rounds", lambda *_, **__: replace(found, table=table))
+    code, out, _ = lists("tune", "lists.txt", "--model", "m")
+    assert code == 0
+    assert "it scales within each query, which search engines cannot do" in out
+    assert "of what every engine can compute (--exportable), hinge (eta=0.3) was best: ndcg@10 0.8500, -0.0500" in out
+    assert json.loads(lists("tune", "lists.txt", "--model", "m", "--json")[1])["exportable"] == table[3]
