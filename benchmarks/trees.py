@@ -39,7 +39,7 @@ SETTINGS = {
         {"max_depth": depth, "learning_rate": rate, "min_child_weight": least}
         for depth, rate, least in product((3, 6), (0.03, 0.1), (1, 10))
     ],
-    "CatBoost": [{"depth": depth, "learning_rate": rate} for depth, rate in product((4, 6), (0.03, 0.1))],
+    "CatBoost": [{"learning_rate": rate} for rate in (0.03, 0.1)],  # ten times as slow as the others
 }
 LETOR = {"OHSUMED 3.0": "ohsumed-letor3", "OHSUMED 2.0": "ohsumed-letor2", "MQ2008": "mq2008"}
 FOLDS = 5
