@@ -271,7 +271,7 @@ def workplace(tmp_path_factory):
             run(f"ranktron simulate separable {name} --queries {50 if '/' not in name else 8} --skip {first}")
         shown = ["1,1,1,a,1", "1,2,0,b,2", "2,1,1,b,2", "2,2,1,a,1", "3,1,1,a,1", "3,2,0,b,2"]
         Path("log.csv").write_text("impression,position,click,item,price\n" + "\n".join(shown) + "\n")
-        run("ranktron train train.txt --epochs 1 --model my.model")
+        run("ranktron train train.txt --epochs 1 --scale standard --model my.model")  # can be exported
         run("ranktron train vali.txt --epochs 1 --model shown.model")
         write_log(Path("log.csv"))
         for name in ("ours.txt", "theirs.txt"):

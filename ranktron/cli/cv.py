@@ -21,12 +21,12 @@ from ranktron.cli.options import (
     preset_option,
     read_data,
     reading_options,
+    scale_option,
     table_options,
     with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress
 from ranktron.cli.parts import task_workers, tasks_option
-from ranktron.data.option_names import SCALINGS
 from ranktron.errors import DataError
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 
@@ -60,12 +60,7 @@ _SHUFFLE = TRAINING[1]
 @click.option(
     "--shuffle/--no-shuffle", default=_SHUFFLE.default, show_default=True, help=f"{_SHUFFLE.help.capitalize()}."
 )
-@click.option(
-    "--scale",
-    type=click.Choice(SCALINGS),
-    default=None,
-    help="Feature scaling; auto: standardise.  [default: auto]",
-)
+@scale_option
 @map_option
 @click.option("--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric to select by.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write the full report, with values per query, as JSON.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ranktron.cli.output import show_activity
-from ranktron.data.option_names import FORMATS, IMPUTATIONS
+from ranktron.data.option_names import FORMATS, IMPUTATIONS, SCALINGS
 from ranktron.defaults import PRESETS, RECOMMENDED, RENAMED, find_preset
 from ranktron.errors import DataError
 from ranktron.training.algorithms import TRAINING, algorithm
@@ -90,6 +90,14 @@ preset_option = click.option(
     default=None,
     help="Where parameters, scaling and passes that are not given come from; paper: as printed, features unscaled.  "
     f"[default: {PRESETS[0]}]",
+)
+
+scale_option = click.option(
+    "--scale",
+    type=click.Choice(SCALINGS),
+    default=None,
+    help="Feature scaling; auto: within each query (standard-query), with a map or sparse features over all queries "
+    "(standard).  [default: auto]",
 )
 
 null_option = click.option(
@@ -231,7 +239,8 @@ def with_preset(
     word = preset or PRESETS[0]
     values = find_preset(name, word)
     own = {**algorithm(name).preset(word), **parameters}
-    return own, scale or values["scale"], epochs or values["n_epochs"]
+    scale = scale or values["scale"]
+    return own, "auto-lists" if scale == "auto" else scale, epochs or values["n_epochs"]
 
 
 def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") -> dict[str, Any]:

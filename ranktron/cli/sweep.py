@@ -17,12 +17,12 @@ from ranktron.cli.options import (
     parse_settings,
     preset_option,
     read_data,
+    scale_option,
     table_options,
     with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_progress
 from ranktron.cli.parts import task_workers, tasks_option
-from ranktron.data.option_names import SCALINGS
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
 
 if TYPE_CHECKING:
@@ -59,12 +59,7 @@ def _values(text: str) -> list[float] | None:
 )
 @click.option("--epochs", default=1, show_default=True, type=click.IntRange(1), help="Passes over the data.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the shuffling.")
-@click.option(
-    "--scale",
-    type=click.Choice(SCALINGS),
-    default=None,
-    help="Feature scaling; auto: standardise.  [default: auto]",
-)
+@scale_option
 @map_option
 @click.option("--valid", type=DATA, help="Validation set.")
 @click.option("--curve", type=click.Path(), help="Write a plot of the results (.png or .svg).")

@@ -27,12 +27,13 @@ from ranktron.cli.options import (
     preset_option,
     read_data,
     reading_options,
+    scale_option,
     table_options,
     with_preset,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
 from ranktron.cli.parts import PARTS, check_parts_options, parts_options, train_on_parts
-from ranktron.data.option_names import SCALINGS, USERS
+from ranktron.data.option_names import USERS
 from ranktron.errors import DataError, RankingWarning
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 
@@ -72,12 +73,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 @epochs_option
 @click.option("--seed", default=None, type=click.IntRange(0), help="Seed of the shuffling.  [default: 0]")
 @click.option("--shuffle/--no-shuffle", default=None, help=f"{_SHUFFLE.help.capitalize()}.  [default: shuffle]")
-@click.option(
-    "--scale",
-    type=click.Choice(SCALINGS),
-    default=None,
-    help="Feature scaling, saved with the model; auto: standardise.  [default: auto]",
-)
+@scale_option
 @map_option
 @nan_option
 @click.option("--valid", type=DATA, help="Validation set: the epoch that is best on it is kept.")

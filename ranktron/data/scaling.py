@@ -192,7 +192,25 @@ class PerQuery:
 
 
 GLOBAL = ("auto", "standard", "minmax")
+LISTS = "auto-lists"
+"""What `auto` means to those who always have whole lists: the commands."""
 _WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _standardised_by_query}
+
+
+def choose_scaling(name: str | None, *, sparse: bool, mapped: bool) -> str | None:
+    """The scaling that `auto-lists` stands for; any other name stands for itself.
+
+    Within each query it is as good as over all queries, and on raw web features much better (docs/quality.md). Sparse
+    features cannot be shifted, and a feature map is fitted to features that mean the same in every query.
+
+    >>> choose_scaling("auto-lists", sparse=False, mapped=False)
+    'standard-query'
+    >>> choose_scaling("auto-lists", sparse=True, mapped=False)
+    'standard'
+    """
+    if name != LISTS:
+        return name
+    return "standard" if sparse or mapped else "standard-query"
 
 
 def fit_scaler(

@@ -53,6 +53,7 @@ class Client(ServiceConnection, ExperimentCalls):
         parameters: Mapping[str, Any] | None = None,
         labels: tuple[float, float] = (0, 4),
         close_after: float | None = None,
+        scale: str | None = None,
     ) -> dict[str, Any]:
         """Makes a ranker; to make the same one again changes nothing.
 
@@ -72,10 +73,13 @@ class Client(ServiceConnection, ExperimentCalls):
             The lowest and the highest label that feedback may have.
         close_after : float, optional
             Seconds until a round without feedback is closed.
+        scale : str, optional
+            How features are scaled within each list: "standard-query", "minmax-query" or "none"; what suits the
+            algorithm unless given.
         """
         definition: dict[str, Any] = {"features": list(features), "algorithm": algorithm, "labels": list(labels)}
-        if close_after is not None:
-            definition["close_after"] = close_after
+        definition |= {} if close_after is None else {"close_after": close_after}
+        definition |= {} if scale is None else {"scale": scale}
         return self._ask("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})
 
     def create_from_model(self, name: str, data: bytes) -> dict[str, Any]:

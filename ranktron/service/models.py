@@ -13,6 +13,8 @@ from msgspec import structs
 
 from ranktron.data import serialization
 from ranktron.data.maps.protocols import Explainable
+from ranktron.data.scaling import PerQuery
+from ranktron.defaults import PRESETS, find_preset
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import as_dense
 from ranktron.learners.kernelized.rows import stored_documents
@@ -20,24 +22,29 @@ from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
 from ranktron.service.features import check_comparable
 from ranktron.service.journal import CAPACITY
-from ranktron.service.types import Definition
+from ranktron.service.types import Definition, ListScale
 from ranktron.training.algorithms import FIXED, algorithm, stored_algorithm
 from ranktron.training.model import Model
 from ranktron.types import Feedback
 
 _logger = logging.getLogger("ranktron.service")
 MOST_HEADER = 3_000_000, 50_000  # bytes and values of a model's header: others wait while it is parsed
+# How rankers scale what they are shown, by how the estimator of their algorithm scales: a list is all that they have.
+_WITHIN_LISTS: dict[str, ListScale] = {"auto": "standard-query", "minmax": "minmax-query"}
 MOST_ROUNDS = CAPACITY // 2  # of a model that is taken over; there must be room for those to come
 
 
 def complete(definition: Definition) -> Definition:
-    """A client's definition with today's defaults for the parameters that it leaves out."""
+    """A client's definition with today's defaults for the parameters and the scaling that it leaves out."""
     found = stored_algorithm if definition.model else algorithm
     try:
         parameters = found(definition.algorithm).complete(definition.parameters)
     except DataError as error:
         raise RequestError(422, "bad_parameters", str(error)) from None
-    return structs.replace(definition, parameters=parameters)
+    scale = definition.scale
+    if scale is None and not definition.model:  # a model brings its own
+        scale = _WITHIN_LISTS.get(find_preset(definition.algorithm, PRESETS[0])["scale"])
+    return structs.replace(definition, parameters=parameters, scale=None if scale == "none" else scale)
 
 
 def complete_stored(definition: Definition) -> Definition:
@@ -68,7 +75,15 @@ def blank_model(definition: Definition, config: Config) -> Model:
             f"{definition.algorithm} does not learn from feedback: train it with `ranktron train`, then PUT the model "
             "file here instead (Content-Type: application/octet-stream)",
         )
-    model = Model(definition.algorithm, definition.parameters, learner.state(), len(names), feature_names=tuple(names))
+    scaler = None if definition.scale is None else PerQuery(len(names), definition.scale)
+    model = Model(
+        definition.algorithm,
+        definition.parameters,
+        learner.state(),
+        len(names),
+        feature_names=tuple(names),
+        scaler=scaler,
+    )
     if definition.close_after is not None and not learner.labels_received:
         why = f"{definition.algorithm} does not know what users saw: rounds without feedback teach it nothing"
         raise RequestError(422, "bad_close_after", f"{why}; leave `close_after` out")
@@ -125,7 +140,7 @@ def stored_bytes(definition: Definition) -> bytes:
     """A definition as the journal keeps it; as in 0.1.0 where it was not made from a model."""
     parameters = stored_algorithm(definition.algorithm).stored(definition.parameters)
     content = msgspec.to_builtins(structs.replace(definition, parameters=parameters))
-    later = {"model": "", "close_after": None}
+    later = {"model": "", "close_after": None, "scale": None}
     return msgspec.json.encode({name: value for name, value in content.items() if value != later.get(name, ...)})
 
 

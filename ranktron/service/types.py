@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
@@ -11,6 +11,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Number = Annotated[int, Meta(ge=0, le=2**53)]
 Grade = Annotated[float, Meta(ge=0.0)]
 Value = bool | int | float | str
+ListScale = Literal["none", "standard-query", "minmax-query"]
 
 
 class RequestBody(Struct, forbid_unknown_fields=True):
@@ -22,7 +23,10 @@ class ResponseBody(Struct):
 
 
 class Definition(RequestBody):
-    """A ranker to make: an algorithm, its parameters, the names of the features, the lowest and highest label."""
+    """A ranker to make: an algorithm, its parameters, the names of the features, the lowest and highest label.
+
+    In a complete definition no scaling is None, as in those that 0.1.0 has stored.
+    """
 
     features: Annotated[list[Name], Meta(min_length=1)]
     algorithm: str = "topk"
@@ -32,6 +36,13 @@ class Definition(RequestBody):
         Annotated[
             float,
             Meta(gt=0.0, description="seconds after which a round without feedback counts as one that gained nothing"),
+        ]
+        | None
+    ) = None
+    scale: (
+        Annotated[
+            ListScale,
+            Meta(description="how features are scaled within each list; left out: as suits the algorithm"),
         ]
         | None
     ) = None
@@ -142,6 +153,7 @@ class RankerAnswer(ResponseBody, omit_defaults=True):
     open: int
     map: str | None
     close_after: float | None = None
+    scale: str | None = None
     note: str = ""
 
 

@@ -36,6 +36,7 @@ def ranker(live: LiveRanker) -> RankerAnswer:
         len(live.open),
         None if live.map is None else live.map.name,
         live.definition.close_after,
+        None if live.template.scaler is None else live.template.scaler.name,
     )
 
 

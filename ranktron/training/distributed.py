@@ -15,7 +15,7 @@ from ranktron.data.io.parts import FeatureNumbers, FilePart, shared_query
 from ranktron.data.maps import FeatureMap
 from ranktron.data.moments import Moments
 from ranktron.data.rounds import Rounds
-from ranktron.data.scaling import GLOBAL, make_scaler
+from ranktron.data.scaling import GLOBAL, choose_scaling, make_scaler
 from ranktron.errors import DataError, warn
 from ranktron.learners.schedule import Fit, History, Schedule, Validation
 from ranktron.learners.weight_spread import Spread
@@ -189,6 +189,7 @@ def make_untrained_parts(
         name, algorithm(name).complete(parameters), {}, features.n_features, features.first_index,
         features.feature_names, imputer=_fit_imputer(nan, data),
     )  # fmt: skip
+    scaling = choose_scaling(scaling, sparse=features.sparse, mapped=False)
     if scaling is None or scaling == "none":
         return model
     if scaling == "running-standard":

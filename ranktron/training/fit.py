@@ -15,8 +15,9 @@ from ranktron.data.imputation import fit_imputer, impute
 from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.query_warnings import warn_of_idle, warn_of_merged
 from ranktron.data.rounds import Rounds
-from ranktron.data.scaling import Running, fit_scaler, scale
+from ranktron.data.scaling import Running, choose_scaling, fit_scaler, scale
 from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners import Linear
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.click_models import click_model
@@ -165,6 +166,7 @@ def make_untrained(
     """An untrained model, with imputation, scaling and feature map fitted to the rounds."""
     imputer = fit_imputer(nan, rounds)
     filled = impute(rounds, imputer)
+    scaling = choose_scaling(scaling, sparse=isinstance(filled.X, Sparse), mapped=map is not None)
     model = Model(
         kind=name,
         parameters=algorithm(name).complete(parameters),

@@ -34,7 +34,7 @@ def test_train_evaluate_rank(data):
     assert 0 < summary["mistakes"] < 90
     assert set(summary["online"]) == {"ndcg@10"}
     assert summary["valid"]["ndcg@10"] > 0.9
-    assert summary["scale"] == "standard"
+    assert summary["scale"] == "standard-query"
 
     measured = as_json(data("evaluate", "m", "test.txt", "--metrics", "ndcg@10,ap:letor", "--json"))
     assert measured["queries"] == 30

@@ -66,7 +66,7 @@ def test_a_model_is_learnt_from_the_clicks_of_a_log(run, log):
     assert model.estimator().examination_.method == "harvested"
     assert abs(model.coef[0]) < 0.3 * model.coef[1]
     shown = {name: log[name] for name in ("position", "query", "item")}
-    ranker = ranktron.RankSVM(scale="standard")
+    ranker = ranktron.RankSVM(scale="standard-query")
     ranker.fit(log[["shown_by", "text"]].astype(np.float32), log.clicked, qid=log.search_id, **shown)
     assert model.coef == pytest.approx(ranker.coef_, abs=1e-6)
 

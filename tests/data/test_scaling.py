@@ -9,6 +9,7 @@ from ranktron.data.scaling import (
     PerQuery,
     _between_zero_and_one,
     _shift_and_divide,
+    choose_scaling,
     fit_scaler,
     scale,
     scaler_from_dict,
@@ -125,3 +126,11 @@ def test_standard_query_scales_each_list_by_its_own_mean_and_deviation():
 def test_a_constant_of_many_rows_stays_zero_however_it_is_rounded():
     X = np.full((1000, 1), 0.1, np.float32)
     assert not scale(Rounds.from_arrays(X, np.zeros(1000), qid=0), PerQuery(1, "standard-query")).X.any()
+
+
+def test_whole_lists_are_scaled_by_query_where_that_can_be():
+    assert choose_scaling("auto-lists", sparse=False, mapped=False) == "standard-query"
+    for sparse, mapped in ((True, False), (False, True), (True, True)):
+        assert choose_scaling("auto-lists", sparse=sparse, mapped=mapped) == "standard"
+    for name in ("auto", "none", "minmax", None):
+        assert choose_scaling(name, sparse=True, mapped=True) == name

@@ -87,7 +87,7 @@ def test_a_ranker_that_is_made_again_with_its_features_in_another_order(talk, se
         read = await read_in_turns(documents, order, missing)
         if order[0] == "f0":
             await service.delete(name)
-            await service.create(name, Definition(names[::-1], kind))
+            await service.create(name, Definition(names[::-1], kind, scale="none"))
         return read
 
     monkeypatch.setattr(large_requests, "read_in_turns", read_and_replace)
@@ -95,7 +95,7 @@ def test_a_ranker_that_is_made_again_with_its_features_in_another_order(talk, se
     answer = talk.runner.run(answer_in_turns(service, service.full if full else service.rank, name, sent))
     live = service.live(name)
     if full:
-        talk.runner.run(service.create("direct", Definition(names[::-1], kind)))
+        talk.runner.run(service.create("direct", Definition(names[::-1], kind, scale="none")))
         talk.runner.run(service.full("direct", FullRequest(large.documents, labels)))
         assert live.weights.any()
         assert live.weights.tolist() == service.live("direct").weights.tolist()

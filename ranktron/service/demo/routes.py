@@ -40,6 +40,7 @@ DEFINITION = Definition(
         "seed": 4,
     },
     labels=(0.0, 1.0),
+    scale="none",  # its features are made to be comparable
 )
 EXAMPLES = ["join", "copy a directory", "random number", "parse date", "read file", "sort", "http server", "sleep"]
 # What the simulated voter asks for, in this order.
