@@ -1,4 +1,4 @@
-"""What docs/quality.md takes from docs/results: the tables of `python -m benchmarks.defaults` and `benchmarks.trees`."""
+"""What docs/quality.md takes from docs/results: tables of `python -m benchmarks.defaults` and `benchmarks.trees`."""
 
 from __future__ import annotations
 
