@@ -1,4 +1,4 @@
-"""Every learner as printed, at its default and at the best of a grid; `tune`; trees; the best single feature.
+"""Every learner as printed, at its defaults and at the best of a grid; `tune`; trees; the best single feature.
 
 `python -m benchmarks.defaults DATA OUT [--seeds 5] [ROW...]` measures what the file OUT does not hold yet (of ROW...
 only rows, or "set|row", that begin so), and writes docs/results/defaults.json, from which docs/quality.md is made. It
@@ -24,6 +24,7 @@ import numpy as np
 
 from benchmarks.maps import Decisive
 from ranktron import DataError, Evaluation, Rounds, evaluate, metric, read
+from ranktron.data.scaling import LISTS
 from ranktron.data.synthetic import WebSearch
 from ranktron.defaults import PRESETS, find_preset
 from ranktron.learners.schedule import Schedule
@@ -54,7 +55,7 @@ GRIDS = {
 SCALES = (None, "standard", "minmax")
 PLAYED_AT_ONCE = ("hinge", "listnet", "slam", "minimax")
 SOLVED = ("ranksvm", "rankmm", "rankboost")
-TIMED = ("default", "printed", "LightGBM", "XGBoost", "CatBoost")
+TIMED = ("default", "command", "printed", "LightGBM", "XGBoost", "CatBoost")
 MOST_SEEDS = 100
 FEW = 300  # queries: of more, a third validates once; fewer are divided into three folds
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "defaults.json"
@@ -123,9 +124,11 @@ def single_feature(part, test, _seed):
     return values(feature.sign * test.X[:, feature.column].astype(float), test), ""
 
 
-def preset(name, word, part, test, seed):
+def preset(name, word, part, test, seed, lists="auto"):
+    """A preset; `lists` is what `auto` means, which to a command is another thing than to an estimator."""
     own = find_preset(name, word)
-    return trained_values(name, ALGORITHMS[name].preset(word), own["scale"], own["n_epochs"], part, test, seed), ""
+    scale = lists if own["scale"] == "auto" else own["scale"]
+    return trained_values(name, ALGORITHMS[name].preset(word), scale, own["n_epochs"], part, test, seed), ""
 
 
 def variants_of(name, queries):
@@ -207,6 +210,7 @@ ROWS = {
     "LightGBM, default": lightgbm,
     "XGBoost, default": xgboost,
     **{f"default {name}": partial(preset, name, PRESETS[0]) for name in GRIDS},
+    **{f"command {name}": partial(preset, name, PRESETS[0], lists=LISTS) for name in GRIDS},
     **{f"printed {name}": partial(preset, name, "paper") for name in GRIDS},
     "tune": tuned,
     **{f"grid {name}": partial(best_of_grid, name) for name in GRIDS},

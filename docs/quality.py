@@ -13,7 +13,7 @@ PICTURE = DOCS / "pictures" / "quality.svg"
 DEVELOPMENT = ("OHSUMED 3.0", "MQ2008")
 DEVELOPMENT_SETS = ("OHSUMED", "MQ2008")
 OTHERS = {"tune": "`tune`, two minutes", "best single feature": "best single feature"}
-KINDS = {"default": "default", "printed": '`preset="paper"`', "grid": "best of a grid"}
+KINDS = {"default": "default", "command": "default of `train`", "printed": '`preset="paper"`', "grid": "best of a grid"}
 
 
 def load() -> dict[str, Any]:
@@ -69,7 +69,9 @@ def other_units() -> str:
     """The same sets with every feature in a unit of its own."""
     columns = {name: column for name, column in load().items() if name.endswith("*")}
     learners = {
-        f"{kind} {name}": f"`{name}`, {KINDS[kind]}" for name in _learners(columns) for kind in ("default", "printed")
+        f"{kind} {name}": f"`{name}`, {KINDS[kind]}"
+        for name in _learners(columns)
+        for kind in ("default", "command", "printed")
     }
     return _table(columns, {**OTHERS, **_trees(columns), **learners})
 

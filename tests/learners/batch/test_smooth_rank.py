@@ -70,13 +70,13 @@ def test_scores_are_measured_by_their_spread_within_lists():
 
 def test_a_narrow_smoothing_begins_where_a_wide_one_ended(monkeypatch):
     objective = SmoothNDCG(LISTS)
-    whole = maximise(objective, W)
+    whole = maximise(objective, W, C=20.0)
 
     def loss(w):
         return 0.5 * (w - W) @ (w - W) - 20.0 * objective(w, SMOOTHINGS[-1])[0]
 
     monkeypatch.setattr(smooth_rank, "SMOOTHINGS", SMOOTHINGS[-1:])
-    at_once = maximise(objective, W)
+    at_once = maximise(objective, W, C=20.0)
     assert loss(whole) < loss(W)  # what is gained is worth the distance
     assert not np.allclose(whole, at_once)
 
