@@ -339,7 +339,8 @@ def ready(url):
         with urllib.request.urlopen(f"{url}/readyz", timeout=10) as answer:
             return answer.status, None
     except urllib.error.HTTPError as refused:
-        return refused.code, json.load(refused)["error"]["code"]
+        with refused:
+            return refused.code, json.load(refused)["error"]["code"]
 
 
 def test_a_program_that_stands_by_takes_over_when_the_leader_is_gone(Program, serving, state, rival, tmp_path):
