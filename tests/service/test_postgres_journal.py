@@ -166,7 +166,7 @@ def test_an_outcome_is_not_known_while_the_transaction_is_still_under_way(servin
     talk.make()
     shown = talk.rank(ROUND)
     talk.written()
-    database, committed = talk.service.journal._database, []
+    database, committed, ending = talk.service.journal._database, [], threading.Event()
     commit = database.commit
 
     def lose():
@@ -175,6 +175,7 @@ def test_an_outcome_is_not_known_while_the_transaction_is_still_under_way(servin
         session, database._connection = database._connection, database._connect()
 
         def end():
+            ending.set()
             session.execute("COMMIT")
             session.close()
 
@@ -188,7 +189,8 @@ def test_an_outcome_is_not_known_while_the_transaction_is_still_under_way(servin
     rollback = type(database).rollback
     monkeypatch.setattr(database, "rollback", lambda: rollback(database))
     assert talk.ask("POST", "/v1/rankers/shop/feedback", body(shown)) == {"learned": True, "version": 1}
-    assert not committed[0].is_alive()
+    assert ending.is_set()  # nothing was answered before
+    committed[0].join()
     talk.crash()
 
 
