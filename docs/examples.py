@@ -31,6 +31,7 @@ SCRIPTS = {
     "many-machines": "beyond-one-machine",
     "reproduce-a-figure": "reproduce",
     "track-with-mlflow": "tools",
+    "rank-in-pyterrier": "tools",
 }
 
 
@@ -92,9 +93,9 @@ def index() -> str:
     """The page of the gallery: its pictures, each leading to its page."""
     head = (
         "# Gallery\n\nShort scripts that make their own data and their own picture, and run as they are: "
-        "`python docs/gallery/learn-while-serving.py`. They need `pip install '.[all]'`, and the ones about many "
-        "machines and MLflow the extras `dask` and `mlflow`. The tests run every one of them, and the title of each "
-        "picture is what that run has shown."
+        "`python docs/gallery/learn-while-serving.py`. They need `pip install '.[all]'`, and the last ones besides the "
+        "extra `dask`, the extra `mlflow`, and `pip install pyterrier`. The tests run every one of them, and the title "
+        "of each picture is what that run has shown."
     )
     titles = {name: docstring(name)[0] for name in SCRIPTS}
     entries = [f"- [![{title}]({name}.svg)]({name}.md)\n  [{title}]({name}.md)" for name, title in titles.items()]

@@ -35,8 +35,12 @@ def test_texts_are_compared_by_words_and_numbers(one, other, same):
     assert alike(one, other) == same
 
 
-# What others warn of: MLflow of itself as it is imported, Dask of a machine that has much else to do.
-WARNINGS = {"track-with-mlflow": "ignore", "many-machines": "ignore:(Creating scratch|Sending large graph|Event loop)"}
+# What others warn of: MLflow of itself as it is imported, Dask of a busy machine, pandas of what PyTerrier calls.
+WARNINGS = {
+    "track-with-mlflow": "ignore",
+    "many-machines": "ignore:(Creating scratch|Sending large graph|Event loop)",
+    "rank-in-pyterrier": "ignore:The inplace keyword",
+}
 RUN = [
     pytest.param(name, marks=[pytest.mark.filterwarnings(WARNINGS[name])] if name in WARNINGS else [])
     for name in examples.SCRIPTS
@@ -46,7 +50,7 @@ RUN = [
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_a_script_prints_and_draws_what_its_page_shows(name, tmp_path, request):
-    for needed in re.findall(r"^import (mlflow|onnxruntime|dask)", examples.code(name), re.MULTILINE):
+    for needed in re.findall(r"^import (mlflow|onnxruntime|dask|pyterrier)", examples.code(name), re.MULTILINE):
         pytest.importorskip(needed)
     printed, drawn = examples.run(name, tmp_path)
     path, picture = examples.GALLERY / f"{name}.md", examples.GALLERY / f"{name}.svg"

@@ -19,11 +19,11 @@ for name in curves.losses:
 
 plt.style.use(Path(__file__).with_name("gallery.mplstyle"))
 for name, label in {"1/i": "1 / i", "-i^1.1": "−i$^{1.1}$", "-i^2": "−i$^2$"}.items():
-    plt.errorbar(curves.x, curves.mean(name), yerr=curves.error(name), fmt="o-", capsize=4, label=f"place i as {label}")
+    plt.errorbar(curves.x, curves.mean(name), yerr=curves.error(name), fmt="o-", capsize=4, label=label)
 slowest = max(curves.losses, key=lambda name: curves.mean(name)[2])
-plt.suptitle(f"As the paper says: places as {slowest} are learnt slowest", x=0.01, ha="left")
+plt.suptitle(f"As the paper says: the targets {slowest} are learnt slowest", x=0.01, ha="left")
 plt.xlabel("lists learnt from")
 plt.ylabel("NDCG loss on 100 other lists")
 plt.ylim(bottom=0)
-plt.legend()
+plt.legend(title="target of the document at place i")
 plt.savefig("reproduce-a-figure.svg")

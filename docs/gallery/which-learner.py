@@ -19,10 +19,11 @@ ranker = ranktron.tune(lists.X, lists.labels, group=np.diff(lists.offsets), lear
 # the best row of each pair of learner and map; the table has the best first
 best = {}
 for row in ranker.table_:
-    best.setdefault(row["learner"] + (f" on {row['map']}" if row["map"] else ""), row)
+    shape = {"bins-linear": "curves", "leaves": "trees"}.get(row["map"].partition(":")[0]) if row["map"] else None
+    best.setdefault(row["learner"] + (f" with {shape} ({row['map']})" if shape else ""), row)
 for name, row in best.items():
     print(f"{row['mean']:.2f}  {name}, {row['folds']} fold{'s' * (row['folds'] > 1)}")
-winner = next(iter(best))
+winner = next(iter(best)).partition(" (")[0]
 test = ranker.test_
 print(f"{len(best)} kinds, {len(ranker.table_)} settings; on {test['queries']} other queries: {test['mean']:.2f}")
 
@@ -31,7 +32,7 @@ for place, row in enumerate(best.values()):
     colour = "C5" if place else "C0"
     plt.plot([row["low"], row["high"]], [place, place], color=colour)
     plt.plot(row["mean"], place, "o", color=colour)
-plt.yticks(range(len(best)), list(best))
+plt.yticks(range(len(best)), [name.replace(" (", "\n(") for name in best])
 plt.gca().invert_yaxis()
 plt.suptitle(f"Of {len(ranker.table_)} settings tried, {winner} is first", x=0.01, ha="left")
 plt.xlabel("NDCG@10 on validation queries, with its 95 % interval")

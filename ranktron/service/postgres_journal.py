@@ -304,5 +304,5 @@ def _translate(statement: str) -> str:
     'SELECT CAST(body AS BYTEA) FROM rounds WHERE key > $1 AND key < $2'
     """
     numbers = iter(range(1, 1 << 16))
-    numbered = re.sub(r"\?(\d*)", lambda found: f"${found[1] or next(numbers)}", statement)
+    numbered = re.sub(r"\?", lambda _: f"${next(numbers)}", statement)
     return re.sub(r"\bBLOB\b", "BYTEA", numbered)

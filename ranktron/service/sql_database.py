@@ -1,6 +1,6 @@
 """What a journal in SQL asks of its database, and the statements that SQLite and PostgreSQL both understand.
 
-Parameters are written `?`, or `?1` where one is used twice; `BLOB` is a column of bytes.
+Parameters are written `?` (Python's SQLite no longer takes `?1` with a sequence); `BLOB` is a column of bytes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ FROM entries e LEFT JOIN rounds r ON r.key = e.round WHERE e.key >= ? AND e.key 
 """
 ANSWERS = "SELECT key, round FROM entries WHERE key >= ? AND key < ? AND round IS NOT NULL ORDER BY key DESC"
 OPEN_ROUNDS = """
-SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ?1 AND key < ?2
-AND key NOT IN (SELECT round FROM entries WHERE key >= ?1 AND key < ?2 AND round IS NOT NULL) ORDER BY key
+SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ?
+AND key NOT IN (SELECT round FROM entries WHERE key >= ? AND key < ? AND round IS NOT NULL) ORDER BY key
 """
 MOST_DEAD = 10_000  # dead letters that are kept of a source
 ACCEPTED = "SELECT version, digest FROM accepted WHERE key = ?"
@@ -97,13 +97,13 @@ def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[
     old = min(write.old, write.settled)
     answered = "SELECT round FROM entries WHERE key > ? AND key <= ?"
     oldest = "SELECT key, expires FROM accepted WHERE key >= ? AND key < ? ORDER BY key LIMIT 20000"
-    last = "SELECT max(key) FROM entries WHERE key > ?1 AND key < ?3 AND round IS NOT NULL GROUP BY round"
+    last = "SELECT max(key) FROM entries WHERE key > ? AND key < ? AND round IS NOT NULL GROUP BY round"
     return [
         (f"DELETE FROM rounds WHERE key IN ({answered})", [(base, base + min(write.explained, write.settled))]),
         ("DELETE FROM entries WHERE key > ? AND key <= ?", [(base, base + min(write.remembered, old))]),
         (
-            f"DELETE FROM entries WHERE key > ?1 AND key <= ?2 AND key NOT IN ({last})",
-            [(base, base + old, base + CAPACITY)],
+            f"DELETE FROM entries WHERE key > ? AND key <= ? AND key NOT IN ({last})",
+            [(base, base + old, base, base + CAPACITY)],
         ),
         (
             f"DELETE FROM accepted WHERE key IN (SELECT key FROM ({oldest}) AS oldest WHERE expires <= ?)",
@@ -122,8 +122,8 @@ def advance_source(database: Database, write: AdvanceSource) -> None:
     for place, reason, body in dead:
         database.execute("INSERT INTO dead_letters VALUES (?, ?, ?, ?)", (name, place, reason, body))
     if dead:
-        last = "SELECT place FROM dead_letters WHERE source = ?1 ORDER BY place DESC LIMIT 1 OFFSET ?2"
-        database.execute(f"DELETE FROM dead_letters WHERE source = ?1 AND place <= ({last})", (name, MOST_DEAD))
+        last = "SELECT place FROM dead_letters WHERE source = ? ORDER BY place DESC LIMIT 1 OFFSET ?"
+        database.execute(f"DELETE FROM dead_letters WHERE source = ? AND place <= ({last})", (name, name, MOST_DEAD))
 
 
 def insert(database: Database, table: str, rows: list[Any]) -> None:

@@ -139,7 +139,7 @@ class SQLJournal(GroupCommit):
         return rows
 
     def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
-        return self._rounds(ranker, OPEN_ROUNDS, ranker * CAPACITY, (ranker + 1) * CAPACITY)
+        return self._rounds(ranker, OPEN_ROUNDS, *2 * (ranker * CAPACITY, (ranker + 1) * CAPACITY))
 
     def last_rounds(self, ranker: int, count: int) -> list[tuple[int, bytes | None]]:
         return self._rounds(ranker, LAST_ROUNDS, ranker * CAPACITY, (ranker + 1) * CAPACITY, count)[::-1]

@@ -166,7 +166,7 @@ def test_an_outcome_is_not_known_while_the_transaction_is_still_under_way(servin
     talk.make()
     shown = talk.rank(ROUND)
     talk.written()
-    database, committed = talk.service.journal._database, []
+    database, committed, ending = talk.service.journal._database, [], threading.Event()
     commit = database.commit
 
     def lose():
@@ -175,6 +175,7 @@ def test_an_outcome_is_not_known_while_the_transaction_is_still_under_way(servin
         session, database._connection = database._connection, database._connect()
 
         def end():
+            ending.set()
             session.execute("COMMIT")
             session.close()
 
@@ -188,7 +189,8 @@ def test_an_outcome_is_not_known_while_the_transaction_is_still_under_way(servin
     rollback = type(database).rollback
     monkeypatch.setattr(database, "rollback", lambda: rollback(database))
     assert talk.ask("POST", "/v1/rankers/shop/feedback", body(shown)) == {"learned": True, "version": 1}
-    assert not committed[0].is_alive()
+    assert ending.is_set()  # nothing was answered before
+    committed[0].join()
     talk.crash()
 
 
@@ -339,7 +341,8 @@ def ready(url):
         with urllib.request.urlopen(f"{url}/readyz", timeout=10) as answer:
             return answer.status, None
     except urllib.error.HTTPError as refused:
-        return refused.code, json.load(refused)["error"]["code"]
+        with refused:
+            return refused.code, json.load(refused)["error"]["code"]
 
 
 def test_a_program_that_stands_by_takes_over_when_the_leader_is_gone(Program, serving, state, rival, tmp_path):
