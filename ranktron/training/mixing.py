@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.base import BaseLearner
+from ranktron.learners.mixing import start_from_mean
 from ranktron.learners.schedule import Fit
 from ranktron.learners.weight_spread import next_snapshot
 from ranktron.metrics import Metric
@@ -107,6 +108,8 @@ class MixedPass:
         history, weights = fit.history, self.division.weights(fit.weights)
         mixes = self.division.pieces(fit.schedule, history.epoch, fit.weights)
         sizes = [sum(len(piece.queries) for pieces in shards for piece in pieces) for shards in mixes]
+        if history.position == 0 and starts_from_mean(learner, self.division, history.epoch):
+            learner.restore(start_from_mean(learner.state()))
         before = 0
         for k, shards in enumerate(mixes):
             before += sizes[k]
@@ -130,6 +133,19 @@ class MixedPass:
             fit.advance(sizes[k])
             if fit.stopping:
                 break
+
+
+def starts_from_mean(learner: BaseLearner, division: Division, epoch: int) -> bool:
+    """Whether the shards of an epoch, the first after those of one learner, begin with the mean of its weights.
+
+    >>> from ranktron.learners import hinge_perceptron, minimax_perceptron
+    >>> division = Division((4,) * 6, shards=6)
+    >>> [starts_from_mean(minimax_perceptron(2), division, epoch) for epoch in range(3)]
+    [False, True, False]
+    >>> starts_from_mean(hinge_perceptron(2), division, 1)
+    False
+    """
+    return learner.scale_free and division.shards > 1 and division.sequential == epoch > 0
 
 
 def record_division(division: Division) -> dict[str, Any]:
