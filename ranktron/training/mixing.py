@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from ranktron.data.rounds import Rounds
@@ -61,15 +62,20 @@ with one job, or take one of slam, minimax, hinge, listnet and predtron
         )
 
 
+def _itself(learner: BaseLearner) -> BaseLearner:
+    return learner
+
+
 def run_in(executor: Executor, make: Callable[[], BaseLearner], rounds: Rounds, division: Division) -> RunShard:
     """Runs shards of queries that are in memory by an executor, such as a pool of threads."""
     offsets = division.offsets.tolist()
     parts = [rounds[a:b] for a, b in itertools.pairwise(offsets)]
+    learners = [partial(_itself, make()) for _ in range(division.shards)]  # to make one takes as long as some queries
 
     def run(
         shard: int, state: State, pieces: list[QueryPiece], following: list[QueryPiece], metrics: tuple[Metric, ...]
     ) -> Future[PlayedQueries]:
-        return executor.submit(play_pieces, make, state, pieces, parts.__getitem__, metrics)
+        return executor.submit(play_pieces, learners[shard], state, pieces, parts.__getitem__, metrics)
 
     return run
 
