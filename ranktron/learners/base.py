@@ -44,6 +44,9 @@ class BaseLearner(ABC):
         Whether it supports `rescale`, and so scale="running-standard".
     mixes : bool
         Whether it supports `mix`, and so training on several shards at once.
+    scale_free : bool
+        Whether no step size changes a ranking. No step can then be chosen small enough that the last weights are not
+        as noisy as its steps: shards that begin after a pass of one learner begin with the mean of its weights.
 
     Examples
     --------
@@ -81,6 +84,10 @@ class BaseLearner(ABC):
     @property
     def labels_received(self) -> int | None:
         return None
+
+    @property
+    def scale_free(self) -> bool:
+        return False
 
     @property
     def coef(self) -> Floats | None:

@@ -14,6 +14,8 @@ from ranktron.kernels.dispatch import as_arrays, rank_by_weights, sgd_step
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.fused_step import fused_round, fused_spec, spec_numbers
 from ranktron.learners.mixing import mix_states
+from ranktron.learners.steps import Constant
+from ranktron.surrogates import WorstPair
 from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
 
 LARGEST_COUNT = 1 << 53  # of rounds, pairs or mistakes: float64 cannot represent all larger integers
@@ -97,6 +99,12 @@ class Linear(WeightVectorLearner):
         if self.average and self.rounds:
             return self.w - self.lagged_sum / self.rounds
         return self.w
+
+    @property
+    def scale_free(self) -> bool:
+        """On mistakes only, and by as much however large the loss is: from 0, weights are proportional to the step."""
+        steady = self.mistake is not None and isinstance(self.step, Constant)
+        return steady and isinstance(self.surrogate, WorstPair)
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)

@@ -81,3 +81,15 @@ def mix_states(
     total = before + sum(iterates(state) - before for state in states)
     mixed[LAG] = mixed["rounds"] * link(mixed[vector]) - total
     return mixed
+
+
+def start_from_mean(state: State) -> State:
+    """The state of a learner with weights w that goes on from the mean of all weights so far; no sum changes.
+
+    >>> from ranktron.learners import hinge_perceptron
+    >>> begun = {**hinge_perceptron(1).state(), "rounds": 4, "w": np.array([3.0]), "lag": np.array([4.0])}
+    >>> begun = start_from_mean(begun)
+    >>> begun["w"], begun["lag"]
+    (array([2.]), array([0.]))
+    """
+    return {**state, "w": state["w"] - state[LAG] / state["rounds"], LAG: np.zeros_like(state[LAG])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -90,10 +91,29 @@ class PartData:
         futures = [self.workers.submit(function, part, *arguments, home=home) for part, home in pairs]
         return _results(futures, self.names)
 
+    def map_homes(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """The results of a function of the parts of each home, given as a list: neighbours that lie together."""
+        groups = [list(own) for _, own in itertools.groupby(range(len(self.parts)), key=self.homes.__getitem__)]
+        futures = [
+            self.workers.submit(function, [self.parts[p] for p in own], *arguments, home=self.homes[own[0]])
+            for own in groups
+        ]
+        return _results(futures, [self.names[own[0]] for own in groups])
+
     def hold(self, function: Callable[..., Any], *arguments: Any) -> PartData:
         """The same with what a function makes of each part, which the workers hold in memory."""
         pairs = zip(self.parts, self.homes, strict=True)
         return replace(self, parts=[self.workers.submit(function, part, *arguments, home=home) for part, home in pairs])
+
+    def prepare(self, model: Model) -> list[Any]:
+        """The parts for a model: files as they are, and parts in memory prepared."""
+        pairs = zip(self.parts, self.homes, strict=True)
+        return [
+            part
+            if isinstance(part, FilePart)
+            else self.workers.submit(prepare_part, part, self.features, model, home=h)
+            for part, h in pairs
+        ]
 
 
 def _results(futures: list[Future[Any]], names: Sequence[str]) -> list[Any]:
@@ -297,16 +317,16 @@ def train_parts(
         raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
     validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"), patience)
     epoch, queries, untrained = int(start.record.get("epoch", 0)), sum(data.sizes), replace(start, state={}, record={})
-    fit = Fit(_NOTHING, schedule, History(), validation, start.state, progress, elsewhere=queries)
+    history = History(epoch=epoch, first_epoch=epoch)
+    fit = Fit(_NOTHING, schedule, history, validation, start.state, progress, elsewhere=queries)
     if stored_algorithm(start.kind).solver() is not None:
         state = solve_on_parts(data, untrained, fit, division.shard_parts, metrics)
-        return Trained(replace(untrained, state=state, record=record_run(fit)), fit.history)
+        return Trained(replace(untrained, state=state, record=record_run(fit)), history)
     fit.progress = _reporting(progress, report, fit, metrics)
     learner = start.blank_learner() if blank else start.learner()
     if division.shards > 1:
         refuse_unmixable(start.kind, learner)
-    history = History(epoch=epoch, position=resume_position(start, queries, division), first_epoch=epoch)
-    history.spread, fit.history = Spread.of(start.record), history
+    history.position, history.spread = resume_position(start, queries, division), Spread.of(start.record)
     mixed = MixedPass(division, _run_parts(data, untrained, division))
 
     def play_epoch(learner: Any, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
@@ -340,10 +360,7 @@ def _reporting(
 def _run_parts(data: PartData, model: Model, division: Division) -> Any:
     """Plays the pieces of a shard where its parts are."""
     token, features, workers = secrets.token_hex(8), data.features, data.workers
-    parts = [
-        part if isinstance(part, FilePart) else workers.submit(prepare_part, part, features, model, home=home)
-        for part, home in zip(data.parts, data.homes, strict=True)
-    ]
+    parts = data.prepare(model)
     homes = [data.homes[own.start] for own in division.shard_parts for _ in own] if division.shards > 1 else data.homes
 
     def run(

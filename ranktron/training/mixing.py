@@ -10,11 +10,13 @@ import itertools
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.base import BaseLearner
+from ranktron.learners.mixing import start_from_mean
 from ranktron.learners.schedule import Fit
 from ranktron.learners.weight_spread import next_snapshot
 from ranktron.metrics import Metric
@@ -60,15 +62,20 @@ with one job, or take one of slam, minimax, hinge, listnet and predtron
         )
 
 
+def _itself(learner: BaseLearner) -> BaseLearner:
+    return learner
+
+
 def run_in(executor: Executor, make: Callable[[], BaseLearner], rounds: Rounds, division: Division) -> RunShard:
     """Runs shards of queries that are in memory by an executor, such as a pool of threads."""
     offsets = division.offsets.tolist()
     parts = [rounds[a:b] for a, b in itertools.pairwise(offsets)]
+    learners = [partial(_itself, make()) for _ in range(division.shards)]  # to make one takes as long as some queries
 
     def run(
         shard: int, state: State, pieces: list[QueryPiece], following: list[QueryPiece], metrics: tuple[Metric, ...]
     ) -> Future[PlayedQueries]:
-        return executor.submit(play_pieces, make, state, pieces, parts.__getitem__, metrics)
+        return executor.submit(play_pieces, learners[shard], state, pieces, parts.__getitem__, metrics)
 
     return run
 
@@ -107,6 +114,8 @@ class MixedPass:
         history, weights = fit.history, self.division.weights(fit.weights)
         mixes = self.division.pieces(fit.schedule, history.epoch, fit.weights)
         sizes = [sum(len(piece.queries) for pieces in shards for piece in pieces) for shards in mixes]
+        if history.position == 0 and starts_from_mean(learner, self.division, history.epoch):
+            learner.restore(start_from_mean(learner.state()))
         before = 0
         for k, shards in enumerate(mixes):
             before += sizes[k]
@@ -130,6 +139,19 @@ class MixedPass:
             fit.advance(sizes[k])
             if fit.stopping:
                 break
+
+
+def starts_from_mean(learner: BaseLearner, division: Division, epoch: int) -> bool:
+    """Whether the shards of an epoch, the first after those of one learner, begin with the mean of its weights.
+
+    >>> from ranktron.learners import hinge_perceptron, minimax_perceptron
+    >>> division = Division((4,) * 6, shards=6)
+    >>> [starts_from_mean(minimax_perceptron(2), division, epoch) for epoch in range(3)]
+    [False, True, False]
+    >>> starts_from_mean(hinge_perceptron(2), division, 1)
+    False
+    """
+    return learner.scale_free and division.shards > 1 and division.sequential == epoch > 0
 
 
 def record_division(division: Division) -> dict[str, Any]:

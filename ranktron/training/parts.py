@@ -239,17 +239,22 @@ def prepare_part(part: Part, features: FeatureNumbers, model: Model) -> Rounds:
 
 def warm_part(token: str, part: Part, features: FeatureNumbers, model: Model) -> None:
     """Prepares a part before it is needed."""
-    if isinstance(part, FilePart):
-        CACHE.get((token, part), lambda: prepare_part(part, features, model))
+    take_prepared(token, part, features, model)
 
 
 def on_prepared(
     part: Part, token: str, features: FeatureNumbers, model: Model, function: Callable[..., Any], *arguments: Any
 ) -> Any:
     """A function of the prepared queries of a part, which are kept for the next call."""
+    rounds = part if isinstance(part, FilePart) else prepare_part(part, features, model)
+    return function(take_prepared(token, rounds, features, model), *arguments)
+
+
+def take_prepared(token: str, part: Part, features: FeatureNumbers, model: Model) -> Rounds:
+    """A part as the learner takes it: a file is prepared once and kept, a part in memory is prepared already."""
     if not isinstance(part, FilePart):
-        return function(prepare_part(part, features, model), *arguments)
-    return function(CACHE.get((token, part), lambda: prepare_part(part, features, model)), *arguments)
+        return part
+    return CACHE.get((token, part), lambda: prepare_part(part, features, model))
 
 
 def play_parts(
@@ -267,10 +272,7 @@ def play_parts(
     """
 
     def load(number: int) -> Rounds:
-        part = parts[number]
-        if not isinstance(part, FilePart):
-            return part
-        return CACHE.get((token, part), lambda: prepare_part(part, features, model))
+        return take_prepared(token, parts[number], features, model)
 
     pieces = [QueryPiece(number, which) for number, which in enumerate(queries)]
     with _naming(parts[0]) if len(parts) == 1 else nullcontext():

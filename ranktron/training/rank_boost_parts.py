@@ -1,7 +1,8 @@
 """RankBoost on parts: each part sums the weights of its documents between global cut points, and the sums are added.
 
-A part keeps one byte for each feature of each document: between which cut points it lies. What is sent in a round are
-features × cut points sums of each part, which are added in the order of the parts.
+A part keeps one byte for each feature of each document: between which cut points it lies. In a round the sums of
+neighbouring parts that lie together are added where they are, and features × cut points sums of each shard are sent.
+Both are added in the order of the parts, so that the result depends on parts and shards, and not on workers.
 """
 
 from __future__ import annotations
@@ -85,8 +86,20 @@ def bin_queries(rounds: Rounds, balance: str, cuts: Floats, start: State) -> Bin
     return BinnedQueries(codes, rounds.labels, rounds.offsets, pair_shares(rounds, balance)[0], scores, ((), scores))
 
 
-def sum_weights(queries: BinnedQueries, scale: float, steps: tuple[BinStep, ...]) -> tuple[float, Floats]:
-    """The weight of all pairs of a part after some steps, and the sums of its documents' weights in each bin."""
+def sum_weights(parts: Sequence[BinnedQueries], scale: float, steps: tuple[BinStep, ...]) -> tuple[float, Floats]:
+    """The weight of all pairs of some parts after some steps, and the sums of the documents' weights in each bin."""
+    return add_sums([_sum_part(queries, scale, steps) for queries in parts])
+
+
+def add_sums(found: Sequence[tuple[float, Floats]]) -> tuple[float, Floats]:
+    """Adds up weights and sums, in order."""
+    potential, total = found[0]
+    for more, sums in found[1:]:
+        potential, total = potential + more, total + sums
+    return potential, total
+
+
+def _sum_part(queries: BinnedQueries, scale: float, steps: tuple[BinStep, ...]) -> tuple[float, Floats]:
     n = len(queries.labels)
     weights, upper, sums = np.empty(n), np.empty(n), np.empty((len(queries.codes), BINS))
     asked = queries.scores(steps), queries.labels, queries.offsets, queries.shares * scale, np.ones(n)
@@ -102,7 +115,7 @@ class PartsBoosting:
     Parameters
     ----------
     each : callable
-        Calls a function of the queries of each part in bins, and returns the results in order.
+        Calls a function of the parts of each shard, a list of queries in bins, and returns the results in order.
     cuts : array
         The cut points of each feature, the highest first.
     described : sequence of PartWeights
@@ -115,7 +128,7 @@ class PartsBoosting:
     >>> bins, weights = describe_part(lists, "pair")
     >>> cuts, nothing = merge_bins([bins]), dict.fromkeys(("features", "thresholds", "alphas"), np.zeros(0, np.int64))
     >>> binned = bin_queries(lists, "pair", cuts, nothing)
-    >>> boosting = PartsBoosting(lambda function, *given: [function(binned, *given)], cuts, [weights])
+    >>> boosting = PartsBoosting(lambda function, *given: [function([binned], *given)], cuts, [weights])
     >>> boosting.step()
     True
     >>> boosting.features, boosting.thresholds
@@ -137,9 +150,7 @@ class PartsBoosting:
 
     def step(self) -> bool:
         """Adds one more threshold; False if none would help."""
-        self.potential, total = 0.0, np.zeros((len(self.cuts), BINS))
-        for potential, sums in self.each(sum_weights, self._scale, self.steps):
-            self.potential, total = self.potential + potential, total + sums
+        self.potential, total = add_sums(self.each(sum_weights, self._scale, self.steps))
         gathered = np.where(np.isfinite(self.cuts), np.cumsum(total, axis=1)[:, :-1], 0.0)
         sizes = np.abs(gathered)
         best = int(np.flatnonzero(sizes >= sizes.max() - _TIES * self.potential)[0])

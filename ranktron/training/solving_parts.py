@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
@@ -12,10 +12,13 @@ from ranktron.learners.batch.cut_points import merge_bins
 from ranktron.learners.batch.rank_boost import boost, rank_boost
 from ranktron.learners.batch.rank_mm import run_passes
 from ranktron.learners.batch.rank_svm import UNFINISHED
+from ranktron.learners.pairwise.learner import Pairwise
+from ranktron.learners.pairwise.passes import solve_pairs
 from ranktron.learners.schedule import Fit
 from ranktron.metrics import Metric
 from ranktron.training.model import Model
-from ranktron.training.parts import on_prepared, prepare_part
+from ranktron.training.pairwise_parts import ShardPasses
+from ranktron.training.parts import keep, on_prepared, prepare_part
 from ranktron.training.rank_boost_parts import BinnedQueries, PartsBoosting, bin_queries, describe_part
 from ranktron.training.rank_mm_parts import run_on_parts
 from ranktron.training.rank_svm_parts import solve_parts
@@ -47,7 +50,19 @@ def solve_on_parts(data: PartData, model: Model, fit: Fit, shards: Sequence[rang
         return _solve_rank_boost(data, model, fit)
     if model.kind == "rankmm":
         return run_passes(fit, model.parameters, run_on_parts(data, model, shards))
+    if model.kind in ("pairwise", "committee"):
+        return _solve_pairs(data, model, fit, shards)
     raise DataError(f"{model.kind} solves for all queries at once, and not in passes over parts")
+
+
+def _solve_pairs(data: PartData, model: Model, fit: Fit, shards: Sequence[range]) -> State:
+    if fit.start and len(shards) > 1:
+        raise DataError(
+            f"{model.kind} cannot be continued in several shards, because it does not keep what each of them learnt: "
+            "train it from scratch, or continue it in one shard"
+        )
+    learner = cast(Pairwise, model.blank_learner())
+    return solve_pairs(learner, fit, model.parameters, ShardPasses(data, model, shards, fit.schedule))
 
 
 def _solve_rank_svm(data: PartData, model: Model, fit: Fit, metrics: Sequence[Metric]) -> State:
@@ -72,8 +87,9 @@ def _solve_rank_boost(data: PartData, model: Model, fit: Fit) -> State:
     described = data.map(_describe, data.features, model, balance)
     cuts = merge_bins([bins for bins, _ in described])
     start = {**rank_boost(model.n_filled).state(), **fit.start}
-    binned = data.hold(_bin, data.features, model, balance, cuts, start)
-    boosting = PartsBoosting(binned.map, cuts, [weights for _, weights in described])
+    sent = data.workers.submit(keep, cuts, home=data.homes[0])  # once, and not with the task of each part
+    binned = data.hold(_bin, data.features, model, balance, sent, start)
+    boosting = PartsBoosting(binned.map_homes, cuts, [weights for _, weights in described])
     return boost(fit, model.parameters["n_rounds"], boosting)
 
 

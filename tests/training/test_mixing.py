@@ -9,7 +9,7 @@ import pytest
 from ranktron import DataError, Model
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.checks import same
-from ranktron.learners.schedule import Fit, Schedule
+from ranktron.learners.schedule import Fit, History, Schedule
 from ranktron.training.algorithms import algorithm
 from ranktron.training.fit import play_schedule, train
 from ranktron.training.mixing import MixedPass, run_in
@@ -137,3 +137,32 @@ def test_online_metrics_count_every_query_once():
     assert trained.history.rounds == 120
     assert 0.3 < trained.history.averages()[0] < 1.0
     assert trained.history.mistakes == trained.model.state["mistakes"]
+
+
+@pytest.mark.parametrize("name", ["minimax", "hinge"])
+def test_after_a_pass_of_one_learner_shards_begin_with_the_mean_where_no_step_is_small(name):
+    make, begun = partial(algorithm(name).learner, 8, {}), []
+    learner, division = make(), Division.evenly(len(LISTS), 6, mixes=2)
+
+    with ThreadPoolExecutor(1) as executor:
+        run = run_in(executor, make, LISTS, division)
+
+        def watched(shard, state, *rest):
+            begun.append(state)
+            return run(shard, state, *rest)
+
+        play_schedule(learner, Fit(LISTS, Schedule(1, seed=1)), (), MixedPass(division, watched))
+        w, mean = learner.w.copy(), learner.w - learner.lagged_sum / learner.rounds
+        begun.clear()
+        fit = Fit(LISTS, Schedule(1, seed=1), History(epoch=1, first_epoch=1))
+        play_schedule(learner, fit, (), MixedPass(division, watched))
+    assert np.array_equal(begun[0]["w"], mean if name == "minimax" else w)
+    assert not np.allclose(w, mean)
+    total = begun[0]["rounds"] * begun[0]["w"] - begun[0]["lag"]
+    assert total / begun[0]["rounds"] == pytest.approx(mean)  # the sum of all weights is what it was
+
+
+def test_a_run_that_goes_on_after_the_pass_of_one_learner_equals_one_that_never_stopped():
+    whole = train("minimax", {}, LISTS, Schedule(2, seed=2), jobs=6).model
+    first = Model.from_bytes(train("minimax", {}, LISTS, Schedule(1, seed=2), jobs=6).model.to_bytes())
+    assert same(train("minimax", {}, LISTS, Schedule(1, seed=2), jobs=6, start=first).model.state, whole.state)

@@ -16,6 +16,7 @@ from ranktron.learners.schedule import Schedule
 from ranktron.training.distributed import inspect_parts, train_parts
 from ranktron.training.fit import train
 from ranktron.training.parts import LocalWorkers
+from ranktron.training.rank_boost_parts import sum_weights
 
 LISTS = WebSearch(features=8, documents=12).rounds(100)
 FEW = replace(LISTS, X=np.round(LISTS.X, 1))
@@ -91,3 +92,28 @@ def test_sparse_features_are_refused():
     lists = Rounds.from_arrays(Sparse.from_matrix(LISTS.X), LISTS.labels, group=np.diff(LISTS.offsets))
     with pytest.raises(DataError, match=r"takes no sparse features: train it on one machine"):
         on_parts([lists], {})
+
+
+class Counting(LocalWorkers):
+    """Counts the sums that come back."""
+
+    returned = ()
+
+    def submit(self, function, /, *arguments, home):
+        future = super().submit(function, *arguments, home=home)
+        if function is sum_weights:
+            Counting.returned += (future.result()[1].nbytes,)
+        return future
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_round_sends_the_sums_of_shards_and_not_of_parts(shards):
+    """One shard is how parts are read one after the other, each by itself."""
+    parts, Counting.returned = cut(LISTS, list(range(0, 101, 10))), ()
+    with ThreadPoolExecutor(2) as executor:
+        data = inspect_parts(parts, Counting(executor), shards=shards)
+        found = train_parts("rankboost", {"n_rounds": 20}, data, Schedule())
+    assert Counting.returned == (8 * BINS * 8,) * 20 * (10 if shards == 1 else shards)
+    alone = on_parts(parts, {"n_rounds": 20}).model.state
+    assert found.model.state["thresholds"].tolist() == alone["thresholds"].tolist()
+    assert np.abs(found.model.state["alphas"] - alone["alphas"]).max() < 1e-10

@@ -6,6 +6,7 @@ family are derived from one history: last, pocket, average, voted and committees
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -139,6 +140,57 @@ def stored_history(state: State, n_features: int) -> HypothesisHistory:
     if not fits:
         raise DataError(f"the state does not hold the hypotheses of a pairwise perceptron on {n_features} features")
     return hypotheses
+
+
+def merge_histories(histories: Sequence[HypothesisHistory], size: int, floor: int) -> HypothesisHistory:
+    """One history of those of several shards, each of which had a perceptron of its own.
+
+    The pool takes the longest survivor of every shard, then the second longest of every shard, and so on up to `size`,
+    those with larger counters first. Counters of different shards are not compared before that: a shard of easy or few
+    queries would send all members. Sums and counts are those of all hypotheses of all shards, the current hypothesis is
+    the mean of theirs. One history is returned as it is.
+
+    Parameters
+    ----------
+    histories : sequence of HypothesisHistory
+        The history of each shard.
+    size : int
+        The size of the pool.
+    floor : int
+        The smallest counter of a hypothesis that is not ignored.
+
+    Examples
+    --------
+    >>> shards = [blank_history(1), blank_history(1)]
+    >>> for shard, (w, counter) in zip(shards, [(1.0, 5), (3.0, 2)]):
+    ...     shard.w[0], shard.tally[COUNTER] = w, counter
+    >>> merged = merge_histories(shards, 30, 0)
+    >>> merged.members.ravel(), merged.counters, merged.total / merged.tally[SUCCESSES]
+    (array([1., 3.]), array([5, 2]), array([1.57142857]))
+    """
+    if len(histories) == 1:
+        return histories[0]
+    settled = [each.settled(size, floor) for each in histories]
+    counters, born = (np.concatenate([getattr(each, name) for each in settled]) for name in ("counters", "born"))
+    shard = np.repeat(np.arange(len(settled)), [each.kept for each in settled])
+    place = np.concatenate([np.argsort(np.lexsort((each.born, -each.counters))) for each in settled])
+    chosen = np.lexsort((shard, -counters, place))[:size]
+    chosen = chosen[np.lexsort((born[chosen], shard[chosen]))]
+    tally = np.zeros(5, np.int64)
+    for name in (HYPOTHESIS, SUCCESSES):
+        tally[name] = sum(each.tally[name] for each in settled)
+    tally[KEPT] = len(chosen)
+    merged = HypothesisHistory(
+        w=np.mean([each.w for each in settled], axis=0),
+        total=np.sum([each.total for each in settled], axis=0),
+        tally=tally,
+        members=np.concatenate([each.members for each in settled])[chosen],
+        counters=counters[chosen],
+        born=np.arange(len(chosen)),
+        values=np.full(len(chosen), np.nan),
+        value=np.full(1, np.nan),
+    )
+    return merged.copy()
 
 
 @jit_dot

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +25,36 @@ from ranktron.metrics import Metric, evaluate, metric
 from ranktron.types import Floats, Integers, State
 
 ONE_GRADE, REMOVED = "queries of one grade", "pairs removed by the alpha-bound"
+
+
+class PairPasses(Protocol):
+    """Passes over pairs, whoever has them: `go` plays one, from the history so far to the next one."""
+
+    @property
+    def queries(self) -> int:
+        """How many queries a pass has."""
+
+    @property
+    def idle(self) -> int:
+        """How many of them have no pair."""
+
+    @property
+    def alpha_bound(self) -> float:
+        """In which share of the passes a pair may be misranked before it is skipped."""
+
+    @property
+    def removed(self) -> int:
+        """How many pairs are skipped by now."""
+
+    def go(
+        self,
+        hypotheses: HypothesisHistory,
+        size: int,
+        floor: int,
+        history: History,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> HypothesisHistory:
+        """Plays the rest of the pass, or as much of it as comes before Ctrl-C."""
 
 
 @dataclass(eq=False)
@@ -55,8 +85,15 @@ class Passes:
         return self.alpha_bound * self.schedule.epochs
 
     @property
+    def queries(self) -> int:
+        return len(self.rounds)
+
+    @property
+    def idle(self) -> int:
+        return int(np.count_nonzero(self.pairs.counts == 0))
+
+    @property
     def removed(self) -> int:
-        """How many pairs are skipped by now."""
         return int(np.count_nonzero(self.misranked > self.limit))
 
     def go(
@@ -149,13 +186,14 @@ class MemberWeights:
         return evaluate(linear_scores(self.rounds.X, w), self.rounds, [self.metric]).means[str(self.metric)]
 
 
-def train_together(passes: Passes, outputs: Sequence[TrainedOutput], fit: Fit, weights: MemberWeights | None) -> None:
+def train_together(
+    passes: PairPasses, outputs: Sequence[TrainedOutput], fit: Fit, weights: MemberWeights | None
+) -> None:
     """Trains all outputs in one run; each ends at its best pass, or where Ctrl-C stopped it."""
     history = fit.history
     size, floor = max(o.learner.output.size for o in outputs), min(o.learner.floor for o in outputs)
     measured = weights if any(o.learner.output.measured for o in outputs) else None
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
-    history.remarks[ONE_GRADE] = int(np.count_nonzero(passes.pairs.counts == 0))
     hypotheses = outputs[0].learner.hypotheses
     with fit.running():
         while history.epoch < last and not fit.ended:
@@ -164,11 +202,12 @@ def train_together(passes: Passes, outputs: Sequence[TrainedOutput], fit: Fit, w
             if ended and measured is not None:
                 measured.measure(hypotheses)
             for output in outputs:
-                output.reach(hypotheses, history.epoch, len(passes.rounds) if ended else 0)
+                output.reach(hypotheses, history.epoch, passes.queries if ended else 0)
                 if ended:
                     output.judge()
-            fit.advance(len(passes.rounds) if ended else 0)
-    if len(passes.misranked):
+            fit.advance(passes.queries if ended else 0)
+    history.remarks[ONE_GRADE] = passes.idle
+    if passes.alpha_bound < 1.0:
         history.remarks[REMOVED] = passes.removed
     if not history.interrupted:
         for output in outputs:
@@ -216,22 +255,24 @@ def train_outputs(
 
 def fit_pairwise(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Trains a pairwise perceptron in passes over all pairs."""
-    return _solve(pairwise_perceptron(fit.rounds.n_features, **parameters), fit, parameters)
+    return solve_pairs(pairwise_perceptron(fit.rounds.n_features, **parameters), fit, parameters)
 
 
 def fit_committee(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Trains a committee perceptron in passes over all pairs."""
-    return _solve(committee_perceptron(fit.rounds.n_features, **parameters), fit, parameters)
+    return solve_pairs(committee_perceptron(fit.rounds.n_features, **parameters), fit, parameters)
 
 
-def _solve(learner: Pairwise, fit: Fit, parameters: Mapping[str, Any]) -> State:
+def solve_pairs(learner: Pairwise, fit: Fit, parameters: Mapping[str, Any], passes: PairPasses | None = None) -> State:
+    """The state of a pairwise learner after the passes of a fit, by default over the pairs of its rounds."""
     if fit.start:
         learner.restore(fit.start)
     output, weights = TrainedOutput(learner, fit.validation), None
     if fit.validation is not None:
         weigh = metric(parameters["metric"]) if "metric" in parameters else fit.validation.select
         weights = MemberWeights(fit.validation.rounds, weigh)
-    passes = Passes(fit.repeated(), fit.schedule, parameters["alpha_bound"], parameters["pairs_per_query"])
+    if passes is None:
+        passes = Passes(fit.repeated(), fit.schedule, parameters["alpha_bound"], parameters["pairs_per_query"])
     train_together(passes, [output], fit, weights)
     fit.history.epoch, fit.history.valid = output.epoch, output.valid
     return learner.state()

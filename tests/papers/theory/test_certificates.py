@@ -323,6 +323,36 @@ def test_weighted_losses_of_mixed_shards_keep_every_bound_at_every_prefix(name, 
     assert total.observed == found.metric_loss
 
 
+@pytest.mark.parametrize("lists", [EASY, NOISY], ids=["separable", "noisy"])
+@pytest.mark.parametrize(("name", "parameters"), [("slam", {"eta": 0.3}), ("minimax", {}), ("hinge", {})])
+def test_shards_that_begin_after_a_pass_of_one_learner_keep_every_bound_at_every_prefix(name, parameters, lists):
+    models = mixed_prefixes(name, parameters, lists, shards=6)
+    assert len(models) == 6 + 3  # the parts of the first pass, then the mixes
+    found = [certify(model, lists) for model in models]
+    assert all(line.holds is not False for each in found for line in each.lines)
+    assert all(each.weighted_loss == pytest.approx(each.metric_loss) for each in found[:6])
+    assert ("the share of a round goes down to 0" in found[-1].lines[-1].why_not) == (name == "minimax")
+
+
+def test_the_shares_of_a_pass_whose_mean_is_gone_on_from_are_counted_by_hand():
+    """The mean of w_1 … w_T as a sum of steps: step t is in T − t of them."""
+    models = mixed_prefixes("minimax", {}, NOISY, shards=6)
+    first, later = models[5], models[6]
+    learner, steps, losses = first.blank_learner(), [], []
+    for ((piece,),) in Division.evenly(len(NOISY), 6, 3).pieces(Schedule(2, 1), 0):
+        for query in piece.queries + 10 * piece.part:
+            before = learner.w.copy()
+            (turn,) = play(learner, [NOISY[int(query)]], feedback.full, [metric("ndcg")])
+            steps.append(learner.w - before)
+            losses.append(1.0 - turn.values[0])
+    shares = 1.0 - np.arange(1, 61) / 60
+    mean = first.learner().w - first.learner().lagged_sum / 60
+    assert mean == pytest.approx(shares @ np.array(steps))
+    assert later.state["rounds"] == 60 + 18
+    found = certify(later, NOISY)
+    assert found.weighted_loss == pytest.approx(shares @ losses + (found.metric_loss - sum(losses)) / 6)
+
+
 def test_shares_of_shards_that_differ_weigh_their_losses():
     division = Division((45, 15), 2, 2)
     blank = make_untrained("minimax", {}, NOISY, "none", None)
