@@ -1,6 +1,6 @@
 """What a journal in SQL asks of its database, and the statements that SQLite and PostgreSQL both understand.
 
-Parameters are written `?` (Python's SQLite no longer takes `?1` with a sequence); `BLOB` is a column of bytes.
+Parameters are written `?` (Python 3.12.0 to 3.12.3 warns of `?1`); `BLOB` is a column of bytes.
 """
 
 from __future__ import annotations

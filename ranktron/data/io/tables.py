@@ -47,7 +47,7 @@ def _check_numbers(schema: Any, roles: Roles) -> None:
         found = ", ".join(f"{kind} in column {name!r}" for name, kind in others.items())
         raise DataError(
             f"expected numbers in column {next(iter(others))!r}, found {found}; leave out what is not a feature "
-            f"with drop={names!r} (--drop {names})"
+            f"with drop={names!r} (--drop {names}); for categories, fit a data frame with categorical={list(others)!r}"
         )
 
 
@@ -142,7 +142,8 @@ class _Cells:
         nulls = np.asarray(column.is_null()) if column.null_count else None
         if nulls is not None and (filler < 0 or is_label):
             hint = (
-                "; say what to make of it with null='zero', 'min' or 'mean' (--null), or train with nan='mean' (--nan)"
+                "; say what to make of it with null='zero', 'min' or 'mean' (--null), or leave it to the ranker: "
+                "--nan mean, in Python null='nan' here and nan='mean' there"
             )
             hint = "" if is_label else hint
             raise self.wrong(f"column {name!r} is NULL in row {row + int(nulls.argmax())}{hint}")
