@@ -140,8 +140,12 @@ def open_client(address: Any = None) -> Iterator[Any]:
         yield address
     elif address == "local":
         count = os.cpu_count() or 1
+        options = {
+            "dashboard_address": ":0",
+            "silence_logs": logging.CRITICAL,
+        }  # errors reach the client as one sentence
         with (
-            distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0") as cluster,
+            distributed.LocalCluster(n_workers=count, threads_per_worker=1, **options) as cluster,
             distributed.Client(cluster) as client,
         ):
             yield client

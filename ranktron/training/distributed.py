@@ -122,7 +122,8 @@ def _results(futures: list[Future[Any]], names: Sequence[str]) -> list[Any]:
         try:
             found.append(future.result())
         except DataError as error:
-            raise DataError(str(error) if name in str(error) else f"{name}: {error}") from None
+            told = name.partition(" (")[0] in str(error)  # a reader names the file, without the range of its part
+            raise DataError(str(error) if told else f"{name}: {error}") from None
     return found
 
 
