@@ -16,6 +16,7 @@ import click
 from ranktron.cli.options import as_json
 from ranktron.cli.output import print_json, print_table, show_activity
 from ranktron.errors import RanktronError
+from ranktron.kernels.first_run import compile_together, kernels_to_compile
 from ranktron.training.algorithms import ALGORITHMS
 
 
@@ -40,10 +41,11 @@ def compile(algorithms: tuple[str, ...], jobs: int | None, as_json: bool) -> Non
     Example: ranktron compile --algo hinge --algo topk
     """
     started = time.perf_counter()
-    chosen = algorithms or tuple(ALGORITHMS)
+    chosen, jobs = algorithms or tuple(ALGORITHMS), jobs or os.cpu_count() or 1
     with TemporaryDirectory() as folder, show_activity(f"compiling {', '.join(chosen)}"):
+        compile_together(kernels_to_compile(["reading", *chosen]), jobs)
         tasks = list(_tasks(chosen, Path(folder)))
-        with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        with ThreadPoolExecutor(jobs) as pool:
             seconds = dict(zip((name for name, _ in tasks), pool.map(_run, (task for _, task in tasks)), strict=True))
     total = time.perf_counter() - started
     if as_json:

@@ -161,6 +161,7 @@ def train(
         files = data, valid, out, null
         trained = train_on_parts(files, name, parameters, schedule, before, asked, (dask, mode, shards))
         return _finish(trained, metrics, select, out, curve, as_json)
+    _compile_together(name)
     log = _read_log(data, clicks) if clicks else None
     rounds = read_data(data, null, before, part="train") if log is None else log.lists
     checked = read_data(valid, null, rounds, part="vali") if valid else None
@@ -209,6 +210,16 @@ def _read_log(path: str, method: str) -> WeightedLog:
         return weigh_log(impressions, rounds, None if method == "auto" else method)
 
 
+def _compile_together(name: str) -> None:
+    """On the first run, compiles on all processors what reading and this algorithm need."""
+    from ranktron.kernels.first_run import compile_together, kernels_to_compile
+
+    missing = kernels_to_compile(["reading", name])
+    if missing:
+        with show_activity(f"compiling {len(missing)} functions, on the first run only"):
+            compile_together(missing)
+
+
 def _compile(
     name: str, parameters: Mapping[str, Any], rounds: Rounds, checked: Rounds | None, asked: dict[str, Any]
 ) -> None:
@@ -217,7 +228,7 @@ def _compile(
     from ranktron.training.fit import train as train_model
 
     few, valid = rounds[:_FEW], None if checked is None else checked[:_FEW]
-    with show_activity("preparing (compiles on first use)"), suppress(DataError), warnings.catch_warnings():
+    with show_activity("preparing (compiling on the first run only)"), suppress(DataError), warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
         tried = train_model(name, parameters, few, Schedule(1), valid=valid, **asked)
         if tried.history.interrupted:

@@ -87,20 +87,6 @@ def pair_weights(labels: Floats, offsets: Integers, weights: Floats) -> Floats:
 
 
 @jit
-def _sorted_by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
-    documents = argsort_ascending(-labels)
-    starts, values = np.empty(documents.shape[0] + 1, np.int64), np.empty(documents.shape[0])
-    count = 0
-    for place in range(documents.shape[0]):
-        label = labels[documents[place]]
-        if count == 0 or label != values[count - 1]:
-            starts[count], values[count] = place, label
-            count += 1
-    starts[count] = documents.shape[0]
-    return documents, starts[: count + 1], values[:count]
-
-
-@jit
 def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
     """Groups documents by label, the highest first: (documents, starts, the label of each grade).
 
@@ -114,34 +100,48 @@ def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
     highest, others = 0, 0
     for i in range(m):
         codes[i] = np.int64(labels[i])
-        highest = max(highest, codes[i])
+        highest = codes[i] if codes[i] > highest else highest
         others += (codes[i] != labels[i]) | (codes[i] < 0)
+    count = 0
     if others or highest >= _SMALL:
-        return _sorted_by_grade(labels)
-    places = np.zeros(highest + 1, np.int64)
-    for i in range(m):
-        places[codes[i]] += 1
-    starts, values = np.empty(highest + 2, np.int64), np.empty(highest + 1)
-    count, place = 0, 0
-    for label in range(highest, -1, -1):
-        size = places[label]
-        starts[count], values[count], places[label] = place, label, place
-        count += size > 0
-        place += size
-    starts[count] = place
-    documents = np.empty(m, np.int64)
-    for i in range(m):
-        documents[places[codes[i]]] = i
-        places[codes[i]] += 1
+        negated = np.empty(m)
+        for i in range(m):
+            negated[i] = -labels[i]
+        documents = argsort_ascending(negated)
+        starts, values = np.empty(m + 1, np.int64), np.empty(m)
+        for place in range(m):
+            label = labels[documents[place]]
+            if count == 0 or label != values[count - 1]:
+                starts[count], values[count] = place, label
+                count += 1
+    else:
+        places = np.zeros(highest + 1, np.int64)
+        for i in range(m):
+            places[codes[i]] += 1
+        starts, values = np.empty(highest + 2, np.int64), np.empty(highest + 1)
+        first = 0
+        for grade in range(highest, -1, -1):
+            size = places[grade]
+            starts[count], values[count], places[grade] = first, grade, first
+            count += size > 0
+            first += size
+        documents = np.empty(m, np.int64)
+        for i in range(m):
+            documents[places[codes[i]]] = i
+            places[codes[i]] += 1
+    starts[count] = m
     return documents, starts[: count + 1], values[:count]
 
 
 @jit
 def grades_seen(labels: Floats, binary: bool) -> tuple[Integers, Integers, Floats]:
     """The documents by grade as a metric sees them: for a binary one all labels above 0 are the same."""
+    seen = labels
     if binary:
-        return by_grade((labels > 0.0).astype(np.float64))
-    return by_grade(labels)
+        seen = np.empty(labels.shape[0])
+        for i in range(labels.shape[0]):
+            seen[i] = labels[i] > 0.0
+    return by_grade(seen)
 
 
 @jit
@@ -169,7 +169,8 @@ def extremes(scores: Floats, documents: Integers, starts: Integers) -> tuple[Int
 @jit
 def best_below(scores: Floats, highest: Integers) -> Integers:
     """For each grade the best-scored document of any lower grade, -1 for the lowest grade."""
-    best = np.full(highest.shape[0], -1, np.int64)
+    best = np.empty(highest.shape[0], np.int64)
+    best[-1:] = -1
     for g in range(highest.shape[0] - 2, -1, -1):
         new, before = highest[g + 1], best[g + 1]
         best[g] = new if before < 0 or scores[new] > scores[before] else before

@@ -30,7 +30,8 @@ def jit_rounding(function: F) -> F:
 
 
 def _compile(function: F, **options: Any) -> F:
-    options |= {"nogil": True, "error_model": "numpy"}
+    # No kernel is passed to C: the wrapper for that would take a tenth of the time to compile.
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the home is writable: every process compiles again

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.kernels.copying import copy_into
 from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
@@ -41,52 +40,42 @@ def argsort_radix(keys: npt.NDArray[np.uint32]) -> Integers:
     """Sorts by four stable passes over bytes, without comparisons, half of which a processor would mispredict."""
     # Radix sort, least significant digit first: Knuth, volume 3, section 5.2.5, with all histograms made in one pass.
     m = keys.shape[0]
-    counts = np.zeros((4, 256), np.int32)
+    counts = np.zeros(4 * 256, np.int32)
+    order, other = np.empty(m, np.int64), np.empty(m, np.int64)
     for i in range(m):
+        order[i] = i
         for digit in range(4):
-            counts[digit, (keys[i] >> np.uint32(8 * digit)) & np.uint32(255)] += 1
-    order, other = np.arange(m), np.empty(m, np.int64)
+            counts[256 * digit + ((keys[i] >> np.uint32(8 * digit)) & np.uint32(255))] += 1
     for digit in range(4):
-        shift = np.uint32(8 * digit)
-        if counts[digit, (keys[0] >> shift) & np.uint32(255)] == m:
+        shift, first = np.uint32(8 * digit), 256 * digit
+        if counts[first + ((keys[0] >> shift) & np.uint32(255))] == m:
             continue  # all keys agree in this byte
         place = 0
-        for value in range(256):
-            count = counts[digit, value]
-            counts[digit, value] = place
+        for value in range(first, first + 256):
+            count = counts[value]
+            counts[value] = place
             place += count
         for i in range(m):
-            value = (keys[order[i]] >> shift) & np.uint32(255)
-            other[counts[digit, value]] = order[i]
-            counts[digit, value] += 1
+            value = first + ((keys[order[i]] >> shift) & np.uint32(255))
+            other[counts[value]] = order[i]
+            counts[value] += 1
         order, other = other, order
     return order
 
 
 @jit
-def _blank_keys(m: int) -> Keys:
-    """An array for m keys, padded with the largest key to a multiple of 16."""
-    return np.full((m + _LANES - 1) // _LANES * _LANES, 0x7FFFFFFF, np.int32)
-
-
-@jit
-def _blank_from(keys: Keys, n: int) -> Keys:
-    """The first n keys, padded in the same way."""
-    full = (n + _LANES - 1) // _LANES * _LANES
-    keys[n:full] = 0x7FFFFFFF
-    return keys[:full]
-
-
-@jit
 def _falling_keys(scores: Floats) -> Keys:
-    """Integers in the reverse order of the scores as float32."""
+    """Integers in the reverse order of the scores as float32, padded with the largest one."""
     # Flipping bits makes floats compare as integers: Herf, Radix Tricks (2001).
-    keys = _blank_keys(scores.shape[0])
+    m = scores.shape[0]
+    keys = np.empty((m + _LANES - 1) // _LANES * _LANES, np.int32)
     singles = keys.view(np.float32)
-    for i in range(scores.shape[0]):
+    for i in range(m):
         singles[i] = np.float32(scores[i]) + np.float32(0.0)  # -0.0 and 0.0 are one score
-    for i in range(scores.shape[0]):
+    for i in range(m):
         keys[i] = ~(keys[i] ^ ((keys[i] >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+    for i in range(m, keys.shape[0]):
+        keys[i] = 0x7FFFFFFF
     return keys
 
 
@@ -94,7 +83,10 @@ def _falling_keys(scores: Floats) -> Keys:
 def _argsort_by_radix(keys: Keys, m: int) -> Integers:
     if m <= _FEW:
         return _argsort_by_counting(keys, m)
-    return argsort_radix(keys[:m].view(np.uint32) ^ np.uint32(0x80000000))
+    unsigned = np.empty(m, np.uint32)
+    for i in range(m):
+        unsigned[i] = np.uint32(keys[i]) ^ np.uint32(0x80000000)
+    return argsort_radix(unsigned)
 
 
 @jit
@@ -121,20 +113,29 @@ def argsort_top(scores: Floats, k: int) -> Integers:
     keys = _falling_keys(scores)
     if m < 4 * k:
         return _argsort_by_radix(keys, m)[:k]
-    best = keys[:k].copy()
+    best = np.empty(k, np.int32)
+    for group in range(k):
+        best[group] = keys[group]
     for start in range(k, m - k + 1, k):
         for group in range(k):
-            best[group] = min(best[group], keys[start + group])
+            one, other = best[group], keys[start + group]
+            best[group] = one if one < other else other
     last = best[0]
     for group in range(k):
-        last = max(last, best[group])
+        last = best[group] if best[group] > last else last
     chosen = np.empty(m, np.int64)
     n = 0
     for i in range(m):  # without branches: what is not chosen is overwritten by the next
         key = keys[i]
         chosen[n], keys[n] = i, key
         n += key <= last
-    return chosen[_argsort_by_radix(_blank_from(keys, n), n)[:k]]
+    padded = (n + _LANES - 1) // _LANES * _LANES
+    for i in range(n, padded):
+        keys[i] = 0x7FFFFFFF
+    order, top = _argsort_by_radix(keys[:padded], n), np.empty(k, np.int64)
+    for place in range(k):
+        top[place] = chosen[order[place]]
+    return top
 
 
 @jit
@@ -151,15 +152,25 @@ def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: i
     if n > _FEW:
         ideal = np.empty(n, np.int64)
         for g in range(count):
-            own = documents[starts[g] : starts[g + 1]]
-            copy_into(ideal[starts[g] : starts[g + 1]], own[argsort_descending(scores[own])])
+            first, size = starts[g], starts[g + 1] - starts[g]
+            own = np.empty(size)
+            for place in range(size):
+                own[place] = scores[documents[first + place]]
+            order = argsort_descending(own)
+            for place in range(size):
+                ideal[first + place] = documents[first + order[place]]
         return ideal[:wanted]
     falling = _falling_keys(scores)
-    keys = np.full((n + _LANES - 1) // _LANES * _LANES, 0x7FFFFFFFFFFFFFFF, np.int64)
+    keys = np.empty((n + _LANES - 1) // _LANES * _LANES, np.int64)
     for g in range(count):
         for place in range(starts[g], starts[g + 1]):
             keys[place] = np.int64(falling[documents[place]]) + (g << 32)
-    return documents[_argsort_by_counting(keys, n)[:wanted]]
+    for place in range(n, keys.shape[0]):
+        keys[place] = 0x7FFFFFFFFFFFFFFF
+    order, ideal = _argsort_by_counting(keys, n), np.empty(wanted, np.int64)
+    for place in range(wanted):
+        ideal[place] = documents[order[place]]
+    return ideal
 
 
 @jit
@@ -172,9 +183,9 @@ def argsort_ascending(values: npt.NDArray[Any]) -> Integers:
     array([3, 1, 0, 2])
     """
     m = values.shape[0]
-    order, other = np.arange(m), np.empty(m, np.int64)
+    order, other = np.empty(m, np.int64), np.empty(m, np.int64)
     for start in range(0, m, _RUN):
-        for i in range(start + 1, min(start + _RUN, m)):
+        for i in range(start, start + _RUN if start + _RUN < m else m):
             place = i
             while place > start and values[order[place - 1]] > values[i]:
                 order[place] = order[place - 1]
@@ -183,7 +194,9 @@ def argsort_ascending(values: npt.NDArray[Any]) -> Integers:
     width = _RUN
     while width < m:
         for start in range(0, m, 2 * width):
-            left, middle, end = start, min(start + width, m), min(start + 2 * width, m)
+            left = start
+            middle = start + width if start + width < m else m
+            end = start + 2 * width if start + 2 * width < m else m
             right = middle
             for place in range(start, end):
                 if left < middle and (right >= end or values[order[left]] <= values[order[right]]):

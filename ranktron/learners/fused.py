@@ -11,14 +11,16 @@ from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
+from numba import float64, void
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.csr_rows import Sparse, check_features
 from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.sorting import argsort_descending, argsort_top
+from ranktron.kernels.sorting import argsort_top
 from ranktron.learners.fused_step import as_spec, fused_step, label_plan
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.steps import Constant
@@ -40,11 +42,11 @@ def _best(labels: Floats, choices: Floats) -> Floats:
     """The ideal DCG of each NDCG, once per query for all learners; NaN if a label is out of range."""
     best = np.zeros(choices.shape[0])
     for c in range(choices.shape[0]):
-        code, k, gain, discount, _, _, limit, _ = choices[c]
-        if first_outside(labels, limit) >= 0:
+        if first_outside(labels, choices[c, 6]) >= 0:
             best[c] = np.nan
-        elif code == NDCG:
-            best[c] = ideal_dcg(labels, int(k), int(gain), int(discount))
+        elif choices[c, 0] == NDCG:
+            k, gain, discount = int(choices[c, 1]), int(choices[c, 2]), int(choices[c, 3])
+            best[c] = ideal_dcg(labels, k, gain, discount)
     return best
 
 
@@ -52,36 +54,49 @@ def _best(labels: Floats, choices: Floats) -> Floats:
 def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, values: Floats) -> None:
     """Every metric of the ranking shown; only the first k positions are sorted if no metric needs more."""
     for c in range(choices.shape[0]):
-        code, k, gain, discount, empty, short, _, kernel = choices[c]
-        if np.isnan(best[c]):
+        if best[c] != best[c]:
             values[c] = np.nan
-        elif code == NDCG and 0.0 < k <= _FEW:
-            top = labels[argsort_top(scores, int(k))]
-            gained = dcg(top, int(k), int(gain), int(discount), int(short))
-            values[c] = gained / best[c] if best[c] > 0.0 else empty
+            continue
+        k, gain, discount = int(choices[c, 1]), int(choices[c, 2]), int(choices[c, 3])
+        empty, short, kernel = choices[c, 4], int(choices[c, 5]), int(choices[c, 7])
+        order = argsort_top(scores, k if kernel == 0 else scores.shape[0])
+        ranked = np.empty(order.shape[0])
+        for place in range(order.shape[0]):
+            ranked[place] = labels[order[place]]
+        if kernel != 0:
+            values[c] = value(kernel, ranked, k, gain, discount, empty, short)
         else:
-            ranked = labels[argsort_descending(scores)]
-            values[c] = value(int(kernel), ranked, int(k), int(gain), int(discount), empty, int(short))
+            values[c] = dcg(ranked, k, gain, discount, short) / best[c] if best[c] > 0.0 else empty
+
+
+# They are called by their addresses, so that they are compiled once, and not again as parts of every pass.
+_BEST = float64[::1](float64[::1], float64[:, ::1])
+_MEASURE = void(float64[::1], float64[::1], float64[:, ::1], float64[::1], float64[::1])
+_call_best, _call_measure = caller(_BEST), caller(_MEASURE)
+
+
+def _measuring() -> tuple[int, int]:
+    return address_of(_best, _BEST), address_of(_measure, _MEASURE)
 
 
 @jit
 def _pass(
     X: FeatureArrays, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, numbers: Floats,
     w: Floats, lagged_sum: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
+    items: Integers, gradient: Floats, best: int, measure: int,
 ) -> int:  # fmt: skip
     """Plays the queries one after the other; returns how many, fewer than all if a round has to be refused."""
-    longest, spec = np.max(offsets[1:] - offsets[:-1]), as_spec(numbers)
-    items, gradient, direction = np.arange(longest), np.empty(longest), np.zeros(w.shape[0])
+    spec, direction = as_spec(numbers), np.zeros(w.shape[0])
     for n in range(queries.shape[0]):
         a, b = offsets[queries[n]], offsets[queries[n] + 1]
-        rows = slice_rows(X, a, b)
+        rows, own = slice_rows(X, a, b), labels[a:b]
         scores = dot_rows(rows, w)
-        _measure(scores, labels[a:b], choices, _best(labels[a:b], choices), values[n])
+        _call_measure(measure, scores, own, choices, _call_best(best, own, choices), values[n])
         losses[n] = fused_step(
-            rows, items[: b - a], labels[a:b], scores, spec, label_plan(labels[a:b], spec), etas[n], first + n + 1.0,
+            rows, items[: b - a], own, scores, spec, label_plan(own, spec), etas[n], first + n + 1.0,
             w, lagged_sum, sums, gradient[: b - a], direction,
         )  # fmt: skip
-        if np.isnan(losses[n]):
+        if losses[n] != losses[n]:
             return n
     return int(queries.shape[0])
 
@@ -90,17 +105,17 @@ def _pass(
 def _many(
     X: FeatureArrays, labels: Floats, S: Floats, etas: Floats, first: Integers, numbers: Floats,
     same: npt.NDArray[np.bool_], W: Floats, lagged_sums: Floats, sums: Floats, choices: Floats, losses: Floats,
-    values: Floats,
+    values: Floats, best: int, measure: int,
 ) -> int:  # fmt: skip
     """One query for many learners, whose scores are the rows of S; returns the first learner that refuses it, or -1."""
     m = labels.shape[0]
     items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
-    plan, best = label_plan(labels, as_spec(numbers[0])), _best(labels, choices)
+    plan, ideal = label_plan(labels, as_spec(numbers[0])), _call_best(best, labels, choices)
     for j in range(S.shape[0]):
         spec = as_spec(numbers[j])
         if not same[j]:
             plan = label_plan(labels, spec)
-        _measure(S[j], labels, choices, best, values[j])
+        _call_measure(measure, S[j], labels, choices, ideal, values[j])
         losses[j] = fused_step(
             X, items, labels, S[j], spec, plan, etas[j], first[j] + 1.0,
             W[j], lagged_sums[j], sums[j], gradient, direction,
@@ -133,10 +148,11 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     An invalid round is an error, as in `play`; the learner is then as it was before that round.
     """
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
-    etas = _etas(learner.step, learner.rounds, len(queries))
+    etas, longest = _etas(learner.step, learner.rounds, len(queries)), int(np.diff(rounds.offsets).max(initial=0))
     done = _pass(
         as_arrays(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused_numbers,
         learner.w, learner.lagged_sum, learner.sums, metric_numbers(metrics), losses, values,
+        np.arange(longest), np.empty(longest), *_measuring(),
     )  # fmt: skip
     learner.rounds += done
     learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
@@ -193,7 +209,8 @@ def play_many(
         learner.w, learner.lagged_sum, learner.sums = W[j], lagged_sums[j], sums[j]
     same = np.array([j == 0 or learner.fused == learners[j - 1].fused for j, learner in enumerate(learners)])
     steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
-    choices, first = metric_numbers(measures), np.array([learner.rounds for learner in learners])
+    choices, measuring = metric_numbers(measures), _measuring()
+    first = np.array([learner.rounds for learner in learners])
     # For matrices of this size a second thread costs far more than it gains.
     with threadpool_limits(1, user_api="blas"):
         for round in rounds:
@@ -208,8 +225,9 @@ def play_many(
                 each(round.labels)  # says which label the metric is not defined for
             S = np.array([X.score(w) for w in W]) if isinstance(X, Sparse) else W @ X.astype(np.float64).T
             refused = _many(
-                as_arrays(X), round.labels, S, etas, first, table, same, W, lagged_sums, sums, choices, losses, values
-            )
+                as_arrays(X), round.labels, S, etas, first, table, same, W, lagged_sums, sums, choices, losses, values,
+                *measuring,
+            )  # fmt: skip
             done = refused if refused >= 0 else len(learners)
             for learner, loss in zip(learners[:done], losses[:done].tolist(), strict=True):
                 learner.rounds += 1

@@ -20,7 +20,7 @@ from ranktron.kernels.sorting import ideal_order
 from ranktron.learners.mistakes import misordered_grades
 from ranktron.surrogates.fused_forms import LISTNET_LOSS, MEAN_HINGE_LOSS, SLAM_LOSS, WORST_PAIR_LOSS, FusedForm
 from ranktron.surrogates.listnet import listnet
-from ranktron.surrogates.pairwise_hinge import mean_hinge_at
+from ranktron.surrogates.pairwise_hinge import summed_hinge
 from ranktron.surrogates.slam import AP, NDCG, slam_at, slam_weights
 from ranktron.surrogates.worst_pair import worst_pair_at
 from ranktron.types import Floats, Integers, Mistake, Surrogate
@@ -112,7 +112,12 @@ def _mean_hinge_loss(
     labels: Floats, scores: Floats, documents: Integers, starts: Integers, v: Floats, lowest: Integers,
     below: Integers, margin: float, fraction: float, gradient: Floats,
 ) -> float:  # fmt: skip
-    return mean_hinge_at(scores, documents, starts, margin, gradient)
+    loss, pairs = summed_hinge(scores, documents, starts, margin, gradient)
+    if pairs == 0.0:
+        return 0.0
+    for i in range(scores.shape[0]):
+        gradient[i] /= pairs
+    return float(loss / pairs)
 
 
 @jit
@@ -143,10 +148,10 @@ def spec_numbers(spec: FusedSpec) -> Floats:
 @jit
 def as_spec(numbers: Floats) -> KernelSpec:
     """The spec from its numbers."""
-    loss, prepare, graded, binary, k, margin, fraction, mistakes_only, mistake_k = numbers
+    n = numbers
     return KernelSpec(
-        int(loss), int(prepare), graded != 0.0, binary != 0.0, int(k), margin, fraction, mistakes_only != 0.0,
-        int(mistake_k),
+        int(n[0]), int(n[1]), n[2] != 0.0, n[3] != 0.0, int(n[4]), n[5], n[6], n[7] != 0.0,
+        int(n[8]),
     )  # fmt: skip
 
 
@@ -162,33 +167,22 @@ def label_plan(labels: Floats, spec: KernelSpec) -> tuple[Integers, Integers, Fl
 
 
 @jit
-def fused_loss(
-    labels: Floats, scores: Floats, spec: KernelSpec, plan: tuple[Integers, Integers, Floats], gradient: Floats
-) -> float:
-    """The loss of all documents of a query, with its gradient; -1 if there is nothing to learn."""
-    documents, starts, v = plan
-    lowest = below = starts
-    if spec.graded:
-        lowest, highest = extremes(scores, documents, starts)
-        below = best_below(scores, highest)
-        if spec.mistakes_only and not misordered_grades(scores, documents, starts, lowest, below, spec.mistake_k):
-            return -1.0
-    loss: float = _call_loss(
-        spec.loss, labels, scores, documents, starts, v, lowest, below, spec.margin, spec.fraction, gradient
-    )
-    return loss
-
-
-@jit
 def fused_step(
     X: FeatureArrays, items: Integers, labels: Floats, scores: Floats, spec: KernelSpec,
     plan: tuple[Integers, Integers, Floats], eta: float, t: float,
     w: Floats, lagged_sum: Floats, sums: Floats, gradient: Floats, direction: Floats,
 ) -> float:  # fmt: skip
     """Learns from the labels of all documents of a query: the loss, or NaN if scores or weights overflow."""
-    loss = fused_loss(labels, scores, spec, plan, gradient)
-    if loss < 0.0:
-        return 0.0
+    documents, starts, v = plan
+    lowest = below = starts
+    if spec.graded:
+        lowest, highest = extremes(scores, documents, starts)
+        below = best_below(scores, highest)
+        if spec.mistakes_only and not misordered_grades(scores, documents, starts, lowest, below, spec.mistake_k):
+            return 0.0
+    loss: float = _call_loss(
+        spec.loss, labels, scores, documents, starts, v, lowest, below, spec.margin, spec.fraction, gradient
+    )
     return loss if sgd_step(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction) else np.nan
 
 

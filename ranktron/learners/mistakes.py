@@ -27,7 +27,7 @@ def misordered_grades(
     Let g be the k-th best document's grade. Nothing is lost if every better grade is strictly above everything
     lower, and enough documents of grade g to fill the first k are above everything of a grade lower than g.
     """
-    wanted = scores.shape[0] if k == 0 else min(k, scores.shape[0])
+    wanted = k if 0 < k < scores.shape[0] else scores.shape[0]
     for g in range(starts.shape[0] - 2):
         rival = np.float32(scores[best_below[g]])
         if wanted < starts[g + 1]:

@@ -37,7 +37,7 @@ _DISCOUNTS = np.stack([log_discounts(_TABLE), np.concatenate([[1.0], log_discoun
 @jit
 def cut_off(k: int, m: int) -> int:
     """How many of m documents count."""
-    return m if k == 0 else min(k, m)
+    return k if 0 < k < m else m
 
 
 @jit
@@ -88,10 +88,14 @@ def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
     depth = cut_off(k, labels.shape[0])
     highest, fractions = 0, 0
     for i in range(labels.shape[0]):
-        highest = max(highest, int(labels[i]))
-        fractions += int(labels[i]) != labels[i]
+        whole = int(labels[i])
+        highest = whole if whole > highest else highest
+        fractions += whole != labels[i]
     if fractions or highest >= _GRADES:
-        return dcg(labels[argsort_ascending(labels)[::-1]], k, gain, discount, 0)
+        order, falling = argsort_ascending(labels), np.empty(labels.shape[0])
+        for i in range(labels.shape[0]):
+            falling[i] = labels[order[labels.shape[0] - 1 - i]]
+        return dcg(falling, k, gain, discount, 0)
     total = 0.0
     position, grade = 0, highest
     while position < depth and grade > 0:
@@ -99,7 +103,7 @@ def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
         for i in range(labels.shape[0]):
             size += labels[i] == grade
         worth = compute_gain(float(grade), gain)
-        for _ in range(min(size, depth - position)):
+        for _ in range(size if size < depth - position else depth - position):
             total += worth * discount_at(position, discount)
             position += 1
         grade -= 1

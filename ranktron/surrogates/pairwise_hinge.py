@@ -52,7 +52,7 @@ def _hinge_by_sorting(scores: Floats, documents: Integers, starts: Integers, mar
     In descending order of scores, a document has loss with each lower-graded document less than the margin below it.
     A second pass with scores and grades negated counts the other document of each pair. A Fenwick tree counts grades.
     """
-    order = argsort_ascending(scores)[::-1]
+    order = argsort_ascending(scores)
     m, count = scores.shape[0], starts.shape[0] - 1
     codes = np.empty(m, np.int64)
     for grade in range(count):
@@ -65,12 +65,12 @@ def _hinge_by_sorting(scores: Floats, documents: Integers, starts: Integers, mar
         tree = np.zeros((count + 1, 2))
         seen = 0
         for position in range(m):
-            i = order[m - 1 - position] if mirrored else order[position]
+            i = order[position] if mirrored else order[m - 1 - position]
             while seen < m:
-                j = order[m - 1 - seen] if mirrored else order[seen]
+                j = order[seen] if mirrored else order[m - 1 - seen]
                 if not margin + sign * (scores[j] - scores[i]) > 0.0:
                     break
-                add(tree, count - 1 - codes[j] if mirrored else codes[j], 0.0)
+                add(tree, count - 1 - codes[j] if mirrored else codes[j], 0.0, 1.0)
                 seen += 1
             lower, _ = below(tree, count - 1 - codes[i] if mirrored else codes[i])
             gradient[i] -= sign * lower
@@ -98,18 +98,7 @@ def summed_hinge(
         loss = margin * _hinge_by_sorting(scores, documents, starts, margin, gradient)
     for i in range(scores.shape[0]):
         loss += scores[i] * gradient[i]
-    return max(loss, 0.0), pairs
-
-
-@jit
-def mean_hinge_at(scores: Floats, documents: Integers, starts: Integers, margin: float, gradient: Floats) -> float:
-    """The mean over pairs, with its gradient."""
-    loss, pairs = summed_hinge(scores, documents, starts, margin, gradient)
-    if pairs == 0.0:
-        return 0.0
-    for i in range(scores.shape[0]):
-        gradient[i] /= pairs
-    return loss / pairs
+    return 0.0 if loss < 0.0 else loss, pairs
 
 
 @jit
@@ -237,7 +226,8 @@ class MeanPairwiseHinge:
         scores, labels = check_scores(scores, labels)
         gradient = np.empty(scores.shape[0])
         documents, starts, _ = by_grade(labels)
-        return mean_hinge_at(scores, documents, starts, self.margin, gradient), gradient
+        loss, pairs = summed_hinge(scores, documents, starts, self.margin, gradient)
+        return (loss / pairs, gradient / pairs) if pairs else (0.0, gradient)
 
 
 def check_margin(margin: float) -> None:

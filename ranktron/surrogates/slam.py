@@ -28,10 +28,12 @@ def slam_weights(starts: Integers, values: Floats, measure: int, k: int) -> Floa
     for g in range(values.shape[0]):
         if values[g] > 0.0:
             relevant = starts[g + 1]
-    wanted = relevant if k == 0 else min(k, relevant)
-    if measure == AP:
-        return np.full(wanted, 1.0 / max(wanted, 1))  # Eq. (10)
+    wanted = k if 0 < k < relevant else relevant
     v = np.empty(wanted)
+    if measure == AP:
+        for place in range(wanted):
+            v[place] = 1.0 / wanted  # Eq. (10)
+        return v
     g, total, gain = -1, 0.0, 0.0
     for place in range(wanted):
         while g < 0 or place >= starts[g + 1]:
@@ -71,21 +73,37 @@ def slam_fraction(
     gradient: Floats,
 ) -> float:  # fmt: skip
     """The loss with the mean hinge over the top fraction of the lower-graded documents in place of the maximum."""
-    gradient[:] = 0.0
-    grade = np.empty(scores.shape[0], np.int64)
+    m = scores.shape[0]
+    grade, lower = np.empty(m, np.int64), np.empty(m, np.int64)
+    negated, sums, charged = np.empty(m), np.empty(m + 1), np.empty(m + 1)
     for g in range(starts.shape[0] - 1):
-        grade[documents[starts[g] : starts[g + 1]]] = g
-    order = argsort_ascending(-scores)
+        for place in range(starts[g], starts[g + 1]):
+            grade[documents[place]] = g
+    for i in range(m):
+        gradient[i] = 0.0
+        negated[i] = -scores[i]
+    order = argsort_ascending(negated)
     loss = 0.0
     for g in range(starts.shape[0] - 2):
-        lower = order[grade[order] > g]
-        q = max(1, int(np.ceil(fraction * lower.shape[0])))
-        falling = scores[lower[:q]]
-        sums = np.concatenate((np.zeros(1), np.cumsum(falling)))
-        charged = np.zeros(q + 1)
-        for place in range(starts[g], min(starts[g + 1], v.shape[0])):
+        count = 0  # of documents of a lower grade, the best-scored first
+        for place in range(m):
+            lower[count] = order[place]
+            count += grade[order[place]] > g
+        q = int(np.ceil(fraction * count))
+        q = q if q > 1 else 1
+        sums[0] = charged[0] = 0.0
+        for place in range(q):
+            sums[place + 1] = sums[place] + scores[lower[place]]
+            charged[place + 1] = 0.0
+        for place in range(starts[g], starts[g + 1] if starts[g + 1] < v.shape[0] else v.shape[0]):
             i = ideal[place]
-            p = np.searchsorted(-falling, margin - scores[i], side="left")  # how many of the q have loss
+            p, after = 0, q  # how many of the q have loss, by bisection
+            while p < after:
+                middle = (p + after) // 2
+                if negated[lower[middle]] < margin - scores[i]:
+                    p = middle + 1
+                else:
+                    after = middle
             loss += v[place] * (p * (margin - scores[i]) + sums[p]) / q
             gradient[i] -= v[place] * p / q
             charged[p] += v[place] / q
