@@ -68,6 +68,12 @@ def test_the_files_of_a_release_are_complete_and_pass_the_checks_of_the_index(di
     wanted = set(tracked.stdout.split())
     with zipfile.ZipFile(wheel) as file:
         assert {name for name in file.namelist() if ".dist-info/" not in name} >= wanted
+        (metadata,) = [name for name in file.namelist() if name.endswith(".dist-info/METADATA")]
+        shown = file.read(metadata).decode()
+    places = re.findall(r"\]\(([^)]+)\)", shown)
+    assert len(places) > 20
+    assert all(place.startswith(f"{PROJECT['project']['urls']['Source']}/") for place in places), "links of the index"
+    assert "pip install 'ranktron[tables]'" in shown
     with tarfile.open(sdist) as file:
         inside = {name.partition("/")[2] for name in file.getnames()}
     assert inside >= wanted | set(SOURCES) - {"ranktron"}
