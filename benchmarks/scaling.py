@@ -1,24 +1,31 @@
 """What shards cost and gain: quality of mixed shards, threads, files larger than memory, and growth.
 
     python -m benchmarks.scaling quality --data DATA    ten paired seeds; DATA is a folder with mq2008/Fold1 and so on
+    python -m benchmarks.scaling survivors --data DATA  committees from the survivors of shards, with OHSUMED
     python -m benchmarks.scaling threads                1 to all cores on 6,000 lists of 120 x 136
     python -m benchmarks.scaling stream                 a store larger than the memory for it, against memory
     python -m benchmarks.scaling growth                 time and bytes against parts, shards and features
+    python -m benchmarks.scaling network                what a mix of 1 to 1,000 shards costs a cluster by itself
 
 `--lists` sets the size, `--seeds` the number of seeds, `--only web,MQ2008` and `--learners hinge` a selection. The step
-of every learner and number of shards is chosen on validation queries; what is printed is on test queries. A cluster
-beside XGBoost and LightGBM: `python -m benchmarks.scaling_cluster`.
+of every learner and number of shards is chosen on validation queries; what is printed is on test queries. `quality`,
+`survivors`, `threads` and `network` write what they find to docs/results/scaling.json, from which
+`python -m pytest tests/test_docs.py --write-docs` makes tables and picture; the first two go on where they stopped. A
+cluster beside XGBoost and LightGBM: `python -m benchmarks.scaling_cluster`.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import multiprocessing
 import os
 import pickle
 import tempfile
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +42,7 @@ from ranktron.training.algorithms import algorithm
 from ranktron.training.distributed import inspect_parts, train_parts
 from ranktron.training.fit import play_schedule, train
 from ranktron.training.mixing import MixedPass, run_in
-from ranktron.training.parts import LocalWorkers, set_cache_limit
+from ranktron.training.parts import LocalWorkers, play_parts, set_cache_limit
 from ranktron.training.passes import Division
 
 EPOCHS = 3
@@ -46,7 +53,16 @@ STEPS = {
     "minimax": (1.0,),
     "predtron": (0.01, 0.1, 1.0, 10.0),
 }
-WAYS = {"1": (1, 0), "4": (4, 0), "16, all passes mixed": (16, 0), "16": (16, 1)}
+WAYS = {
+    "1": (1, 0),
+    "2": (2, 0),
+    "4": (4, 0),
+    "8": (8, 1),
+    "16": (16, 1),
+    "64": (64, 1),
+    "16, all passes mixed": (16, 0),
+}
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "scaling.json"
 
 
 class Here(Executor):
@@ -64,9 +80,10 @@ def data_of(name, seed, folder):
     elif name == "separable":
         lists = Separable(documents=20, features=40, margin=0.05, seed=seed).rounds(2000)
     else:
-        fold = Path(folder, "mq2008", f"Fold{seed % 5 + 1}")
+        set_name, features = {"MQ2008": ("mq2008", 46), "OHSUMED": ("ohsumed-letor3", 45)}[name]
+        fold = Path(folder, set_name, f"Fold{seed % 5 + 1}")
         parts = [next(fold.glob(f"{part}*")) for part in ("train", "vali", "test")]
-        return [read(part, n_features=46, first_index=1) for part in parts]
+        return [read(part, n_features=features, first_index=1) for part in parts]
     return lists[:1000], lists[1000:1400], lists[1400:]
 
 
@@ -87,26 +104,65 @@ def learn(name, eta, lists, shards, sequential, seed):
     return learner
 
 
+def load_results():
+    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+
+
+def keep_results(what, found):
+    RESULTS.write_text(json.dumps(load_results() | {what: found}, indent=1) + "\n", encoding="utf-8")
+
+
+def compare_ways(what, options, names, kinds, run):
+    """The values of each way on the test queries of each seed; what is known already is not computed again."""
+    found = load_results().get(what, {})
+    for name in names:
+        for seed in range(options.seeds):
+            missing = [kind for kind in kinds if len(found.get(name, {}).get(kind, {}).get("1", [])) <= seed]
+            lists = data_of(name, seed, options.data) if missing else ()
+            for kind in missing:
+                for way, value in run(kind, lists, seed):
+                    found.setdefault(name, {}).setdefault(kind, {}).setdefault(way, []).append(value)
+            keep_results(what, found)
+        for kind in kinds:
+            for way, values in found[name][kind].items():
+                apart = np.array(values) - np.array(found[name][kind]["1"])
+                error = apart.std(ddof=1) / len(apart) ** 0.5 if len(apart) > 1 else float("nan")
+                row = f"| {name} | {kind} | {way} | {np.mean(values):.4f} | {apart.mean():+.4f} ± {error:.4f} |"
+                print(row, flush=True)
+
+
 def quality(options):
     print(f"NDCG@10 after {EPOCHS} passes, averaged weights; difference from one learner, {options.seeds} paired seeds")
+
+    def run(kind, lists, seed):
+        scaler = fit_scaler("standard", lists[0])
+        train_lists, valid, test = (scale(each, scaler) for each in lists)
+        for way, (shards, sequential) in WAYS.items():
+            if shards <= len(train_lists) // 15:  # fewer queries a shard are no shards that anybody has
+                learners = [learn(kind, eta, train_lists, shards, sequential, seed) for eta in STEPS[kind]]
+                best = max(learners, key=lambda learner: ndcg(learner, valid))
+                yield way, ndcg(best, test)
+
     names = options.only or ("web", "separable", *(["MQ2008"] if options.data else []))
-    kinds = {kind: steps for kind, steps in STEPS.items() if kind in (options.learners or STEPS)}
-    for name in names:
-        found = {}
-        for seed in range(options.seeds):
-            train_lists, valid, test = data_of(name, seed, options.data)
-            scaler = fit_scaler("standard", train_lists)
-            train_lists, valid, test = (scale(each, scaler) for each in (train_lists, valid, test))
-            for kind, steps in kinds.items():
-                for way, (shards, sequential) in WAYS.items():
-                    learners = [learn(kind, eta, train_lists, shards, sequential, seed) for eta in steps]
-                    best = max(learners, key=lambda learner: ndcg(learner, valid))
-                    found.setdefault((kind, way), []).append(ndcg(best, test))
-        for (kind, way), values in found.items():
-            apart = np.array(values) - np.array(found[kind, "1"])
-            error = apart.std(ddof=1) / len(apart) ** 0.5 if len(apart) > 1 else float("nan")
-            row = f"| {name} | {kind} | {way} | {np.mean(values):.4f} | {apart.mean():+.4f} ± {error:.4f} |"
-            print(row, flush=True)
+    compare_ways("quality", options, names, [kind for kind in STEPS if kind in (options.learners or STEPS)], run)
+
+
+def survivors(options):
+    """Pairwise perceptrons and committees: one machine beside one perceptron for each shard."""
+    print(f"NDCG@10 after the best of 10 passes by validation queries, {options.seeds} paired seeds")
+
+    def run(kind, lists, seed):
+        train_lists, valid, test = lists
+        for shards in (1, 4, 16):
+            borders = np.arange(shards + 1) * len(train_lists) // shards
+            parts = [train_lists[a:b] for a, b in itertools.pairwise(borders.tolist())]
+            data = inspect_parts(parts, LocalWorkers(Here()), shards=shards)
+            found = train_parts(kind, {}, data, Schedule(10, seed), scaling="standard", shards=shards, valid=valid)
+            values = evaluate(found.model.score_rounds(test), test, "ndcg@10")
+            yield str(shards), values.means["ndcg@10"]
+
+    names = options.only or ("web", *(["MQ2008", "OHSUMED"] if options.data else []))
+    compare_ways("survivors", options, names, options.learners or ("pairwise", "committee"), run)
 
 
 def threads(options):
@@ -114,6 +170,7 @@ def threads(options):
     valid = WebSearch().rounds(500, skip=len(lists))
     cores = os.cpu_count() or 1
     counts = [jobs for jobs in (1, 2, 4, 8, 16, 32) if jobs <= max(cores, 2)]
+    found = {}
     print(f"{len(lists):,} lists, 3 passes, best of 3; {cores} cores, load {os.getloadavg()[0]:.1f}")
     for kind in options.learners or ("hinge", "slam"):
         times, quality_of = {}, {}
@@ -128,6 +185,9 @@ def threads(options):
             best = min(times[jobs])
             gain = min(times[1]) / best
             print(f"| {kind} | {jobs} jobs | {best:.2f} s | {gain:.2f} | NDCG@10 {quality_of[jobs]:.4f} |", flush=True)
+            row = {"seconds": round(best, 3), "gain": round(gain, 2), "ndcg": round(quality_of[jobs], 4)}
+            found.setdefault(kind, {})[str(jobs)] = row
+    keep_results("threads", found)
 
 
 def stream(options):
@@ -208,17 +268,51 @@ def growth(options):
         print(f"| {parts} | {shards} | {features} | {seconds:.2f} s | {Counting.sent:,} | {predicted:,} |", flush=True)
 
 
+def network(options):
+    """Mixes of shards that have nothing to play, on a cluster of two processes: what is left is sending and waiting."""
+    import psutil
+    from distributed import Client, LocalCluster
+
+    from ranktron.dask import Cluster
+
+    lists, found = WebSearch(features=136, documents=20).rounds(50), []
+    print(f"a mix of hinge with 136 features, mean of 3; load {os.getloadavg()[0]:.1f}")
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        workers = Cluster(client)
+        model = train("hinge", {"average": True}, lists, Schedule(1), scaling="standard").model
+        empty, learner = replace(model, state={}, record={}), model.learner()
+        for shards in (1, 4, 16, 64, 256, 1000):
+            for repetition in (False, True):  # the first one connects and compiles
+                before, began = psutil.net_io_counters(pernic=True)["lo"].bytes_sent, time.perf_counter()
+                used = time.process_time()
+                for _ in range(3 if repetition else 1):
+                    state, nothing = learner.state(), (empty, learner.state(), [], ())
+                    futures = [workers.submit(play_parts, "", [], None, *nothing, home=k) for k in range(shards)]
+                    learner.restore(learner.mix(state, [each.result().state for each in futures], np.ones(shards)))
+            seconds, processor = (time.perf_counter() - began) / 3, (time.process_time() - used) / 3
+            sent = (psutil.net_io_counters(pernic=True)["lo"].bytes_sent - before) / 3
+            row = {"seconds": round(seconds, 5), "processor": round(processor, 5), "bytes": round(sent)}
+            found.append({"shards": shards, **row})
+            print(f"| {shards} | {row} | {2 * shards * 2 * 136 * 8:,} bytes predicted |", flush=True)
+    keep_results("network", found)
+
+
 def chosen(text):
     return tuple(text.split(","))
 
 
+COMMANDS = {each.__name__: each for each in (quality, survivors, threads, stream, growth, network)}
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["quality", "threads", "stream", "growth"])
+    parser.add_argument("what", choices=list(COMMANDS))
     parser.add_argument("--data")
     parser.add_argument("--lists", type=int)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--only", type=chosen)
     parser.add_argument("--learners", type=chosen)
     asked = parser.parse_args()
-    {"quality": quality, "threads": threads, "stream": stream, "growth": growth}[asked.what](asked)
+    COMMANDS[asked.what](asked)

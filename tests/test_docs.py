@@ -28,6 +28,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 import made  # noqa: E402
 import quality  # noqa: E402
+import scaling  # noqa: E402
 import servers  # noqa: E402
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -56,6 +57,7 @@ MADE = {
     ("docs/quality.md", "trees"): quality.beside_trees,
     ("docs/quality.md", "trees-ahead"): quality.ahead_of_trees,
     **{("docs/many-servers.md", name): servers.TABLES[name] for name in ("requests", "processor", "lag", "sources")},
+    **{("docs/beyond-one-machine.md", name): table for name, table in scaling.TABLES.items()},
     ("docs/serving.md", "carried"): servers.carried,
     ("docs/running.md", "shop"): servers.shop,
     **{
@@ -96,6 +98,15 @@ def test_the_picture_of_all_learners_is_drawn_from_the_results(request):
     drawn = made.CHOICE.read_text(encoding="utf-8")
     for rows in json.loads(made.RESULTS.read_text(encoding="utf-8"))["sets"].values():
         assert all(f">{row['name']}<" in drawn for row in rows), "run: python -m pytest tests/test_docs.py --write-docs"
+
+
+def test_the_picture_of_shards_is_drawn_from_the_results(request):
+    if request.config.getoption("--write-docs"):
+        scaling.draw()
+    drawn, found = scaling.PICTURE.read_text(encoding="utf-8"), scaling.load()
+    assert all(f">{name}<" in drawn for name in {*found["threads"], *found["quality"]["web"]}), (
+        "run it with --write-docs"
+    )
 
 
 def test_the_picture_of_quality_is_drawn_from_the_results(request):
