@@ -23,6 +23,7 @@ from typing import Any
 LIST = Path(__file__).with_name("first_run.json")
 _PACKAGE = "ranktron"
 _MOST = 4  # processes for one algorithm: more would wait for each other
+_WORTH = 8  # kernels for each further process: it takes the time of some to start
 _PATIENCE = 60.0  # seconds without any news from other processes
 
 
@@ -63,7 +64,7 @@ def compile_together(calls: Mapping[str, set[str]], processes: int | None = None
     schedule, workers, threads = _Schedule(calls), [], []
     path = os.pathsep.join([str(LIST.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
-        for _ in range((processes or min(_processors(), _MOST)) - 1):
+        for _ in range(min(processes or min(_processors(), _MOST), 1 + len(calls) // _WORTH) - 1):
             with suppress(OSError):
                 workers.append(
                     subprocess.Popen(
@@ -185,6 +186,8 @@ def _is_compiled(kernel: str) -> bool:
 
 
 def _processors() -> int:
+    if not sys.executable or hasattr(sys, "frozen"):
+        return 1  # Python inside another program: no process of its own can be started
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

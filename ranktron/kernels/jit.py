@@ -4,13 +4,38 @@ A kernel takes arrays and numbers and returns arrays and numbers; it calls only 
 its machine code can be cached on disk.
 """
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _import_arraymath() -> None:
+    """Imports the functions of numba without scipy.linalg, which would take a sixth of the start of a command.
+
+    numba imports it only to see whether it is there, and it is: scipy is required. Kernels that use it import it.
+    """
+    try:
+        from numba.np import linalg
+    except ImportError:  # another version of numba
+        return
+    if "numba.np.arraymath" in sys.modules or not hasattr(linalg, "ensure_blas"):
+        return
+    check = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        arraymath: Any = import_module("numba.np.arraymath")
+        arraymath.ensure_blas = check
+    finally:
+        linalg.ensure_blas = check
+
+
+_import_arraymath()
 
 
 def jit(function: F) -> F:

@@ -52,6 +52,7 @@ def test_what_a_process_that_dies_did_not_compile_is_compiled_here(monkeypatch, 
 
     monkeypatch.setattr(first_run.subprocess, "Popen", popen)
     monkeypatch.setattr(first_run, "_processors", lambda: 3)
+    monkeypatch.setattr(first_run, "_WORTH", 2)
     monkeypatch.setattr(first_run, "_compile", compiled.append)
     first_run.compile_together(CALLS)
     assert sorted(compiled) == sorted(CALLS)
@@ -71,6 +72,11 @@ def test_nothing_is_done_where_there_is_nothing_to_compile_or_no_second_processo
     assert first_run.kernels_to_compile(["reading", "hinge"]) == {}
 
 
+def test_a_program_that_contains_python_starts_no_processes(monkeypatch):
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert first_run._processors() == 1
+
+
 def test_other_processes_fill_the_cache_of_this_one(tmp_path):
     program = """
 import threading
@@ -83,7 +89,7 @@ class Waits(first_run._Schedule):
         with self._news:
             self._news.wait_for(lambda: not self._before, 300)
 
-first_run._Schedule, first_run._processors = Waits, lambda: 2
+first_run._Schedule, first_run._processors, first_run._WORTH = Waits, lambda: 2, 1
 listed = first_run.json.loads(first_run.LIST.read_text())["kernels"]
 calls = {kernel: set() for kernel in listed if "fenwick" in kernel}
 assert calls and not any(map(first_run._is_compiled, calls))
