@@ -19,6 +19,7 @@ def record(out, arguments):
     from numba.core import event
 
     import ranktron.kernels.jit as jit
+    from ranktron.kernels import first_run
 
     forget, stack, calls, roots, made = jit._forget_literals, [None], {}, set(), []
 
@@ -49,6 +50,7 @@ def record(out, arguments):
             stack.pop()
 
     jit._forget_literals = note_calls  # before any kernel is made
+    first_run.compile_together = lambda *_: None  # what other processes compile would not be seen here
     event.register("numba:compile", Listener())
     from ranktron.cli import main
 
