@@ -36,7 +36,12 @@ def _seconds(columns: list[dict[str, Any]], row: str) -> str:
     known = [column["rows"][row]["seconds"] for column in columns if row in column["rows"]]
     if row.startswith(("grid", "best single")) or not known:
         return ""
-    return f"{min(known):.2g} to {max(known):.2g}"
+    return _range(known)
+
+
+def _range(seconds: list[float]) -> str:
+    least, most = (f"{each:.0f}" if each >= 100.0 else f"{each:.2g}" for each in (min(seconds), max(seconds)))
+    return least if least == most else f"{least} to {most}"
 
 
 def _table(columns: dict[str, dict[str, Any]], rows: dict[str, str]) -> str:
@@ -135,7 +140,7 @@ def beside_trees() -> str:
         cells = [f"{columns[name]['mean']:.3f}" if name in columns else "" for name in found["queries"]]
         seconds = [one["seconds"] for one in columns.values()]
         seeds = min(one["seeds"] for one in columns.values())
-        lines.append("| " + " | ".join([row, *cells, f"{min(seconds):.2g} to {max(seconds):.2g}", str(seeds)]) + " |")
+        lines.append("| " + " | ".join([row, *cells, _range(seconds), str(seeds)]) + " |")
     return "\n".join(lines)
 
 
@@ -154,6 +159,23 @@ def ahead_of_trees() -> str:
     return "\n".join(lines)
 
 
+def _name_points(panel: Any, points: dict[str, tuple[float, float]]) -> None:
+    """Writes a name beside each point, higher where it would cover another one, with a line to its point."""
+    scale = 72.0 / panel.figure.dpi
+    taken: list[tuple[float, float, float]] = []  # left, right and bottom of each name
+    for label, point in sorted(points.items(), key=lambda each: (each[1][1], each[0])):
+        x, y = panel.transData.transform(point) * scale
+        left, right, bottom = x + 4.0, x + 6.0 + 3.9 * len(label), y - 2.0
+        while any(left < b and a < right and abs(bottom - c) < 8.0 for a, b, c in taken):
+            bottom += 1.0
+        taken.append((left, right, bottom))
+        line = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
+        panel.annotate(
+            label, point, fontsize=7, xytext=(4.0, bottom - y), textcoords="offset points",
+            arrowprops=line if bottom - y > 5.0 else None,
+        )  # fmt: skip
+
+
 def draw() -> None:
     """Draws quality beside training time: a panel for each set, a point for each default."""
     import matplotlib
@@ -166,16 +188,23 @@ def draw() -> None:
         figure, panels = pyplot.subplots(2, 3, figsize=(10.5, 7.0), layout="constrained")
         for panel, (name, column) in zip(panels.flat, columns.items(), strict=True):
             panel.axhline(column["rows"]["best single feature"]["mean"], color="#999999", linestyle=":", linewidth=1)
+            points = {}
             for row, one in column["rows"].items():
                 if row.startswith("default ") or row.endswith(", default") or row == "tune":
                     label = row.removeprefix("default ").removesuffix(", default")
                     colour = "#0072b2" if row.startswith("default ") else "#009e73" if row == "tune" else "#d55e00"
-                    panel.plot(max(one["seconds"], 1e-3), one["mean"], "o", color=colour, markersize=4)
-                    where = (max(one["seconds"], 1e-3), one["mean"])
-                    panel.annotate(label, where, fontsize=7, xytext=(3, 2), textcoords="offset points")
+                    points[label] = max(one["seconds"], 1e-3), one["mean"]
+                    panel.plot(*points[label], "o", color=colour, markersize=4)
             panel.set(title=name, xscale="log", xlabel="seconds of training", ylabel="NDCG@10")
+            panel.set_xlim(min(x for x, _ in points.values()) / 2, max(x for x, _ in points.values()) * 8)
+            bottom, top = panel.get_ylim()
+            panel.set_ylim(bottom, top + 0.15 * (top - bottom))  # room for names
             panel.spines[["top", "right"]].set_visible(False)
             panel.grid(alpha=0.25)
-        figure.suptitle("Defaults on queries that chose nothing; dotted: the best single feature", fontsize=11)
+            figure.draw_without_rendering()  # places are in points of the page from here on
+            _name_points(panel, points)
+        figure.suptitle(
+            "Defaults, and tune, on queries that chose nothing; dotted: the best single feature", fontsize=11
+        )
         figure.savefig(PICTURE, metadata={"Date": None})
         pyplot.close(figure)
