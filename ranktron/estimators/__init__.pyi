@@ -382,7 +382,7 @@ class SmoothRank(_SmoothRank):
         self,
         *,
         k: int = 10,
-        C: float = 20.0,
+        C: float = 10.0,
         max_iter: int = 50,
         n_epochs: int = 10,
         shuffle: bool = True,

@@ -83,8 +83,8 @@ class SmoothNDCG:
     Examples
     --------
     >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
-    >>> SmoothNDCG(lists, k=1)(np.array([5.0]), smoothing=0.1)[0].round(6)
-    np.float64(1.0)
+    >>> round(SmoothNDCG(lists, k=1)(np.array([5.0]), smoothing=0.1)[0], 6)
+    1.0
     """
 
     rounds: Rounds

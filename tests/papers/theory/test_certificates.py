@@ -133,7 +133,7 @@ def test_the_commands(tmp_path, monkeypatch, capsys):
         out, err = capsys.readouterr()
         return exit.value.code, out, err
 
-    assert run("train", "d.txt", "--algo", "minimax", "--model", "m")[0] == 0
+    assert run("train", "d.txt", "--algo", "minimax", "--scale", "standard", "--model", "m")[0] == 0
     code, out, _ = run("certify", "m", "d.txt")
     assert code == 0
     assert "Corollary 11" in out
