@@ -200,8 +200,8 @@ _WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _sta
 def choose_scaling(name: str | None, *, sparse: bool, mapped: bool) -> str | None:
     """The scaling that `auto-lists` stands for; any other name stands for itself.
 
-    Within each query it is about as good as over all queries, and on raw web features much better (docs/quality.md). Sparse
-    features cannot be shifted, and a feature map is fitted to features that mean the same in every query.
+    Within each query it is about as good as over all queries, and on raw web features much better (docs/quality.md).
+    Sparse features cannot be shifted, and a feature map is fitted to features that mean the same in every query.
 
     >>> choose_scaling("auto-lists", sparse=False, mapped=False)
     'standard-query'
