@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -37,6 +37,8 @@ MAGICS = {
 COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 TEXT = ("text", *COMPRESSED.values())
 BLOCK = 1 << 24
+PIECE = 1 << 22  # of a text that is decompressed and parsed at the same time
+_GZIP = 16 + zlib.MAX_WBITS
 PARTS = {
     "train": ("train", "training", "trainingset"),
     "vali": ("vali", "valid", "validation", "validationset", "dev"),
@@ -148,16 +150,37 @@ def blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
         if kind == "zstd":
             yield from _zstd_blocks(path, file, size)
             return
+        if kind == "gzip":
+            yield from _gzip_blocks(file, size)
+            return
         source: IO[bytes] = _OPENERS[kind](file) if kind in _OPENERS else file
         while block := source.read(size):
             yield block
 
 
-_OPENERS: dict[str, Any] = {
-    "gzip": lambda file: gzip.GzipFile(fileobj=file),
-    "bzip2": bz2.BZ2File,
-    "xz": lzma.LZMAFile,
-}
+_OPENERS: dict[str, Any] = {"bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
+
+
+def _gzip_blocks(file: IO[bytes], size: int) -> Iterator[bytes]:
+    """As `gzip.GzipFile` reads them, in three quarters of its time: zlib checks the sums while it decompresses."""
+    member, ended = zlib.decompressobj(_GZIP), False
+    parts: list[bytes] = []
+    room = size
+    while block := file.read(1 << 18):
+        while block := block.lstrip(b"\0") if ended else block:  # zeros may follow a member, or another member
+            if ended:
+                member, ended = zlib.decompressobj(_GZIP), False
+            parts.append(member.decompress(block, room))
+            room -= len(parts[-1])
+            ended = member.eof
+            block = member.unused_data if ended else member.unconsumed_tail
+            if room == 0:
+                yield b"".join(parts)
+                parts, room = [], size
+    if not ended:
+        raise EOFError
+    if room < size:
+        yield b"".join(parts)
 
 
 class Decompressed(io.RawIOBase):
@@ -203,13 +226,22 @@ def import_zstandard() -> Any:
     return zstandard
 
 
-def map_file(path: Path) -> mmap.mmap:
-    """Maps a file into memory; a compressed one is first decompressed into a temporary file, to save memory."""
-    if detect_kind(path) not in COMPRESSED.values():
+def is_compressed(path: Path) -> bool:
+    return detect_kind(path) in COMPRESSED.values()
+
+
+def map_file(path: Path, see: Callable[[bytes], None] | None = None) -> mmap.mmap:
+    """Maps a file into memory; a compressed one is first decompressed into a temporary file, to save memory.
+
+    `see` is called with each block of a compressed one, in order.
+    """
+    if not is_compressed(path):
         with readable(path), open(path, "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     with readable(path), tempfile.TemporaryFile() as file:
-        for block in blocks(path):
+        for block in blocks(path, PIECE):
+            if see is not None:
+                see(block)
             file.write(block)
         file.flush()
         if file.tell() == 0:

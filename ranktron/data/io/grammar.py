@@ -7,8 +7,9 @@ position and relies on the last byte being a line feed, so that no loop has to c
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.data.io.bit_masks import REACH, bytes_above, bytes_equal, count_bits, lowest_bit, non_digits
 from ranktron.data.io.decimals import parse_decimal, round_to_single
-from ranktron.data.io.fast_path import Words, usual
+from ranktron.data.io.fast_path import Word, Words, usual
 from ranktron.data.io.lexer import (
     BELOW,
     BEYOND,
@@ -246,28 +247,72 @@ def parse_lines(
 @jit
 def count_lines(data: Bytes, start: int, end: int) -> int:
     """Counts the line feeds from start to end."""
-    total = 0
-    for p in range(start, end):
+    total, p = 0, start
+    while p + REACH <= end:
+        total += count_bits(bytes_equal(data, p, LINE_FEED))
+        p += REACH
+    while p < end:
         total += data[p] == LINE_FEED
+        p += 1
     return total
 
 
 @jit
 def extent(data: Bytes, start: int, end: int) -> tuple[int, int]:
     """Finds the smallest and the largest feature index, the numbers before colons: (-1, -1) if there are none."""
-    low, high, p = -1, -1, start
+    low, high, p, digits = -1, -1, start, 0
     while p < end:
-        c = data[p]
-        if c == HASH:
-            p = skip_line(data, p)
-        elif c in (SPACE, TAB):
-            index, p = index_at(data, p + 1)
-            if 0 <= index <= LARGEST_INDEX and data[p] == COLON:
+        after = p + REACH
+        if after <= end:
+            found = Word(bytes_equal(data, p, COLON))
+            if 0 <= low <= 1 and p - digits > start:
+                found &= new_extremes(data, p, high, digits)
+            found |= Word(bytes_equal(data, p, HASH))
+        else:
+            after, found = p + 1, Word(data[p] == COLON or data[p] == HASH)
+        while found != 0:
+            at = p + lowest_bit(found)
+            if data[at] == HASH:
+                after = skip_line(data, at)
+                break
+            index = index_before(data, start, at)
+            if index >= 0:
                 low = index if low < 0 else min(low, index)
                 high = max(high, index)
-        else:
-            p += 1
+                digits = max(digits, 1)
+                while high >= 10**digits:
+                    digits += 1
+            found &= found - Word(1)
+        p = after
     return low, high
+
+
+@jit
+def new_extremes(data: Bytes, p: int, high: int, digits: int) -> np.uint64:
+    """Before which of the bytes from p on an index may be that is 0 or above `high`, which has so many digits."""
+    whole, above, rest = ~Word(0), Word(0), high
+    for k in range(1, digits + 1):
+        digit = ZERO + rest % 10
+        above = Word(bytes_above(data, p - k, digit)) | (Word(bytes_equal(data, p - k, digit)) & above)
+        whole &= ~Word(non_digits(data, p - k))
+        rest //= 10
+    longer = ~Word(non_digits(data, p - digits - 1))
+    zeros = Word(bytes_equal(data, p - 1, ZERO))
+    before = Word(bytes_equal(data, p - 2, ZERO)) | Word(non_digits(data, p - 2))
+    return Word((whole & (above | longer)) | (zeros & before))
+
+
+@jit
+def index_before(data: Bytes, start: int, colon: int) -> int:
+    """The feature index before a colon, not before `start`; -1 if there is none, or if it is too large."""
+    index, scale, p = 0, 1, colon - 1
+    while p >= start and ZERO <= data[p] <= ZERO + 9:
+        if index <= LARGEST_INDEX:
+            index += (int(data[p]) - ZERO) * scale
+            scale = min(scale * 10, 10 * LARGEST_INDEX)
+        p -= 1
+    found = p >= start and p < colon - 1 and data[p] in (SPACE, TAB) and index <= LARGEST_INDEX
+    return index if found else -1
 
 
 @jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.data.io import grammar, lexer
-from ranktron.data.io.files import map_file
+from ranktron.data.io.files import is_compressed, map_file
 from ranktron.data.io.grouping import assemble
 from ranktron.data.io.missing import placeholder
 from ranktron.data.io.parse_errors import Look, ParseProblem, explain_problem
 from ranktron.data.io.sparse_text import SparseTable, is_rare, parse_sparse
-from ranktron.data.io.text import ParsedTable, Piece, Text, parse
+from ranktron.data.io.text import ParsedTable, Piece, Text, parse, parse_alone
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
@@ -26,6 +26,7 @@ from ranktron.types import Integers
 
 CHUNK = 1 << 22
 SAMPLE = 1 << 20
+MOST_AHEAD = 8  # blocks that are parsed while further ones are decompressed
 
 
 def read_text(
@@ -37,8 +38,15 @@ def read_text(
     sparse: bool | None = None,
 ) -> Rounds:
     """Reads LETOR text files as one set of rounds; all rows of a query must be in one file."""
-    texts = [Text(str(path), map_file(path)) for path in paths]
-    return read_texts(texts, null=null, n_features=n_features, first_index=first_index, sparse=sparse)
+    declared = check_feature_range(n_features, first_index)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        if len(paths) > 1 or not is_compressed(paths[0]):
+            texts = list(pool.map(lambda path: Text(str(path), map_file(path)), paths))
+            return _read(texts, pool, null, declared, sparse)
+        ahead = _ParsedAhead(pool, null, declared, sparse)
+        texts = [Text(str(paths[0]), map_file(paths[0], ahead.see))]
+        filled = ahead.filled()
+        return _read(texts, pool, null, declared, sparse) if filled is None else _group_queries(texts, filled, null)
 
 
 def read_texts(
@@ -50,11 +58,15 @@ def read_texts(
     sparse: bool | None = None,
 ) -> Rounds:
     """The same from texts in memory."""
-    declared = check_feature_range(n_features, first_index)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        parse_all = _parsed_sparse if reads_sparse(texts[0], declared, null, sparse) else _parse_texts
-        filled = parse_all(texts, pool, placeholder(null), declared)
-    return _group_queries(texts, filled, null)
+        return _read(texts, pool, null, check_feature_range(n_features, first_index), sparse)
+
+
+def _read(
+    texts: list[Text], pool: ThreadPoolExecutor, null: str, declared: FeatureRange, sparse: bool | None
+) -> Rounds:
+    parse_all = _parsed_sparse if reads_sparse(texts[0], declared, null, sparse) else _parse_texts
+    return _group_queries(texts, parse_all(texts, pool, placeholder(null), declared), null)
 
 
 def text_width(paths: Sequence[Path], first: int) -> int:
@@ -146,6 +158,66 @@ def _parsed_sparse(texts: list[Text], pool: ThreadPoolExecutor, filler: float, d
         np.concatenate([table.spans for table in tables]),
     )
     return Filled(whole, bounds, looks[0].first)
+
+
+class _ParsedAhead:
+    """Parses the lines of a compressed text while the rest is being decompressed.
+
+    A line that cannot be read, a feature that the start of the text lacks, or sparse rows make it give up: then the
+    text is parsed as a whole afterwards, as others are.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, null: str, declared: FeatureRange, sparse: bool | None) -> None:
+        self._pool, self._null, self._declared, self._sparse = pool, null, declared, sparse
+        self._look: Look | None = None
+        self._jobs: list[Future[ParsedTable | None]] = []
+        self._rest, self._base, self._going = b"", 0, True
+
+    def see(self, block: bytes) -> None:
+        """Has the lines parsed that end in a further block of the text."""
+        cut = block.rfind(b"\n") + 1
+        if self._going and cut:
+            self._parse(b"".join((self._rest, memoryview(block)[:cut])))
+            self._rest = b""
+        if self._going:
+            self._rest += block[cut:]
+
+    def _parse(self, lines: bytes) -> None:
+        if self._look is None:
+            text = Text("", lines)
+            if text.ids_after_hash() is None or reads_sparse(text, self._declared, self._null, self._sparse):
+                self._going = False
+                return
+            guess = self._declared.completed(*_extent([next(text.pieces(SAMPLE))], self._pool))
+            self._look = parse_settings(text, guess, placeholder(self._null))
+        self._jobs.append(self._pool.submit(_parse_block, lines, self._base, self._look))
+        self._base += len(lines)
+        if len(self._jobs) > MOST_AHEAD:  # no more blocks than that are in memory
+            self._going = self._jobs[-MOST_AHEAD].result() is not None
+
+    def filled(self) -> Filled | None:
+        """All lines, after the last block; None if it gave up."""
+        if self._going and self._rest:
+            self._parse(self._rest + b"\n")
+        tables = [job.result() for job in self._jobs] if self._going else [None]
+        self._jobs.clear()
+        if self._look is None or any(table is None for table in tables):
+            return None
+        starts = np.cumsum([0, *(len(table.labels) for table in tables if table is not None)]).tolist()
+        whole = ParsedTable.empty(starts[-1], self._look.width, self._look.first)
+
+        def move(part: int) -> None:
+            table, tables[part] = tables[part], None  # and frees it
+            if table is not None:
+                whole.put(starts[part], table)
+
+        list(self._pool.map(move, range(len(tables))))
+        return Filled(whole, [starts[-1]], self._look.first)
+
+
+def _parse_block(lines: bytes, base: int, look: Look) -> ParsedTable | None:
+    table, problem = parse_alone(Piece(np.frombuffer(lines, np.uint8), 0, len(lines), base), look)
+    return table if problem is None else None
 
 
 def _extent(pieces: list[Piece], pool: ThreadPoolExecutor) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from ranktron.data.io.letor import FeatureRange, check_feature_range, parse_sett
 from ranktron.data.io.missing import fill_nulls, placeholder
 from ranktron.data.io.parse_errors import Look, explain_problem
 from ranktron.data.io.sparse_text import SparseTable, parse_sparse
-from ranktron.data.io.text import ParsedTable, Piece, Text, parse
+from ranktron.data.io.text import ParsedTable, Piece, Text, parse_alone
 from ranktron.data.rounds import stack_rows
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
@@ -162,11 +162,10 @@ def _read_runs(path: Path, frame: FeatureRange, filler: float, parsed: Parser) -
 
 
 def _block(text: Text, look: Look, lines: int) -> ParsedTable:
-    table = ParsedTable.empty(grammar.count_lines(text.data, 0, text.end), look.width, look.first)
-    n, problem = parse(Piece(text.data, 0, text.end, 0), 0, table, look)
+    table, problem = parse_alone(Piece(text.data, 0, text.end, 0), look)
     if problem is not None:
         raise explain_problem(text.name, text.data, problem, look, lines)
-    return table.first(n)
+    return table
 
 
 def _sparse_block(text: Text, look: Look, lines: int) -> SparseTable:

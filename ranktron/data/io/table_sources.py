@@ -145,8 +145,9 @@ class CsvFile:
         self.parsing = self.arrow.csv.ParseOptions(
             delimiter=separator or detect_separator(line), newlines_in_values=True
         )
-        with legible(path, "CSV"):
-            self.schema = self._open(self.arrow.csv.ConvertOptions()).schema
+        # closed, since a reader that is left open may abort Python at its end
+        with legible(path, "CSV"), self._open(self.arrow.csv.ConvertOptions()) as rows:
+            self.schema = rows.schema
 
     def _open(self, converting: Any) -> Any:
         reading = self.arrow.csv.ReadOptions(block_size=CSV_BLOCK)
@@ -157,7 +158,8 @@ class CsvFile:
         options = self.arrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
         with legible(self.path, "CSV"):
             try:
-                yield from self._open(options)
+                with self._open(options) as rows:
+                    yield from rows
             except self.arrow.ArrowInvalid as error:
                 found = _CSV_VALUE.match(str(error))
                 if found is None:

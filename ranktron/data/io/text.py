@@ -85,6 +85,11 @@ class ParsedTable:
         for array in (self.X, self.labels, self.spans):
             array[target : target + n] = array[source : source + n]
 
+    def put(self, target: int, other: ParsedTable) -> None:
+        """Copies the rows of another table."""
+        rows = slice(target, target + len(other.labels))
+        self.X[rows], self.labels[rows], self.spans[rows] = other.X, other.labels, other.spans
+
     def first(self, n: int) -> ParsedTable:
         return ParsedTable(self.X[:n], self.labels[:n], self.spans[:n], self.tags)
 
@@ -107,6 +112,13 @@ def parse(piece: Piece, row: int, table: ParsedTable, look: Look) -> tuple[int, 
     if piece.base:
         table.spans[start:row] += piece.base
     return row, None
+
+
+def parse_alone(piece: Piece, look: Look) -> tuple[ParsedTable, ParseProblem | None]:
+    """Parses a piece into a table of its own."""
+    table = ParsedTable.empty(grammar.count_lines(piece.data, piece.start, piece.end), look.width, look.first)
+    n, problem = parse(piece, 0, table, look)
+    return table.first(n), problem
 
 
 def settle(data: Bytes, features: Any, labels: Floats, slow: Integers) -> ParseProblem | None:

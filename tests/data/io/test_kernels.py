@@ -1,11 +1,15 @@
 """Each kernel equals its own Python."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ranktron.data.io import decimals, fast_path, grammar, grouping, lexer, missing, writing
+from ranktron.data.io.bit_masks import bytes_above, bytes_equal, count_bits, lowest_bit, non_digits
+from ranktron.kernels.jit import jit
 
 TEXT = (
     b"1 qid:a 1:0.5 2:-12.25 3:7 4:1e3 5:NULL # docid = D\r\n\n 0 qid:b 3:0.30000000000000004 1:2\t# \n2 qid:b 2:7 \n"
@@ -47,6 +51,36 @@ def test_counting_and_extent():
     for kernel in (grammar.count_lines, grammar.extent):
         for start in EVERYWHERE[:20]:
             same(kernel, DATA, start, len(TEXT))
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"1", b"07", b"12", b"0", b"999", b":", b":1 ", b" ", b"\t", b"#", b"\n", b"q"]), max_size=99
+    )
+)
+def test_the_extent_is_that_of_the_numbers_before_colons(words):
+    text = b"1 qid:1 1:1" + b"".join(words) + b"\n"
+    found = [int(n) for line in text.splitlines() for n in re.findall(rb"(?<=[ \t])\d+(?=:)", line.partition(b"#")[0])]
+    expected = [n for n in found if n <= lexer.LARGEST_INDEX]
+    data = np.frombuffer(text, np.uint8)
+    for kernel in (grammar.extent, grammar.extent.py_func):
+        assert kernel(data, 0, len(text)) == (min(expected), max(expected))
+    assert grammar.count_lines(data, 3, len(text)) == text.count(b"\n", 3)
+
+
+@jit
+def masks(data, p):
+    found = non_digits(data, p)
+    return found, bytes_equal(data, p, 58), bytes_above(data, p, 53), lowest_bit(found), count_bits(found)
+
+
+@given(st.lists(st.sampled_from(b"0123456789:/.x"), min_size=40, max_size=40), st.integers(0, 8))
+def test_masks_of_bytes(content, p):
+    data = np.array(content, np.uint8)
+    same(masks, data, p)
+    others = [i for i in range(32) if not chr(content[p + i]).isdigit()]
+    assert masks(data, p)[0] == sum(2**i for i in others)
+    assert masks(data, p)[3:] == (others[0] if others else 64, len(others))
 
 
 @given(st.binary(min_size=8, max_size=8) | st.from_regex(rb"[0-9]{0,8}[ .x]{8}", fullmatch=True))

@@ -174,6 +174,56 @@ def test_files_that_are_not_there_or_damaged(written, tmp_path):
         io.read([])
 
 
+USUAL = [f"{i % 3} qid:{i // 7} 1:{i}.5 2:-{i} 3:{i / 7:.17g} # docid = D{i}\n".encode() for i in range(60)]
+
+
+@pytest.mark.parametrize("ahead", [1, 8])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        USUAL,
+        [*USUAL[:-1], USUAL[-1][:-1]],
+        [b"# a comment\n", *USUAL[:9], b"\n \n", *USUAL[9:]],
+        [b"# a comment\n"] * 40 + USUAL,
+        [*USUAL, b"1 qid:8 1:1 9:1\n"],
+        [*USUAL, b"1 qid:8 0:1\n"],
+        [*USUAL, b"1 qid:0 1:1\n"],
+        [*USUAL[:30], b"1 qid:8 1:x\n", *USUAL[30:], b"1 qid:9 1:y\n"],
+        [*USUAL[:30], b"1 qid:8 1:NULL\n", *USUAL[30:]],
+        [b"\n"] * 900,
+    ],
+)
+def test_text_is_parsed_while_it_is_decompressed_with_the_same_result(written, monkeypatch, lines, ahead):
+    monkeypatch.setattr("ranktron.data.io.files.PIECE", 300)
+    monkeypatch.setattr("ranktron.data.io.letor.SAMPLE", 100)
+    monkeypatch.setattr("ranktron.data.io.letor.MOST_AHEAD", ahead)
+    plain, squeezed = written(b"".join(lines), "a.txt"), written(gzip.compress(b"".join(lines)), "a.txt.gz")
+    rounds, expected = read_or_refused(squeezed), read_or_refused(plain)
+    if isinstance(expected, str):
+        assert rounds == expected.replace("a.txt", "a.txt.gz")
+        return
+    for name in ("X", "labels", "offsets", "qids", "docids", "first_index"):
+        np.testing.assert_array_equal(getattr(rounds, name), getattr(expected, name))
+
+
+def read_or_refused(path):
+    try:
+        return io.read(path)
+    except DataError as error:
+        return str(error)
+
+
+def test_gzip_may_have_several_members_and_zeros_after_them(written):
+    one, two = gzip.compress(b"1 qid:1 1:0.5\n"), gzip.compress(b"1 qid:2 1:0.25\n")
+    for content in (one + two, one + b"\0" * 9 + two + b"\0" * 300_000):
+        path = written(content, "a.txt.gz")
+        assert io.read(path).X.tolist() == [[0.5], [0.25]]
+        assert [round.qid for round in io.stream(path)] == ["1", "2"]
+    for content in (one + b"x", one + two[:-3]):
+        with pytest.raises(DataError, match=r"the compressed file is (damaged|cut off)"):
+            io.read(written(content, "a.txt.gz"))
+
+
 def test_zstd(written):
     zstandard = pytest.importorskip("zstandard")
     squeezed = zstandard.compress(b"1 qid:1 1:0.5\n") + zstandard.compress(b"1 qid:2 1:0.25\n")
