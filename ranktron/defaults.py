@@ -44,6 +44,7 @@ PAPER: Mapping[str, Mapping[str, Any]] = {
         "seed": 0,
         "average": True,
         "exploration_price": 1.0,
+        "residual": False,
     },
     "pdgd": {"eta": 0.1, "decay": 0.9999977, "k": 10, "seed": 0, "average": False, "exploration_price": 1.0},
     "predtron": {
@@ -103,7 +104,14 @@ RECOMMENDED: Mapping[str, Mapping[str, Any]] = {
     "listnet": {"eta": 0.03, "average": True},
     "hinge": {"eta": 0.1, "average": True},
     # its steps are for features in [0, 1]
-    "topk": {"setting": "recommended", "explore": -1.0, "floor": -1.0, "scale": "minmax", "n_epochs": 30},
+    "topk": {
+        "setting": "recommended",
+        "explore": -1.0,
+        "floor": -1.0,
+        "residual": True,
+        "scale": "minmax",
+        "n_epochs": 30,
+    },
     "predtron": {"average": True},
     "rankboost": {"scale": None},
 }

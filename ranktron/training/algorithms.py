@@ -157,7 +157,8 @@ ALGORITHMS: dict[str, Algorithm] = {
                 _setting("epsilon", "smoothing of smooth-dcg", above=0.0),
                 _setting(
                     "floor",
-                    "lower bound on propensities: less variance, some bias; -1: 0.1 for ranksvm if recommended, else 0",
+                    "lower bound on propensities: less variance, some bias; -1: 0.1 for ranksvm and squared if "
+                    "recommended, else 0",
                     above=-2.0,
                 ),
                 _setting("answered", "share of the shown documents whose labels come back", above=0.0),
@@ -169,6 +170,7 @@ ALGORITHMS: dict[str, Algorithm] = {
                 _setting("seed", "seed of the exploration", above=-1),
                 _AVERAGE,
                 _PRICE,
+                _setting("residual", "squared, kl: weight how far scores are from labels instead of labels alone"),
             ),
         ),
         Algorithm(

@@ -50,6 +50,7 @@ STORED_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "seed": 0,
         "average": True,
         "exploration_price": 1.0,
+        "residual": False,
     },
     "pdgd": {
         "eta": 0.1,
@@ -141,5 +142,5 @@ STORED_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "linear": {},
 }
 
-ADDED: Mapping[str, frozenset[str]] = {"topk": frozenset({"exploration_price"})}
+ADDED: Mapping[str, frozenset[str]] = {"topk": frozenset({"exploration_price", "residual"})}
 """The parameters of an algorithm of 0.1.0 that are newer than it."""

@@ -14,7 +14,7 @@ from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
 from ranktron.kernels.random_numbers import EXPLORATION, stream_origin, uniform
-from ranktron.kernels.sorting import argsort_descending, argsort_radix
+from ranktron.kernels.sorting import FEW, LANES, argsort_by_counting, argsort_descending, argsort_radix
 from ranktron.types import Floats, Integers
 
 
@@ -45,6 +45,12 @@ def uniform_scores(seed: int, number: int, m: int) -> Floats:
 @jit
 def _argsort_drawn(drawn: Floats) -> Integers:
     """Orders random scores, highest first, by all 53 bits: a radix sort of the lower 32 bits, then of the others."""
+    m = drawn.shape[0]
+    if m <= FEW:
+        few = np.full((m + LANES - 1) // LANES * LANES, 1 << 62)
+        for i in range(m):
+            few[i] = np.int64((1.0 - drawn[i]) * 2.0**53)
+        return argsort_by_counting(few, m)
     keys = np.empty(drawn.shape[0], np.uint64)
     low, high = np.empty(drawn.shape[0], np.uint32), np.empty(drawn.shape[0], np.uint32)
     for i in range(drawn.shape[0]):
@@ -61,9 +67,11 @@ def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tupl
     """The order to show: the best, or the first n of them by drawn scores."""
     if not explores(seed, number, gamma):
         return best, False
-    drawn = uniform_scores(seed, number, best.shape[0])
+    origin, drawn = stream_origin(seed, number, EXPLORATION), np.empty(n)
+    for place in range(n):
+        drawn[place] = uniform(origin, 1 + best[place])  # as in `uniform_scores`, but of these documents alone
     order = best.copy()
-    by_chance = _argsort_drawn(drawn[best[:n]])
+    by_chance = _argsort_drawn(drawn)
     for place in range(n):
         order[place] = best[by_chance[place]]
     return order, True

@@ -2,21 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 
 import numpy as np
 
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import first_non_finite
-from ranktron.kernels.dispatch import as_arrays
+from ranktron.kernels.dispatch import as_arrays, take_rows
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
-from ranktron.learners.base import WeightVectorLearner
+from ranktron.learners.base import CompiledPass, WeightVectorLearner
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
 from ranktron.learners.pending_rounds import PendingRound
-from ranktron.learners.top_k.descent import descend_in_ball, first_scores, gather_top
+from ranktron.learners.top_k.descent import descend_dense, descend_in_ball, first_scores, gather_top
 from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, inverse_propensities, is_outlined
 from ranktron.learners.top_k.exploration import (
     rank_documents,
@@ -34,7 +36,8 @@ from ranktron.learners.top_k.refusals import (
     why_feedback_refused,
     why_never_ranked,
 )
-from ranktron.types import Features, Feedback, Floats, Integers, Ranking, Round, State, Step
+from ranktron.surrogates.pairwise_hinge import PairwiseHinge, estimate_hinge
+from ranktron.types import Features, Feedback, Floats, Integers, Matrix, Ranking, Round, State, Step
 
 _NOTHING = np.zeros(0)
 
@@ -61,6 +64,25 @@ def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: f
         seen[place] = True
         places[i] = place
     return places, 0, 0
+
+
+@jit
+def learn_top_pairs(
+    X: Matrix, order: Integers, scores: Floats, propensities: Floats, n: int, items: Integers, labels: Floats,
+    highest: float, share: float, floor: float, margin: float, eta: float, radius: float, adaptive: bool, weight: float,
+    w: Floats, total: Floats, squares: Floats,
+) -> float:  # fmt: skip
+    """Learns the pairwise hinge from a list that is still there: the loss, or NaN if the round has to be refused."""
+    k = propensities.shape[0]
+    shown, gradient = first_scores(scores, order, n), np.empty(k)
+    places, wrong, _ = _locate(order, k, items, labels, highest)
+    if wrong or first_non_finite(shown) >= 0:
+        return np.nan
+    loss = estimate_hinge(shown, places, labels, inverse_propensities(propensities, share, floor), margin, gradient)
+    moved = descend_dense(
+        take_rows(X, order[:k]), gradient, np.zeros(0), 0.0, eta, radius, adaptive, weight, w, total, squares
+    )
+    return loss if moved else np.nan
 
 
 @dataclass(eq=False)
@@ -209,8 +231,38 @@ class TopK(WeightVectorLearner):
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from the labels of some of the first k documents and returns an estimate of the surrogate's loss."""
+        hinge = self.surrogate
+        if type(hinge) is PairwiseHinge and self._is_plain(X):
+            _, n = self._check_ranked(X, ranking)
+            eta, weight = self.step(ranking.number), self._weight
+            loss, propensities = float("nan"), ranking.propensities
+            if len(feedback.items) == len(feedback.labels) and propensities is not None:
+                loss = learn_top_pairs(
+                    X, ranking.order, ranking.scores, propensities, n, feedback.items, feedback.labels,
+                    self.highest, self.answered**hinge.coordinates, self.floor, hinge.margin, eta, self.radius,
+                    self.adaptive, weight, self.w, self.total, self.squares,
+                )  # fmt: skip
+            if loss == loss:  # otherwise the steps one by one say what is wrong
+                self._count(X.shape[0], ranking.number)
+                return loss
         pending = self.pending(X, ranking, self.k)
         return self._learn(pending, self._places(ranking.order, pending.size, feedback), feedback.labels)
+
+    @property
+    def _weight(self) -> float:
+        """How much the current weights count in the mean that is served."""
+        return self.rounds + 1.0 if self.late else 1.0
+
+    def _is_plain(self, X: Features) -> bool:
+        """Whether labels are learnt as they are, of a matrix: what is compiled as a whole."""
+        return self.examination is None and isinstance(X, np.ndarray)
+
+    def compiled_pass(self, rounds: Rounds) -> CompiledPass | None:
+        if type(self) is not TopK or type(self.surrogate) is not PairwiseHinge or not self._is_plain(rounds.X):
+            return None
+        from ranktron.learners.top_k.passes import play_top_k
+
+        return partial(play_top_k, self)
 
     def pending(self, X: Features, ranking: Ranking, k: int) -> PendingRound:
         """What `learn_pending` needs: the rows of the first documents, one direction, and the propensities.
@@ -267,22 +319,26 @@ class TopK(WeightVectorLearner):
             loss, factor, gradient = self.surrogate.settle(pending.shown, pending.constant, places, labels, weights)
         else:
             loss, gradient = estimate(self.surrogate, pending.shown, places, labels, weights)
-        eta, weight = self.step(pending.number), self.rounds + 1.0 if self.late else 1.0
+        eta, weight = self.step(pending.number), self._weight
         state = self.w, self.total, self.squares, self._z
         if not descend_in_ball(pending, gradient, factor, eta, self.radius, self.adaptive, weight, *state):
             raise DataError(overflow(pending.number))
+        self._count(pending.size, pending.number)
+        return loss
+
+    def _count(self, m: int, number: int) -> None:
         self.rounds += 1
         if self.floor > 0.0:
-            self.lost += self.shortfall_of(pending.size, pending.number)
-        return loss
+            self.lost += self.shortfall_of(m, number)
 
     def _check_ranked(self, X: Features, ranking: Ranking) -> tuple[int, int]:
         check_features(X, self.n_features)
         propensities = ranking.propensities
-        lengths = {X.shape[0], ranking.scores.shape[0], ranking.order.shape[0]}
-        if propensities is None or ranking.number < 0 or len(lengths) > 1:
+        m = X.shape[0]
+        alike = m == ranking.scores.shape[0] == ranking.order.shape[0]
+        if propensities is None or ranking.number < 0 or not alike:
             raise DataError(why_never_ranked(X, ranking))
-        k, n = self._sizes(X.shape[0])
+        k, n = self._sizes(m)
         if propensities.shape != (k,) * self.surrogate.coordinates:
             raise DataError(why_never_ranked(X, ranking))
         if self.exploration_price < 1.0:
@@ -338,8 +394,8 @@ class TopK(WeightVectorLearner):
                 f"a query of {m} document{'s' * (m > 1)} is too short: the labels of the first {self.k} are needed, "
                 "and at least 2 documents to choose from"
             )
-        k = min(self.k, m)
-        return k, max(k, min(self.shortlist or m, m))
+        k = self.k if self.k < m else m
+        return k, max(k, self.shortlist) if 0 < self.shortlist < m else m
 
     def shortfall_of(self, m: int, number: int) -> float:
         """The bias of the floor in one round of m documents; see `shortfall`.

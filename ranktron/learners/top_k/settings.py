@@ -18,8 +18,8 @@ _PRINTED = PRINTED["topk"]
 class Setting:
     """The parameters of a preset. γ_t = explore · t^(−power); η_t = eta · t^(−2/3), or eta itself if adaptive.
 
-    A floor is for RankSVM alone: the other losses have a part that needs no labels, and its steps are right only where
-    those of the labels are, on average.
+    A floor is for RankSVM and for residuals: the other losses have a part that needs no labels, and its steps are right
+    only where those of the labels are, on average.
     """
 
     explore: float
@@ -37,17 +37,20 @@ PAPER = {
     name: Setting(explore=0.1, eta=0.01, radius=radius, adaptive=False, shortlist=0, late=False)
     for name, radius in {"ranksvm": 1.0, "squared": 0.1, "kl": 0.1, "smooth-dcg": 0.3}.items()
 }
+
+
+def _recommended(eta: float, floor: float) -> Setting:
+    return Setting(1.0, eta, inf, adaptive=True, shortlist=30, late=True, power=1.0 / 6.0, floor=floor)
+
+
 RECOMMENDED = {
-    name: Setting(
-        explore=1.0, eta=eta, radius=inf, adaptive=True, shortlist=30, late=True, power=1.0 / 6.0, floor=floor
-    )
-    for name, (eta, floor) in {
-        "ranksvm": (0.1, 0.1),
-        "squared": (0.03, 0.0),
-        "kl": (0.03, 0.0),
-        "smooth-dcg": (0.01, 0.0),
-    }.items()
+    "ranksvm": _recommended(0.1, 0.1),
+    "squared": _recommended(0.03, 0.0),
+    "kl": _recommended(0.03, 0.0),
+    "smooth-dcg": _recommended(0.01, 0.0),
 }
+RESIDUALS = {"squared": _recommended(0.1, 0.1), "kl": _recommended(0.1, 0.0)}
+"""The recommended setting where residuals are weighted instead of labels."""
 
 
 def top_k_ranker(
@@ -67,6 +70,7 @@ def top_k_ranker(
     seed: int = _PRINTED["seed"],
     average: bool = _PRINTED["average"],
     exploration_price: float = _PRINTED["exploration_price"],
+    residual: bool = _PRINTED["residual"],
 ) -> TopK:
     """Composes RTop-kF; parameters left at 0 take the preset's value. The paper's preset is always strict.
 
@@ -104,6 +108,9 @@ def top_k_ranker(
         Serve the mean of all weight vectors instead of the last one.
     exploration_price : float
         No list falls below the one by score by more than this share of its estimated reward; 1 allows any.
+    residual : bool
+        Weight how far scores are from labels instead of labels alone (`squared`, `kl`); the paper's preset does what is
+        printed.
 
     Examples
     --------
@@ -111,8 +118,11 @@ def top_k_ranker(
     >>> learner.explore, learner.step
     (InversePower(eta=0.1, power=0.333...), InversePower(eta=0.5, power=0.666...))
     """
-    loss = make_surrogate(surrogate, epsilon, printed=setting == "paper")
-    own = (PAPER if setting == "paper" else RECOMMENDED)[surrogate]
+    if setting == "paper":
+        loss, own = make_surrogate(surrogate, epsilon, residual=surrogate == "kl"), PAPER[surrogate]
+    else:
+        loss = make_surrogate(surrogate, epsilon, residual=residual)
+        own = {**RECOMMENDED, **RESIDUALS}[surrogate] if residual else RECOMMENDED[surrogate]
     eta = eta or own.eta
     # rankers stored by 0.1.0 have 0 for both, and go on as they were
     gamma, power = (own.explore, own.power) if explore == -1.0 else (explore or own.explore, 1.0 / 3.0)
@@ -140,16 +150,16 @@ def top_k_ranker(
     )
 
 
-def make_surrogate(name: str, epsilon: float = 0.01, *, printed: bool = False) -> Decomposed:
-    """The surrogate of that name; with `printed`, KL uses the estimate of the paper.
+def make_surrogate(name: str, epsilon: float = 0.01, *, residual: bool = False) -> Decomposed:
+    """The surrogate of that name; with `residual` the squared loss and KL weight residuals, which is how KL is printed.
 
     >>> make_surrogate("kl")
     KL(printed=False)
     """
     known: dict[str, Decomposed] = {
         "ranksvm": PairwiseHinge(),
-        "squared": Squared(),
-        "kl": KL(printed),
+        "squared": Squared(residual),
+        "kl": KL(printed=residual),
         "smooth-dcg": SmoothDCG(epsilon),
     }
     if name not in known:

@@ -23,7 +23,7 @@ class Limits(NamedTuple):
 def second_moment(surrogate: object, game: Limits, gamma: float = 0.5) -> float:
     """The constant C of E|z|² ≤ C/γ, explicitly.
 
-        squared   8 R_D² m² (γ R_D² U² + R_max²)
+        squared   8 R_D² m² (γ R_D² U² + R_max²),    with residuals 4 R_D² m² (R_D U + R_max)²
         RankSVM   R_D² m² (m − 1)²
         KL        R_D² m² exp(2 max(R_D U, R_max))
 
@@ -34,6 +34,8 @@ def second_moment(surrogate: object, game: Limits, gamma: float = 0.5) -> float:
     36.0
     """
     m, R_D, U, R_max = game
+    if isinstance(surrogate, Squared) and surrogate.residual:
+        return 4.0 * R_D**2 * m**2 * (R_D * U + R_max) ** 2
     if isinstance(surrogate, Squared):
         return 8.0 * R_D**2 * m**2 * (gamma * R_D**2 * U**2 + R_max**2)  # Eq. (6)
     if isinstance(surrogate, PairwiseHinge):

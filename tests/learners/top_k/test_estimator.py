@@ -19,7 +19,15 @@ from ranktron.surrogates import KL, CalibratedSquared, ListNet, MeanPairwiseHing
 from ranktron.types import Ranking
 
 claim = pytest.mark.claim
-SURROGATES = [Squared(), PairwiseHinge(), KL(), KL(printed=True), SmoothDCG(0.3), SmoothDCG(0.3, printed=True)]
+SURROGATES = [
+    Squared(),
+    Squared(residual=True),
+    PairwiseHinge(),
+    KL(),
+    KL(printed=True),
+    SmoothDCG(0.3),
+    SmoothDCG(0.3, printed=True),
+]
 
 
 @dataclass(frozen=True)
@@ -305,7 +313,9 @@ def test_weights_are_one_over_propensities_and_know_the_floor():
 
 
 @claim("TOPK", "23 Lem5")
-@pytest.mark.parametrize("surrogate", [Squared(), PairwiseHinge(), KL(), KL(printed=True)], ids=repr)
+@pytest.mark.parametrize(
+    "surrogate", [Squared(), Squared(residual=True), PairwiseHinge(), KL(), KL(printed=True)], ids=repr
+)
 @pytest.mark.parametrize("gamma", [0.01, 0.1, 0.5])
 def test_the_second_moment_is_at_most_its_constant_over_gamma(surrogate, gamma):
     """With explicit constants; the paper's are polynomials of degree four at most, and KL's is an exponential."""
@@ -332,6 +342,8 @@ def worst_case(name):
     """Lists on which an estimate is nearly as long as Lemma 5 allows: (surrogate, X, w, labels)."""
     if name == "squared":  # all rows alike, and a w that points away from where the labels are
         return Squared(), np.ones((6, 1)), -np.sqrt(2.0) * np.ones(1), np.ones(6)
+    if name == "squared, residual":
+        return Squared(residual=True), np.ones((4, 1)), -np.ones(1), np.full(4, 4.0)
     if name == "ranksvm":  # two relevant and two irrelevant documents at the two ends, all leads below the margin
         return (
             PairwiseHinge(),
@@ -348,6 +360,7 @@ def worst_case(name):
     [
         ("squared", 0.5, 0.8),
         ("squared", 0.01, 0.4),
+        ("squared, residual", 0.01, 0.74),
         ("ranksvm", 0.01, 0.66),
         ("kl", 0.01, 0.74),
         ("kl, printed", 0.01, 0.74),
@@ -416,14 +429,15 @@ def expected_from_clicks(learner, scores, relevance, gamma=0.3):
     return total
 
 
+@pytest.mark.parametrize("surrogate", [Squared(), Squared(residual=True)], ids=repr)
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_clicks_of_users_with_known_examination_give_the_gradient_without_bias(k):
+def test_clicks_of_users_with_known_examination_give_the_gradient_without_bias(surrogate, k):
     """Squared is linear in the label: (c − β) / α instead of it, and all else as with labels."""
     scores, relevance = np.array([0.4, -0.3, 1.1, 0.0]), np.array([0.9, 0.1, 0.4, 0.6])
-    _, gradient = Squared()(scores, relevance)
-    corrected = expected_from_clicks(learner_of(Squared(), k, examination=CURVE), scores, relevance)
+    _, gradient = surrogate(scores, relevance)
+    corrected = expected_from_clicks(learner_of(surrogate, k, examination=CURVE), scores, relevance)
     assert corrected == pytest.approx(gradient, abs=1e-12)
-    as_labels = expected_from_clicks(learner_of(Squared(), k), scores, relevance)
+    as_labels = expected_from_clicks(learner_of(surrogate, k), scores, relevance)
     assert np.abs(as_labels - gradient).max() > 0.05
 
 

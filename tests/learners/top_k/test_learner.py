@@ -21,7 +21,7 @@ from ranktron.types import Ranking, Round
 
 claim = pytest.mark.claim
 LISTS = Separable(documents=8, features=6, margin=0.1).rounds(60)
-SURROGATES = [Squared(), PairwiseHinge(), KL(), KL(printed=True), SmoothDCG(0.3)]
+SURROGATES = [Squared(), Squared(residual=True), PairwiseHinge(), KL(), KL(printed=True), SmoothDCG(0.3)]
 
 
 def learner_of(surrogate=None, k=2, gamma=0.3, eta=0.001, **more):

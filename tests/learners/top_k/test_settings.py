@@ -5,18 +5,36 @@ import pytest
 from ranktron import DataError, TopKRanker
 from ranktron.learners import top_k_ranker
 from ranktron.learners.top_k.settings import PAPER, RECOMMENDED
+from ranktron.surrogates import KL, Squared
 from ranktron.training.algorithms import ALGORITHMS
 
 
-def test_pairs_have_a_floor_by_default_and_other_losses_none():
+def test_pairs_and_squared_residuals_have_a_floor_by_default_and_other_losses_none():
     for surrogate in RECOMMENDED:
         learner = TopKRanker(surrogate=surrogate).make_learner(3)
-        assert learner.floor == RECOMMENDED[surrogate].floor == (0.1 if surrogate == "ranksvm" else 0.0)
+        assert learner.floor == (0.1 if surrogate in ("ranksvm", "squared") else 0.0)
         assert TopKRanker(surrogate=surrogate, floor=0.25).make_learner(3).floor == 0.25
         assert top_k_ranker(3, surrogate, setting="paper", floor=-1.0).floor == PAPER[surrogate].floor == 0.0
+    assert TopKRanker(surrogate="squared", residual=False).make_learner(3).floor == 0.0  # everything would be lost
     assert TopKRanker(exploration_price=0.5).make_learner(3).floor == 0.0  # which cannot have both
     assert ALGORITHMS["topk"].preset("paper")["floor"] == 0.0
     assert top_k_ranker(3).floor == 0.0  # as functions compose it, and as stored rankers have it
+
+
+def test_residuals_are_weighted_by_default_and_labels_in_stored_rankers():
+    assert TopKRanker(surrogate="squared").make_learner(3).surrogate == Squared(residual=True)
+    assert TopKRanker(surrogate="kl").make_learner(3).surrogate == KL(printed=True)
+    for surrogate, plain in (("squared", Squared()), ("kl", KL())):
+        stored, chosen = top_k_ranker(3, surrogate), TopKRanker(surrogate=surrogate, residual=False).make_learner(3)
+        assert stored.surrogate == chosen.surrogate == plain
+        assert stored.step(1) == chosen.step(1) == 0.03
+        assert TopKRanker(surrogate=surrogate).make_learner(3).step(1) == 0.1
+
+
+def test_the_papers_preset_weighs_what_is_printed():
+    for residual in (False, True):
+        assert top_k_ranker(3, "squared", 1, "paper", residual=residual).surrogate == Squared()
+        assert top_k_ranker(3, "kl", 1, "paper", residual=residual).surrogate == KL(printed=True)
 
 
 def test_exploration_falls_slowly_by_default():

@@ -19,7 +19,7 @@ from ranktron.learners.checks import check_learner, same
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 
-SURROGATES = [Squared(), PairwiseHinge(), KL(), KL(printed=True), SmoothDCG(0.3)]
+SURROGATES = [Squared(), Squared(residual=True), PairwiseHinge(), KL(), KL(printed=True), SmoothDCG(0.3)]
 SETTINGS = [{"radius": 0.7}, {"adaptive": True, "shortlist": 5, "floor": 0.05, "late": True}]
 
 

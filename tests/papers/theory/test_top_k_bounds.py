@@ -23,7 +23,7 @@ from ranktron.papers.theory.top_k_games import (
 from ranktron.surrogates import KL, CalibratedSquared, PairwiseHinge, Squared
 
 claim = pytest.mark.claim
-CONVEX = [Squared(), PairwiseHinge(), KL(), KL(printed=True)]
+CONVEX = [Squared(), Squared(residual=True), PairwiseHinge(), KL(), KL(printed=True)]
 
 
 @claim("TOPK", "22 Lem4")

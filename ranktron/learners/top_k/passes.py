@@ -1,0 +1,84 @@
+"""Passes of `TopK` in one compiled loop, for the pairwise hinge and a matrix of features.
+
+Private. It calls the same kernels as `play` in the same order, so that weights are equal to the bit (which tests
+check), but without the overhead of Python in each round.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranktron.data.rounds import Rounds
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_descending
+from ranktron.learners.fused import numbers_by_address, step_sizes
+from ranktron.learners.loop import play
+from ranktron.learners.top_k.exploration import rank_pairs, restrict_exploration
+from ranktron.learners.top_k.learner import TopK, learn_top_pairs
+from ranktron.metrics import Metric
+from ranktron.metrics.dispatch import measure_shown
+from ranktron.surrogates.pairwise_hinge import PairwiseHinge
+from ranktron.types import Floats, Integers, Matrix
+
+
+@jit
+def _pass(
+    X: Matrix, labels: Floats, offsets: Integers, queries: Integers, gammas: Floats, etas: Floats, rounds: int,
+    seed: int, most: int, shortlist: int, strict: bool, price: float, highest: float, answered: float, share: float,
+    floor: float, margin: float, radius: float, adaptive: bool, late: bool, w: Floats, total: Floats, squares: Floats,
+    lost: Floats, choices: Floats, losses: Floats, values: Floats,
+) -> int:  # fmt: skip
+    """Plays the queries one after the other; returns how many, fewer than all before one that may be refused."""
+    for q in range(queries.shape[0]):
+        a, b = offsets[queries[q]], offsets[queries[q] + 1]
+        rows, own = X[a:b], labels[a:b]
+        m = own.shape[0]
+        if m == 0 or (strict and m < max(most, 2)):
+            return q
+        k = most if most < m else m
+        n = max(k, shortlist) if 0 < shortlist < m else m
+        p = gammas[q]  # of a pair to be seen: see `TopK.shortfall_of`
+        for i in range(2):
+            p *= answered * max(k - i, 0) / max(n - i, 1)
+        scores, order, _, propensities = rank_pairs(rows, w, seed, rounds + q, gammas[q], k, n, price)
+        if not measure_shown(own, order, choices, values[q]):
+            return q
+        if price < 1.0:
+            _, n = restrict_exploration(scores, argsort_descending(scores), 0.0, k, n, price)
+        received = np.empty(k)
+        for place in range(k):
+            received[place] = own[order[place]]
+        losses[q] = learn_top_pairs(
+            rows, order, scores, propensities, n, order[:k], received, highest, share, floor, margin, etas[q],
+            radius, adaptive, rounds + q + 1.0 if late else 1.0, w, total, squares,
+        )  # fmt: skip
+        if losses[q] != losses[q]:
+            return q
+        if floor > 0.0:
+            lost[0] += 1.0 - p / max(p, floor)
+    return int(queries.shape[0])
+
+
+def play_top_k(learner: TopK, rounds: Rounds, queries: Integers, metrics: tuple[Metric, ...]) -> tuple[Floats, Floats]:
+    """Plays some queries with the labels of the first k documents: (the loss of each, its metrics)."""
+    losses, values, start = np.empty(len(queries)), np.empty((len(queries), len(metrics))), 0
+    hinge = learner.surrogate
+    assert isinstance(hinge, PairwiseHinge)
+    while start < len(queries):
+        rest, lost = queries[start:], np.array([learner.lost])
+        done = _pass(
+            rounds.X, rounds.labels, rounds.offsets, rest, step_sizes(learner.explore, learner.rounds, len(rest)),
+            step_sizes(learner.step, learner.rounds, len(rest)), learner.rounds, learner.seed, learner.k,
+            learner.shortlist, learner.strict, learner.exploration_price, learner.highest, learner.answered,
+            learner.answered**hinge.coordinates, learner.floor, hinge.margin, learner.radius, learner.adaptive,
+            learner.late, learner.w, learner.total, learner.squares, lost, numbers_by_address(metrics),
+            losses[start:], values[start:],
+        )  # fmt: skip
+        learner.rounds += done
+        learner.lost = float(lost[0])
+        start += done
+        if start < len(queries):  # an unusual query: what is wrong with it, if anything, is said round by round
+            for turn in play(learner, [rounds[int(queries[start])]], learner.simulated_feedback, metrics):
+                losses[start], values[start] = turn.loss, turn.values
+            start += 1
+    return losses, values
