@@ -12,6 +12,7 @@ from ranktron.data.moments import Moments, moments, sum_features
 from ranktron.data.option_names import SCALINGS
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.kernels.blocks import Blocks
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
 from ranktron.types import Features, Floats, Integers, Matrix
@@ -48,24 +49,32 @@ def _between_zero_and_one(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
 
 @jit
 def _standardised_by_query(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
+    # Document by document, as they stand in memory: a feature's numbers are added in the same order as one by one.
+    width = X.shape[1]
+    low, high = np.empty(width, X.dtype), np.empty(width, X.dtype)
+    mean, deviation = np.empty(width), np.empty(width)
     for q in range(offsets.shape[0] - 1):
         first, last = offsets[q], offsets[q + 1]
-        for j in range(X.shape[1]):
-            low = X[first, j]
-            high = low
-            total = 0.0
-            for i in range(first, last):
-                low = min(low, X[i, j])
-                high = max(high, X[i, j])
-                total += X[i, j]
-            mean = total / (last - first)
-            squares = 0.0
-            for i in range(first, last):
-                squares += (X[i, j] - mean) ** 2
-            deviation = np.sqrt(squares / (last - first))
-            varies = high > low and deviation > 0.0  # a constant feature may show a deviation of rounding errors
-            for i in range(first, last):
-                scaled[i, j] = (X[i, j] - mean) / deviation if varies else 0.0
+        for j in range(width):
+            low[j] = high[j] = X[first, j]
+            mean[j] = deviation[j] = 0.0
+        for i in range(first, last):
+            for j in range(width):
+                low[j] = min(low[j], X[i, j])
+                high[j] = max(high[j], X[i, j])
+                mean[j] += X[i, j]
+        for j in range(width):
+            mean[j] /= last - first
+        for i in range(first, last):
+            for j in range(width):
+                deviation[j] += (X[i, j] - mean[j]) ** 2
+        for j in range(width):
+            deviation[j] = np.sqrt(deviation[j] / (last - first))
+            # a constant feature may show a deviation of rounding errors
+            deviation[j] = deviation[j] if high[j] > low[j] else 0.0
+        for i in range(first, last):
+            for j in range(width):
+                scaled[i, j] = (X[i, j] - mean[j]) / deviation[j] if deviation[j] > 0.0 else 0.0
 
 
 def _weighted_moments(X: Features, weights: Floats) -> Moments:
@@ -187,7 +196,8 @@ class PerQuery:
         if isinstance(X, Sparse):
             raise DataError("scaling within each query needs dense features, these are sparse: choose standard or none")
         scaled = np.empty(X.shape, np.float32)
-        _WITHIN_QUERIES[self.name](X, offsets, scaled)
+        kernel = _WITHIN_QUERIES[self.name]
+        Blocks(X.size)(lambda first, last: kernel(X, offsets[first : last + 1], scaled), len(offsets) - 1)
         return scaled
 
 
@@ -200,8 +210,9 @@ _WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _sta
 def choose_scaling(name: str | None, *, sparse: bool, mapped: bool) -> str | None:
     """The scaling that `auto-lists` stands for; any other name stands for itself.
 
-    Within each query it is about as good as over all queries, and on raw web features much better (docs/quality.md).
-    Sparse features cannot be shifted, and a feature map is fitted to features that mean the same in every query.
+    Within each query it is about as good as over all queries, and on raw web features much better
+    (docs/quality-research.md). Sparse features cannot be shifted, and a feature map is fitted to features that mean the
+    same in every query.
 
     >>> choose_scaling("auto-lists", sparse=False, mapped=False)
     'standard-query'

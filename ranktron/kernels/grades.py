@@ -96,7 +96,8 @@ def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
     (array([0, 2, 3, 1]), array([0, 2, 3, 4]), array([2. , 0.5, 0. ]))
     """
     m = labels.shape[0]
-    codes = np.empty(m, np.int64)
+    space = np.empty(2 * m, np.int64)  # one array for both: to allocate costs as much as to count
+    documents, codes = space[:m], space[m:]
     highest, others = 0, 0
     for i in range(m):
         codes[i] = np.int64(labels[i])
@@ -115,17 +116,16 @@ def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
                 starts[count], values[count] = place, label
                 count += 1
     else:
-        places = np.zeros(highest + 1, np.int64)
-        for i in range(m):
-            places[codes[i]] += 1
-        starts, values = np.empty(highest + 2, np.int64), np.empty(highest + 1)
+        places = np.empty(2 * highest + 3, np.int64)
+        starts, values = places[highest + 1 :], np.empty(highest + 1)
         first = 0
         for grade in range(highest, -1, -1):
-            size = places[grade]
+            size = 0  # a vectorised count per grade is faster than a histogram
+            for i in range(m):
+                size += codes[i] == grade
             starts[count], values[count], places[grade] = first, grade, first
             count += size > 0
             first += size
-        documents = np.empty(m, np.int64)
         for i in range(m):
             documents[places[codes[i]]] = i
             places[codes[i]] += 1

@@ -12,12 +12,12 @@ Keys = npt.NDArray[Any]
 """Integer keys to sort by, padded with the largest one to a multiple of 16."""
 
 _RUN = 8  # the length of the runs that merge sort starts with, made by insertion sort
-_FEW = 160  # up to this many documents are sorted by comparison counting
-_LANES = 16  # keys are padded to a multiple of this, so that vector loops have no remainder
+FEW = 160  # up to this many documents are sorted by comparison counting
+LANES = 16  # keys are padded to a multiple of this, so that vector loops have no remainder
 
 
 @jit
-def _argsort_by_counting(keys: Keys, m: int) -> Integers:
+def argsort_by_counting(keys: Keys, m: int) -> Integers:
     """Sorts few keys by counting how many are smaller than each: m² comparisons, but vectorised and branch-free."""
     # Comparison counting: Knuth, The Art of Computer Programming, volume 3, section 5.2, Algorithm C.
     n = keys.shape[0]
@@ -68,7 +68,7 @@ def _falling_keys(scores: Floats) -> Keys:
     """Integers in the reverse order of the scores as float32, padded with the largest one."""
     # Flipping bits makes floats compare as integers: Herf, Radix Tricks (2001).
     m = scores.shape[0]
-    keys = np.empty((m + _LANES - 1) // _LANES * _LANES, np.int32)
+    keys = np.empty((m + LANES - 1) // LANES * LANES, np.int32)
     singles = keys.view(np.float32)
     for i in range(m):
         singles[i] = np.float32(scores[i]) + np.float32(0.0)  # -0.0 and 0.0 are one score
@@ -81,8 +81,8 @@ def _falling_keys(scores: Floats) -> Keys:
 
 @jit
 def _argsort_by_radix(keys: Keys, m: int) -> Integers:
-    if m <= _FEW:
-        return _argsort_by_counting(keys, m)
+    if m <= FEW:
+        return argsort_by_counting(keys, m)
     unsigned = np.empty(m, np.uint32)
     for i in range(m):
         unsigned[i] = np.uint32(keys[i]) ^ np.uint32(0x80000000)
@@ -129,7 +129,7 @@ def argsort_top(scores: Floats, k: int) -> Integers:
         key = keys[i]
         chosen[n], keys[n] = i, key
         n += key <= last
-    padded = (n + _LANES - 1) // _LANES * _LANES
+    padded = (n + LANES - 1) // LANES * LANES
     for i in range(n, padded):
         keys[i] = 0x7FFFFFFF
     order, top = _argsort_by_radix(keys[:padded], n), np.empty(k, np.int64)
@@ -149,7 +149,7 @@ def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: i
     while starts[count] < wanted:
         count += 1
     n = starts[count]
-    if n > _FEW:
+    if n > FEW:
         ideal = np.empty(n, np.int64)
         for g in range(count):
             first, size = starts[g], starts[g + 1] - starts[g]
@@ -160,14 +160,17 @@ def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: i
             for place in range(size):
                 ideal[first + place] = documents[first + order[place]]
         return ideal[:wanted]
-    falling = _falling_keys(scores)
-    keys = np.empty((n + _LANES - 1) // _LANES * _LANES, np.int64)
+    singles = np.empty(n, np.float32)
+    for place in range(n):
+        singles[place] = np.float32(scores[documents[place]]) + np.float32(0.0)
+    bits, keys = singles.view(np.int32), np.empty((n + LANES - 1) // LANES * LANES, np.int64)
     for g in range(count):
         for place in range(starts[g], starts[g + 1]):
-            keys[place] = np.int64(falling[documents[place]]) + (g << 32)
+            key = ~(bits[place] ^ ((bits[place] >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+            keys[place] = np.int64(key) + (g << 32)
     for place in range(n, keys.shape[0]):
         keys[place] = 0x7FFFFFFFFFFFFFFF
-    order, ideal = _argsort_by_counting(keys, n), np.empty(wanted, np.int64)
+    order, ideal = argsort_by_counting(keys, n), np.empty(wanted, np.int64)
     for place in range(wanted):
         ideal[place] = documents[order[place]]
     return ideal

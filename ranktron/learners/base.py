@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,10 @@ from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.pending_rounds import PendingRound
 from ranktron.metrics import Metric
-from ranktron.types import Features, Feedback, FeedbackModel, Floats, Ranking, Round, State
+from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, Ranking, Round, State
+
+CompiledPass = Callable[[Rounds, Integers, tuple[Metric, ...]], tuple[Floats, Floats]]
+"""A function (rounds, queries, metrics) -> (the loss of each query, its metrics)."""
 
 
 class BaseLearner(ABC):
@@ -150,6 +153,28 @@ class BaseLearner(ABC):
     def simulated_feedback(self, round: Round, ranking: Ranking) -> Feedback:
         """The feedback to simulate from labels: all of them, or those of the first k documents shown."""
         return feedbacks.full(round, ranking)
+
+    def compiled_pass(self, rounds: Rounds) -> CompiledPass | None:
+        """A function that plays queries as `play` does with `simulated_feedback`, to the bit, in one compiled loop.
+
+        It takes `rounds`, the queries to play and metrics, and returns the loss of each query and its metrics. None if
+        there is no such loop for this learner or these rounds.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            The queries with their features.
+
+        Examples
+        --------
+        >>> from ranktron.data.synthetic import Separable
+        >>> from ranktron.learners import top_k_ranker
+        >>> learner, rounds = top_k_ranker(20), Separable().rounds(5)
+        >>> losses, values = learner.compiled_pass(rounds)(rounds, np.arange(5), ())
+        >>> learner.rounds
+        5
+        """
+        return None
 
     @property
     def hears(self) -> FeedbackModel:

@@ -46,11 +46,11 @@ def full(round: Round, ranking: Ranking) -> Feedback:
     >>> full(list_, Ranking(np.array([1, 0]), np.zeros(2), 0))
     Feedback(items=array([0, 1]), labels=array([0., 1.]))
     """
-    return Feedback._make((_everyone(round.labels.shape[0]), round.labels))
+    return Feedback._make((everyone(round.labels.shape[0]), round.labels))
 
 
 @lru_cache(maxsize=256)
-def _everyone(m: int) -> Integers:
+def everyone(m: int) -> Integers:
     """The indices of all m documents, read-only, so that one array serves all queries of that length."""
     items = np.arange(m)
     items.setflags(write=False)

@@ -6,8 +6,8 @@ check), but without the overhead of Python in each round. `can_fuse` tells which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeGuard
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,14 @@ from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_top
-from ranktron.learners.fused_step import as_spec, fused_step, label_plan
+from ranktron.learners.feedback import everyone
+from ranktron.learners.fused_step import as_spec, fused_step, fused_turn, label_plan
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.dispatch import NDCG, first_outside, metric_address, value
 from ranktron.metrics.gain import dcg, ideal_dcg
-from ranktron.types import Floats, Integers, Round, Step
+from ranktron.types import Feedback, Floats, Integers, Ranking, Round, Step, Turn
 
 _FEW = 32  # up to this many positions are filled by insertion
 
@@ -135,7 +136,12 @@ def metric_numbers(metrics: tuple[Metric, ...]) -> Floats:
     return np.array(rows, float).reshape(len(metrics), 8)
 
 
-def _etas(step: Step, first: int, count: int) -> Floats:
+def numbers_by_address(metrics: Sequence[Metric]) -> Floats:
+    """Metrics as `measure_shown` takes them: the address of each and its arguments."""
+    return np.array([each.by_address for each in metrics], float).reshape(len(metrics), 7)
+
+
+def step_sizes(step: Step, first: int, count: int) -> Floats:
     """The step sizes of several rounds."""
     if isinstance(step, Constant):
         return np.full(count, step.eta)
@@ -148,7 +154,7 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     An invalid round is an error, as in `play`; the learner is then as it was before that round.
     """
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
-    etas, longest = _etas(learner.step, learner.rounds, len(queries)), int(np.diff(rounds.offsets).max(initial=0))
+    etas, longest = step_sizes(learner.step, learner.rounds, len(queries)), int(np.diff(rounds.offsets).max(initial=0))
     done = _pass(
         as_arrays(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused_numbers,
         learner.w, learner.lagged_sum, learner.sums, metric_numbers(metrics), losses, values,
@@ -162,6 +168,36 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
         for query in queries[np.isnan(column)]:
             each(rounds[int(query)].labels)  # says which label the metric is not defined for
     return losses, values
+
+
+def turn_player(learner: Linear, metrics: Sequence[Metric]) -> Callable[[Round, int], Turn | None]:
+    """A function that plays one round with full feedback in a single compiled call.
+
+    It returns None, and nothing is learnt, for an invalid round: the metric, `rank` or `learn` says what is wrong.
+    """
+    choices = numbers_by_address(metrics)
+    values, direction, width = np.empty(len(metrics)), np.zeros(learner.n_features), learner.n_features
+    make: Any = tuple.__new__  # what the constructors of named tuples call, at half their cost
+
+    def play_turn(round: Round, number: int) -> Turn | None:
+        X, labels, _ = round
+        if type(X) is not np.ndarray or X.ndim != 2 or X.shape[1] != width:
+            check_features(X, width)
+        m = X.shape[0]
+        order, scores, items = np.empty(m, np.int64), np.empty(m), everyone(m)
+        loss: float = fused_turn(
+            as_arrays(X), items, labels, learner.fused_numbers, learner.step(number), learner.rounds + 1.0, learner.w,
+            learner.lagged_sum, learner.sums, direction, choices, order, scores, values,
+        )  # fmt: skip
+        if loss != loss:
+            return None
+        learner.rounds += 1
+        learner.mistakes += loss > 0.0
+        ranking, received = make(Ranking, (order, scores, number, False, None)), make(Feedback, (items, labels))
+        turn: Turn = make(Turn, (number, ranking, received, loss, tuple(values.tolist())))
+        return turn
+
+    return play_turn
 
 
 def _steps(learners: Sequence[Linear]) -> Floats:

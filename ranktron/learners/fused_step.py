@@ -12,12 +12,14 @@ import numpy as np
 from numba import boolean, float64, int64
 
 from ranktron.kernels.calls import address_of, caller
+from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dense import is_full
-from ranktron.kernels.dispatch import FeatureArrays, sgd_step
+from ranktron.kernels.dispatch import FeatureArrays, dot_rows, sgd_step
 from ranktron.kernels.grades import best_below, extremes, grades_seen
 from ranktron.kernels.jit import jit
-from ranktron.kernels.sorting import ideal_order
+from ranktron.kernels.sorting import argsort_descending, ideal_order
 from ranktron.learners.mistakes import misordered_grades
+from ranktron.metrics.dispatch import measure_shown
 from ranktron.surrogates.fused_forms import LISTNET_LOSS, MEAN_HINGE_LOSS, SLAM_LOSS, WORST_PAIR_LOSS, FusedForm
 from ranktron.surrogates.listnet import listnet
 from ranktron.surrogates.pairwise_hinge import summed_hinge
@@ -197,3 +199,23 @@ def fused_round(
     spec = as_spec(numbers)
     plan = label_plan(labels, spec)
     return fused_step(X, items, labels, scores, spec, plan, eta, t, w, lagged_sum, sums, np.empty(m), direction)
+
+
+@jit
+def fused_turn(
+    X: FeatureArrays, items: Integers, labels: Floats, numbers: Floats, eta: float, t: float, w: Floats,
+    lagged_sum: Floats, sums: Floats, direction: Floats, choices: Floats, order: Integers, scores: Floats,
+    values: Floats,
+) -> float:  # fmt: skip
+    """A whole round with all its labels: ranks, measures what is shown, and learns from it.
+
+    `order`, `scores` and `values` are filled. NaN, without any change of weights, if the round has to be refused.
+    """
+    m = scores.shape[0]
+    if labels.shape[0] != m:
+        return np.nan
+    copy_into(scores, dot_rows(X, w))
+    copy_into(order, argsort_descending(scores))
+    if not measure_shown(labels, order, choices, values):
+        return np.nan
+    return fused_round(X, m, scores, items, labels, numbers, eta, t, w, lagged_sum, sums, direction)

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ranktron.errors import DataError
+from ranktron.learners.feedback import full
 from ranktron.metrics import Metric, metric
 from ranktron.types import Feedback, FeedbackModel, Floats, Integers, Learner, Ranking, Round, Turn
 from ranktron.types.validation import check_count
@@ -46,9 +47,16 @@ def play(
     [1.0, 0.0]
     """
     check_count(delay, "the delay, in rounds,", 0)
-    measures = [_measure(each) for each in ([metrics] if isinstance(metrics, str) or callable(metrics) else metrics)]
+    given = [metrics] if isinstance(metrics, str) or callable(metrics) else metrics
+    named = [metric(each) if isinstance(each, str) else each for each in given]
+    measures = [_measure(each) for each in named]
+    play_turn = _compiled_turns(learner, feedback, named) if delay == 0 else None
     under_way: deque[tuple[Round, Ranking, tuple[float, ...]]] = deque()
     for number, round in enumerate(rounds, start=learner.rounds):
+        turn = None if play_turn is None else play_turn(round, number)
+        if turn is not None:
+            yield turn
+            continue
         ranking = learner.rank(round.X, number)
         values = tuple([measure(round.labels, ranking.order) for measure in measures]) if measures else ()
         if delay == 0:
@@ -61,9 +69,23 @@ def play(
         yield _settle(learner, feedback, *under_way.popleft())
 
 
-def _measure(given: Callable[[Floats], float] | str) -> Callable[[Floats, Integers], float]:
+def _compiled_turns(
+    learner: Learner, feedback: FeedbackModel, measures: Sequence[Callable[[Floats], float]]
+) -> Callable[[Round, int], Turn | None] | None:
+    """A function that plays a round in one compiled call, if this learner, feedback and these metrics allow it."""
+    metrics = [each for each in measures if isinstance(each, Metric)]
+    if feedback is not full or len(metrics) < len(measures):
+        return None
+    from ranktron.learners.fused import can_fuse, turn_player  # which not every learner needs
+
+    if not can_fuse(learner):
+        return None
+    # A learner with a `rank` or `learn` of its own, such as one that is observed, is asked for each of them.
+    return None if {"rank", "learn"} & vars(learner).keys() else turn_player(learner, metrics)
+
+
+def _measure(measure: Callable[[Floats], float]) -> Callable[[Floats, Integers], float]:
     """A function of labels and the order in which they are shown."""
-    measure = metric(given) if isinstance(given, str) else given
     return measure.shown if isinstance(measure, Metric) else lambda labels, order: measure(labels[order])
 
 

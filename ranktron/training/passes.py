@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -87,8 +88,9 @@ def play_pieces(
 def _play_piece(
     learner: BaseLearner, rounds: Rounds, queries: Integers, metrics: tuple[Metric, ...]
 ) -> tuple[Floats, Floats]:
-    if can_fuse(learner):
-        return play_pass(learner, rounds, queries, metrics)
+    compiled = partial(play_pass, learner) if can_fuse(learner) else learner.compiled_pass(rounds)
+    if compiled is not None:
+        return compiled(rounds, queries, metrics)
     turns = list(play(learner, (rounds[q] for q in queries.tolist()), learner.simulated_feedback, metrics))
     values = np.array([turn.values for turn in turns], float)
     return np.array([turn.loss for turn in turns]), values.reshape(len(turns), len(metrics))

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -134,3 +135,15 @@ def test_whole_lists_are_scaled_by_query_where_that_can_be():
         assert choose_scaling("auto-lists", sparse=sparse, mapped=mapped) == "standard"
     for name in ("auto", "none", "minmax", None):
         assert choose_scaling(name, sparse=True, mapped=True) == name
+
+
+@pytest.mark.parametrize("name", ["minmax-query", "standard-query"])
+def test_many_queries_are_scaled_by_several_threads_to_the_same_bits(monkeypatch, name):
+    monkeypatch.setattr("ranktron.kernels.blocks.os.cpu_count", lambda: 3)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 70)).astype(np.float32)
+    X[rng.random(X.shape) < 0.3] = 0.0
+    offsets = np.unique([0, *rng.integers(0, len(X), 200), len(X)])
+    scaler = PerQuery(70, name)
+    each = [scaler(X[a:b], np.array([0, b - a])) for a, b in pairwise(offsets)]
+    assert scaler(X, offsets).tobytes() == np.concatenate(each).tobytes()

@@ -24,6 +24,7 @@ from ranktron.surrogates import SLAM, PairwiseHinge, WorstPair
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import play_schedule
 
+RANK = Linear.rank
 NOISY = WebSearch(features=7, documents=40).rounds(150)
 EASY = Separable(features=7, margin=0.1).rounds(150)
 METRICS = (metric("ndcg@10"), metric("map"))
@@ -70,6 +71,61 @@ def test_feedback_on_part_of_a_list_is_learnt_step_by_step():
                 pass
         assert fused.w.any()
         assert same(fused.state(), step_by_step.state())
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_round_in_one_call_is_rank_metric_and_learn_to_the_bit(make, kind):
+    lists = NOISY if kind == "dense" else sparse_of(NOISY)
+    at_once, in_steps = make(), make()
+    turns = list(play(at_once, lists, feedback.full, METRICS))
+    others = list(play(in_steps, lists, lambda round, ranking: feedback.full(round, ranking), METRICS))
+    for turn, other in zip(turns, others, strict=True):
+        assert turn.ranking.order.tolist() == other.ranking.order.tolist()
+        assert turn.ranking.scores.tolist() == other.ranking.scores.tolist()
+        assert turn.ranking[2:] == other.ranking[2:]
+        assert turn.feedback.items.tolist() == other.feedback.items.tolist()
+        assert turn.feedback.labels.tolist() == other.feedback.labels.tolist()
+        assert (turn.number, turn.loss, turn.values) == (other.number, other.loss, other.values)
+        assert [type(part) for part in turn] == [type(part) for part in other]
+    assert at_once.w.any()
+    assert same(at_once.state(), in_steps.state())
+
+
+def test_which_rounds_are_played_in_one_call(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Linear, "rank", lambda self, X, number: asked.append(number) or RANK(self, X, number))
+    for given in (METRICS, "ndcg@10", ()):
+        next(play(hinge_perceptron(7), NOISY, feedback.full, given))
+    assert asked == []
+    observed = hinge_perceptron(7)
+    observed.rank = observed.rank
+    for learner, metrics, delay in (
+        (observed, (), 0),
+        (hinge_perceptron(7), lambda labels: 0.0, 0),
+        (hinge_perceptron(7), (), 1),
+        (Linear(7, PairwiseHinge(), Constant(1.0)), (), 0),
+    ):
+        asked.clear()
+        next(play(learner, NOISY, feedback.full, metrics, delay))
+        assert asked
+
+
+@pytest.mark.parametrize(
+    ("X", "labels", "metrics", "complaint"),
+    [
+        ([[1, 0], [0, 1]], [np.nan, 0], [], "labels must be finite"),
+        ([[1, 0], [0, 1]], [9, 1], ["err"], "err is defined for labels from 0 to 4"),
+        ([[1, 0, 5], [0, 1, 5]], [1, 0], [], "has 2 features, the query has 3"),
+        (Sparse.from_matrix(np.eye(2, 3, dtype=np.float32)), [1, 0], [], "has 2 features, the query has 3"),
+        ([[3e38, 0], [-3e38, 0]], [1, 0], [], "overflow in round 0"),
+    ],
+)
+def test_a_round_in_one_call_is_refused_as_in_steps(X, labels, metrics, complaint):
+    learner = Linear(2, WorstPair(), Constant(1e300))
+    with pytest.raises(DataError, match=complaint):
+        next(play(learner, [Round(X, labels, "q")], feedback.full, metrics))
+    assert (learner.rounds, learner.w.tolist()) == (0, [0.0, 0.0])
 
 
 def test_training_in_compiled_passes_is_training_round_by_round(monkeypatch):

@@ -9,11 +9,11 @@ from ranktron.kernels.dense import pull_back
 from ranktron.learners import TopK, checks
 from ranktron.learners.pending_rounds import PendingRound
 from ranktron.learners.steps import Constant
-from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
+from ranktron.surrogates import Squared
 from ranktron.training.algorithms import ALGORITHMS
+from tests.learners.top_k.test_estimator import SURROGATES
 
 LISTS = list(Separable(documents=12, features=6, margin=0.1).rounds(80))
-SURROGATES = [Squared(), PairwiseHinge(), KL(), KL(printed=True), SmoothDCG(0.3), SmoothDCG(0.3, printed=True)]
 ONLINE = [name for name in ALGORITHMS if name not in ("ranksvm", "smoothrank", "rankboost", "rankmm")]
 
 

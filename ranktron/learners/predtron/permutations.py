@@ -44,8 +44,9 @@ def _best_order(scores: Floats, gains: Floats, discounts: Floats) -> Integers:
     start = 0
     for place in range(1, order.shape[0] + 1):
         if place == order.shape[0] or discounts[place] != discounts[start]:
-            block = order[start:place][argsort_ascending(order[start:place])]
-            copy_into(order[start:place], block[argsort_descending(scores[block])])
+            if place > start + 1:
+                block = order[start:place][argsort_ascending(order[start:place])]
+                copy_into(order[start:place], block[argsort_descending(scores[block])])
             start = place
     return order
 
