@@ -375,6 +375,28 @@ def test_a_vote_changes_the_ranking(service, visit):
     assert board["recent"][1]["labels"] == {liked: 1.0}
 
 
+def test_whoever_searches_at_once_waits_for_the_ranker(service, visit):
+    """The form is there before the ranker is made, and an answer of 404 would be a complaint."""
+    page = visit("about:blank")
+    sent = []
+
+    def slowly(route):
+        sent.append(route)
+        if len(sent) > 1:  # the search has come; until then the first one waits
+            for each in sent:
+                each.continue_()
+            sent.clear()
+
+    page.route("**/v1/rankers/search", slowly)
+    page.goto(f"{service.address}/search")
+    until(page, "document.querySelectorAll('#examples button').length > 0")
+    assert len(sent) == 1
+    page.fill("#query", "join")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results > li")
+    assert sent == []
+
+
 def test_all_votes_are_one_answer(service, visit):
     page = visit(f"{service.address}/search?q=copy")
     page.wait_for_selector("#results > li")

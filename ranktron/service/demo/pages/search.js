@@ -25,7 +25,14 @@ const results = new Results(place("results"), place("all"), vote);
 
 const opinionsOf = (query) => opinions.get(query) ?? opinions.set(query, new Map()).get(query);
 
+// To make the same ranker again changes nothing, so two may ask for it at once.
+async function makeRanker() {
+  if (!made) await put(rankerPath(ranker), setup.definition);
+  made = true;
+}
+
 async function ask(query, label = query) {
+  await makeRanker();
   const { documents } = await post("/demo/candidates", { query });
   if (!documents.length) return { query, shown: [] };
   const bare = documents.map(({ id, features }) => ({ id, features }));
@@ -148,8 +155,7 @@ async function learnt() {
     ({ ranker, k } = setup);
     start();
   }
-  if (!made) await put(rankerPath(ranker), setup.definition); // to make the same ranker again changes nothing
-  made = true;
+  await makeRanker();
   return get(rankerPath(ranker, "dashboard")).catch((error) => {
     made = error.status !== 404;
     throw error;
