@@ -102,12 +102,13 @@ def _stream(out: str, queries: int, seed: int, as_json: bool) -> None:
     lines, models = _play(rounds, ndcg, levels, quiet=as_json)
     folder = Path(out)
     picture, model = folder / "curve.png", folder / "demo.model"
-    _save(picture, model, lines, models, levels)
+    drawn = _save(picture, model, lines, models, levels)
     if as_json:
         finals = {name: ys[-1] for name, (_, ys) in lines.items()}
-        print_json({"ndcg@10": finals | levels, "picture": str(picture), "model": str(model)})
+        print_json({"ndcg@10": finals | levels, "picture": str(picture) if drawn else None, "model": str(model)})
         return
-    click.echo(f"\nThe learning curves are in {picture}, the {KEPT} model is in {model}. Next: ranktron train --help")
+    curves = f"The learning curves are in {picture}, the" if drawn else "The"
+    click.echo(f"\n{curves} {KEPT} model is in {model}. Next: ranktron train --help")
 
 
 def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool) -> tuple[Any, Any]:
@@ -147,7 +148,8 @@ def _table(done: int, total: int, sums: dict[str, float], learners: Any, levels:
     return table(title, ["ranker", "NDCG@10", "updates", "length of w"], rows)
 
 
-def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[str, float]) -> None:
+def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[str, float]) -> bool:
+    """Saves the model and the picture; whether there is one."""
     from ranktron.errors import DataError, MissingExtra
     from ranktron.training.figures.curves import curves
     from ranktron.training.model import Model
@@ -164,3 +166,5 @@ def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[st
         curves(picture, lines, levels, title=title, x="rounds", y="NDCG@10, time average", log=True)
     except MissingExtra as error:
         click.echo(f"No plot was written: {error}", err=True)
+        return False
+    return True

@@ -66,7 +66,7 @@ def evaluate(
     rows = [(m, evaluation.means[m], _interval(evaluation, m), chance[m], best.means[m]) for m in map(str, metrics)]
     columns = ["metric", "model", "95 % interval", "random", f"best feature ({feature})"]
     print_table(f"{model} on {data}", columns, rows)
-    click.echo(f"{len(rounds):,} queries, {evaluation.empty_queries:,} of them without a relevant document")
+    click.echo(_count_queries(evaluation))
 
 
 def _show_parts(evaluation: Evaluation, model: str, data: str, metrics: list[Metric], as_json: bool) -> None:
@@ -77,7 +77,13 @@ def _show_parts(evaluation: Evaluation, model: str, data: str, metrics: list[Met
         return
     rows = [(str(m), evaluation.means[str(m)], _interval(evaluation, m)) for m in metrics]
     print_table(f"{model} on {data}", ["metric", "model", "95 % interval"], rows)
-    click.echo(f"{len(evaluation.qids):,} queries, {evaluation.empty_queries:,} of them without a relevant document")
+    click.echo(_count_queries(evaluation))
+
+
+def _count_queries(evaluation: Evaluation) -> str:
+    if len(evaluation.qids) == 1:
+        return "1 query, from which no interval can be told"
+    return f"{len(evaluation.qids):,} queries, {evaluation.empty_queries:,} of them without a relevant document"
 
 
 def _interval(evaluation: Evaluation, m: str | Metric) -> str:

@@ -48,6 +48,9 @@ _COMMANDS = (
 )
 
 
+_ELSEWHERE = {"predict": "rank", "score": "rank", "fit": "train", "eval": "evaluate", "test": "evaluate"}
+
+
 class _Commands(click.Group):
     """Imports a command only when it is used, so that heavy imports do not delay the others."""
 
@@ -59,6 +62,19 @@ class _Commands(click.Group):
             return None
         command: click.Command = getattr(import_module(f"ranktron.cli.{name}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As ever, and for a command that does not exist the one that was probably meant."""
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches  # only where something is wrong
+
+            near = [_ELSEWHERE[name]] if name in _ELSEWHERE else get_close_matches(name, _COMMANDS, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise click.UsageError(f"there is no command {name!r}: {meant}`ranktron --help` lists all", ctx)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -167,10 +167,15 @@ def read_data(
     from ranktron.data.io import read as read_rounds
 
     path = _find_part(path, part)
+    options = reading_options()
     with show_activity(f"reading {path}"):
-        rounds = read_rounds(path, null=null or null_for(like), like=like, **reading_options())
+        rounds = read_rounds(path, null=null or null_for(like), like=like, **options)
     if part != "train":  # training itself warns
         _say_if_scattered(path, rounds)
+    elif not options.get("features"):  # those that were named are never questioned
+        from ranktron.data.query_warnings import warn_of_labels
+
+        warn_of_labels(rounds.X, rounds.labels, rounds.feature_names or range(1, rounds.n_features + 1))
     return rounds
 
 

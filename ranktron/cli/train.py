@@ -31,7 +31,7 @@ from ranktron.cli.options import (
     table_options,
     with_preset,
 )
-from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
+from ranktron.cli.output import compile_on_first_run, print_json, print_table, show_activity, show_progress, statements
 from ranktron.cli.parts import PARTS, check_parts_options, parts_options, train_on_parts
 from ranktron.data.option_names import USERS
 from ranktron.errors import DataError, RankingWarning
@@ -161,7 +161,7 @@ def train(
         files = data, valid, out, null
         trained = train_on_parts(files, name, parameters, schedule, before, asked, (dask, mode, shards))
         return _finish(trained, metrics, select, out, curve, as_json)
-    _compile_together(name)
+    compile_on_first_run([name])
     log = _read_log(data, clicks) if clicks else None
     rounds = read_data(data, null, before, part="train") if log is None else log.lists
     checked = read_data(valid, null, rounds, part="vali") if valid else None
@@ -208,16 +208,6 @@ def _read_log(path: str, method: str) -> WeightedLog:
         if rounds is None:
             raise DataError(f"{path}: there is no feature in it")
         return weigh_log(impressions, rounds, None if method == "auto" else method)
-
-
-def _compile_together(name: str) -> None:
-    """On the first run, compiles on all processors what reading and this algorithm need."""
-    from ranktron.kernels.first_run import compile_together, kernels_to_compile
-
-    missing = kernels_to_compile(["reading", name])
-    if missing:
-        with show_activity(f"compiling {len(missing)} functions, on the first run only"):
-            compile_together(missing)
 
 
 def _compile(

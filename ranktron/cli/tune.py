@@ -20,7 +20,7 @@ from ranktron.cli.options import (
     read_data,
     table_options,
 )
-from ranktron.cli.output import print_json, print_table
+from ranktron.cli.output import compile_on_first_run, print_json, print_table, show_activity
 from ranktron.cli.parts import task_workers, tasks_option
 
 if TYPE_CHECKING:
@@ -59,14 +59,20 @@ def tune(
 
     A fifth of the queries is set aside. On the others, divided into folds, some 400 settings are tried within the
     time that is given. The best one is measured on the fifth, which has chosen nothing: that is the number to expect.
-    Then it is trained on everything. Ctrl-C ends the search and goes on with the best so far.
+    Then it is trained on everything. Ctrl-C ends the search and goes on with the best so far. The first run compiles
+    before the time begins.
 
     Example: ranktron tune train.txt --minutes 0.2 --model my.model
     """
-    from ranktron.training.tune import tune_rounds
+    from ranktron.training.tune import rehearse, tune_rounds
+    from ranktron.training.tune_families import LEARNERS
 
     keep_inputs(out, data)
+    first = dask is None and compile_on_first_run(learners or LEARNERS)
     rounds = read_data(data, null or null_for(None, nan), part="train")
+    if first:  # the time that is given is for the search
+        with show_activity("compiling the rest, on the first run only"):
+            rehearse(rounds, metric, learners or None, exportable, nan or "error")
     with task_workers(dask) as workers, _line() as watch:
         found = tune_rounds(
             rounds, minutes=minutes, metric=metric, learners=learners or None, exportable=exportable, seed=seed,
@@ -139,7 +145,8 @@ def _print(found: Tuned, metric: str, out: str) -> None:
         for row in found.table[:_SHOWN]
     ]
     columns = ["learner", "parameters", "scale", "map", "passes", metric, "95 % interval", "folds"]
-    print_table(f"The best of {len(found.table)} settings on validation queries → {out}", columns, rows, out)
+    tried = f"{len(found.table)} setting{'s' if len(found.table) > 1 else ''}"
+    print_table(f"The best of {tried} on validation queries → {out}", columns, rows, out)
     test, err = found.test, out == "-"
     expected = f"{test['mean']:.4f} (95 % interval {test['low']:.4f} – {test['high']:.4f})"
     click.echo(f"{metric} of the first on {test['queries']:,} queries that chose nothing: {expected}", err=err)

@@ -1,12 +1,16 @@
-"""Warnings about data that are probably not what was meant: queries with nothing to rank, and merged queries."""
+"""Warnings about data that are probably not what was meant: nothing to rank, merged queries, labels among features."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import warn
-from ranktron.types import Integers
+from ranktron.types import Features, Floats, Integers
+
+_ROWS = 32  # as many rows make it no accident that a feature equals the labels
 
 
 def count_idle(rounds: Rounds) -> tuple[int, int]:
@@ -49,6 +53,25 @@ def warn_of_merged(rounds: Rounds) -> None:
         f"{count:,} of {len(rounds):,} query ids come back after other queries, first {first!r}: all rows of an id are "
         "taken as one list; if they are several, give each its own id"
     )
+
+
+def columns_equal_to(X: Features, y: Floats) -> list[int]:
+    """The columns of a table that equal y, where y is not the same everywhere; sparse rows are not searched.
+
+    >>> columns_equal_to(np.array([[3.0, 1.0], [2.0, 0.0]]), np.array([1.0, 0.0]))
+    [1]
+    """
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or len(y) < 2 or (y == y[0]).all():
+        return []
+    y, few = y.astype(X.dtype, copy=False), slice(0, _ROWS)
+    likely = np.flatnonzero((X[few] == y[few, None]).all(axis=0))
+    return [j for j in likely.tolist() if (X[:, j] == y).all()]
+
+
+def warn_of_labels(X: Features, y: Floats, names: Sequence[str | int]) -> None:
+    """Warns of features that equal the labels; a few rows may well agree by chance."""
+    for j in columns_equal_to(X, y) if len(y) >= _ROWS else ():
+        warn(f"the feature {names[j]!r} equals the labels in all {len(y):,} rows: drop it, or it is all that is learnt")
 
 
 def _runs(rows: Integers, offsets: Integers) -> Integers:

@@ -138,10 +138,9 @@ class Rounds:
         return len(self.qids)
 
     def __iter__(self) -> Iterator[Round]:
-        X, labels, offsets = self.X, self.labels, self.offsets.tolist()
-        for q, qid in enumerate(self.qids.tolist()):
-            a, b = offsets[q], offsets[q + 1]
-            yield Round._make((X[a:b], labels[a:b], qid))
+        X, labels, offsets, make = self.X, self.labels, self.offsets.tolist(), tuple.__new__
+        for a, b, qid in zip(offsets, offsets[1:], self.qids.tolist(), strict=False):
+            yield make(Round, (X[a:b], labels[a:b], qid))  # as `Round._make`, at half its cost
 
     @overload
     def __getitem__(self, which: int) -> Round: ...
@@ -272,6 +271,12 @@ class Rounds:
         restored = np.empty_like(values)
         restored[self.rows] = values
         return restored
+
+
+NO_QUERY_IDS = (
+    "there are no query ids: pass qid= (one id per row), group= (sizes of consecutive lists) or a data frame with a "
+    "column qid"
+)
 
 
 def take_qid_column(X: Any) -> tuple[Any, Any]:

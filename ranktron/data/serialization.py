@@ -46,8 +46,7 @@ def same(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
 
 def deserialize(data: bytes, name: str = "the file") -> dict[str, Any]:
     """Turns bytes back into the nested dict; anything that `serialize` did not write is an error."""
-    if not data.startswith(_MAGIC):
-        raise DataError(f"{name} is not a Ranktron model")
+    check_magic(data, name)
     start = len(_MAGIC) + 8
     if len(data) < start + 4 or struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
         raise DataError(f"{name} is damaged: its checksum does not fit; get a fresh copy")
@@ -67,6 +66,12 @@ def deserialize(data: bytes, name: str = "the file") -> dict[str, Any]:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{name} is not a Ranktron model: {error}") from None
+
+
+def check_magic(data: bytes, name: str) -> None:
+    """Refuses what does not begin as every file of `serialize` does."""
+    if not data.startswith(_MAGIC):
+        raise DataError(f"{name} is not a Ranktron model: `ranktron train --model` and `save` write one")
 
 
 def header_size(data: bytes) -> tuple[int, int]:

@@ -414,6 +414,7 @@ class TopKRanker(_TopKRanker):
         seed: int = 0,
         average: bool = True,
         exploration_price: float = 1.0,
+        residual: bool = True,
         feedback: FeedbackModel | str | None = None,
         n_epochs: int = 30,
         shuffle: bool = True,

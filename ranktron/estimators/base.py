@@ -22,9 +22,10 @@ from ranktron.estimators.columns import (
     UNSEEN_NAMES,
     are_columns_named,
     check_left_over,
+    holds_dates,
     take_features,
     take_query_ids,
-    text_column,
+    wrong_column,
 )
 from ranktron.estimators.eval_sets import UNGROUPED_EVAL_SET, EvalSet, first_eval_set
 from ranktron.estimators.parameters import BEFORE, UNGROUPED_PARAMETER, draw_seed
@@ -337,13 +338,15 @@ class BaseRanker(WithPresets):
             found = validate_data(self, X, **labels, **how, reset=reset)
             if (found[0] if labels else found).dtype.kind in "OUT":  # it lets the text of some frames pass
                 raise DataError("features must be numbers")
-        except ValueError:
-            text = text_column(X)
-            if text is None:
+        except (ValueError, TypeError):
+            wrong = wrong_column(X, missing=finite is not True)
+            if wrong is None:
                 raise
-            raise DataError(text) from None
+            raise DataError(wrong) from None
         if reset and not hasattr(self, "feature_names_in_") and are_columns_named(X):
             raise DataError(UNSEEN_NAMES)  # without them, columns in another order would not be noticed later
+        if reset and holds_dates(X):  # numbers are made of those of polars, an error of those of pandas
+            raise DataError(wrong_column(X, missing=True))
         return found
 
     def _encoded(self, X: Any, encoder: Encoder, *, reset: bool, **labels: Any) -> Any:

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ranktron.data.io.columns import QUERY_NAMES, plain, seldom_features
-from ranktron.data.rounds import frame_feature_names, take_qid_column
+from ranktron.data.query_warnings import columns_equal_to, warn_of_labels
+from ranktron.data.rounds import NO_QUERY_IDS, frame_feature_names, take_qid_column
 from ranktron.errors import DataError, warn
 
 UNSEEN_NAMES = (
@@ -19,12 +21,9 @@ UNSEEN_NAMES = (
     "sees those of polars 2), or pass frame.to_pandas()"
 )
 UNGROUPED = (
-    "there are no query ids: pass qid= (one id per row), group= (sizes of consecutive lists) or a data frame with a "
-    "column qid; qid=0 says that all rows are one list (in a search or cross-validation, call "
+    f"{NO_QUERY_IDS}; qid=0 says that all rows are one list (in a search or cross-validation, call "
     "sklearn.set_config(enable_metadata_routing=True) first, and pass qid= or groups=)"
 )
-
-_ROWS = 32  # as many rows make it no accident that a column without a telling name equals the labels
 
 
 def take_query_ids(X: Any, qid: Any) -> tuple[Any, Any]:
@@ -66,15 +65,13 @@ def check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
                     f"there are no query ids, and the column {name!r} looks like them: pass qid={name!r}, "
                     "or name the features with features=[...]"
                 )
-    for j in _equal_to(X, y):
-        if names and seldom_features([names[j]]):
+    for j in columns_equal_to(X, y) if names else ():
+        if seldom_features([names[j]]):
             raise DataError(
                 f"the column {names[j]!r} is among the features and equals y: drop it, or name the features with "
                 "features=[...]"
             )
-        if len(y) >= _ROWS:
-            column = repr(names[j]) if names else str(j)
-            warn(f"the feature {column} equals the labels y in all {len(y):,} rows: a ranker will learn nothing else")
+    warn_of_labels(X, y, names or range(X.shape[1]))
     if said := seldom_features(names):
         warn(said)
 
@@ -85,28 +82,31 @@ def are_columns_named(X: Any) -> bool:
     return bool(names) and all(isinstance(name, str) for name in names)
 
 
-def text_column(X: Any) -> str | None:
-    """Where a table holds text, in words; None where it holds none."""
+def holds_dates(X: Any) -> bool:
+    """Whether a data frame has a column of dates or times."""
+    return any(np.asarray(X[name][:0]).dtype.kind in "mM" for name in getattr(X, "columns", ()))
+
+
+def wrong_column(X: Any, missing: bool) -> str | None:
+    """Where a table holds text, dates, or NaN unless it stands for `missing` values, in words; None if nowhere."""
     names = list(getattr(X, "columns", ()))
-    table = None if names or hasattr(X, "tocsr") else np.asarray(X, object)
+    table = None if names or hasattr(X, "tocsr") else X if isinstance(X, np.ndarray) else np.asarray(X, object)
     if table is not None and table.ndim != 2:
         return None
     for j in range(len(names) if table is None else table.shape[1]):
-        column = np.asarray(X[names[j]] if table is None else table[:, j])
-        for i, value in enumerate(column.tolist() if column.dtype.kind in "OUT" else ()):
+        column: npt.NDArray[Any] = np.asarray(X[names[j]] if table is None else table[:, j])
+        where = repr(names[j]) if names else str(j)
+        if column.dtype.kind in "mM":
+            return f"column {where} holds dates: leave it out, or make numbers of it, such as an age in days"
+        for i, value in enumerate(column.tolist() if column.dtype.kind in "OUTf" else ()):
             if isinstance(value, str) and not _is_number(value):
-                where = repr(names[j]) if names else str(j)
                 return f"column {where} holds text, {value!r} in row {i}: leave it out, or make numbers of it"
+            if isinstance(value, float) and value != value and not missing:
+                return (
+                    f"features contain NaN, first in column {where}, row {i}: nan='mean' (or 'zero', 'indicator') of "
+                    "the ranker says what a missing value counts for"
+                )
     return None
-
-
-def _equal_to(X: Any, y: Any) -> list[int]:
-    """The columns of a table that equal y, where y is not the same everywhere."""
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or len(y) < 2 or (y == y[0]).all():
-        return []
-    few = slice(0, _ROWS)
-    likely = np.flatnonzero((X[few] == y[few, None]).all(axis=0))
-    return [j for j in likely.tolist() if (X[:, j] == y).all()]
 
 
 def _is_number(text: str) -> bool:

@@ -92,8 +92,8 @@ class TopKRanker(OnlineRanker):
     `fit` and `partial_fit` simulate: they are given all labels, and only those of the first k shown documents reach
     the learner. Real feedback goes through `learner_.rank(X, number)` and `learner_.learn(X, ranking, feedback)`.
 
-    The default scaling, to [0, 1], is for the surrogates `ranksvm` and `smooth-dcg`; `squared` and `kl` learn faster
-    from standardised features (`scale="standard"`).
+    With one label of each list (`k=1`, surrogates `squared` and `kl`) features that are scaled within each list
+    (`scale="minmax-query"`) are learnt from faster where few of them decide.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from ranktron.data.query_warnings import warn_of_idle
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.metrics.dispatch import first_outside, metric_address, values
-from ranktron.metrics.metric import Metric, metric, metrics
+from ranktron.metrics.metric import Metric, label_complaint, metric, metrics
 from ranktron.metrics.runs import ByQuery, JudgedRun, as_values
 from ranktron.metrics.sklearn_ties import CODES as TIED_CODES
 from ranktron.metrics.sklearn_ties import tied_values
@@ -204,7 +204,4 @@ def _check_labels(each: Metric, labels: Floats, rounds: Rounds) -> None:
     row = first_outside(labels, each.highest_label)
     if row >= 0:
         query = rounds.qids[int(np.searchsorted(rounds.offsets, row, side="right")) - 1]
-        raise DataError(
-            f"{each} is defined for labels from 0 to {each.highest_label:g}; "
-            f"query {query} has {labels[row]} (document {row})"
-        )
+        raise DataError(label_complaint(each, f"query {query} has {labels[row]} (document {row})"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -167,7 +167,7 @@ class Metric:
         return CODES[self.name], self.k or 0, gain, discount, c.empty_of(self.name), short, self.highest_label
 
     @cached_property
-    def _by_address(self) -> tuple[int, int, int, int, float, int, float]:
+    def by_address(self) -> tuple[int, int, int, int, float, int, float]:
         """The same with the address of the compiled metric for its code."""
         from ranktron.metrics.dispatch import metric_address
 
@@ -183,7 +183,7 @@ class Metric:
         """The value of a ranking, from the labels in the order shown."""
         if not (type(labels) is np.ndarray and labels.dtype is _FLOAT64 and labels.flags.carray and labels.ndim == 1):
             labels = _as_labels(labels)
-        value: float = self._kernels[0](labels, *self._by_address)
+        value: float = self._kernels[0](labels, *self.by_address)
         if value != value:
             raise DataError(out_of_range(self, labels))
         return value
@@ -206,7 +206,7 @@ class Metric:
         if type(labels) is not np.ndarray or type(order) is not np.ndarray or order.dtype != _INT64 or order.ndim != 1:
             labels = _as_labels(labels)
             order = validation.integers(order, "an order is the places of documents in the list, from 0")
-        value: float = self._kernels[1](labels, order, *self._by_address)
+        value: float = self._kernels[1](labels, order, *self.by_address)
         if value != value:
             if ((order < 0) | (order >= len(labels))).any():
                 raise DataError(f"an order of {len(labels)} documents names them from 0 to {len(labels) - 1}")
@@ -218,7 +218,14 @@ def out_of_range(metric: Metric, labels: Floats) -> str:
     """The error message for a label that the metric is not defined for."""
     with np.errstate(invalid="ignore"):
         bad = np.flatnonzero(~((labels >= 0.0) & (labels <= metric.highest_label)))
-    return f"{metric} is defined for labels from 0 to {metric.highest_label:g}; position {bad[0]} has {labels[bad[0]]}"
+    return label_complaint(metric, f"position {bad[0]} has {labels[bad[0]]}")
+
+
+def label_complaint(metric: Metric, where: str) -> str:
+    """What is said of a label that the metric is not defined for, and of what to do."""
+    instead = f"use lower grades, or {replace(metric, convention='trec')}, whose gain is the label itself"
+    instead = instead if metric.name in ("ndcg", "dcg") and metric.choices.gain == EXPONENTIAL else "use lower grades"
+    return f"{metric} is defined for labels from 0 to {metric.highest_label:g}; {where}: {instead}"
 
 
 def metric(given: str | Metric) -> Metric:

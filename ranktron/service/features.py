@@ -99,8 +99,27 @@ def document_matrix(documents: Sequence[Document], names: Sequence[str], missing
         with np.errstate(over="ignore"):  # what is too large is found below
             X = np.array(list(chain.from_iterable(rows)), float).astype(np.float32).reshape(m, d)
     if not (np.isfinite(X) | np.isnan(X)).all():
-        raise RequestError(422, "feature_too_large", "a feature is too large for single precision")
+        i, j = (int(places[0]) for places in np.nonzero(np.isinf(X)))
+        where = f"feature {names[j]!r} of document {documents[i].id!r}"
+        raise RequestError(422, "feature_too_large", f"{where} is too large: the largest number is 3.4e38")
     return X
+
+
+def check_ids(documents: Sequence[Document]) -> None:
+    """Refuses two documents of one id."""
+    if len({document.id for document in documents}) < len(documents):
+        twice = first_repeated([document.id for document in documents])
+        raise RequestError(422, "duplicate_document", f"two documents have the id {twice!r}: each needs its own")
+
+
+def first_repeated(names: Sequence[str]) -> str:
+    """The first of some names that occurs twice.
+
+    >>> first_repeated(["a", "b", "a"])
+    'a'
+    """
+    seen: set[str] = set()
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
 
 
 async def read_in_turns(documents: Sequence[Document], names: Sequence[str], missing: bool = False) -> list[Document]:
@@ -131,7 +150,7 @@ def _row(document: Document, names: Sequence[str], missing: bool) -> Sequence[fl
         raise RequestError(400, "malformed", f"the features of document {document.id!r}: {error}") from None
     if isinstance(features, list):
         if len(features) != len(names):
-            complaint = f"document {document.id!r} has {len(features)} features, and should have {len(names)}"
+            complaint = f"document {document.id!r} should have {len(names)} features, and has {len(features)}"
             raise RequestError(422, "wrong_features", complaint)
         given_in_order: Sequence[float | None] = features
     else:

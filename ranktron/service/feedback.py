@@ -100,7 +100,8 @@ def _places(shown: StoredRound, number: int, named: Iterable[str]) -> dict[str, 
     for document in named:
         if document not in places:
             shown_first = f"the first {shown.k} shown in round {number}"
-            raise RequestError(422, "not_shown", f"document {document!r} is not among {shown_first}")
+            more = ": feedback is on these alone (the ranker's k)" if document in shown.ids else ""
+            raise RequestError(422, "not_shown", f"document {document!r} is not among {shown_first}{more}")
     return places
 
 

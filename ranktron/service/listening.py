@@ -6,6 +6,7 @@ import math
 import resource
 import socket
 from collections.abc import Callable
+from errno import EADDRINUSE
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,8 @@ def open_socket(host: str, port: int, shared: bool = False) -> socket.socket:
         listening.listen(1024)
     except OSError as error:
         listening.close()
-        raise DataError(f"cannot listen at {host}, port {port}: {error.strerror}") from None
+        instead = ": choose another with --port" if error.errno == EADDRINUSE else ""
+        raise DataError(f"cannot listen at {host}, port {port}: {error.strerror}{instead}") from None
     return listening
 
 

@@ -20,7 +20,7 @@ from ranktron.learners.base import BaseLearner
 from ranktron.service import stored_round
 from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
-from ranktron.service.features import check_comparable, document_matrix
+from ranktron.service.features import check_comparable, check_ids, document_matrix
 from ranktron.service.journal_entries import Answered, JournalEntry, Result
 from ranktron.service.open_rounds import AnsweredRounds, OpenRounds
 from ranktron.service.round_numbers import Epochs
@@ -226,8 +226,7 @@ class LiveRanker:
             raise RequestError(
                 413, "too_many_documents", f"{m} documents; at most {self.config.max_documents} are ranked"
             )
-        if len({document.id for document in documents}) < m:
-            raise RequestError(422, "duplicate_document", "two documents have the same id")
+        check_ids(documents)
         imputer = self.template.imputer
         X = document_matrix(documents, self.names, imputer is not None)
         X = X if imputer is None else imputer.filled(X)

@@ -20,7 +20,7 @@ from ranktron.kernels.csr_rows import as_dense
 from ranktron.learners.kernelized.rows import stored_documents
 from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
-from ranktron.service.features import check_comparable
+from ranktron.service.features import check_comparable, first_repeated
 from ranktron.service.journal import CAPACITY
 from ranktron.service.types import Definition, ListScale
 from ranktron.training.algorithms import FIXED, algorithm, stored_algorithm
@@ -61,7 +61,7 @@ def blank_model(definition: Definition, config: Config) -> Model:
     if len(names) > config.max_features:
         raise RequestError(413, "too_many_features", f"{len(names)} features; at most {config.max_features} are taken")
     if len(set(names)) < len(names):
-        raise RequestError(422, "duplicate_feature", "two features have the same name")
+        raise RequestError(422, "duplicate_feature", f"two features are called {first_repeated(names)!r}")
     if not definition.labels[0] < definition.labels[1]:
         raise RequestError(422, "bad_labels", "labels must be [lowest, highest], the highest above the lowest")
     try:
@@ -145,6 +145,7 @@ def stored_bytes(definition: Definition) -> bytes:
 
 
 def _read_model(data: bytes, width: int | None, config: Config) -> Model:
+    serialization.check_magic(data, "the model")
     if any(size > most for size, most in zip(serialization.header_size(data), MOST_HEADER, strict=True)):
         complaint = f"the header of the model has more than {MOST_HEADER[0]} bytes or {MOST_HEADER[1]} values"
         raise DataError(f"{complaint}: what the model has learnt belongs into arrays")

@@ -89,7 +89,10 @@ class ServiceConnection:
             self.close()
             if kept_open and isinstance(error, ConnectionError) and (repeatable or not arrived):
                 return self._send(method, path, body, kind, repeatable)
-            raise ServiceError(0, "no_answer", f"no answer from the service: {error or type(error).__name__}") from None
+            where = f"{self._connection.host}:{self._connection.port}"
+            why = f"no answer from the service at {where}: {error or type(error).__name__}"
+            refused = "; is `ranktron serve` running there?" if isinstance(error, ConnectionRefusedError) else ""
+            raise ServiceError(0, "no_answer", why + refused) from None
         if response.status != 200:
             raise _error_of_answer(response.status, data)
         return data

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import Any, Protocol
 
@@ -18,8 +19,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Running, choose_scaling, fit_scaler, scale
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.learners import Linear
-from ranktron.learners.base import BaseLearner
+from ranktron.learners.base import BaseLearner, CompiledPass
 from ranktron.learners.click_models import click_model
 from ranktron.learners.fused import can_fuse, play_pass
 from ranktron.learners.loop import play
@@ -276,8 +276,9 @@ def play_schedule(
 
 def _play_epoch(learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
     """Plays the rest of an epoch, or as much of it as comes before Ctrl-C."""
-    if fit.feedback is None and can_fuse(learner):
-        _play_fused(learner, fit, metrics, every)
+    compiled = partial(play_pass, learner) if can_fuse(learner) else learner.compiled_pass(fit.rounds)
+    if fit.feedback is None and compiled is not None:
+        _play_compiled(learner, compiled, fit, metrics, every)
         return
     history, due = fit.history, next_snapshot(learner.rounds)
     rounds = streams.each(fit.rounds, fit.plays(history.epoch, history.position))
@@ -291,14 +292,16 @@ def _play_epoch(learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], eve
             break
 
 
-def _play_fused(learner: Linear, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
-    """The same in fused passes over parts of the epoch, which end where a snapshot of the weights is due."""
+def _play_compiled(
+    learner: BaseLearner, play_queries: CompiledPass, fit: Fit, metrics: tuple[Metric, ...], every: int
+) -> None:
+    """The same in compiled passes over parts of the epoch, which end where a snapshot of the weights is due."""
     history = fit.history
     queries = fit.plays(history.epoch, history.position)
     while len(queries) and not fit.stopping:
         due = next_snapshot(learner.rounds)
         part = queries[: min(CHUNK, due - learner.rounds)]
-        history.note_all(*play_pass(learner, fit.rounds, part, metrics), every)
+        history.note_all(*play_queries(fit.rounds, part, metrics), every)
         if learner.rounds == due:
             _snapshot(learner, history)
         fit.advance(len(part))

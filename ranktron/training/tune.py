@@ -11,15 +11,18 @@ of data and seed.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktron.data.rounds import Rounds, take_qid_column
-from ranktron.errors import DataError
+from ranktron.data.query_warnings import warn_of_labels
+from ranktron.data.rounds import NO_QUERY_IDS, Rounds, take_qid_column
+from ranktron.errors import DataError, RankingWarning
 from ranktron.learners.interrupts import Interrupts
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Evaluation, Metric, evaluate
@@ -144,7 +147,11 @@ def tune(
     (True, 'hinge')
     """
     X, own = take_qid_column(X)
-    rounds = Rounds.from_arrays(X, y, own if qid is None and group is None else qid, group, missing=nan != "error")
+    qid = own if qid is None and group is None else qid
+    if qid is None and group is None:
+        raise DataError(NO_QUERY_IDS)
+    rounds = Rounds.from_arrays(X, y, qid, group, missing=nan != "error")
+    warn_of_labels(rounds.X, rounds.labels, rounds.feature_names or range(rounds.n_features))
     found = tune_rounds(
         rounds, minutes=minutes, metric=metric, learners=learners, exportable=exportable, seed=seed, nan=nan
     )
@@ -191,6 +198,16 @@ def tune_rounds(
     low, high = values.interval(str(by))
     honest = {"mean": values.means[str(by)], "low": low, "high": high, "queries": len(test)}
     return Tuned(_train_candidate(best, rounds, check, nan), search.table(), honest, search.stopped)
+
+
+def rehearse(rounds: Rounds, metric: Metric, learners: Sequence[str] | None, exportable: bool, nan: str) -> None:
+    """Tries all families on a few queries, for nothing but what they compile: on a first run that takes a while."""
+    few = rounds[:LEAST]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankingWarning)
+        for family in families(few, learners, exportable):
+            with suppress(DataError):  # the search will tell
+                _measure_family(few, few, family, 0, nan, metric)
 
 
 def _train_candidate(candidate: Candidate, rounds: Rounds, seed: int, nan: str) -> Model:

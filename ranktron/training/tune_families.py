@@ -33,6 +33,7 @@ SOLVED: Mapping[str, Sequence[Mapping[str, Any]]] = {
 BEGINNING: Mapping[str, int] = {"smoothrank": 10}
 """With how many passes of ListNet a solver begins, if the queries are not too many."""
 BOOSTED = "rankboost"
+LEARNERS = (*ONLINE, *SOLVED, BOOSTED)
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,12 @@ def families(rounds: Rounds, learners: Sequence[str] | None = None, exportable: 
     >>> [str(family) for family in families(Separable().rounds(20), ["hinge", "ranksvm"], exportable=True)]
     ['hinge standard', 'ranksvm standard']
     """
-    known = (*ONLINE, *SOLVED, BOOSTED)
-    chosen = known if learners is None else tuple(dict.fromkeys(learners))
+    chosen = LEARNERS if learners is None else tuple(dict.fromkeys(learners))
     for name in chosen:
-        if name not in known:
-            raise DataError(f"tuning chooses among {', '.join(known)}, not {name!r}")
+        if name not in LEARNERS:
+            raise DataError(f"tuning chooses among {', '.join(LEARNERS)}, not {name!r}")
     if not chosen:
-        raise DataError(f"tuning needs at least one learner of {', '.join(known)}")
+        raise DataError(f"tuning needs at least one learner of {', '.join(LEARNERS)}")
     sparse = isinstance(rounds.X, Sparse)
     scales = SCALES[:1] if sparse or exportable else SCALES
     maps = MAPS[:1] if sparse or exportable else MAPS

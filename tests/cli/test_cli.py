@@ -11,6 +11,7 @@ import pytest
 
 import ranktron
 from ranktron import load, read
+from ranktron.errors import MissingExtra
 
 
 @pytest.fixture
@@ -250,6 +251,18 @@ def test_demo(run, tmp_path):
     code, out, _ = run("demo", "--queries", 50)
     assert code == 0
     assert "best single feature" in out
+
+
+def test_demo_without_the_extra_names_no_picture(run, monkeypatch):
+    def refuse(*_, **__):
+        raise MissingExtra("drawing a picture", "plot")
+
+    monkeypatch.setattr("ranktron.training.figures.curves.curves", refuse)
+    code, out, err = run("demo", "--queries", 20)
+    assert code == 0
+    assert "curve.png" not in out
+    assert "No plot was written: drawing a picture needs an optional dependency" in err
+    assert as_json(run("demo", "--queries", 20, "--json"))["picture"] is None
 
 
 def test_ctrl_c_saves_what_was_learnt(data, monkeypatch):

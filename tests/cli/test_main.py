@@ -30,3 +30,30 @@ def test_ids_that_come_back_are_named(run):
     code, _, err = run("train", "twice.txt", "--model", "m")
     assert code == 0
     assert err.startswith("ranktron: warning: 10 of 10 query ids come back after other queries, first")
+
+
+def test_a_column_that_equals_the_labels_is_warned_of_wherever_it_is_learnt_from(run):
+    rows = [f"{i // 4},{i % 3 / 10},{i % 3 / 10},{i % 7}" for i in range(40)]
+    Path("leak.csv").write_text("\n".join(["qid,label,signal,price", *rows]))
+    what = "the feature 'signal' equals the labels in all 40 rows: drop it, or it is all that is learnt"
+    said = f"ranktron: warning: {what}\n"
+    assert run("train", "leak.csv", "--model", "m")[2] == said
+    assert said in run("tune", "leak.csv", "--algo", "hinge", "--model", "m")[2]
+    assert said in run("cv", "leak.csv", "--folds", 5)[2]
+    assert run("train", "leak.csv", "--drop", "signal", "--model", "m")[2] == ""
+    assert run("train", "leak.csv", "--features", "signal,price", "--model", "m")[2] == ""
+    Path("leak.txt").write_text("".join(f"{i % 3} qid:{i // 4} 1:{i % 7} 2:{i % 3}\n" for i in range(40)))
+    assert "the feature 2 equals the labels in all 40 rows" in run("train", "leak.txt", "--model", "m")[2]
+
+
+def test_a_command_that_does_not_exist_leads_to_the_one_that_was_meant(run):
+    every = "`ranktron --help` lists all"
+    for given, meant in {"trian": "did you mean train? ", "predict": "did you mean rank? ", "xyz": ""}.items():
+        assert run(given, "x.txt") == (2, "", f"ranktron: there is no command {given!r}: {meant}{every}\n")
+    assert run("--nonsense")[0] == 2
+
+
+def test_a_single_query_has_no_interval(run):
+    assert run("simulate", "separable", "one.txt", "--queries", 1)[0] == 0
+    assert run("train", "one.txt", "--model", "m")[0] == 0
+    assert "1 query, from which no interval can be told" in run("evaluate", "m", "one.txt")[1]

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from ranktron import load, read
+from ranktron.training import tune as tuning
 from ranktron.training.tune import tune_rounds
 
 
@@ -54,3 +55,21 @@ def test_what_every_engine_can_compute_is_named_beside_the_best(lists, monkeypat
     assert "it scales within each query, which search engines cannot do" in out
     assert "of what every engine can compute (--exportable), hinge (eta=0.3) was best: ndcg@10 0.8500, -0.0500" in out
     assert json.loads(lists("tune", "lists.txt", "--model", "m", "--json")[1])["exportable"] == table[3]
+
+
+def test_the_first_run_compiles_before_the_time_of_the_search(lists, monkeypatch):
+    happened = []
+    monkeypatch.setattr("ranktron.kernels.first_run.kernels_to_compile", lambda groups: {"x": set(groups)})
+    monkeypatch.setattr("ranktron.kernels.first_run.compile_together", happened.append)
+    rehearse = tuning.rehearse
+    monkeypatch.setattr(tuning, "rehearse", lambda *given: happened.append(rehearse(*given)))
+    monkeypatch.setattr(tuning, "tune_rounds", lambda *_, **__: happened.append("search") or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        lists("tune", "lists.txt", "--algo", "hinge", "--model", "m")
+    assert happened == [{"x": {"reading", "hinge"}}, None, "search"]
+
+
+def test_one_setting_is_not_several(lists, monkeypatch):
+    found = tune_rounds(read("lists.txt"), learners=["hinge"], exportable=True, minutes=60.0)
+    monkeypatch.setattr("ranktron.training.tune.tune_rounds", lambda *_, **__: replace(found, table=found.table[:1]))
+    assert "The best of 1 setting on validation queries" in lists("tune", "lists.txt", "--model", "m")[1]

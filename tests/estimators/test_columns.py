@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -64,7 +66,7 @@ def test_features_that_are_named_in_vain_are_refused():
 
 def test_a_column_without_a_name_that_is_y_is_warned_of():
     leak = np.column_stack([X, Y])
-    with pytest.warns(RankingWarning, match=f"the feature 3 equals the labels y in all {len(Y)} rows"):
+    with pytest.warns(RankingWarning, match=f"the feature 3 equals the labels in all {len(Y)} rows"):
         ranktron.RankSVM().fit(leak, Y, qid=QID)
     with pytest.warns(RankingWarning, match="the feature 'signal' equals the labels"):
         ranktron.RankSVM().fit(pd.DataFrame({**FEATURES, "signal": Y}), Y, qid=QID)
@@ -111,3 +113,25 @@ class UnknownFrame:
 def test_names_that_scikit_learn_does_not_see_are_not_lost_silently():
     with pytest.raises(ranktron.DataError, match="does not see the names of the columns"):
         ranktron.RankSVM().fit(UnknownFrame(), [0, 1], qid=0)
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, lambda columns: pd.DataFrame(columns).to_numpy()])
+def test_missing_values_lead_to_the_parameter_for_them(table):
+    columns = {"a": [1.0, 2.0, 3.0], "b": [1.0, np.nan, 3.0]}
+    where = "1" if isinstance(table(columns), np.ndarray) else "'b'"
+    told = f"features contain NaN, first in column {where}, row 1: nan='mean' (or 'zero', 'indicator') of the ranker"
+    with pytest.raises(DataError, match=re.escape(told)):
+        ranktron.RankSVM().fit(table(columns), [0, 1, 2], qid=0)
+    fitted = ranktron.RankSVM(nan="mean").fit(table(columns), [0, 1, 2], qid=0)
+    with pytest.raises(DataError, match=re.escape(told)):
+        ranktron.RankSVM().fit(table({**columns, "b": [1.0, 2.0, 3.0]}), [0, 1, 2], qid=0).predict(table(columns))
+    assert np.isfinite(fitted.predict(table(columns))).all()
+    with pytest.raises(ValueError, match="infinity"):
+        fitted.predict(table({**columns, "b": [1.0, np.nan, np.inf]}))
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame])
+def test_a_column_of_dates_is_named(table):
+    dates = np.array(["2024-01-01"] * 3, "datetime64[us]")
+    with pytest.raises(DataError, match="column 'sold' holds dates: leave it out, or make numbers of it"):
+        ranktron.RankSVM().fit(table({"a": [1.0, 2.0, 3.0], "sold": dates}), [0, 1, 2], qid=0)

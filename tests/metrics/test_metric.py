@@ -105,6 +105,12 @@ class TestLabels:
         with pytest.raises(DataError, match=r"ndcg@1 is defined for labels from 0 to 1000; position \d has"):
             metric("ndcg@1")(np.array(bad))
 
+    def test_the_message_says_what_to_use_instead(self):
+        with pytest.raises(DataError, match=r"use lower grades, or ndcg@1:trec, whose gain is the label itself$"):
+            metric("ndcg@1:letor")([2000.0])
+        with pytest.raises(DataError, match=r"has 5\.0: use lower grades$"):
+            metric("err")([5.0])
+
     def test_exponential_gain_up_to_its_limit(self):
         assert metric("ndcg")([0.0, 1000.0]) == pytest.approx(1.0 / log2(3))
         assert metric("ndcg:trec")([0.0, 1001.0]) == pytest.approx(1.0 / log2(3))

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from statistics import fmean
 from typing import get_type_hints
 from unittest.mock import Mock
 
@@ -12,6 +13,7 @@ from ranktron.service.config import Config
 from ranktron.service.experiments.telemetry import EXPERIMENT_METRICS, PAIR_METRICS
 from ranktron.service.routes import actions
 from ranktron.service.telemetry import RANKER_METRICS, REQUEST_METRICS, SERVICE_METRICS
+from ranktron.training.algorithms import ALGORITHMS
 
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "serving.md"
 
@@ -51,3 +53,17 @@ def test_tables_are_made_from_the_code(made, request):
     if request.config.getoption("--write-docs"):
         GUIDE.write_text(new, encoding="utf-8")
     assert GUIDE.read_text(encoding="utf-8") == new, "run: python -m pytest tests/service/test_guide.py --write-docs"
+
+
+def test_the_shares_of_rankings_that_explore_are_those_of_the_code():
+    text = " ".join(GUIDE.read_text(encoding="utf-8").split())
+    recommended = ALGORITHMS["topk"].learner(3, {}).explore
+    assert [recommended(t - 1) for t in (1, 64, 10**6)] == pytest.approx([1.0, 0.5, 0.1])
+    assert "the first always, the 64th with 1/2, the millionth with 1/10" in text
+    for given, said in (
+        ({}, "That is {} of the first 64 rankings and {} of the first thousand."),
+        ({"explore": 0.5}, "0.5 · t^(-1/3), which is {} of the first 64 rankings and {} of the first thousand"),
+    ):
+        explore = ALGORITHMS["topk"].learner(3, given).explore
+        shares = [f"{100 * fmean(map(explore, range(n))):.0f} %" for n in (64, 1000)]
+        assert said.format(*shares) in text

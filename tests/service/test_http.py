@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -78,6 +79,32 @@ def test_bad_lists_are_refused_and_change_nothing(talk, what):
     talk.make()
     assert talk.ask("POST", "/v1/rankers/shop/rank", BAD_RANKS[what], status=422) == what.split()[0]
     assert talk.ask("GET", "/v1/rankers/shop")["rounds"] == 0
+
+
+def message(talk, method, path, json=None, content=b"", **headers):
+    """What is said of a request that is refused."""
+    if json is not None:
+        content, headers = msgspec.json.encode(json), {"content_type": "application/json"}
+    return msgspec.json.decode(talk.request(method, path, content, **headers).content)["error"]["message"]
+
+
+def test_messages_say_which_one_is_wrong(talk):
+    talk.make()
+    assert message(talk, "POST", "/v1/rankers/shop/rank", BAD_RANKS["duplicate_document"]) == (
+        "two documents have the id 'a': each needs its own"
+    )
+    assert message(talk, "PUT", "/v1/rankers/x", {"features": ["a", "b", "b", "a"]}) == "two features are called 'b'"
+    shown = talk.rank(ROUND)
+    last, number = shown["ranking"][-1]["id"], shown["round"]
+    path, first = "/v1/rankers/shop/feedback", f"not among the first 2 shown in round {number}"
+    assert message(talk, "POST", path, {"round": number, "labels": {last: 1}}) == (
+        f"document {last!r} is {first}: feedback is on these alone (the ranker's k)"
+    )
+    assert message(talk, "POST", path, {"round": number, "labels": {"nobody": 1}}) == f"document 'nobody' is {first}"
+    table = message(
+        talk, "PUT", "/v1/rankers/x", content=b"qid,label,price\n" * 9, content_type="application/octet-stream"
+    )
+    assert table.startswith("the model is not a Ranktron model")
 
 
 BAD_DEFINITIONS = {

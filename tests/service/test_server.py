@@ -15,8 +15,9 @@ from threading import Thread
 
 import pytest
 
-from ranktron import Client, ServiceError
+from ranktron import Client, DataError, ServiceError
 from ranktron.data.synthetic import Separable
+from ranktron.service.listening import open_socket
 from ranktron.service.ranker_rows import read_rankers
 from ranktron.service.tokens import new_token
 from ranktron.training.fit import Schedule, train
@@ -71,7 +72,7 @@ def test_the_client(program):
 def test_a_client_without_a_service():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        with pytest.raises(ServiceError, match="no answer from the service"):
+        with pytest.raises(ServiceError, match=r"no answer from the service at 127\.0\.0\.1:"):
             Client(f"http://127.0.0.1:{unused.getsockname()[1]}").rankers()
 
 
@@ -121,7 +122,7 @@ def test_what_would_be_learnt_twice_is_sent_once():
                 client.keep("shop")
                 heard.clear()
                 if repeated == 1:
-                    with pytest.raises(ServiceError, match="no answer from the service"):
+                    with pytest.raises(ServiceError, match=r"no answer from the service at 127\.0\.0\.1:"):
                         ask(client)
                 else:
                     assert ask(client) == {}
@@ -338,3 +339,19 @@ def test_faults_of_the_command_line(tmp_path):
         assert done.returncode == 1
         assert complaint in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_a_port_in_use_leads_to_the_option():
+    with socket.socket() as used:
+        used.bind(("127.0.0.1", 0))
+        used.listen()
+        with pytest.raises(DataError, match="in use: choose another with --port"):
+            open_socket("127.0.0.1", used.getsockname()[1])
+
+
+def test_a_service_that_does_not_run_is_named():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        where = f"127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(ServiceError, match=rf"at {re.escape(where)}: .* is `ranktron serve` running there\?"):
+            Client(f"http://{where}").rankers()

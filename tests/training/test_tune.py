@@ -199,3 +199,11 @@ def test_what_makes_no_sense_is_refused(asked, message):
 def test_too_few_queries_are_refused():
     with pytest.raises(DataError, match="at least 10 of them, not 9"):
         tune_rounds(LISTS[:9])
+
+
+def test_tuning_needs_query_ids_and_warns_of_labels_among_the_features():
+    X, y = LISTS.X, LISTS.labels
+    with pytest.raises(DataError, match="there are no query ids: pass qid="):
+        ranktron.tune(X, y)
+    with pytest.warns(ranktron.RankingWarning, match="the feature 4 equals the labels in all 240 rows"):
+        ranktron.tune(np.column_stack([X, y]), y, group=[8] * 30, learners=["hinge"])

@@ -29,6 +29,7 @@ from ranktron.service.experiments.types import (
     ExperimentRankRequest,
     Placed,
 )
+from ranktron.service.features import check_ids
 from ranktron.service.journal import StoredRanker
 from ranktron.service.journal_entries import JournalEntry, encode
 from ranktron.service.open_rounds import AnsweredRounds, OpenRounds
@@ -129,8 +130,7 @@ class LiveExperiment:
 
     def rank(self, request: ExperimentRankRequest) -> tuple[ExperimentRankAnswer, int, bytes]:
         """The page to show, and the number and the bytes of the round to keep."""
-        if len({document.id for document in request.documents}) < len(request.documents):
-            raise RequestError(422, "duplicate_document", "two documents have the same id")
+        check_ids(request.documents)
         number, at = self.next, self.now()
         if self.definition.method == "apprentice":
             page, order = self._watched(request, number, at)
