@@ -1,4 +1,4 @@
-"""Runs all benchmarks, or those that are named, keeps what they measured, and writes docs/benchmarks.md."""
+"""Runs all benchmarks, or those that are named, keeps what they measured, and puts it into docs/benchmarks.md."""
 
 import argparse
 from importlib import import_module
@@ -46,6 +46,13 @@ def section(name, rows):
     return "\n".join(lines)
 
 
+def merge(head, page, measured):
+    """The page with its sections {name: text} that were measured anew; the others stay as they are."""
+    kept = {text.partition("\n")[0].strip(): f"## {text.strip()}" for text in f"\n{page}".split("\n## ")[1:]}
+    sections = {**kept, **measured}
+    return "\n\n".join([head, *(sections[name] for name in sorted(sections))]) + "\n"
+
+
 def measure(name, repeats):
     """The rows of a benchmark; none, and the reason, where something it needs is missing."""
     try:
@@ -77,10 +84,11 @@ def main():
             report(name, rows, before)
             run["benchmarks"][name] = rows
             history.save(run)
-    now = history.latest([*runs, run])
-    pages = [section(name, now[name]) for name in names() if name in now]
-    head = INTRODUCTION.format(repeats=asked.repeats).strip()
-    PAGE.write_text("\n\n".join([head, run["machine"], *pages]) + "\n", encoding="utf-8")
+    measured = {name: section(name, rows) for name, rows in run["benchmarks"].items()}
+    head = f"{INTRODUCTION.format(repeats=asked.repeats).strip()}\n\n{run['machine']}"
+    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    if measured:
+        PAGE.write_text(merge(head, page, measured), encoding="utf-8")
 
 
 if __name__ == "__main__":

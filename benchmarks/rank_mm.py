@@ -159,9 +159,9 @@ def row(what, ours, peer, bar, holds):
     }
 
 
-def run():
-    fold = next(iter(read_folds(folder())))
-    rows = []
+def path_rows():
+    """The rows that need real data."""
+    fold, rows = next(iter(read_folds(folder()))), []
     for loss in LOSSES:
         solve_path(fold.train, CS[:1], loss)
         path = []
@@ -170,6 +170,15 @@ def run():
         paper = seconds_of(lambda loss=loss: paper_path(fold.train, loss))
         what = f"{NAMES[loss]}, 5 values of C to a gap of 1e-3, OHSUMED fold 1: seconds, against 100 paper passes each"
         rows.append(row(what, ours, paper, "under 10 s", ours < 10.0))
+    return rows
+
+
+def run():
+    try:
+        rows = path_rows()
+    except SystemExit as missing:
+        print(f"  skipped what needs OHSUMED: {missing}")
+        rows = []
     lists = WebSearch().rounds(6000)
     for loss, step in ((loss, step) for loss in LOSSES for step in ("exact", "paper")):
         solve_rank_mm(lists[:2], 1.0, loss, step=step, max_iter=1)

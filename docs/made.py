@@ -39,7 +39,7 @@ GROUPS = {
     "How good": ["quality", "benchmarks"],
     "Research": [
         *("papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"),
-        *("claims", "reproduce", "theory", "clicks-research", "off-policy"),
+        *("claims", "reproduce", "theory", "quality-research", "clicks-research", "off-policy"),
     ],
     "Concepts": [
         *("nouns/rounds", "nouns/ranking", "nouns/feedback", "nouns/surrogate"),

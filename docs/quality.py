@@ -185,7 +185,8 @@ def draw() -> None:
 
     columns = {name: column for name, column in load().items() if not name.endswith("*")}
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ranktron", "font.family": "sans-serif"}):
-        figure, panels = pyplot.subplots(2, 3, figsize=(10.5, 7.0), layout="constrained")
+        figure, panels = pyplot.subplots(2, 3, figsize=(10.5, 7.6), layout="constrained")
+        figure.get_layout_engine().set(h_pad=0.12, hspace=0.06)
         for panel, (name, column) in zip(panels.flat, columns.items(), strict=True):
             panel.axhline(column["rows"]["best single feature"]["mean"], color="#999999", linestyle=":", linewidth=1)
             points = {}

@@ -1,19 +1,30 @@
-"""The benchmarks' memory: what became slower is told from noise."""
+"""The benchmarks' memory: what became slower is told from noise; and the page that they write."""
 
 import importlib.util
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture(scope="module")
-def history():
-    spec = importlib.util.spec_from_file_location("benchmarks_history", ROOT / "benchmarks" / "history.py")
+def load(name):
+    spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", ROOT / "benchmarks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def history():
+    return load("history")
+
+
+@pytest.fixture
+def command(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    return load("__main__")
 
 
 def rows(*ratios):
@@ -45,3 +56,26 @@ def test_the_last_run_of_each_benchmark_is_kept(history, tmp_path):
         path = history.save({"date": date, "commit": "abc", "machine": "", "benchmarks": found}, tmp_path)
     assert path.name == "20260102-0900-abc.json"
     assert history.latest(history.earlier(tmp_path)) == {"a": 2, "b": 1}
+
+
+def test_sections_that_were_not_measured_stay_as_they_are(command):
+    c = "## c\n\nText. # no title\n\n### below c\n\n| kept |\n"
+    page = f"# Old\n\nold machine\n\n## a\n\n| old |\n\n{c}"
+    merged = command.merge("# New\n\nnew machine", page, {"b": "## b\n\n| new |", "a": "## a\n\n| new |"})
+    assert merged == f"# New\n\nnew machine\n\n## a\n\n| new |\n\n## b\n\n| new |\n\n{c}"
+    assert command.merge("# New", merged, {}).removeprefix("# New") == merged.removeprefix("# New\n\nnew machine")
+
+
+def test_the_page_of_the_project_survives_a_merge(command):
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert command.merge(page.partition("\n\n## ")[0], page, {}) == page
+
+
+@pytest.mark.parametrize("missing", [ImportError("no xgboost"), SystemExit("set RANKTRON_DATA")])
+def test_a_benchmark_that_lacks_something_is_skipped_and_says_so(command, monkeypatch, capsys, missing):
+    def run():
+        raise missing
+
+    monkeypatch.setattr(command, "import_module", lambda name: SimpleNamespace(run=run))
+    assert command.measure("any", 2) == []
+    assert f"skipped: {missing}" in capsys.readouterr().out
