@@ -17,7 +17,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.papers.datasets.locations import Folder, file_at, find_dataset, verify_file
 from ranktron.papers.datasets.table import SPARSE, YANDEX, Dataset, dataset
-from ranktron.training.cross_validation import PARTS, Fold
+from ranktron.training.cross_validation import PARTS, Fold, split_folds
 from ranktron.types import Floats
 
 # Istella has numbers of up to 308 digits: whatever 32 bits cannot hold becomes the largest number that they can.
@@ -36,7 +36,8 @@ def folds(name: str, folder: Folder | None = None) -> Iterator[Fold]:
     """Reads the folds of a ranking set, one at a time, and compares them with what is known of the set.
 
     Sets without a validation part get one: Istella the last fifth of its training queries; of Yandex's one labelled
-    file the queries are, in their order, three fifths training, one fifth validation and one fifth test part.
+    file the queries are, in their order, three fifths training, one fifth validation and one fifth test part. Samples
+    of a few queries are divided into folds by `split_folds`: one part tests, the next validates, the others train.
 
     Examples
     --------
@@ -58,6 +59,9 @@ def folds(name: str, folder: Folder | None = None) -> Iterator[Fold]:
         paths = [file_at(name, place, folder) for place in places]
         parts = [_read_part(what, path) for path in paths]
         _compare(what, home, parts)
+        if what.divided:
+            yield from split_folds(Rounds.concat(parts), what.divided)
+            return
         yield Fold(places[0].rpartition("/")[0] or name, *_three(parts))
 
 

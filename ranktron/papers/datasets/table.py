@@ -20,6 +20,8 @@ MULAN_URL = "https://mulan.sourceforge.net/datasets-mlc.html"
 MULAN_TERMS = "none stated with the data; cite the authors named on the page"
 LETOR_URL = "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/"
 MSLR_URL = "https://www.microsoft.com/en-us/research/project/mslr/"
+YANDEX_TERMS = "the terms of the contest: research; not to be passed on"
+YANDEX_URL = "http://imat2009.yandex.ru/en/"
 YAHOO_TERMS = "Yahoo's agreement for academic research: granted on request, not to be passed on"
 YAHOO_URL = "https://webscope.sandbox.yahoo.com/catalog.php?datatype=c"
 ISTELLA_TERMS = "Istella LETOR Licence Agreement: non-commercial use only"
@@ -60,6 +62,8 @@ class Dataset:
         The folder of the set under the folder of all data; capitals do not matter.
     folds : tuple of tuple of str
         For each fold how the names of its files begin: training, validation and test part; training and test; or one.
+    divided : int
+        Into how many folds the queries of all files are divided at random, where the set comes without folds; 0 if not.
     classes : int
         Of a multilabel set: how many labels stand at the end of each row.
     streamed : tuple of str
@@ -89,6 +93,7 @@ class Dataset:
     format: str
     folder: str
     folds: tuple[tuple[str, ...], ...]
+    divided: int = 0
     classes: int = 0
     archive: Archive | None = None
     streamed: tuple[str, ...] = ()
@@ -165,7 +170,8 @@ def _istella(name: str, title: str, documents: int, fold: tuple[str, ...], archi
 def _multilabel(name: str, examples: int, features: int, classes: int) -> Dataset:
     return Dataset(
         name, f"{name.capitalize()} (multilabel)", "multilabel", (), None, examples, features, f"{classes} of 0 and 1",
-        MULAN_TERMS, MULAN, MULAN_URL, ARFF, "multilabel", ((f"{name}-train", f"{name}-test"),), classes,
+        MULAN_TERMS, MULAN, MULAN_URL, ARFF, "multilabel", ((f"{name}-train", f"{name}-test"),),
+        classes=classes,
     )  # fmt: skip
 
 
@@ -196,9 +202,18 @@ _ALL = (
     _yahoo(2, (), 6_330, 172_870, 1_266),
     Dataset(
         "yandex", "Yandex Internet Mathematics 2009", "ranking", ("SLAM", "TOPK"), 9_124, None, 245,
-        "0 to 4, with decimals", "the terms of the contest: research; not to be passed on",
-        "Yandex, Internet Mathematics 2009", "http://imat2009.yandex.ru/en/", YANDEX, "yandex-imat2009",
-        (("imat2009_learning",),),
+        "0 to 4, with decimals", YANDEX_TERMS, "Yandex, Internet Mathematics 2009", YANDEX_URL, YANDEX,
+        "yandex-imat2009", (("imat2009_learning",),),
+    ),
+    Dataset(
+        "mslr-sample", "MSLR-WEB, sample", "ranking", (), 36, 3_634, 136, "0 to 4", LETOR_TERMS,
+        "Microsoft Research, MSLR-WEB: queries 14, 19, …, 99 of the first fold's validation part, 10, 15, …, 95 of its "
+        "test part", MSLR_URL, LETOR, "mslr-sample", (("valid", "test"),), divided=5,
+    ),
+    Dataset(
+        "yandex-sample", "Yandex Internet Mathematics 2009, sample", "ranking", (), 104, 1_000, 245,
+        "0 to 4, with decimals", YANDEX_TERMS, "Yandex, Internet Mathematics 2009: 104 queries of the labelled file",
+        YANDEX_URL, YANDEX, "yandex-imat2009-sample", (("learn",),), divided=5,
     ),
     _istella("istella", "Istella LETOR, full", 10_454_629, ("full/train", "full/test"), Archive(
         "istella-letor.tar.gz", 1_288_401_248, "d45899d9a6a0e48afb250aac7ee3dc50e73e263687f15761d754515cd8284e0b",

@@ -51,7 +51,8 @@ LINES = {table.LETOR: dense, table.SPARSE: sparse, table.YANDEX: yandex}
 # How many lists the papers' online experiments have: SLAM and TOPK name 10,000, 19,944 and 9,124.
 STREAMED = {"mslr-web10k": 10_000, "yahoo-ltrc": 19_944, "yandex-imat2009": 9_124}
 PARTS = {"yahoo-set1": (19_944, 2_994, 6_983), "yahoo-set2": (1_266, 1_266, 3_798), "yandex": (9_124,),
-         "istella": (23_219, 9_799), "istella-s": (19_245, 7_211, 6_562)}  # fmt: skip
+         "istella": (23_219, 9_799), "istella-s": (19_245, 7_211, 6_562), "mslr-sample": (18, 18),
+         "yandex-sample": (104,)}  # fmt: skip
 
 
 def whole(name, root):
@@ -127,7 +128,8 @@ def small(tmp_path, monkeypatch):
 
 def test_the_table_is_whole():
     wanted = {"ohsumed-letor3", "ohsumed-letor2", "mq2008", "mq2007", "td2003", "td2004", "mslr-web10k", "mslr-web30k"}
-    assert wanted | {"yahoo-set1", "yahoo-set2", "yandex", "istella", "istella-s"} == set(RANKINGS)
+    wanted |= {"yahoo-set1", "yahoo-set2", "yandex", "istella", "istella-s", "mslr-sample", "yandex-sample"}
+    assert wanted == set(RANKINGS)
     for one in DATASETS.values():
         assert one.url.startswith("http"), one
         assert one.licence
@@ -155,7 +157,7 @@ def test_each_format_is_read(name, small, tmp_path):
         ids = [qid for part in parts for qid in part.qids.tolist()]
         assert len(ids) == len(set(ids)) == one.queries
     labels = set(read[0].train.labels.tolist())
-    assert labels == ({0.25, 1.25, 2.25} if name == "yandex" else {0.0, 1.0, 2.0})
+    assert labels == ({0.25, 1.25, 2.25} if name.startswith("yandex") else {0.0, 1.0, 2.0})
     assert len(datasets.read_part(name, "vali", tmp_path)) == len(read[0].valid)
 
 
@@ -167,6 +169,22 @@ def test_parts_that_are_not_given_are_made_of_whole_queries_in_their_order(small
     [fold] = folds("yandex", tmp_path)
     assert (len(fold.train), len(fold.valid), len(fold.test)) == (6, 3, 3)
     assert [*fold.train.qids, *fold.valid.qids, *fold.test.qids] == [str(q) for q in range(12)]
+
+
+@pytest.mark.parametrize("name", ["mslr-sample", "yandex-sample"])
+def test_samples_are_divided_by_query(name, small, tmp_path):
+    small(name)
+    made = list(folds(name, tmp_path))
+    assert len(made) == 5
+    for fold in made:
+        parts = [set(part.qids.tolist()) for part in fold[1:]]
+        assert parts[1].isdisjoint(parts[0])
+        assert parts[2].isdisjoint(parts[0] | parts[1])
+        assert len(set.union(*parts)) == sum(map(len, parts)) == dataset(name).queries
+    tested = [qid for fold in made for qid in fold.test.qids.tolist()]
+    assert len(tested) == len(set(tested)) == dataset(name).queries
+    again = list(folds(name, tmp_path))
+    assert [fold.test.qids.tolist() for fold in again] == [fold.test.qids.tolist() for fold in made]
 
 
 def test_numbers_of_istella_that_32_bits_cannot_hold_are_capped(small, tmp_path):
@@ -293,7 +311,7 @@ def test_the_command(small, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["ohsumed-letor3", "ohsumed-letor2", "mq2008"])
+@pytest.mark.parametrize("name", ["ohsumed-letor3", "ohsumed-letor2", "mq2008", "mslr-sample", "yandex-sample"])
 def test_real_folds_are_as_known(data_dir, name):
     read = list(folds(name, data_dir))
     assert [fold.name for fold in read] == [f"Fold{i}" for i in range(1, 6)]
