@@ -8,8 +8,11 @@ from ranktron.data import io
 from ranktron.data.synthetic import WebSearch
 from ranktron.metrics import compare
 from ranktron.papers import comparison
-from ranktron.papers.harness import comparison_cells, data
+from ranktron.papers.datasets.simulations import SIMULATIONS
+from ranktron.papers.harness import comparison_cells
+from ranktron.papers.harness.experiment import Plan
 from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.cross_validation import Fold
 
 NAMES = comparison_cells.names()
 
@@ -18,7 +21,7 @@ NAMES = comparison_cells.names()
 def folder(tmp_path_factory):
     """Two folds of small noisy lists, raw."""
     root = tmp_path_factory.mktemp("data") / "ohsumed-letor2"
-    lists = WebSearch(features=5, documents=6).rounds(40)
+    lists = WebSearch(features=5, documents=16).rounds(40)
     lists = Rounds.from_arrays(5.0 * lists.X, np.minimum(lists.labels, 2), group=np.diff(lists.offsets))
     for number, start in (1, 0), (2, 20):
         for part, (a, b) in {"train": (0, 10), "vali": (10, 15), "test": (15, 20)}.items():
@@ -28,34 +31,94 @@ def folder(tmp_path_factory):
     return root
 
 
-def measured(name, folder):
-    if name == comparison_cells.BOOSTER:
-        return comparison_cells.measure_boosting(0, 20, folder, 1)
-    return comparison_cells.measure_system(name, 0, folder, 1)
+def measured(name, **source):
+    if name in comparison_cells.BOOSTERS:
+        return comparison_cells.measure_boosting(name, 20, (0.05, 0.1), 1, **source)
+    return comparison_cells.measure_system(name, 1, **source)
 
 
-def test_every_algorithm_of_the_table_takes_part():
+def test_every_algorithm_of_the_table_takes_part_in_every_table():
     assert {system.algorithm for system in comparison_cells.SYSTEMS.values()} == set(ALGORITHMS)
-    assert {series.name for one in comparison.PAPER.experiments for series in one.series} == set(NAMES)
-    assert [one.data for one in comparison.PAPER.experiments] == ["ohsumed-letor3", "ohsumed-letor2", "mq2008"]
+    for one in comparison.PAPER.experiments:
+        assert [series.name for series in one.series] == NAMES
+    real = [*comparison_cells.LETOR_SETS, "mslr-sample", "yandex-imat2009-sample"]
+    assert [one.data for one in comparison.PAPER.experiments] == [*real, None, None]
+    assert set(comparison.SETS) == set(comparison_cells.SCALING) == {*real, *SIMULATIONS}
     for name, system in comparison_cells.SYSTEMS.items():
         known = {parameter.name for parameter in ALGORITHMS[system.algorithm].parameters}
         assert {*system.parameters, *system.grid} <= known, name
 
 
+def test_a_library_that_is_not_installed_drops_its_row(monkeypatch):
+    assert set(comparison_cells.BOOSTERS) <= set(NAMES), "the tests need all three"
+    monkeypatch.setattr(comparison_cells, "find_spec", lambda package: None if package == "catboost" else package)
+    assert comparison_cells.names() == [name for name in NAMES if name != "CatBoost"]
+    one = comparison.compare_systems("web")
+    assert [series.name for series in one.series] == comparison_cells.names()
+
+
+def test_development_sets_are_marked():
+    for one in comparison.PAPER.experiments:
+        assert ("development set" in one.about) == (one.data in comparison_cells.LETOR_SETS), one.name
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_test_part_has_no_say(name, folder, monkeypatch):
-    fold = comparison_cells.scale_raw_fold(str(folder), 0)
+    fold = comparison_cells.scaled_fold(folder=str(folder))
     assert (fold.train.X.min(), fold.train.X.max()) == (0.0, 1.0)
-    found = measured(name, str(folder))
+    found = measured(name, folder=str(folder))
     assert set(found["queries"]) == set(comparison_cells.METRICS)
     assert all(len(values) == 5 for values in found["queries"].values())
     assert found["seconds"] > 0.0
     turned = Rounds.from_arrays(fold.test.X, 2.0 - fold.test.labels, group=np.diff(fold.test.offsets))
-    monkeypatch.setattr(comparison_cells, "scale_raw_fold", lambda *_: fold._replace(test=turned))
-    again = measured(name, str(folder))
+    monkeypatch.setattr(comparison_cells, "scaled_fold", lambda **_: fold._replace(test=turned))
+    again = measured(name, folder=str(folder))
     assert again["chosen"] == found["chosen"]
     assert again["queries"] != found["queries"]
+
+
+def test_every_variant_is_counted(folder):
+    tried = {name: measured(name, folder=str(folder))["tried"] for name in ("ListNet", "RankSVM", "LightGBM")}
+    assert tried == {"ListNet": 3 * 30, "RankSVM": 6, "LightGBM": 2 * 2 * 2}  # steps × passes; costs; 10 and 20 trees
+
+
+def test_validation_chooses_the_trees(folder, monkeypatch):
+    """Scores that are right with the small trees at the second rate only, and after 20 trees only."""
+    grown = []
+
+    def grow(part, setting, trees, seed):
+        grown.append((setting["max_depth"], setting["learning_rate"], trees))
+        right = (setting["max_depth"], setting["learning_rate"]) == (3, 0.1)
+        return lambda lists, kept: lists.labels * (1.0 if right and kept == 20 else -1.0)
+
+    fake = comparison_cells.Booster("none", ({"max_depth": 3}, {"max_depth": 5}), grow)
+    monkeypatch.setattr(comparison_cells, "BOOSTERS", {"XGBoost": fake})
+    found = comparison_cells.measure_boosting("XGBoost", 30, (0.05, 0.1), 0, folder=str(folder))
+    assert grown == [(3, 0.05, 30), (3, 0.1, 30), (5, 0.05, 30), (5, 0.1, 30)]
+    assert found["chosen"] == {"max_depth": 3, "learning_rate": 0.1, "trees": 20}
+    assert found["tried"] == 4 * 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_everyone_learns_from_labels_with_decimals(name, monkeypatch):
+    """As Yandex has them; its lists are short, which LETOR's metrics punish and ours do not."""
+    lists = WebSearch(features=5, documents=6).rounds(30)
+    lists = Rounds.from_arrays(lists.X, lists.labels + 0.07 * (lists.labels > 0), group=np.diff(lists.offsets))
+    fold = Fold("one", lists[:16], lists[16:23], lists[23:])
+    monkeypatch.setattr(comparison_cells, "cached_folds", lambda _: [fold])
+    found = measured(name, folder=f"{name}/yandex-imat2009-sample")
+    assert min(found["queries"]["NDCG@10"]) > 0.0
+
+
+def test_simulations_need_no_folder():
+    one = next(one for one in comparison.PAPER.experiments if one.name == "decisive")
+    series = next(series for series in one.series if series.name == "RankSVM")
+    [[cell]] = series.cells(Plan(quick=True), None)
+    found = comparison_cells.measure_system(**cell.arguments, seed=cell.seed)
+    assert len(found["queries"]["MAP"]) == cell.arguments["queries"] // 3
+    fold = comparison_cells.scaled_fold(simulation="decisive", queries=60)
+    assert np.allclose(fold.train.X.mean(axis=0), 0.0, atol=1e-4)  # standardised on the training part alone
+    assert not np.allclose(fold.test.X.mean(axis=0), 0.0, atol=1e-4)
 
 
 def results(**shifts):
@@ -68,6 +131,7 @@ def results(**shifts):
         return {
             "queries": dict.fromkeys(comparison_cells.METRICS, own.tolist()),
             "chosen": {},
+            "tried": 7,
             "seconds": 1.0 + 10.0 * shift,
         }
 
@@ -81,17 +145,18 @@ def test_the_table_marks_what_is_significantly_worse():
     assert p["worst"] < 1e-6
     assert p["middle"] > 0.01
     whole = comparison.evaluations(made)
-    raw = compare({name: whole[name] for name in ("best", "worst")}, comparison_cells.SELECT).p_values[
-        comparison_cells.SELECT
-    ][0, 1]
+    raw = compare({name: whole[name] for name in ("best", "worst")}, "ndcg@10").p_values["ndcg@10"][0, 1]
     assert p["worst"] == pytest.approx(2 * raw)  # Holm: the smaller of two counts twice
     table = comparison.table(made)
     assert [row[0] for row in table.rows][2] == "worst"
     assert {row[0]: "†" in row[1] for row in table.rows}["worst"]
     assert "†" not in {row[0]: row[1] for row in table.rows}["best"]
     values = comparison.by_seed(comparison_cells.SELECT)(made)
+    assert table.columns[-2] == "variants"
+    assert [row[-2] for row in table.rows] == [7, 7, 7]
+    assert "21 variants" in table.title
     assert values["best"].shape == (3,)
-    assert values["best"].mean() == pytest.approx(whole["best"].means[comparison_cells.SELECT])
+    assert values["best"].mean() == pytest.approx(whole["best"].means["ndcg@10"])
 
 
 def test_published_numbers_are_judged_by_the_common_rule():
@@ -111,5 +176,7 @@ def test_pictures_show_every_system():
     for panel in figure.panels:
         assert {dot.name for dot in panel.dots} == set(NAMES)
         assert sum(dot.mark is not None for dot in panel.dots) == 3
-    assert metric(comparison_cells.SELECT).k == 10
-    assert set(comparison.SETS) <= set(data.SOURCES)
+    for spelled in comparison_cells.LETOR, comparison_cells.OWN:
+        assert metric(spelled[comparison_cells.SELECT]).k == 10
+    assert comparison_cells.metrics_of(folder="/data/MQ2008", fold=1) == comparison_cells.LETOR
+    assert comparison_cells.metrics_of(simulation="web", queries=6) == comparison_cells.OWN
