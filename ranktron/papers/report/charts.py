@@ -120,12 +120,21 @@ def format_tick(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1.0 and value == round(value) else f"{value:.4g}"
 
 
+def panel_height(panel: Panel) -> int:
+    """How high a panel is: many rows of dots take more room.
+
+    >>> [panel_height(Panel("a", "", "", dots=[Dot("b", 1.0)] * rows)) for rows in (3, 20)]
+    [270, 344]
+    """
+    return max(HEIGHT, TOP + 34 + 14 * len(panel.dots))
+
+
 def svg(panel: Panel, legend: Mapping[str, int]) -> str:
     """One panel as an <svg> element; it takes the width that it is given."""
     inside = _dots(panel) if panel.dots else _curves(panel, legend)
     label = escape(f"{panel.title}: {panel.y} against {panel.x}" if panel.lines else f"{panel.title}: {panel.y}")
     return (
-        f'<svg class="chart" role="img" aria-label="{label}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg class="chart" role="img" aria-label="{label}" viewBox="0 0 {WIDTH} {panel_height(panel)}" '
         f'xmlns="http://www.w3.org/2000/svg">{inside}</svg>'
     )
 
@@ -134,11 +143,12 @@ def svg_file(figure: Figure) -> str:
     """A figure as a file of its own: panels side by side, the legend below."""
     legend, columns = figure.legend, min(3, len(figure.panels))
     rows = ceil(len(figure.panels) / columns)
-    width, below = columns * WIDTH, rows * HEIGHT
+    high = max(map(panel_height, figure.panels))
+    width, below = columns * WIDTH, rows * high
     parts = [
         svg(panel, legend).replace(
             "<svg ",
-            f'<svg x="{i % columns * WIDTH}" y="{i // columns * HEIGHT}" width="{WIDTH}" height="{HEIGHT}" ',
+            f'<svg x="{i % columns * WIDTH}" y="{i // columns * high}" width="{WIDTH}" height="{panel_height(panel)}" ',
             1,
         )
         for i, panel in enumerate(figure.panels)
@@ -231,7 +241,8 @@ def _frame(panel: Panel, across: _Axis, up: _Axis) -> str:
 
 
 def _dots(panel: Panel) -> str:
-    left, top, foot = 128, TOP, HEIGHT - 34
+    left, top, height = 128, TOP, panel_height(panel)
+    foot = height - 34
     ends = [dot.value + s * dot.band for dot in panel.dots for s in (-1, 1)]
     ends += [dot.mark for dot in panel.dots if dot.mark is not None]
     across = _Axis(*_extent(ends, False, panel.low, panel.high), left, WIDTH - RIGHT - 8, False)
@@ -250,5 +261,5 @@ def _dots(panel: Panel) -> str:
             a, b = across(dot.value - dot.band), across(dot.value + dot.band)
             parts.append(f'<line class="line s{colour}" x1="{a:.1f}" x2="{b:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<circle class="f{colour}" cx="{across(dot.value):.1f}" cy="{y:.1f}" r="3.6"/>')
-    parts.append(f'<text x="{(left + WIDTH) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(panel.y)}</text>')
+    parts.append(f'<text x="{(left + WIDTH) / 2}" y="{height - 6}" text-anchor="middle">{escape(panel.y)}</text>')
     return "".join(parts)
