@@ -295,43 +295,25 @@ RESULTS = DOCS / "results" / "comparison.json"
 CHOICE = DOCS / "pictures" / "choosing.svg"
 
 
-COMPARED = {
-    "ohsumed-letor3": "OHSUMED 3.0 (dev)",
-    "ohsumed-letor2": "OHSUMED 2.0 (dev)",
-    "mq2008": "MQ2008 (dev)",
-    "mslr-sample": "MSLR",
-    "yandex-imat2009-sample": "Yandex",
-    "web": "web",
-    "decisive": "decisive",
-}
-LARGEST = "web"
+DEVELOPMENT = {"ohsumed-letor3": "OHSUMED 3.0", "ohsumed-letor2": "OHSUMED 2.0", "mq2008": "MQ2008"}
+OTHERS = {"mslr-sample": "MSLR", "yandex-imat2009-sample": "Yandex", "web": "web", "decisive": "decisive"}
 
 
-def _compared() -> tuple[dict[str, dict[str, Any]], dict[str, float]]:
-    """For each set the rows by name; and for each system its mean rank by NDCG@10, the best first."""
+def comparison(names: dict[str, str]) -> str:
+    """The numbers of docs/results/comparison.json, which `python -m benchmarks.comparison` computes, on some sets."""
     found = json.loads(RESULTS.read_text(encoding="utf-8"))["sets"]
-    sets = {name: {row["name"]: row for row in found[name]} for name in COMPARED}
-    names = list(sets[LARGEST])
-    ranks = {name: sum(1 + list(rows).index(name) for rows in sets.values()) / len(sets) for name in names}
-    return sets, dict(sorted(ranks.items(), key=lambda pair: pair[1]))
-
-
-def comparison() -> str:
-    """The numbers of docs/results/comparison.json, which `python -m benchmarks.comparison` computes."""
-    sets, ranks = _compared()
-    first, last = sets["ohsumed-letor3"], sets[LARGEST]
-    tables = []
-    for at, metric in enumerate(("NDCG@10", "MAP")):
-        more = ("mean rank", "variants", "seconds") if at == 0 else ()
-        lines = ["| " + " | ".join((metric, *COMPARED.values(), *more)) + " |", "|---" * (8 + len(more)) + "|"]
-        for name, rank in ranks.items():
-            cells = [rows[name]["shown"][at] for rows in sets.values()]
-            pairs = [" / ".join(dict.fromkeys(str(rows[name][key]) for rows in (first, last))) for key in more[1:]]
-            lines.append("| " + " | ".join([name, *cells, *([f"{rank:.1f}"] if more else []), *pairs]) + " |")
-        tables.append("\n".join(lines))
-    tried = [sum(row["variants"] for row in rows.values()) for rows in (first, last)]
-    counts = f"Variants tried on each validation part, all systems: {tried[0]:,}; on the simulations {tried[1]:,}."
-    return "\n\n".join([tables[0], counts, tables[1]])
+    sets = [{row["name"]: row for row in found[name]} for name in names]
+    lines = ["| | " + " | ".join(f"{name}: NDCG@10 | MAP" for name in names.values()) + " | variants | seconds |"]
+    lines.append("|---" * (2 * len(names) + 3) + "|")
+    first, last = sets[0], sets[-1]
+    for name in first:
+        cells = [cell for rows in sets for cell in rows[name]["shown"]]
+        pairs = [
+            " / ".join(dict.fromkeys(str(one[name][key]) for one in (first, last))) for key in ("variants", "seconds")
+        ]
+        lines.append("| " + " | ".join([name, *cells, *pairs]) + " |")
+    tried = dict.fromkeys(f"{sum(row['variants'] for row in rows.values()):,}" for rows in (first, last))
+    return "\n".join([*lines, "", f"Variants tried on each validation part, all rows: {' / '.join(tried)}."])
 
 
 def reproduced(paper: str) -> str:
@@ -364,18 +346,19 @@ def draw_choice() -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    sets, ranks = _compared()
-    order = list(ranks)[::-1]
+    sets = json.loads(RESULTS.read_text(encoding="utf-8"))["sets"]
+    titles = OTHERS | {name: f"{title} (dev)" for name, title in DEVELOPMENT.items()}
+    order = [row["name"] for row in sets["web"]][::-1]
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ranktron", "font.family": "sans-serif"}):
         figure, panels = pyplot.subplots(2, 4, figsize=(10.4, 9.6), sharey=True, layout="constrained")
-        for panel, (name, rows) in zip(panels.flat, sets.items(), strict=False):
-            for row in rows.values():
+        for panel, (name, title) in zip(panels.flat, titles.items(), strict=False):
+            for row in sets[name]:
                 values, place = row["by seed"]["NDCG@10"], order.index(row["name"])
                 behind = row["p"]["NDCG@10"] < 0.05
                 colour = "#d55e00" if behind else "#0072b2"
                 panel.plot([min(values), max(values)], [place, place], color=colour, linewidth=2)
                 panel.plot(sum(values) / len(values), place, "o" if not behind else "x", color=colour, markersize=6)
-            panel.set(title=COMPARED[name], xlabel="NDCG@10", yticks=range(len(order)), yticklabels=order)
+            panel.set(title=title, xlabel="NDCG@10", yticks=range(len(order)), yticklabels=order)
             panel.spines[["top", "right"]].set_visible(False)
             panel.grid(axis="both", alpha=0.25)
         panels.flat[-1].set_axis_off()
