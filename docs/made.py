@@ -307,10 +307,9 @@ def comparison(names: dict[str, str]) -> str:
     lines.append("|---" * (2 * len(names) + 3) + "|")
     first, last = sets[0], sets[-1]
     for name in first:
-        cells = [cell for rows in sets for cell in rows[name]["shown"]]
-        pairs = [
-            " / ".join(dict.fromkeys(str(one[name][key]) for one in (first, last))) for key in ("variants", "seconds")
-        ]
+        cells = [cell for rows in sets for cell in (rows[name]["shown"] if name in rows else ("–", "–"))]
+        ends = [one[name] for one in (first, last) if name in one]
+        pairs = [" / ".join(dict.fromkeys(str(end[key]) for end in ends)) for key in ("variants", "seconds")]
         lines.append("| " + " | ".join([name, *cells, *pairs]) + " |")
     tried = dict.fromkeys(f"{sum(row['variants'] for row in rows.values()):,}" for rows in (first, last))
     return "\n".join([*lines, "", f"Variants tried on each validation part, all rows: {' / '.join(tried)}."])
