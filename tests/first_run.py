@@ -21,10 +21,10 @@ def record(out, arguments):
     import ranktron.kernels.jit as jit
     from ranktron.kernels import first_run
 
-    forget, stack, calls, roots, made = jit._forget_literals, [None], {}, set(), []
+    let_call, stack, calls, roots, made = jit._let_kernels_call, [None], {}, set(), []
 
     def note_calls(kernel):
-        forget(kernel)
+        let_call(kernel)
         made.append(kernel)
         resolve = kernel.get_call_template
 
@@ -49,7 +49,7 @@ def record(out, arguments):
         def on_end(self, event):
             stack.pop()
 
-    jit._forget_literals = note_calls  # before any kernel is made
+    jit._let_kernels_call = note_calls  # before any kernel is made
     first_run.compile_together = lambda *_: None  # what other processes compile would not be seen here
     event.register("numba:compile", Listener())
     from ranktron.cli import main

@@ -4,6 +4,7 @@ numba compiles one function at a time in a process, and keeps it in a cache on d
 that each algorithm compiles, with the types of their arguments and the kernels that they call. While some are not in
 the cache, this process and a few others compile them, callees first; what is missing in the list, or what another
 process failed to compile, is compiled where it is used, as ever. The file is written by `python tests/first_run.py`.
+A kernel is compiled in another way for those that call it (`kernels/linking.py`): its line then begins with "called".
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 
 LIST = Path(__file__).with_name("first_run.json")
 _PACKAGE = "ranktron"
+_CALLED = "called "
 _MOST = 4  # processes for one algorithm: more would wait for each other
 _WORTH = 8  # kernels for each further process: it takes the time of some to start
 _PATIENCE = 60.0  # seconds without any news from other processes
@@ -46,7 +48,7 @@ def kernels_to_compile(groups: Iterable[str]) -> dict[str, set[str]]:
     while waiting:
         kernel = waiting.pop()
         if kernel not in calls and not _is_compiled(kernel):
-            calls[kernel] = set(listed["kernels"].get(kernel, ()))
+            calls[kernel] = {_CALLED + called for called in listed["kernels"].get(kernel.removeprefix(_CALLED), ())}
             waiting += calls[kernel]
     return {kernel: called & calls.keys() for kernel, called in calls.items()}
 
@@ -153,11 +155,16 @@ def _let_compile(worker: subprocess.Popen[str], schedule: _Schedule) -> None:
 
 def _find(kernel: str) -> Any:
     """The function of a line of the list, "kernels.sorting.argsort_top(float64[::1], int64)"; None if there is none."""
-    module, _, name = kernel.partition("(")[0].rpartition(".")
+    module, _, name = kernel.removeprefix(_CALLED).partition("(")[0].rpartition(".")
     try:
-        return getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name, None)
+        function = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name, None)
     except ImportError:
         return None
+    if not kernel.startswith(_CALLED) or not hasattr(function, "compile"):  # else numba is switched off
+        return function
+    from ranktron.kernels.linking import callee
+
+    return callee(function)
 
 
 def _compile(kernel: str) -> None:
@@ -175,13 +182,9 @@ def _is_compiled(kernel: str) -> bool:
     folder = getattr(getattr(function, "stats", None), "cache_path", None)
     if folder is None:
         return True
-    code = function.py_func.__code__
-    name = f"{Path(code.co_filename).stem}.{function.py_func.__qualname__}-{code.co_firstlineno}."
+    index = Path(folder) / f"{function._cache._impl.filename_base}.nbi"
     with suppress(OSError):
-        changed = os.stat(inspect.getfile(function.py_func)).st_mtime
-        with os.scandir(folder) as files:
-            found = [each for each in files if each.name.startswith(name) and each.name.endswith(".nbi")]
-        return any(each.stat().st_mtime >= changed for each in found)
+        return index.stat().st_mtime >= os.stat(inspect.getfile(function.py_func)).st_mtime
     return False
 
 

@@ -12,6 +12,8 @@ from typing import Any, TypeVar, cast
 import numba
 from numba import types
 
+from ranktron.kernels.linking import callee
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -61,16 +63,19 @@ def _compile(function: F, **options: Any) -> F:
         kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the home is writable: every process compiles again
         kernel = numba.njit(**options)(function)
-    _forget_literals(kernel)
+    if hasattr(kernel, "get_call_template"):  # else numba is switched off
+        _let_kernels_call(kernel)
     return cast(F, kernel)
 
 
-def _forget_literals(kernel: Any) -> None:
-    """Lets other kernels call this one with numbers of any value.
+def _let_kernels_call(kernel: Any) -> None:
+    """Gives other kernels the twin to call, with numbers of any value.
 
     A variable that starts as 0 has the type "the number 0" until numba has seen the loop that changes it: what it is
     passed to would be compiled for that, and then again for any number.
     """
-    resolve = getattr(kernel, "get_call_template", None)
-    if resolve is not None:  # else numba is switched off
-        kernel.get_call_template = lambda args, kws: resolve(tuple(map(types.unliteral, args)), kws)
+    kind = type(kernel)
+    kernel.get_call_template = lambda args, kws: kind.get_call_template(
+        callee(kernel), tuple(map(types.unliteral, args)), kws
+    )
+    kernel.get_overload = lambda signature: kind.get_overload(callee(kernel), signature)
