@@ -47,7 +47,7 @@ def pipe(*arguments, stdin=b""):
 def test_from_csv_to_a_model_and_a_report(run, csv):
     code, _, err = run("train", "train.csv", "--model", "m")
     assert code == 1
-    assert "expected numbers in column 'title', found string" in err
+    assert "expected numbers in column 'title', found 'red shoes' in line 2" in err
     assert "--drop title" in err
     assert run("train", "train.csv", "--drop", "title", "--model", "m")[0] == 0
     assert load("m").feature_names == ("price", "age", "stars")

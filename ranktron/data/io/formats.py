@@ -72,7 +72,7 @@ def is_search_response(start: bytes) -> bool:
 def is_header(line: bytes) -> bool:
     """Whether a line has the names of columns: separated words, not all of which are numbers."""
     cells = re.split(b"[" + re.escape(SEPARATORS).encode() + b"]", line)
-    return len(cells) > 1 and b":" not in line and not all(map(_is_number, cells))
+    return len(cells) > 1 and b":" not in line and not all(map(is_number, cells))
 
 
 def detect_separator(line: str) -> str:
@@ -83,17 +83,24 @@ def detect_separator(line: str) -> str:
 def header(path: Path) -> str:
     """The first line of a text file."""
     start = next(blocks(path, START), b"").removeprefix(b"\xef\xbb\xbf")
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{path}: the text is UTF-16, as spreadsheets may save it: save it as UTF-8")
     return start.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
 
 
 def has_names(line: str) -> bool:
     """Whether the first line of a table has names in it, not numbers alone."""
-    return not all(_is_number(cell.strip('" ').encode()) for cell in line.split(detect_separator(line)))
+    return not all(is_number(cell.strip('" ').encode()) for cell in line.split(detect_separator(line)))
 
 
-def _is_number(cell: bytes) -> bool:
+def is_number(cell: bytes) -> bool:
+    """Whether some bytes spell a number.
+
+    >>> is_number(b"1e3"), is_number(b"red"), is_number(b"1_000")
+    (True, False, False)
+    """
     try:
         float(cell)
     except ValueError:
         return False
-    return True
+    return b"_" not in cell

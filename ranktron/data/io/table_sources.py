@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from ranktron.data.io.columns import Roles, join_names
 from ranktron.data.io.files import Decompressed, blocks
-from ranktron.data.io.formats import detect_separator, has_names, header
+from ranktron.data.io.formats import detect_separator, has_names, header, is_number
 from ranktron.errors import DataError, MissingExtra
 
 ROWS = 1 << 14
 CSV_BLOCK = 1 << 20  # larger ones are no faster, and a stream holds several of them
 JSON_BLOCK = 1 << 22
-_CSV_VALUE = re.compile(r"In CSV column #(\d+): .*invalid value '(.*)'", re.DOTALL)
+_CSV_VALUE = re.compile(r"In CSV column #(\d+): .*invalid value", re.DOTALL)
 
 
 def import_pyarrow(what: str = "Parquet", extra: str = "parquet") -> Any:
@@ -43,6 +45,14 @@ class TableSource(Protocol):
 
     def batches(self, roles: Roles) -> Iterator[Any]:
         """The columns that have a role, some thousand rows at a time."""
+
+    def place(self, row: int) -> str:
+        """Where a row is, for messages; without lines, rows count from 0."""
+        return f"row {row}"
+
+    def content(self, name: str) -> str:
+        """What a column holds that is no number, for messages."""
+        return str(self.schema.field(name).type)
 
 
 def open_table(path: Path, format: str, whole: bool) -> TableSource:
@@ -73,7 +83,7 @@ def legible(path: Path, what: str) -> Iterator[None]:
         raise DataError(f"{path}: not {what} that can be read: {' '.join(str(error).split())}") from None
 
 
-class ParquetFile:
+class ParquetFile(TableSource):
     """A Parquet file; pages are compared with their checksums."""
 
     def __init__(self, path: Path) -> None:
@@ -96,7 +106,7 @@ class ParquetFile:
             raise DataError(f"{self.name}: the file is damaged: {row} rows instead of {self.rows}")
 
 
-class ArrowFile:
+class ArrowFile(TableSource):
     """An Arrow file, which Feather calls its second version."""
 
     def __init__(self, path: Path) -> None:
@@ -110,7 +120,7 @@ class ArrowFile:
             yield from self.table.select(_chosen_columns(roles)).to_batches(ROWS)
 
 
-class FrameSource:
+class FrameSource(TableSource):
     """A data frame of pandas, polars or pyarrow."""
 
     def __init__(self, frame: Any) -> None:
@@ -128,7 +138,7 @@ class FrameSource:
         yield from self.table.select(_chosen_columns(roles)).to_batches(ROWS)
 
 
-class CsvFile:
+class CsvFile(TableSource):
     """Text with separated values and column names in the first line.
 
     The start of the file decides which columns are numeric. Ids are always text: 007 is not 7.
@@ -165,7 +175,25 @@ class CsvFile:
                 if found is None:
                     raise
                 column = list(self.schema.names)[int(found[1])]
-                raise DataError(f"{self.name}: expected numbers in column {column!r}, found {found[2]!r}") from None
+                content = self.content(column)
+                raise DataError(f"{self.name}: expected numbers in column {column!r}, found {content}") from None
+
+    def place(self, row: int) -> str:
+        return f"line {next(islice(self._cells(), row, None))[0]}"
+
+    def content(self, name: str) -> str:
+        column = self.schema.names.index(name)
+        texts = ((line, cells[column].strip()) for line, cells in self._cells() if column < len(cells))
+        return next(
+            (f"{text!r} in line {line}" for line, text in texts if text and not is_number(text.encode())),
+            super().content(name),
+        )
+
+    def _cells(self) -> Iterator[tuple[int, list[str]]]:
+        """The cells of each row, and the line in which it ends: cells may have several lines, and empty lines are no rows."""
+        text = io.TextIOWrapper(io.BufferedReader(Decompressed(self.path)), "utf-8", "replace", newline="")
+        lines = csv.reader(text, delimiter=self.parsing.delimiter)
+        return islice(((lines.line_num, cells) for cells in lines if cells), 1, None)
 
     def _type(self, name: str, roles: Roles) -> Any:
         if name in (roles.query, roles.doc):
@@ -174,7 +202,7 @@ class CsvFile:
         return self.arrow.bool_() if is_truth else self.arrow.float64()
 
 
-class JsonFile:
+class JsonFile(TableSource):
     """One JSON object per line, or an array of objects; keys of nested objects are columns, too.
 
     In a stream the first few megabytes decide which keys there are.
@@ -193,6 +221,9 @@ class JsonFile:
             if whole:
                 first = self.arrow.concat_tables([first, *self.tables], promote_options="permissive")
             self.first, self.schema = first, first.schema
+
+    def place(self, row: int) -> str:
+        return f"object {row + 1}"
 
     def batches(self, roles: Roles) -> Iterator[Any]:
         with legible(self.path, "JSON lines"):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.io.columns import Columns, Roles, assign_roles
+from ranktron.data.io.columns import Columns, Roles, assign_roles, join_names
 from ranktron.data.io.grouping import assemble, fitted_features, in_file, room_for
 from ranktron.data.io.missing import placeholder
 from ranktron.data.io.streaming import QueryRun
@@ -28,27 +28,28 @@ def table_roles(source: TableSource, asked: Columns, labelled: bool = True) -> R
         roles = assign_roles(source.schema.names, index_columns(source.schema), asked, labelled)
         if source.n == 0 or not roles.features:
             raise DataError("there is no feature in it" if not roles.features else "there is no document in it")
-        _check_numbers(source.schema, roles)
+        _check_numbers(source, roles)
     return roles
 
 
-def _check_numbers(schema: Any, roles: Roles) -> None:
+def _check_numbers(source: TableSource, roles: Roles) -> None:
     kinds = import_pyarrow().types
     numeric = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal, kinds.is_null)
-    others = {
-        name: schema.field(name).type
+    others = [
+        name
         for name in (roles.label, *roles.features)
-        if name is not None and not any(is_kind(schema.field(name).type) for is_kind in numeric)
-    }
-    if roles.label in others:
-        raise DataError(f"expected numbers in column {roles.label!r}, the label, found {others[roles.label]}")
-    if others:
-        names = ",".join(others)
-        found = ", ".join(f"{kind} in column {name!r}" for name, kind in others.items())
-        raise DataError(
-            f"expected numbers in column {next(iter(others))!r}, found {found}; leave out what is not a feature "
-            f"with drop={names!r} (--drop {names}); for categories, fit a data frame with categorical={list(others)!r}"
-        )
+        if name is not None and not any(is_kind(source.schema.field(name).type) for is_kind in numeric)
+    ]
+    if not others:
+        return
+    first, names = others[0], ",".join(others)
+    if first == roles.label:
+        raise DataError(f"expected numbers in column {first!r}, the label, found {source.content(first)}")
+    more = "" if names == first else f" (and not only numbers in {join_names(others[1:])})"
+    raise DataError(
+        f"expected numbers in column {first!r}, found {source.content(first)}{more}; leave out what is not a feature "
+        f"with drop={names!r} (--drop {names}); for categories, fit a data frame with categorical={others!r}"
+    )
 
 
 def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
@@ -90,10 +91,14 @@ def table_runs(
         starts = np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1, [len(ids)])).tolist()
         for a, b in pairwise(starts):
             if a < b:
-                yield QueryRun(ids[a].item(), X[a:b], labels[a:b], path, partial("{}, row {}".format, path, row + a))
+                yield QueryRun(ids[a].item(), X[a:b], labels[a:b], path, partial(_name_place, source, row + a))
         row += len(batch)
     if row == 0:
         raise DataError(f"{source.name}: there is no document in it")
+
+
+def _name_place(source: TableSource, row: int) -> str:
+    return f"{source.name}, {source.place(row)}"
 
 
 def _feature_numbers(features: tuple[str, ...]) -> tuple[tuple[str, ...] | None, int]:
@@ -117,10 +122,10 @@ class _Cells:
     """Converts batches to arrays and checks every value."""
 
     def __init__(self, source: TableSource, roles: Roles, null: str) -> None:
-        self.name, self.roles, self.filler = source.name, roles, placeholder(null)
+        self.source, self.roles, self.filler = source, roles, placeholder(null)
 
-    def wrong(self, why: str) -> DataError:
-        return DataError(f"{self.name}: {why}")
+    def wrong(self, why: str, row: int, hint: str = "") -> DataError:
+        return DataError(f"{self.source.name}: {why} in {self.source.place(row)}{hint}")
 
     def rows(self, batch: Any, row: int, X: Matrix | None) -> TableRows:
         """The rows of a batch, before which there are `row` others; the features are copied into X."""
@@ -146,7 +151,7 @@ class _Cells:
                 "--nan mean, in Python null='nan' here and nan='mean' there"
             )
             hint = "" if is_label else hint
-            raise self.wrong(f"column {name!r} is NULL in row {row + int(nulls.argmax())}{hint}")
+            raise self.wrong(f"column {name!r} is NULL", row + int(nulls.argmax()), hint)
         given = np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
         with np.errstate(over="ignore"):
             values: npt.NDArray[Any] = given.copy() if is_label else given.astype(np.float32)
@@ -157,7 +162,7 @@ class _Cells:
             values[absent] = filler
         if bad.any():
             at = int(bad.argmax())
-            raise self.wrong(f"expected a finite 32-bit number in column {name!r}, found {given[at]} in row {row + at}")
+            raise self.wrong(f"expected a finite 32-bit number in column {name!r}, found {given[at]}", row + at)
         return values
 
     def _words(self, batch: Any, name: str, row: int) -> npt.NDArray[Any]:
@@ -165,13 +170,13 @@ class _Cells:
         column = batch.column(name)
         column = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
         if column.null_count:
-            raise self.wrong(f"column {name!r} is NULL in row {row + int(np.asarray(column.is_null()).argmax())}")
+            raise self.wrong(f"column {name!r} is NULL", row + int(np.asarray(column.is_null()).argmax()))
         values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
         if values.dtype.kind in "iu":
             return values
         words = np.array([str(v) for v in values.tolist()])
         if name == self.roles.query and not words.all():
-            raise self.wrong(f"column {name!r}, the query id, is empty in row {row + int((words == '').argmax())}")
+            raise self.wrong(f"column {name!r}, the query id, is empty", row + int((words == "").argmax()))
         return words
 
     def _labels(self, batch: Any, row: int) -> npt.NDArray[np.float64]:
@@ -181,5 +186,5 @@ class _Cells:
         values = self._numbers(batch, self.roles.label, row, -1.0)
         if (values < 0).any():
             at = int((values < 0).argmax())
-            raise self.wrong(f"expected a label >= 0, found {values[at]} in row {row + at}")
+            raise self.wrong(f"expected a label >= 0, found {values[at]}", row + at)
         return values

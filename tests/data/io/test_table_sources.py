@@ -119,14 +119,19 @@ def test_frames(file):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("label,qid,a,title\n1,1,2,red\n", r"expected numbers in column 'title', found string.*--drop title"),
-        ("label,qid,a\n" + "1,1,2\n" * 200_000 + "1,1,red\n", "expected numbers in column 'a', found 'red'"),
-        ("label,qid,a\nbad,1,2\n", "expected numbers in column 'label', the label, found string"),
+        (
+            "label,qid,a,title\n1,1,2,red\n",
+            "numbers in column 'title', found 'red' in line 2; leave out .*--drop title",
+        ),
+        ("label,qid,a,b\n1,1,2,\n0,1,x,y\n", r"found 'x' in line 3 \(and not only numbers in b\);.*--drop a,b"),
+        ("label,qid,a\n" + "1,1,2\n" * 200_000 + "1,1,red\n", "numbers in column 'a', found 'red' in line 200002"),
+        ('label,qid,doc,a\n\n1,1,"two\nlines",2\n\n-1,1,b,2\n', "found -1.0 in line 6"),
+        ("label,qid,a\nbad,1,2\n", "expected numbers in column 'label', the label, found 'bad' in line 2"),
         ("label,qid,a\n1,1,2\n0,1\n", "Expected 3 columns, got 2"),
-        ("label,qid,a\n1,,2\n", "column 'qid', the query id, is empty in row 0"),
-        ("label,qid,a\n1,1,\n", "column 'a' is NULL in row 0"),
-        ("label,qid,a\n1,1,1e39\n", "finite 32-bit number in column 'a', found 1e.39 in row 0"),
-        ("label,qid,a\n-1,1,1\n", "expected a label >= 0, found -1.0 in row 0"),
+        ("label,qid,a\n1,,2\n", "column 'qid', the query id, is empty in line 2"),
+        ("label,qid,a\n1,1,\n", "column 'a' is NULL in line 2"),
+        ("label,qid,a\n1,1,1e39\n", "finite 32-bit number in column 'a', found 1e.39 in line 2"),
+        ("label,qid,a\n-1,1,1\n", "expected a label >= 0, found -1.0 in line 2"),
         ("1,2,3\n4,5,6\n", "expected the names of the columns in the first line, found '1,2,3'"),
         ("label,qid,a\n", "there is no document in it"),
     ],
@@ -136,6 +141,13 @@ def test_what_is_wrong_with_a_csv_file_is_said(file, content, message):
     for how in (io.read, io.stream):
         with pytest.raises(DataError, match=rf"(?s)a\.csv: .*{message}"):
             list(how(path))
+
+
+def test_text_that_a_spreadsheet_saved_as_utf_16_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label,qid,a\n1,1,2\n", encoding="utf-16")
+    with pytest.raises(DataError, match=r"a\.csv: the text is UTF-16, .*: save it as UTF-8"):
+        io.read(path)
 
 
 @pytest.mark.parametrize(
