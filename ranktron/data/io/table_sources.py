@@ -190,7 +190,7 @@ class CsvFile(TableSource):
         )
 
     def _cells(self) -> Iterator[tuple[int, list[str]]]:
-        """The cells of each row, and the line in which it ends: cells may have several lines, and empty lines are no rows."""
+        """The cells of each row, and the line where it ends: a cell may have line feeds, an empty line is no row."""
         text = io.TextIOWrapper(io.BufferedReader(Decompressed(self.path)), "utf-8", "replace", newline="")
         lines = csv.reader(text, delimiter=self.parsing.delimiter)
         return islice(((lines.line_num, cells) for cells in lines if cells), 1, None)
