@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from ranktron.data.rounds import Rounds
@@ -94,7 +95,9 @@ class Family:
 
 
 def families(rounds: Rounds, learners: Sequence[str] | None = None, exportable: bool = False) -> list[Family]:
-    """What is tried on these queries, the simplest first; of a learner's parameters those not named are recommended.
+    """What is tried on these queries; of a learner's parameters those not named are recommended.
+
+    What takes little time comes first, and what is most unlike what came before: there may be no time for the rest.
 
     >>> from ranktron.data.synthetic import Separable
     >>> [str(family) for family in families(Separable().rounds(20), ["hinge", "ranksvm"], exportable=True)]
@@ -111,14 +114,18 @@ def families(rounds: Rounds, learners: Sequence[str] | None = None, exportable: 
     maps = MAPS[:1] if sparse or exportable else MAPS
     passes = [epochs for epochs in PASSES if epochs == 1 or epochs * len(rounds) <= MOST_PLAYED]
     online = [(name, point) for name in chosen if name in ONLINE for point in ONLINE[name]]
-    found = [
-        Family(tuple(Candidate(n, tuple(point.items()), scale, map, e) for e in passes for n, point in online))
+    played = {
+        map: [
+            Family(tuple(Candidate(n, tuple(point.items()), scale, map, e) for e in passes for n, point in online))
+            for scale in scales
+            if online
+        ]
         for map in maps
-        for scale in scales
-        if online
-    ]
+    }
+    found = played.pop(None) + [Family((Candidate(BOOSTED, (), None),))] * (BOOSTED in chosen)
+    found += chain.from_iterable(played.values())
     for name in chosen:
         begin = max(epochs for epochs in passes if epochs <= BEGINNING.get(name, 1))
         points = [tuple(point.items()) for point in SOLVED.get(name, ())]
         found += [Family(tuple(Candidate(name, p, scale, epochs=begin) for p in points)) for scale in scales if points]
-    return found + ([Family((Candidate(BOOSTED, (), None),))] if BOOSTED in chosen else [])
+    return found

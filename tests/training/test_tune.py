@@ -165,13 +165,13 @@ def test_the_estimator_is_fitted_and_knows_what_was_tried():
 
 def test_candidates_fit_the_data():
     names = [str(family) for family in families(LISTS)]
-    assert names[:2] == ["listnet/hinge/slam standard", "listnet/hinge/slam standard-query"]
-    assert names[-1] == "rankboost"
+    assert names[:3] == ["listnet/hinge/slam standard", "listnet/hinge/slam standard-query", "rankboost"]
+    assert names[-1] == "smoothrank standard-query"  # takes most time
     assert {"listnet/hinge/slam standard bins-linear:8", "listnet/hinge/slam standard-query leaves:60"} < set(names)
     sparse = replace(LISTS, X=Sparse.from_matrix(LISTS.X))
     exportable = [str(family) for family in families(LISTS, exportable=True)]
     assert [str(family) for family in families(sparse)] == exportable
-    assert exportable == ["listnet/hinge/slam standard", "ranksvm standard", "smoothrank standard", "rankboost"]
+    assert exportable == ["listnet/hinge/slam standard", "rankboost", "ranksvm standard", "smoothrank standard"]
     played = [each for family in families(LISTS) for each in family.candidates if each.learner in ONLINE]
     assert {each.epochs for each in played} == {1, 3, 10, 30}
     assert all(ALGORITHMS[each.learner].complete(each.parameters)["average"] for each in played)
