@@ -87,14 +87,19 @@ def _count_queries(evaluation: Evaluation) -> str:
 
 
 def _interval(evaluation: Evaluation, m: str | Metric) -> str:
-    low, high = evaluation.interval(str(m))
-    return f"{low:.4f} – {high:.4f}"
+    low, high = _limits(evaluation, str(m))
+    return "–" if low is None else f"{low:.4f} – {high:.4f}"
+
+
+def _limits(evaluation: Evaluation, m: str) -> tuple[float | None, float | None]:
+    """The interval; one query tells none."""
+    return (None, None) if len(evaluation.qids) == 1 else evaluation.interval(m)
 
 
 def _as_content(evaluation: Evaluation, metrics: list[Metric], chance: Any, best: Any) -> dict[str, Any]:
     values = {}
     for m in map(str, metrics):
-        low, high = evaluation.interval(m)
+        low, high = _limits(evaluation, m)
         values[m] = {"mean": evaluation.means[m], "low": low, "high": high}
     return {
         "queries": len(evaluation.qids),

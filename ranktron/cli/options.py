@@ -228,13 +228,16 @@ def _find_part(path: str, part: str | None) -> str:
 
 
 def keep_inputs(out: str, *inputs: str | None) -> None:
-    """Refuses to overwrite an input, and to write two things to standard output."""
+    """Refuses to overwrite an input, to write two things to standard output, or where nothing can be written."""
     context = click.get_current_context(silent=True)
     if out == "-" and context is not None and context.params.get("as_json"):
         raise click.UsageError("--json and - both write to standard output: name a file to write")
     for path in inputs:
         if path and out != "-" and os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path):
             raise click.UsageError(f"{out} is an input and would be overwritten: write to another file")
+    folder = os.path.dirname(os.path.abspath(out))
+    if out != "-" and not os.path.isdir(folder):
+        raise DataError(f"{out} cannot be written: there is no folder {folder}")
 
 
 def with_preset(

@@ -99,8 +99,8 @@ def sweep(
             algo, parameters, key, values, rounds, Schedule(epochs, seed), metrics,
             scaling=scale, map=recipe, valid=checked, watch=step, nan=nan or "error", workers=workers,
         )  # fmt: skip
-    first = str(metrics[0])
-    best = max(rows, key=lambda row: row.online[first] * (1.0 if metrics[0].higher_is_better else -1.0))
+    first, sign = str(metrics[0]), 1.0 if metrics[0].higher_is_better else -1.0
+    best = max(rows, key=lambda row: sign * (row.online if checked is None else row.valid)[first])
     if curve:
         from ranktron.training.figures.curves import curves
 
@@ -119,4 +119,5 @@ def sweep(
     ]
     table = [(f"{row.value:.4g}", *row.online.values(), row.mistakes, *row.valid.values()) for row in rows]
     print_table(f"{algo} on {data}", columns, table)
-    click.echo(f"best by the time average of {first}: {key}={best.value:.4g}")
+    by = f"the time average of {first}" if checked is None else f"{first} on the validation set"
+    click.echo(f"best by {by}: {key}={best.value:.4g}")

@@ -256,9 +256,11 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
     rate = history.rounds / history.seconds if history.seconds else 0.0
     rows: list[tuple[str, object]] = [
         ("rounds", f"{history.rounds:,} ({rate:,.0f} per second)"),
-        ("rounds with an update", history.mistakes),
-        ("scaling", summary["scale"]),
     ]
+    if history.mistakes or summary["online"]:
+        counted = "rounds" if summary["online"] else "pairs"
+        rows.append((f"{counted} with an update", history.mistakes))
+    rows.append(("scaling", summary["scale"]))
     rows += [("feature map", summary["map"])] if summary["map"] else []
     rows += [("missing values", summary["nan"])] if trained.model.imputer is not None else []
     rows += [(f"{name}, time average", value) for name, value in (summary["online"] or {}).items()]

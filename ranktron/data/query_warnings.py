@@ -26,6 +26,15 @@ def count_idle(rounds: Rounds) -> tuple[int, int]:
     return int(np.count_nonzero(~several)), int(np.count_nonzero(differs[last] == differs[first]))
 
 
+def is_idle(rounds: Rounds) -> bool:
+    """Whether there is nothing to rank in any query.
+
+    >>> is_idle(Rounds.from_arrays([[1.0]] * 3, [1, 0, 0], group=[1, 2]))
+    True
+    """
+    return sum(count_idle(rounds)) == len(rounds)
+
+
 def warn_of_idle(rounds: Rounds, lost: str) -> None:
     """Warns if there is nothing to rank in more than half of the queries; `lost` is the consequence."""
     single, equal = count_idle(rounds)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktron.data.query_warnings import warn_of_labels
+from ranktron.data.query_warnings import is_idle, warn_of_labels
 from ranktron.data.rounds import NO_QUERY_IDS, Rounds, take_qid_column
 from ranktron.errors import DataError, RankingWarning
 from ranktron.learners.interrupts import Interrupts
@@ -186,6 +186,8 @@ def tune_rounds(
         raise DataError(f"minutes must be a number above 0, not {minutes}")
     if len(rounds) < LEAST:
         raise DataError(f"tuning divides the queries and needs at least {LEAST} of them, not {len(rounds)}")
+    if is_idle(rounds):
+        raise DataError("no query has documents with different labels: there is nothing to learn, nor to choose by")
     order = np.random.default_rng((check, 20)).permutation(len(rounds))
     aside = round(SET_ASIDE * len(rounds))
     rest, test = rounds[np.sort(order[aside:])], rounds[np.sort(order[:aside])]

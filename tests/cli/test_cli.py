@@ -65,6 +65,38 @@ def test_tables_are_for_eyes(data):
         assert all(word in out for word in words), out
 
 
+def test_updates_are_counted_where_there_are_any(data):
+    for algorithm, words in {"hinge": "rounds with an update", "pairwise": "pairs with an update"}.items():
+        assert words in data("train", "train.txt", "--algo", algorithm, "--model", "m")[1]
+    assert "with an update" not in data("train", "train.txt", "--algo", "ranksvm", "--model", "m")[1]
+
+
+def test_one_query_has_no_interval(data):
+    assert data("simulate", "separable", "one.txt", "--queries", 1)[0] == 0
+    assert data("train", "train.txt", "--model", "m")[0] == 0
+    value = as_json(data("evaluate", "m", "one.txt", "--json"))["metrics"]["ndcg@10"]
+    assert (value["low"], value["high"]) == (None, None)
+    assert "1.0000 – 1.0000" not in data("evaluate", "m", "one.txt")[1]
+
+
+def test_where_a_model_cannot_be_written_nothing_is_trained(data, monkeypatch):
+    monkeypatch.setattr("ranktron.training.fit.train", None)
+    monkeypatch.setattr("ranktron.training.tune.tune_rounds", None)
+    for command in ("train", "tune"):
+        code, _, err = data(command, "train.txt", "--model", "no/folder/m")
+        assert code == 1
+        assert "no/folder/m cannot be written: there is no folder" in err
+
+
+def test_a_sweep_is_decided_by_the_validation_set(data):
+    asked = ("sweep", "train.txt", "--set", "eta=0.01,0.1,1", "--scale", "none", "--algo", "slam")
+    swept = as_json(data(*asked, "--valid", "vali.txt", "--json"))
+    best = max(swept["rows"], key=lambda row: row["valid"]["ndcg@10"])
+    assert swept["best"] == best["value"]
+    assert "best by ndcg@10 on the validation set" in data(*asked, "--valid", "vali.txt")[1]
+    assert "best by the time average of ndcg@10" in data(*asked)[1]
+
+
 def test_from_goes_on_exactly_where_it_stopped(data):
     assert data("train", "train.txt", "--model", "whole", "--epochs", 5, "--seed", 3)[0] == 0
     assert data("train", "train.txt", "--model", "part", "--epochs", 2, "--seed", 3)[0] == 0

@@ -15,6 +15,6 @@ def test_missing_values_are_counted_and_not_refused(run):
     assert "3 in 2 features: a (1), b (2)" in " ".join(run("info", "some.csv")[1].split())
     code, _, err = run("info", "some.csv", "--null", "error")
     assert code == 1
-    assert "column 'a' is NULL in row 1" in err
+    assert "column 'a' is NULL in line 3" in err
     Path("none.txt").write_text("1 qid:1 1:2\n0 qid:1 1:3\n")
     assert json.loads(run("info", "none.txt", "--json")[1])["missing"] == {}

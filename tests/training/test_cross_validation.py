@@ -157,7 +157,7 @@ def test_one_walk_for_many_outputs_gives_what_cross_validation_gives():
 
 def test_what_cannot_be_cross_validated_is_an_error():
     empty = Rounds.from_arrays(np.ones((2, 5)), [0, 0])
-    with pytest.raises(DataError, match="Fold1: the validation set has no relevant document"):
+    with pytest.raises(DataError, match="Fold1: no query of the validation set has documents with different labels"):
         cross_validate("ranksvm", [FOLDS[0]._replace(valid=empty)])
     for arguments in ({"folds": []}, {"metrics": []}, {"grid": {"C": []}}, {"seeds": 0}):
         with pytest.raises(DataError, match="at least one"):

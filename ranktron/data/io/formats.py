@@ -80,12 +80,19 @@ def detect_separator(line: str) -> str:
     return max(SEPARATORS, key=line.count)
 
 
+NOT_UTF_8 = "the text is not UTF-8, perhaps Latin-1 or Windows-1252: save it as UTF-8"
+
+
 def header(path: Path) -> str:
     """The first line of a text file."""
     start = next(blocks(path, START), b"").removeprefix(b"\xef\xbb\xbf")
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{path}: the text is UTF-16, as spreadsheets may save it: save it as UTF-8")
-    return start.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
+    line, end, _ = start.partition(b"\n")
+    try:
+        return line.decode("utf-8", "strict" if end else "replace").rstrip("\r")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: {NOT_UTF_8}") from None
 
 
 def has_names(line: str) -> bool:

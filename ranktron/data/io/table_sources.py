@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from ranktron.data.io.columns import Roles, join_names
 from ranktron.data.io.files import Decompressed, blocks
-from ranktron.data.io.formats import detect_separator, has_names, header, is_number
+from ranktron.data.io.formats import NOT_UTF_8, detect_separator, has_names, header, is_number
 from ranktron.errors import DataError, MissingExtra
 
 ROWS = 1 << 14
@@ -80,6 +80,8 @@ def legible(path: Path, what: str) -> Iterator[None]:
     except (DataError, MissingExtra):
         raise
     except (arrow.ArrowException, OSError, KeyError, ValueError) as error:
+        if "invalid UTF8" in str(error):
+            raise DataError(f"{path}: {NOT_UTF_8}") from None
         raise DataError(f"{path}: not {what} that can be read: {' '.join(str(error).split())}") from None
 
 
@@ -246,7 +248,7 @@ class JsonFile(TableSource):
         rest = b""
         for block in blocks(self.path, JSON_BLOCK):
             if not rest and block.lstrip()[:1] == b"[":
-                yield self._flat(self.arrow.Table.from_pylist(self._content()))
+                yield self._flat(self._table(self._content()))
                 return
             cut = block.rfind(b"\n") + 1
             if cut:
@@ -255,6 +257,13 @@ class JsonFile(TableSource):
             else:
                 rest += block
         yield from self._parsed(rest)
+
+    def _table(self, objects: Any) -> Any:
+        """A column for every key that an object has; pyarrow takes those of the first one."""
+        if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
+            raise DataError(f"{self.name}: expected an array of objects, one for each document")
+        keys = dict.fromkeys(key for each in objects for key in each)
+        return self.arrow.table({key: [each.get(key) for each in objects] for key in keys})
 
     def _content(self) -> Any:
         try:

@@ -150,9 +150,25 @@ def test_text_that_a_spreadsheet_saved_as_utf_16_is_refused(tmp_path):
         io.read(path)
 
 
+@pytest.mark.parametrize("text", ["label,qid,docid,Preis in €\n1,1,a,2\n", "label,qid,docid,a\n1,1,für,2\n"])
+def test_text_in_another_encoding_is_refused(tmp_path, text):
+    path = tmp_path / "a.csv"
+    path.write_text(text, encoding="cp1252")
+    with pytest.raises(DataError, match=r"a\.csv: the text is not UTF-8, .*: save it as UTF-8"):
+        io.read(path)
+
+
+def test_every_object_of_an_array_may_bring_a_key(file):
+    objects = [{"qid": 1, "label": 1, "a": 1.0}, {"qid": 1, "label": 0, "b": 5.0, "a": 2.0}]
+    read = io.read(file(json.dumps(objects), "a.json"), null="zero")
+    assert read.feature_names == ("a", "b")
+    assert read.X.tolist() == [[1.0, 0.0], [2.0, 5.0]]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        ("[1, 2]", "expected an array of objects, one for each document"),
         ('{"label": 1, "qid": 1, "a": 1}\n{"label": 1', "not JSON lines that can be read"),
         ('{"label": 1, "qid": 1, "a": "red"}\n', "expected numbers in column 'a', found string"),
         ('{"label": 1, "qid": 1, "a": 1}\n{"label": 1, "qid": 1, "a": "red"}\n', "changed from number to string"),
