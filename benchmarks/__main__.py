@@ -39,7 +39,7 @@ def section(name, rows):
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
-        goal = row["bar"] + {True: ": yes", False: ": **no**", None: ""}[row.get("holds")]
+        goal = row["bar"] and row["bar"] + {True: ": yes", False: ": **no**", None: ""}[row.get("holds")]
         noise = f"{history.noise(row):.2f}" if len(row.get("ratios", ())) > 1 else "–"
         cells = [row["what"], *(shown(row[key]) for key in ("ours", "peer", "ratio")), noise, goal]
         lines.append(f"| {' | '.join(cells)} |")
