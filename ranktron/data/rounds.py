@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.errors import DataError
+from ranktron.errors import DataError, warn
 from ranktron.kernels.csr import longest_sparse_row
 from ranktron.kernels.csr_rows import FILL_IN, Sparse, first_infinite
 from ranktron.kernels.dense import first_non_finite, longest_row
@@ -312,6 +312,10 @@ def _as_features(X: Any, missing: bool) -> Features:
     return X
 
 
+_MANY = 32  # rows: of fewer, nothing is said about rounding
+ROUNDED_AWAY = "has values that differ and are equal in 32 bits, in which features are kept: subtract the smallest one"
+
+
 def as_matrix(X: Any, missing: bool = False) -> Matrix:
     """Converts a table of real numbers to the matrix that kernels take, without a copy if it is one already.
 
@@ -333,7 +337,30 @@ def as_matrix(X: Any, missing: bool = False) -> Matrix:
         place = f"({given[row, column]}), first in row {row}, column {column}"
         hint = f"; {FILL_IN}" if np.isnan(features[row, column]) else ""
         raise DataError(f"features contain NaN, infinity or a number too large for 32 bits {place}{hint}")
+    for column in rounded_away(given, features):
+        warn(f"column {column} {ROUNDED_AWAY}")
     return features
+
+
+def rounded_away(given: npt.NDArray[Any], features: Matrix) -> list[int]:
+    """The columns of which most values are different, and equal in 32 bits, as of times in milliseconds.
+
+    Parameters
+    ----------
+    given, features : arrays of two dimensions
+        The numbers as they came, and as they are kept.
+
+    Examples
+    --------
+    >>> given = np.array([[1.7e12 + i, i] for i in range(100)])
+    >>> rounded_away(given, given.astype(np.float32))
+    [0]
+    """
+    if given.dtype.itemsize <= features.dtype.itemsize or len(given) < _MANY:
+        return []
+    likely = np.flatnonzero((features[0] == features[-1]) & (given[0] != given[-1])).tolist()
+    few = slice(0, 1000)
+    return [j for j in likely if 2 * len(np.unique(features[few, j])) <= len(np.unique(given[few, j]))]
 
 
 def _real(given: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -5,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ranktron
 from ranktron import DataError, Rounds
 from ranktron.data.rounds import take_qid_column
+from ranktron.errors import RankingWarning
 
 
 def three_lists():
@@ -174,3 +178,19 @@ def test_the_qid_column_of_a_frame_is_never_a_feature(frame):
     assert list(X.columns) == ["a"]
     assert qid.tolist() == ["x", "y"]
     assert take_qid_column(X)[1] is None
+
+
+def test_values_that_32_bits_cannot_tell_apart_are_warned_of(tmp_path):
+    """Times in milliseconds; seconds are coarser than 32 bits as well, and yet tell days apart."""
+    milliseconds, seconds = 1.7e12 + np.arange(100.0), 1.7e9 + 86_400.0 * np.arange(100.0)
+    table = np.column_stack([seconds, milliseconds, np.arange(100.0)])
+    with pytest.warns(RankingWarning, match="^column 1 has values that differ and are equal in 32 bits"):
+        Rounds.from_arrays(table, np.arange(100) % 2)
+    text = "".join(f"{i % 2},1,{row[1]:.0f},{row[0]:.0f}\n" for i, row in enumerate(table))
+    (tmp_path / "a.csv").write_text(f"label,qid,when,day\n{text}")
+    with pytest.warns(RankingWarning, match="column 'when' has values that differ") as caught:
+        ranktron.read(tmp_path / "a.csv")
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Rounds.from_arrays(table - table[0], np.arange(100) % 2)

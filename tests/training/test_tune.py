@@ -178,7 +178,10 @@ def test_candidates_fit_the_data():
 
 
 def test_data_that_teach_nothing_are_refused():
-    for lists in (replace(LISTS, labels=np.ones(len(LISTS.labels))), Rounds.from_arrays(LISTS.X, LISTS.labels, np.arange(240))):
+    for lists in (
+        replace(LISTS, labels=np.ones(len(LISTS.labels))),
+        Rounds.from_arrays(LISTS.X, LISTS.labels, np.arange(240)),
+    ):
         with pytest.raises(DataError, match="no query has documents with different labels"):
             tune_rounds(lists)
 

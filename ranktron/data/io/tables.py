@@ -17,8 +17,8 @@ from ranktron.data.io.grouping import assemble, fitted_features, in_file, room_f
 from ranktron.data.io.missing import placeholder
 from ranktron.data.io.streaming import QueryRun
 from ranktron.data.io.table_sources import TableSource, import_pyarrow, index_columns
-from ranktron.data.rounds import Rounds
-from ranktron.errors import DataError
+from ranktron.data.rounds import ROUNDED_AWAY, Rounds, rounded_away
+from ranktron.errors import DataError, warn
 from ranktron.types import Matrix
 
 
@@ -155,6 +155,8 @@ class _Cells:
         given = np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
         with np.errstate(over="ignore"):
             values: npt.NDArray[Any] = given.copy() if is_label else given.astype(np.float32)
+        if row == 0 and not is_label and rounded_away(given[:, None], values[:, None]):
+            warn(f"{self.source.name}: column {name!r} {ROUNDED_AWAY}")
         bad = ~np.isfinite(values)
         if not is_label and not filler < 0:  # NaN is what some programs write for NULL
             absent = np.isnan(given)
