@@ -28,11 +28,14 @@ def print_written(out: str, what: str) -> None:
     click.echo(f"{'standard output' if out == '-' else out}: {what}", err=out == "-")
 
 
-def print_widest(tables: Sequence[Any]) -> None:
-    """Prints the first of several versions of a table, wide to narrow, that fits the terminal; else the last."""
+def print_widest(tables: Sequence[Any], out: str | None = None) -> None:
+    """Prints the first of several versions of a table, wide to narrow, that fits the terminal; else the last.
+
+    On standard error if `out` says that a file goes to standard output.
+    """
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=out == "-")
     free = console.options.update(width=1000)
     fitting = (each for each in tables if console.measure(each, options=free).maximum <= console.width)
     console.print(next(fitting, tables[-1]))

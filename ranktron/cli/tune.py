@@ -20,7 +20,7 @@ from ranktron.cli.options import (
     read_data,
     table_options,
 )
-from ranktron.cli.output import compile_on_first_run, print_json, print_table, show_activity
+from ranktron.cli.output import compile_on_first_run, print_json, print_widest, show_activity, table
 from ranktron.cli.parts import task_workers, tasks_option
 
 if TYPE_CHECKING:
@@ -146,7 +146,9 @@ def _print(found: Tuned, metric: str, out: str) -> None:
     ]
     columns = ["learner", "parameters", "scale", "map", "passes", metric, "95 % interval", "folds"]
     tried = f"{len(found.table)} setting{'s' if len(found.table) > 1 else ''}"
-    print_table(f"The best of {tried} on validation queries → {out}", columns, rows, out)
+    title = f"The best of {tried} on validation queries → {out}"
+    # narrow terminals get fewer columns: a number is never broken
+    print_widest([table(title, columns[:n], [row[:n] for row in rows]) for n in (8, 7, 6)], out)
     test, err = found.test, out == "-"
     expected = f"{test['mean']:.4f} (95 % interval {test['low']:.4f} – {test['high']:.4f})"
     click.echo(f"{metric} of the first on {test['queries']:,} queries that chose nothing: {expected}", err=err)

@@ -31,6 +31,16 @@ def test_one_command_gives_a_model_and_an_honest_number(lists):
         assert words in out
 
 
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_numbers(lists, monkeypatch):
+    command = ("tune", "lists.txt", "--algo", "hinge", "--minutes", 60, "--model", "m", "--exportable")
+    for width, columns in {120: 8, 80: 7, 66: 6}.items():
+        monkeypatch.setenv("COLUMNS", str(width))
+        rows = [line.replace(" – ", "-").split() for line in lists(*command)[1].splitlines() if "eta=" in line]
+        rows = [row for row in rows if row[0] == "hinge"]
+        assert len(rows) == 12
+        assert {len(row) for row in rows} == {columns}
+
+
 def test_bad_options_are_faults_of_the_command_line(lists):
     assert lists("tune", "lists.txt", "--minutes", 0, "--model", "m")[0] == 2
     assert lists("tune", "lists.txt", "--metric", "best", "--model", "m")[0] == 2
