@@ -96,7 +96,8 @@ def _write(model: Model, explained: ExplainedList | None, out: str, top: int) ->
     from ranktron.training.figures.weights import model_weights
 
     if model.map is None:
-        text = explanation_page(model, model_weights(model), explained, top)
+        curved = explained is not None and model.learner().coef is None
+        text = explanation_page(model, None if curved else model_weights(model), explained, top)
     elif explained is not None and not isinstance(model.map, Additive):
         text = explanation_page(model, None, explained, top)
     else:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ranktron.data.rounds import Rounds
-from ranktron.kernels.csr_rows import linear_scores
+from ranktron.kernels.csr_rows import as_dense, linear_scores
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.pending_rounds import PendingRound
 from ranktron.metrics import Metric
@@ -109,6 +109,24 @@ class BaseLearner(ABC):
     @abstractmethod
     def predict(self, X: Features) -> Floats:
         """The scores to use after training; they differ from `scores` if the learner averages its weights."""
+
+    def contributions(self, X: Features) -> Floats | None:
+        """What each feature adds to the scores of `predict`, a row for each document; None if they are no such sums.
+
+        Parameters
+        ----------
+        X : Features
+            The documents of a query.
+
+        Examples
+        --------
+        >>> from ranktron.learners import hinge_perceptron
+        >>> learner = hinge_perceptron(2)
+        >>> learner.w[:] = 1.0, -1.0
+        >>> learner.contributions(np.array([[1.0, 2.0]], np.float32))
+        array([[ 1., -2.]])
+        """
+        return None if self.coef is None else as_dense(X) * self.coef
 
     @abstractmethod
     def rank(self, X: Features, number: int) -> Ranking:

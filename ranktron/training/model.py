@@ -22,7 +22,7 @@ from ranktron.data.maps.protocols import Additive, Explainable, FittedMap, map_r
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.data.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import Sparse, as_dense
+from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.training.algorithms import FIXED, stored_algorithm
 from ranktron.types import Floats, Integers, State
@@ -274,7 +274,9 @@ class Model:
         return argsort_descending(self.score_rounds(self._lists(X, None)))
 
     def explain(self, X: Any) -> Explanation:
-        """The contribution of each feature to each score of one query: w_j x_j, or f_j(x_j) with a feature map.
+        """The contribution of each feature to each score of one query.
+
+        That is w_j x_j, and f_j(x_j) with a feature map or thresholds.
 
         Parameters
         ----------
@@ -288,7 +290,9 @@ class Model:
     def _contributions(self, rounds: Rounds) -> Floats:
         scaled = scale(self.fill(rounds), self.scaler).X
         if self.map is None:
-            contributions: Floats = as_dense(scaled) * self.coef
+            contributions = self._scorer.contributions(scaled)
+            if contributions is None:
+                raise DataError(f"a score of a {self.kind} model is no sum over features: it is not linear")
             return contributions
         return self.explainable.contributions(scaled, self.weights)
 

@@ -225,6 +225,14 @@ class TestCommand:
         assert (found, err.count("\n"), out) == (code, 1, "")
         assert words in err
 
+    def test_a_ranking_of_thresholds_is_explained(self, files):
+        train("rankboost", {"n_rounds": 9}, LISTS, Schedule(1)).model.save("b.model")
+        code, out, _ = files("explain", "b.model", "d.txt", "--qid", LISTS.qids[0], "--out", "page.html")
+        assert code == 0
+        assert "strongest" in out
+        assert "Weights" not in Path("page.html").read_text()
+        assert files("explain", "b.model")[0] == 1
+
     def test_votes_have_no_weights(self, files):
         train("pairwise", {"output": "voted"}, LISTS, Schedule(1)).model.save("v.model")
         code, _, err = files("explain", "v.model")

@@ -19,6 +19,7 @@ import numpy as np
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.blocks import Blocks
+from ranktron.kernels.csr_rows import as_dense
 from ranktron.kernels.grades import grades, pair_weights
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
@@ -105,6 +106,13 @@ class Stumps(BaseLearner):
         return step_scores(X, self.features, self.thresholds, self.alphas)
 
     predict = scores
+
+    def contributions(self, X: Features) -> Floats:
+        """Thresholds of one feature add up to a curve of that feature."""
+        dense, found = as_dense(X), np.zeros(X.shape)
+        for feature, threshold, alpha in zip(self.features, self.thresholds, self.alphas, strict=True):
+            found[:, feature] += alpha * (dense[:, feature] > threshold)
+        return found
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)

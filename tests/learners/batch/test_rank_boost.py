@@ -164,6 +164,20 @@ def test_it_learns_what_no_linear_ranker_can():
         ranker.coef_
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_what_thresholds_of_a_feature_add_up_to_explains_a_score(sparse):
+    model = train("rankboost", {"n_rounds": 20}, LISTS, Schedule()).model
+    X, stumps = LISTS[0].X, model.learner()
+    found = stumps.contributions(Sparse.from_matrix(X) if sparse else X)
+    for j in range(X.shape[1]):
+        own = stumps.features == j
+        steps = X[:, [j]] > stumps.thresholds[own]
+        assert found[:, j].tolist() == pytest.approx((steps * stumps.alphas[own]).sum(axis=1))
+    explanation = model.explain(X)
+    assert explanation.contributions.sum(axis=1) == pytest.approx(explanation.scores)
+    assert np.ptp(explanation.scores) > 0.0
+
+
 def test_scores_stay_finite_over_many_rounds():
     lists = Separable(documents=8, features=6, margin=0.1).rounds(10)
     trained = train("rankboost", {"n_rounds": 2000}, lists, Schedule())
