@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ranktron.papers import comparison
 from ranktron.papers.harness.cache import CellCache, libraries
+from ranktron.papers.harness.comparison_cells import METRICS
 from ranktron.papers.harness.experiment import Plan
 from ranktron.papers.harness.reproduce import lay_out, prepare
 from ranktron.papers.harness.runner import run_cells
@@ -16,16 +17,17 @@ PAGE = Path(__file__).parent.parent / "docs" / "results" / "comparison.json"
 def rows(results):
     """For each system, the best NDCG@10 first: the cells of the documentation, and the numbers behind them."""
     table = comparison.table(results)
-    values = {shown: comparison.by_seed(metric)(results) for shown, metric in comparison.SHOWN.items()}
+    values = {metric: comparison.by_seed(metric)(results) for metric in METRICS}
     found = []
-    for name, *cells, seconds in table.rows:
+    for name, *cells, variants, seconds in table.rows:
         shown = [
             f"{values[m][name].mean():.4f}" + (" †" if "†" in cell else "")
             for m, cell in zip(values, cells[:2], strict=True)
         ]
         numbers = {m: [round(float(v), 6) for v in values[m][name]] for m in values}
         p_values = dict(zip(values, map(float, cells[2:]), strict=True))
-        found.append({"name": name, "shown": shown, "seconds": seconds, "by seed": numbers, "p": p_values})
+        told = {"variants": variants, "seconds": seconds}
+        found.append({"name": name, "shown": shown, **told, "by seed": numbers, "p": p_values})
     return found
 
 
@@ -36,7 +38,7 @@ def main(data, out):
     for work in works:
         assert work.runs, f"{work.experiment.data} is not in {data}"
         results = {name: [[found[job.key].result for job in row] for row in jobs] for name, jobs in work.jobs.items()}
-        sets[work.experiment.data] = rows(results)
+        sets[work.experiment.name] = rows(results)
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(json.dumps({"libraries": libraries(), "sets": sets}, indent=1, ensure_ascii=False) + "\n")
 

@@ -7,8 +7,8 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass, replace
-from itertools import count, islice, product
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from ranktron import Round, evaluate, metric, play
 from ranktron.data.maps import Bins, as_map
 from ranktron.data.maps.protocols import map_rounds
 from ranktron.data.scaling import fit_scaler, scale
-from ranktron.data.synthetic import WebSearch, _collect
+from ranktron.data.synthetic import WebSearch
 from ranktron.learners import (
     KernelLearner,
     Oldest,
@@ -33,6 +33,7 @@ from ranktron.learners.fused import play_pass
 from ranktron.learners.kernelized.functions import Gaussian
 from ranktron.learners.kernelized.learner import make_update
 from ranktron.learners.schedule import Fit, Schedule, Validation
+from ranktron.papers.datasets.simulations import Decisive
 from ranktron.training.cross_validation import read_folds
 from ranktron.training.fit import play_schedule as run_training
 
@@ -47,36 +48,6 @@ FAMILIES = {
     "nystroem": ["nystroem:200"],
 }
 ETAS = (0.03, 0.1, 0.3, 1.0)
-
-
-@dataclass(frozen=True)
-class Decisive:
-    """Lists shaped like web search in which few features decide, each by a curve, and some only together."""
-
-    features: int = 136
-    documents: int = 120
-    seed: int = 0
-
-    def __iter__(self):
-        rng = np.random.default_rng((self.seed, 7))
-        share = 1.0 / np.sqrt(1.0 + np.arange(self.features))
-        order = rng.permutation(self.features)
-        linear, bends = (np.empty(self.features) for _ in range(2))
-        linear[order], bends[order] = share * rng.normal(size=self.features), share * rng.normal(size=self.features)
-        pairs = order[:12].reshape(6, 2)
-        together = 0.5 * rng.normal(size=6)
-        for number in count():
-            rng = np.random.default_rng((self.seed, 8, number))
-            m = max(2, int(rng.poisson(self.documents)))
-            Z = rng.normal(size=(m, self.features)) + 0.5 * rng.normal(size=self.features)
-            truth = Z @ linear + 1.5 * (np.abs(Z) - 0.8) @ bends
-            truth += ((Z[:, pairs[:, 0]] > 0.0) * (Z[:, pairs[:, 1]] > 0.0)) @ together
-            truth += 1.0 * rng.normal(size=m)
-            labels = np.searchsorted([0.05, 0.99, 1.88, 2.33], truth / 2.2).astype(np.float64)
-            yield Round(np.exp(Z).astype(np.float32), labels, str(number))
-
-    def rounds(self, queries, skip=0):
-        return _collect(list(islice(self, skip, skip + queries)))
 
 
 def drifting(rounds, seed=0, period=500):
