@@ -144,7 +144,7 @@ def test_the_commands(tmp_path, monkeypatch, capsys):
 
     code, out, _ = run("sweep", "d.txt", "--set", "eta=1e-2:1e2:5", "--set", "margin=0.5", "--valid", "d.txt")
     assert code == 0
-    assert "best by the time average" in out
+    assert "best by ndcg@10 on the validation set" in out
     swept = json.loads(run("sweep", "d.txt", "--algo", "hinge", "--set", "eta=0.1,1", "--curve", "c.png", "--json")[1])
     assert [row["value"] for row in swept["rows"]] == [0.1, 1.0]
     assert swept["best"] in (0.1, 1.0)
