@@ -4,7 +4,7 @@ The limit is a single compiled loop that only scores, in float32. A ratio below 
 against river (one linear regression step per document, pointwise) it says how many times faster a round is. Times are
 those of the processor, the least of several.
 
-Where the time of a fused round goes, in microseconds, each part measured alone (the limit: 2.2):
+Where the time of a fused round goes, in microseconds, each part measured alone (on a machine whose limit was 2.2):
 
 - scoring 2.5, and 0.4 more because reading from memory starts anew after the rest of each round; a list that is in the
   cache takes 1.4. Prefetch instructions for the next list made a pass 15 to 40 % slower, for a tenth of it 3 % faster;
