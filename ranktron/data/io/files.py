@@ -31,6 +31,7 @@ MAGICS = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
     b"FEA1": "feather",
+    b"PK\x03\x04": "zip",
     STORE_MAGIC: "store",
     b"ranktron\n": "model",
 }
@@ -123,6 +124,8 @@ def detect_kind(path: Path) -> str:
     if not first:
         raise DataError(f"{path}: the file is empty")
     kind = next((kind for magic, kind in MAGICS.items() if first.startswith(magic)), "text")
+    if kind == "zip":
+        raise DataError(f"{path}: this is a zip archive or a spreadsheet: unpack it, or save the sheet as CSV")
     if kind == "feather":
         raise DataError(f"{path}: Feather of version 1 is not read; write it again as version 2, Arrow's own format")
     return kind

@@ -49,6 +49,7 @@ def _check_format(path: Path, asked: str, kind: str) -> str:
 
 def _text_format(path: Path, start: bytes) -> str:
     """The format of text: LETOR unless another one is certain."""
+    _refuse_utf_16(path, start)
     start = start.removeprefix(b"\xef\xbb\xbf")
     line = next((line for line in start.splitlines() if line.strip() and not line.lstrip().startswith(b"#")), b"")
     if line.lstrip()[:1] in (b"{", b"["):
@@ -86,13 +87,17 @@ NOT_UTF_8 = "the text is not UTF-8, perhaps Latin-1 or Windows-1252: save it as 
 def header(path: Path) -> str:
     """The first line of a text file."""
     start = next(blocks(path, START), b"").removeprefix(b"\xef\xbb\xbf")
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError(f"{path}: the text is UTF-16, as spreadsheets may save it: save it as UTF-8")
+    _refuse_utf_16(path, start)
     line, end, _ = start.partition(b"\n")
     try:
         return line.decode("utf-8", "strict" if end else "replace").rstrip("\r")
     except UnicodeDecodeError:
         raise DataError(f"{path}: {NOT_UTF_8}") from None
+
+
+def _refuse_utf_16(path: Path, start: bytes) -> None:
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{path}: the text is UTF-16, as spreadsheets may save it: save it as UTF-8")
 
 
 def has_names(line: str) -> bool:

@@ -186,10 +186,11 @@ class CsvFile(TableSource):
     def content(self, name: str) -> str:
         column = self.schema.names.index(name)
         texts = ((line, cells[column].strip()) for line, cells in self._cells() if column < len(cells))
-        return next(
-            (f"{text!r} in line {line}" for line, text in texts if text and not is_number(text.encode())),
-            super().content(name),
-        )
+        for line, text in texts:
+            if text and not is_number(text.encode()):
+                comma = " (decimals need a point, not a comma)" if is_number(text.replace(",", ".").encode()) else ""
+                return f"{text!r} in line {line}{comma}"
+        return super().content(name)
 
     def _cells(self) -> Iterator[tuple[int, list[str]]]:
         """The cells of each row, and the line where it ends: a cell may have line feeds, an empty line is no row."""

@@ -126,6 +126,7 @@ def test_frames(file):
         ("label,qid,a,b\n1,1,2,\n0,1,x,y\n", r"found 'x' in line 3 \(and not only numbers in b\);.*--drop a,b"),
         ("label,qid,a\n" + "1,1,2\n" * 200_000 + "1,1,red\n", "numbers in column 'a', found 'red' in line 200002"),
         ('label,qid,doc,a\n\n1,1,"two\nlines",2\n\n-1,1,b,2\n', "found -1.0 in line 6"),
+        ("label;qid;a\n1;1;1,5\n", r"found '1,5' in line 2 \\(decimals need a point, not a comma\\)"),
         ("label,qid,a\nbad,1,2\n", "expected numbers in column 'label', the label, found 'bad' in line 2"),
         ("label,qid,a\n1,1,2\n0,1\n", "Expected 3 columns, got 2"),
         ("label,qid,a\n1,,2\n", "column 'qid', the query id, is empty in line 2"),
@@ -143,11 +144,17 @@ def test_what_is_wrong_with_a_csv_file_is_said(file, content, message):
             list(how(path))
 
 
-def test_text_that_a_spreadsheet_saved_as_utf_16_is_refused(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("label,qid,a\n1,1,2\n", encoding="utf-16")
-    with pytest.raises(DataError, match=r"a\.csv: the text is UTF-16, .*: save it as UTF-8"):
+@pytest.mark.parametrize(("name", "text"), [("a.csv", "label,qid,a\n1,1,2\n"), ("a.txt", "1 qid:1 1:2\n")])
+def test_text_that_a_spreadsheet_saved_as_utf_16_is_refused(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-16")
+    with pytest.raises(DataError, match=rf"{name}: the text is UTF-16, .*: save it as UTF-8"):
         io.read(path)
+
+
+def test_a_spreadsheet_is_not_read(file):
+    with pytest.raises(DataError, match=r"a\.xlsx: this is a zip archive or a spreadsheet: .* save the sheet as CSV"):
+        io.read(file(b"PK\x03\x04and so on", "a.xlsx"))
 
 
 @pytest.mark.parametrize("text", ["label,qid,docid,Preis in €\n1,1,a,2\n", "label,qid,docid,a\n1,1,für,2\n"])
