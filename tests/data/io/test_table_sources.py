@@ -126,7 +126,7 @@ def test_frames(file):
         ("label,qid,a,b\n1,1,2,\n0,1,x,y\n", r"found 'x' in line 3 \(and not only numbers in b\);.*--drop a,b"),
         ("label,qid,a\n" + "1,1,2\n" * 200_000 + "1,1,red\n", "numbers in column 'a', found 'red' in line 200002"),
         ('label,qid,doc,a\n\n1,1,"two\nlines",2\n\n-1,1,b,2\n', "found -1.0 in line 6"),
-        ("label;qid;a\n1;1;1,5\n", r"found '1,5' in line 2 \\(decimals need a point, not a comma\\)"),
+        ("label;qid;a\n1;1;1,5\n", r"found '1,5' in line 2 \(decimals need a point, not a comma\)"),
         ("label,qid,a\nbad,1,2\n", "expected numbers in column 'label', the label, found 'bad' in line 2"),
         ("label,qid,a\n1,1,2\n0,1\n", "Expected 3 columns, got 2"),
         ("label,qid,a\n1,,2\n", "column 'qid', the query id, is empty in line 2"),
