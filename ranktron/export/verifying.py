@@ -71,7 +71,7 @@ def sample_rounds(model: Model, data: Rounds | None) -> Sample:
         within = "within three standard deviations" if standard else "between minimum and maximum"
     rng = np.random.default_rng(0)
     low, high = low[: model.n_features], high[: model.n_features]
-    X = rng.uniform(low, high, (LISTS * DOCUMENTS, model.n_features))
+    X = rng.uniform(low, high, (LISTS * DOCUMENTS, model.n_features)).astype(np.float32)  # as documents are kept
     if model.imputer is not None:
         X[rng.random(X.shape) < LACKING] = np.nan
         low, high = np.minimum(low, model.imputer.fill), np.maximum(high, model.imputer.fill)
