@@ -2,7 +2,7 @@
 
 numba makes of every kernel machine code with an entrance for Python. Of a kernel that another one calls it uses
 neither: the caller is linked with the kernel's LLVM code, optimised and translated as a whole. So a kernel has a twin
-for callers, whose LLVM code is neither optimised nor translated alone. First runs take two thirds of the time.
+for callers, whose LLVM code is neither optimised nor translated alone. First runs take less time.
 
 This uses internals of numba, of the versions in `VERSIONS`. With others there are no twins, and all else is the same.
 """
