@@ -69,6 +69,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> int:
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, Path("log.sqlite")), migrate(connection, Path("log.sqlite")) == len(MIGRATIONS)
     (0, True)
+    >>> connection.close()
     """
     before: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if before > len(MIGRATIONS):

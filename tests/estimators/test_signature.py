@@ -31,7 +31,8 @@ def test_parameters_are_keyword_only(cls):
 @every_ranker
 def test_help_shows_the_real_parameters(cls):
     told = pydoc.plain(pydoc.render_doc(cls))
-    assert "<locals>" not in told
+    # Python 3.13 tells of inherited methods where they come from, which for some of scikit-learn is a function's inside
+    assert not [line for line in told.splitlines() if "<locals>" in line and "from sklearn." not in line]
     assert "**given" not in told
     for parameter in inspect.signature(cls).parameters.values():
         assert f"{parameter.name}: " in told
