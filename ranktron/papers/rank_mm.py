@@ -88,7 +88,7 @@ def leads(name: str, which: str, reading: str) -> Callable[[Results], Values]:
     def values(results: Results) -> Values:
         metrics = [AT_DEPTH[which].format(k) for k in rank_mm_cells.DEPTHS]
         tables = [beside(metric, reading)(results) for metric in metrics]
-        lead = np.min([table[name] - table[BEST_OF] for table in tables], axis=0)
+        lead: Floats = np.array([table[name] - table[BEST_OF] for table in tables]).min(axis=0)
         return {"smallest lead": lead, "none": np.zeros(len(lead))}
 
     return values

@@ -120,7 +120,8 @@ class Support:
 
             K = self.kernel(self.documents, self.documents).astype(np.float64)
             K[np.diag_indices_from(K)] += ridge * K.diagonal().mean()
-            self._factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+            lower, _ = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+            self._factor = lower, True
         return self._factor
 
     def fitting(self, X: Features, *, alone: bool = False) -> int:
@@ -226,8 +227,9 @@ class Support:
             below = np.flatnonzero(keys < last)
             return np.sort(np.concatenate([below, np.flatnonzero(keys == last)[: excess - len(below)]]))
         order = np.argsort(keys, kind="stable")
-        freed = np.concatenate(([0], np.cumsum(rows.kept_lengths(self.count)[order])))
-        size = self._size() + (rows.lengths(rows.rows(X)).sum() - freed) * rows.entry_bytes
+        freed: Floats = np.zeros(self.count + 1)
+        freed[1:] = np.cumsum(rows.kept_lengths(self.count)[order])
+        size: Floats = self._size() + (float(rows.lengths(rows.rows(X)).sum()) - freed) * rows.entry_bytes
         allowed = self.budget.allows(self.count + len(X) - np.arange(self.count + 1), size)
         return np.sort(order[: int(np.argmax(allowed))])
 

@@ -110,7 +110,7 @@ def blank_history(n_features: int, room: int = 0) -> HypothesisHistory:
 
 def counts_fit(tally: Integers, counters: Integers, born: Integers) -> bool:
     """Whether stored counts are valid; kernels use some of them as indices."""
-    if tally.shape != (5,) or min(tally.min(), 0) < 0 or tally.max() > LARGEST_COUNT:
+    if tally.shape != (5,) or tally.min() < 0 or tally.max() > LARGEST_COUNT:
         return False
     kept = int(tally[KEPT])
     if not counters.shape == born.shape == (kept,) or not tally[WEAKEST] < max(kept, 1):
