@@ -50,7 +50,10 @@ def fill_potentials(
     for q in range(first, last):
         start, stop = offsets[q], offsets[q + 1]
         codes, count = grades(labels[start:stop])
-        middle = 0.5 * (scores[start:stop].max() + scores[start:stop].min())
+        highest = lowest = scores[start]
+        for i in range(start + 1, stop):
+            highest, lowest = max(highest, scores[i]), min(lowest, scores[i])
+        middle = 0.5 * (highest + lowest)
         down = np.zeros(count + 1)  # down[g]: Σ u exp(H) of the grades below g; up[g]: Σ u exp(−H) of those from g on
         up = np.zeros(count + 1)
         for i in range(start, stop):

@@ -18,10 +18,10 @@ import numpy as np
 
 from ranktron.data.rounds import largest_row_norm
 from ranktron.errors import DataError
-from ranktron.kernels.dispatch import FeatureArrays, dot_rows, slice_rows
+from ranktron.kernels.dispatch import FeatureArrays, slice_rows
 from ranktron.kernels.jit import jit
 from ranktron.learners.batch.rank_mm_losses import vertex
-from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry, scores_minus_labels
 from ranktron.types import Floats, Integers, State
 
 EXCHANGES = 10
@@ -49,22 +49,28 @@ def _free_place(corners: Floats, margins: Floats, weights: Floats) -> int:
 
 
 @jit
+def _promise(corner: Floats, margin: float, w: Floats) -> float:
+    """The value of a corner: ⟨its pairs, violations⟩ = margin − ⟨w, corner⟩."""
+    for j in range(w.shape[0]):
+        margin -= w[j] * corner[j]
+    return margin
+
+
+@jit
 def _shift(
     corners: Floats, margins: Floats, weights: Floats, newest: int, w: Floats, others: float
 ) -> tuple[float, float]:
     """Shifts weight from the worst corner to the best: (the step along their difference, the change of the margin).
 
-    The value of a corner is ⟨its pairs, violations⟩ = margin − ⟨w, corner⟩; the quadratic objective is maximal where
-    the two values are equal. With `others` above 1, w is moved by that many times the step, as if so many shards made
-    the same one (CoCoA+: Ma et al., Adding vs. Averaging in Distributed Primal-Dual Optimization, 2015).
+    The quadratic objective is maximal where their values are equal. With `others` above 1, w is moved by that many
+    times the step, as if so many shards made the same one (CoCoA+: Ma et al., Adding vs. Averaging in Distributed
+    Primal-Dual Optimization, 2015).
     """
     best, worst = -1, -1
     most, least = 0.0, 0.0
     for k in range(weights.shape[0]):
         if weights[k] > 0.0 or k == newest:
-            promise = margins[k]
-            for j in range(w.shape[0]):
-                promise -= w[j] * corners[k, j]
+            promise = _promise(corners[k], margins[k], w)
             if best < 0 or promise > most:
                 best, most = k, promise
             if weights[k] > 0.0 and (worst < 0 or promise < least):
@@ -105,12 +111,12 @@ def _visit(
         start, stop, bound = offsets[q], offsets[q + 1], bounds[q]
         if counts[q] > 1:
             rows = slice_rows(X, start, stop)
-            a = dot_rows(rows, w) - labels[start:stop]
+            a = scores_minus_labels(rows, w, labels[start:stop])
             g = np.empty(stop - start)
             promise = bound * vertex(loss, a, codes[start:stop], counts[q], parts[start:stop], g)
             for k in range(weights.shape[1]):
                 if weights[q, k] > 0.0:
-                    promise -= weights[q, k] * (margins[q, k] - np.dot(corners[q, k], w))
+                    promise -= weights[q, k] * _promise(corners[q, k], margins[q, k], w)
             gaps += promise
             new = _free_place(corners[q], margins[q], weights[q])
             corners[q, new] = 0.0
@@ -173,7 +179,7 @@ class ExactDual:
         """
         problem = self.problem
         self.margin, gaps = _visit(
-            problem.code, *problem.arrays, order, problem.bounds, problem.parts, self.corners, self.margins,
+            problem.kernel, *problem.arrays, order, problem.bounds, problem.parts, self.corners, self.margins,
             self.weights, self.w, self.margin, self.averaged, self.steps, others,
         )  # fmt: skip
         self.steps += len(order)

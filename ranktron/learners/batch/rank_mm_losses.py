@@ -9,8 +9,10 @@ raised and g ≤ 0 for those to be lowered, so that the loss is −⟨g, a⟩: a
 from __future__ import annotations
 
 import numpy as np
+from numba import float64, int64
 
 from ranktron.errors import DataError
+from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
@@ -18,8 +20,6 @@ from ranktron.types import Floats, Integers
 
 LOSSES = ("average", "max", "max-average")
 """The losses of RankMM-1, RankMM-2 and RankMM-3."""
-
-AVERAGE, MAX, MAX_AVERAGE = range(3)
 
 
 @jit
@@ -64,10 +64,14 @@ def average_pairs(a: Floats, codes: Integers, count: int, parts: Floats, g: Floa
 
 
 @jit
-def worst_margin_pair(a: Floats, codes: Integers, count: int, g: Floats) -> float:
-    """The largest hinge of a pair (section 3.2), in O(n)."""
-    largest = np.full(count, -1)
-    smallest = np.full(count, -1)
+def worst_margin_pair(a: Floats, codes: Integers, count: int, parts: Floats, g: Floats) -> float:
+    """The largest hinge of a pair (section 3.2), in O(n).
+
+    To a maximum it is all the same whether a document is there twice: `parts` are not used.
+    """
+    largest, smallest = np.empty(count, np.int64), np.empty(count, np.int64)
+    for grade in range(count):
+        largest[grade] = smallest[grade] = -1
     for i in range(a.shape[0]):
         g[i] = 0.0
         grade = codes[i]
@@ -89,8 +93,11 @@ def worst_margin_pair(a: Floats, codes: Integers, count: int, g: Floats) -> floa
 
 
 @jit
-def worst_document(a: Floats, codes: Integers, count: int, g: Floats) -> float:
-    """The largest mean hinge of a document with all that should be ranked above it (section 3.3), in O(n log n)."""
+def worst_document(a: Floats, codes: Integers, count: int, parts: Floats, g: Floats) -> float:
+    """The largest mean hinge of a document with all that should be ranked above it (section 3.3), in O(n log n).
+
+    `parts` are not used: see `worst_margin_pair`.
+    """
     lower = lower_counts(codes, count)
     n = a.shape[0]
     tree = np.zeros((count + 1, 2))
@@ -115,21 +122,15 @@ def worst_document(a: Floats, codes: Integers, count: int, g: Floats) -> float:
     return loss
 
 
-@jit
-def vertex(loss: int, a: Floats, codes: Integers, count: int, parts: Floats, g: Floats) -> float:
-    """The loss of a query with at least two grades, and the vertex of its dual variables that attains it.
+_LOSSES = dict(zip(LOSSES, (average_pairs, worst_margin_pair, worst_document), strict=True))
+_SIGNATURE = float64(float64[::1], int64[::1], int64, float64[::1], float64[::1])
 
-    Only the average knows the parts of documents: to a maximum it is all the same whether a document is there twice.
-    """
-    if loss == AVERAGE:
-        return average_pairs(a, codes, count, parts, g)
-    if loss == MAX:
-        return worst_margin_pair(a, codes, count, g)
-    return worst_document(a, codes, count, g)
+vertex = caller(_SIGNATURE)
+"""Calls a loss by its address, for a query of at least two grades; fills the vertex of its dual variables."""
 
 
-def loss_code(name: str) -> int:
-    """The code of a loss in kernels."""
+def loss_address(name: str) -> int:
+    """The address of a loss for `vertex`; it is compiled at first use."""
     if name not in LOSSES:
         raise DataError(f"loss must be {' or '.join(LOSSES)}, not {name!r}")
-    return LOSSES.index(name)
+    return address_of(_LOSSES[name], _SIGNATURE)

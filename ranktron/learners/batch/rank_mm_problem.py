@@ -23,7 +23,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dispatch import FeatureArrays, add_one_row, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.grades import grades
 from ranktron.kernels.jit import jit
-from ranktron.learners.batch.rank_mm_losses import loss_code, vertex
+from ranktron.learners.batch.rank_mm_losses import loss_address, vertex
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.types import Floats, Integers
 
@@ -36,6 +36,15 @@ def _grade_lists(labels: Floats, offsets: Integers, codes: Integers, counts: Int
 
 
 @jit
+def scores_minus_labels(X: FeatureArrays, w: Floats, labels: Floats) -> Floats:
+    """The a = s − y of a query, as its loss takes it."""
+    a = dot_rows(X, w)
+    for i in range(a.shape[0]):
+        a[i] -= labels[i]
+    return a
+
+
+@jit
 def _sum_of_losses(
     loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, weights: Floats,
     parts: Floats, w: Floats,
@@ -44,7 +53,7 @@ def _sum_of_losses(
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
-            a = dot_rows(slice_rows(X, start, stop), w) - labels[start:stop]
+            a = scores_minus_labels(slice_rows(X, start, stop), w, labels[start:stop])
             g = np.empty(stop - start)
             total += weights[q] * vertex(loss, a, codes[start:stop], counts[q], parts[start:stop], g)
     return total
@@ -80,20 +89,25 @@ class RankMMProblem:
     document_weights: Floats | None = None
     shares: Floats = field(init=False, repr=False)
     parts: Floats = field(init=False, repr=False)
-    code: int = field(init=False)
     codes: Integers = field(init=False, repr=False)
     counts: Integers = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.C < float("inf"):
             raise DataError(f"C must be a number above 0, not {self.C}")
+        loss_address(self.loss)  # refuses what is none
         codes, counts = np.empty(len(self.rounds.labels), np.int64), np.empty(len(self.rounds), np.int64)
         _grade_lists(self.rounds.labels, self.rounds.offsets, codes, counts)
         shares = np.ones(len(self.rounds)) if self.weights is None else self.weights
         parts = np.ones(len(codes)) if self.document_weights is None else self.document_weights
-        found = {"code": loss_code(self.loss), "codes": codes, "counts": counts, "shares": shares, "parts": parts}
+        found = {"codes": codes, "counts": counts, "shares": shares, "parts": parts}
         for name, value in found.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def kernel(self) -> int:
+        """The address of the loss, in this process."""
+        return loss_address(self.loss)
 
     @property
     def m(self) -> int:
@@ -122,7 +136,7 @@ class RankMMProblem:
 
     def primal(self, w: Floats) -> float:
         """½ |w|² + C/m Σ_i v_i L(w, S^i)."""
-        return 0.5 * float(w @ w) + self.bound * _sum_of_losses(self.code, *self.arrays, self.shares, self.parts, w)
+        return 0.5 * float(w @ w) + self.bound * _sum_of_losses(self.kernel, *self.arrays, self.shares, self.parts, w)
 
     def fingerprint(self) -> int:
         """A checksum that identifies the queries."""

@@ -40,14 +40,21 @@ def _worst_order(scores: Floats, gains: Floats) -> Integers:
 def _best_order(scores: Floats, gains: Floats, discounts: Floats) -> Integers:
     """The order without loss that is closest to the scores: by gain, and by score where the loss leaves it open."""
     by_score = argsort_descending(scores)
-    order = by_score[argsort_ascending(-gains[by_score])]
-    start = 0
-    for place in range(1, order.shape[0] + 1):
-        if place == order.shape[0] or discounts[place] != discounts[start]:
-            if place > start + 1:
-                block = order[start:place][argsort_ascending(order[start:place])]
-                copy_into(order[start:place], block[argsort_descending(scores[block])])
+    by_gain = by_score[argsort_ascending(-gains[by_score])]
+    m, start = scores.shape[0], 0
+    first, free = (
+        np.empty(m, np.int64),
+        np.empty(m, np.int64),
+    )  # positions of one discount: where they start, which is free
+    for place in range(m):
+        if discounts[place] != discounts[start]:
             start = place
+        first[by_gain[place]], free[place] = start, place
+    order = np.empty(m, np.int64)
+    for place in range(m):
+        document = by_score[place]
+        order[free[first[document]]] = document
+        free[first[document]] += 1
     return order
 
 

@@ -47,9 +47,9 @@ def _argsort_drawn(drawn: Floats) -> Integers:
     """Orders random scores, highest first, by all 53 bits: a radix sort of the lower 32 bits, then of the others."""
     m = drawn.shape[0]
     if m <= FEW:
-        few = np.full((m + LANES - 1) // LANES * LANES, 1 << 62)
-        for i in range(m):
-            few[i] = np.int64((1.0 - drawn[i]) * 2.0**53)
+        few = np.empty((m + LANES - 1) // LANES * LANES, np.int64)
+        for i in range(few.shape[0]):
+            few[i] = np.int64((1.0 - drawn[i]) * 2.0**53) if i < m else 1 << 62
         return argsort_by_counting(few, m)
     keys = np.empty(drawn.shape[0], np.uint64)
     low, high = np.empty(drawn.shape[0], np.uint32), np.empty(drawn.shape[0], np.uint32)

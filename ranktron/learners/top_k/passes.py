@@ -7,8 +7,10 @@ check), but without the overhead of Python in each round.
 from __future__ import annotations
 
 import numpy as np
+from numba import boolean, float32, float64, int64, types
 
 from ranktron.data.rounds import Rounds
+from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.fused import numbers_by_address, step_sizes
@@ -20,13 +22,22 @@ from ranktron.metrics.dispatch import measure_shown
 from ranktron.surrogates.pairwise_hinge import PairwiseHinge
 from ranktron.types import Floats, Integers, Matrix
 
+# Called by their addresses, they are compiled once for this pass and for `play`, and beside each other.
+_RANKED = types.Tuple((float64[::1], int64[::1], boolean, float64[:, ::1]))  # type: ignore[no-untyped-call]
+_RANK = _RANKED(float32[:, ::1], float64[::1], int64, int64, float64, int64, int64, float64)
+_LEARN = float64(
+    float32[:, ::1], int64[::1], float64[::1], float64[:, ::1], int64, int64[::1], float64[::1], float64, float64,
+    float64, float64, float64, float64, boolean, float64, float64[::1], float64[::1], float64[::1],
+)  # fmt: skip
+_call_rank, _call_learn = caller(_RANK), caller(_LEARN)
+
 
 @jit
 def _pass(
-    X: Matrix, labels: Floats, offsets: Integers, queries: Integers, gammas: Floats, etas: Floats, rounds: int,
-    seed: int, most: int, shortlist: int, strict: bool, price: float, highest: float, answered: float, share: float,
-    floor: float, margin: float, radius: float, adaptive: bool, late: bool, w: Floats, total: Floats, squares: Floats,
-    lost: Floats, choices: Floats, losses: Floats, values: Floats,
+    rank: int, learn: int, X: Matrix, labels: Floats, offsets: Integers, queries: Integers, gammas: Floats,
+    etas: Floats, rounds: int, seed: int, most: int, shortlist: int, strict: bool, price: float, highest: float,
+    answered: float, share: float, floor: float, margin: float, radius: float, adaptive: bool, late: bool, w: Floats,
+    total: Floats, squares: Floats, lost: Floats, choices: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
     """Plays the queries one after the other; returns how many, fewer than all before one that may be refused."""
     for q in range(queries.shape[0]):
@@ -40,7 +51,7 @@ def _pass(
         p = gammas[q]  # of a pair to be seen: see `TopK.shortfall_of`
         for i in range(2):
             p *= answered * max(k - i, 0) / max(n - i, 1)
-        scores, order, _, propensities = rank_pairs(rows, w, seed, rounds + q, gammas[q], k, n, price)
+        scores, order, _, propensities = _call_rank(rank, rows, w, seed, rounds + q, gammas[q], k, n, price)
         if not measure_shown(own, order, choices, values[q]):
             return q
         if price < 1.0:
@@ -48,8 +59,8 @@ def _pass(
         received = np.empty(k)
         for place in range(k):
             received[place] = own[order[place]]
-        losses[q] = learn_top_pairs(
-            rows, order, scores, propensities, n, order[:k], received, highest, share, floor, margin, etas[q],
+        losses[q] = _call_learn(
+            learn, rows, order, scores, propensities, n, order[:k], received, highest, share, floor, margin, etas[q],
             radius, adaptive, rounds + q + 1.0 if late else 1.0, w, total, squares,
         )  # fmt: skip
         if losses[q] != losses[q]:
@@ -67,7 +78,8 @@ def play_top_k(learner: TopK, rounds: Rounds, queries: Integers, metrics: tuple[
     while start < len(queries):
         rest, lost = queries[start:], np.array([learner.lost])
         done = _pass(
-            rounds.X, rounds.labels, rounds.offsets, rest, step_sizes(learner.explore, learner.rounds, len(rest)),
+            address_of(rank_pairs, _RANK), address_of(learn_top_pairs, _LEARN), rounds.X, rounds.labels,
+            rounds.offsets, rest, step_sizes(learner.explore, learner.rounds, len(rest)),
             step_sizes(learner.step, learner.rounds, len(rest)), learner.rounds, learner.seed, learner.k,
             learner.shortlist, learner.strict, learner.exploration_price, learner.highest, learner.answered,
             learner.answered**hinge.coordinates, learner.floor, hinge.margin, learner.radius, learner.adaptive,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron.kernels.dispatch import FeatureArrays, dot_rows, slice_rows
+from ranktron.kernels.dispatch import FeatureArrays, slice_rows
 from ranktron.kernels.jit import jit
 from ranktron.learners.batch.rank_mm_exact import average_in
 from ranktron.learners.batch.rank_mm_losses import vertex
-from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
+from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry, scores_minus_labels
 from ranktron.types import Floats, Integers
 
 
@@ -29,7 +29,7 @@ def _descend(
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
             rows = slice_rows(X, start, stop)
-            a = dot_rows(rows, w) - labels[start:stop]
+            a = scores_minus_labels(rows, w, labels[start:stop])
             g = np.empty(stop - start)
             vertex(loss, a, codes[start:stop], counts[q], np.ones(stop - start), g)
             for j in range(w.shape[0]):
@@ -69,5 +69,5 @@ class Pegasos:
     def visit(self, order: Integers) -> None:
         """Makes one step for each list of `order`."""
         problem = self.problem
-        _descend(problem.code, *problem.arrays, order, problem.C, self.w, self.averaged, self.steps)
+        _descend(problem.kernel, *problem.arrays, order, problem.C, self.w, self.averaged, self.steps)
         self.steps += len(order)

@@ -8,6 +8,7 @@ from ranktron.kernels.grades import grades
 from ranktron.learners.batch.rank_mm_losses import (
     LOSSES,
     average_pairs,
+    loss_address,
     lower_counts,
     vertex,
     worst_document,
@@ -19,6 +20,7 @@ from ranktron.papers.theory.rank_mm import MarginLoss
 from ranktron.surrogates import PairwiseHinge
 
 claim = pytest.mark.claim
+KERNELS = average_pairs, worst_margin_pair, worst_document
 
 
 def random_lists(seed=0, repeats=30):
@@ -66,20 +68,25 @@ def test_a_loss_that_does_not_exist_is_named():
         MarginLoss("median")
 
 
-@pytest.mark.parametrize("kernel", [average_pairs, worst_margin_pair, worst_document])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_kernels_equal_their_python(kernel):
     for scores, labels in random_lists(1, repeats=3):
         codes, count = grades(labels)
         if count > 1:
             fast, slow = np.empty(len(labels)), np.empty(len(labels))
             a = scores - labels
-            parts = (np.linspace(0.5, 2.0, len(a)),) if kernel is average_pairs else ()
-            assert kernel(a, codes, count, *parts, fast) == pytest.approx(kernel.py_func(a, codes, count, *parts, slow))
+            parts = np.linspace(0.5, 2.0, len(a))
+            assert kernel(a, codes, count, parts, fast) == pytest.approx(kernel.py_func(a, codes, count, parts, slow))
             assert fast == pytest.approx(slow)
             assert lower_counts(codes, count).tolist() == lower_counts.py_func(codes, count).tolist()
-            assert vertex.py_func(LOSSES.index("max"), a, codes, count, np.ones(len(a)), slow) == worst_margin_pair(
-                a, codes, count, fast
-            )
+
+
+@pytest.mark.parametrize(("name", "kernel"), list(zip(LOSSES, KERNELS, strict=True)))
+def test_the_address_of_a_loss_is_that_of_its_kernel(name, kernel):
+    (fast, same), a = np.empty((2, 3)), np.array([0.5, -1.0, 0.25])
+    asked = a, np.array([0, 1, 2]), 3, np.array([1.0, 2.0, 1.0])
+    assert vertex(loss_address(name), *asked, same) == kernel(*asked, fast)
+    assert same.tolist() == fast.tolist()
 
 
 @claim("RANKMM", "1 s2")
