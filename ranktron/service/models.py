@@ -219,6 +219,8 @@ def warm(model: Model, k: int) -> None:
     """Lets a learner that is not needed afterwards work once; no user then waits for kernels to be loaded."""
     learner = model.learner()
     X = np.zeros((max(k, 3), model.n_filled), np.float32)
+    if model.scaler is not None:
+        model.scaler(X, np.array([0, len(X)]))
     X = X if model.map is None else model.map(X)
     ranking = learner.rank(X, 0)
     if learner.learns_online:

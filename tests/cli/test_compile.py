@@ -3,12 +3,12 @@ import subprocess
 import sys
 
 
-def test_an_algorithm_is_compiled_in_a_process_of_its_own():
-    command = [sys.executable, "-m", "ranktron", "compile", "--algo", "minimax", "--jobs", "2"]
+def test_an_algorithm_and_the_service_are_compiled_in_processes_of_their_own():
+    command = [sys.executable, "-m", "ranktron", "compile", "--algo", "minimax", "--service", "--jobs", "2"]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert list(found["tasks"]) == ["reading", "minimax"]
+    assert list(found["tasks"]) == ["reading", "minimax", "service"]
     assert found["seconds"] > max(found["tasks"].values())
 
 

@@ -135,7 +135,7 @@ def test_the_container_runs_as_a_user_of_its_own():
     for word, _, rest in steps:
         if word == "COPY" and not rest.startswith("--from"):
             assert all((FOLDER.parent / source).exists() for source in rest.split()[:-1])
-        for command in re.findall(r"ranktron (?:simulate|train)[^&]*", rest) if word == "RUN" else ():
+        for command in re.findall(r"ranktron compile[^&]*", rest) if word == "RUN" else ():
             parsed_command(command)
     variables = dict(part.split("=") for word, _, rest in final if word == "ENV" for part in rest.split())
     assert variables["RANKTRON_PORT"] == next(rest for word, _, rest in final if word == "EXPOSE")
