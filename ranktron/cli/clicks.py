@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json
+from ranktron.cli.options import DATA, PICTURE, as_json
 from ranktron.cli.output import print_json, print_table, show_activity
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _columns(command: Any) -> Any:
     "--replicates", default=100, show_default=True, type=click.IntRange(0), help="Resampled logs, for intervals."
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the resampling.")
-@click.option("--picture", type=click.Path(), help="Draw the curves as a picture (.png or .svg).")
+@click.option("--picture", type=PICTURE, help="Draw the curves as a picture (.png or .svg).")
 @as_json
 def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: bool, **columns: str | None) -> None:
     """Describe a click LOG: what is clicked and what is seen, by position.

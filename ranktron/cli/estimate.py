@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ranktron.cli.options import DATA, as_json
+from ranktron.cli.options import DATA, PICTURE, as_json
 from ranktron.cli.output import print_json, print_table, show_activity
 from ranktron.errors import DataError, RankingWarning, warn
 
@@ -60,9 +60,7 @@ class _Log(NamedTuple):
     show_default=True,
     help="How likely the document was to stand at its place; used without --logged-by.",
 )
-@click.option(
-    "--figure", type=click.Path(), help="Write the estimates with their intervals as a picture (.png or .svg)."
-)
+@click.option("--figure", type=PICTURE, help="Write the estimates with their intervals as a picture (.png or .svg).")
 @as_json
 def estimate(
     log: str, models: tuple[str, ...], logged_by: str | None, logged_temperature: float, temperature: float,

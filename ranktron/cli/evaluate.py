@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read_data, strict_option, table_options
+from ranktron.cli.options import (
+    DATA,
+    PICTURE,
+    as_json,
+    metrics_option,
+    null_option,
+    read_data,
+    strict_option,
+    table_options,
+)  # fmt: skip
 from ranktron.cli.output import print_json, print_table, show_progress
 from ranktron.cli.parts import PARTS, evaluate_on_parts
 
@@ -17,7 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model", type=DATA)
 @click.argument("data", type=PARTS)
-@click.option("--curve", type=click.Path(), help="Write a plot of NDCG@1 to NDCG@20 (.png or .svg).")
+@click.option("--curve", type=PICTURE, help="Write a plot of NDCG@1 to NDCG@20 (.png or .svg).")
 @click.option(
     "--dask",
     metavar="ADDRESS",

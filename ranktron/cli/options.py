@@ -23,7 +23,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DATA = click.Path(exists=True, allow_dash=True)
 OUT = click.Path(allow_dash=True)
-_READING = "ranktron.reading"
+
+
+class _Picture(click.Path):
+    """A picture to write: what cannot be drawn is refused before the work, not after it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = str(super().convert(value, param, ctx))
+        if not path.lower().endswith((".png", ".svg")):
+            self.fail(f"{path} must end with .png or .svg", param, ctx)
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            self.fail(f"{path} cannot be written: there is no folder {folder}", param, ctx)
+        return path
+
+
+PICTURE = _Picture()
+_READING, _SAID = "ranktron.reading", "ranktron.said"
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Machine-readable output: one JSON object instead of a table."
 )
@@ -183,6 +199,11 @@ def _say_if_scattered(path: str, rounds: Rounds) -> None:
     """Reports that rows of a query were not adjacent: two concatenated files may use one id for different queries."""
     from ranktron.data.io.grouping import repeated_documents, scattered_queries
 
+    context = click.get_current_context(silent=True)
+    said = set() if context is None else context.meta.setdefault(_SAID, set())
+    if path in said:
+        return  # a command reads it once for each model
+    said.add(path)
     scattered = scattered_queries(rounds)
     if scattered:
         twice = repeated_documents(rounds)

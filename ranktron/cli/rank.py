@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import csv
+from io import StringIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +21,10 @@ from ranktron.cli.options import (
 from ranktron.cli.output import print_json, print_written
 from ranktron.errors import DataError
 
+if TYPE_CHECKING:
+    from ranktron.data.rounds import Rounds
+    from ranktron.types import Floats
+
 
 @click.command()
 @click.argument("model", type=DATA)
@@ -27,10 +33,10 @@ from ranktron.errors import DataError
 @click.option(
     "--format",
     "style",
-    type=click.Choice(["scores", "trec"]),
+    type=click.Choice(["scores", "csv", "trec"]),
     default="scores",
     show_default=True,
-    help="scores: one per line, in the order of DATA. trec: a TREC run file.",
+    help="scores: one per line, in the order of DATA. csv: query, document, score and rank. trec: a TREC run file.",
 )
 @null_option
 @table_options
@@ -39,7 +45,7 @@ from ranktron.errors import DataError
 def rank(model: str, data: str, out: str, style: str, null: str | None, as_json: bool) -> None:
     """Score the documents of DATA and write the scores to a file.
 
-    Example: ranktron rank my.model test.txt -o run.txt --format trec
+    Example: ranktron rank my.model test.txt -o ranked.csv --format csv
     """
     from ranktron.data.files import atomically
     from ranktron.training.model import load
@@ -48,21 +54,40 @@ def rank(model: str, data: str, out: str, style: str, null: str | None, as_json:
     loaded = load(model)
     rounds = read_documents(data, null, loaded)
     scores = loaded.score_rounds(rounds)
-    if style == "scores":
-        lines = "".join(f"{score!r}\n" for score in rounds.restore(scores).tolist())
-        with atomically(out) as file:
-            file.write(lines.encode("ascii"))
-    else:
+    if style == "trec":
         from ranktron.data.io import write_run
 
         write_run(_as_run(rounds, scores), out, tag=loaded.kind)
+    else:
+        text = _as_csv(rounds, scores) if style == "csv" else _as_lines(rounds, scores)
+        with atomically(out) as file:
+            file.write(text.encode())
     if as_json:
         print_json({"queries": len(rounds), "documents": len(scores), "out": out, "format": style})
     else:
         print_written(out, f"{len(scores):,} scores of {len(rounds):,} queries")
 
 
-def _as_run(rounds: Any, scores: Any) -> dict[str, dict[str, float]]:
+def _as_lines(rounds: Rounds, scores: Floats) -> str:
+    return "".join(f"{score!r}\n" for score in rounds.restore(scores).tolist())
+
+
+def _as_csv(rounds: Rounds, scores: Floats) -> str:
+    """The documents of each query, best first; those without an id are named by their index within the query."""
+    from ranktron.kernels.sorting import argsort_descending
+
+    text = StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["query", "document", "score", "rank"])
+    for q, qid in enumerate(rounds.qids):
+        a, b = rounds.offsets[q], rounds.offsets[q + 1]
+        names = range(b - a) if rounds.docids is None else rounds.docids[a:b]
+        for place, i in enumerate(argsort_descending(scores[a:b]), 1):
+            table.writerow([qid, names[i], repr(float(scores[a + i])), place])
+    return text.getvalue()
+
+
+def _as_run(rounds: Rounds, scores: Floats) -> dict[str, dict[str, float]]:
     """A run by query and document; documents without an id are named by their index within the query."""
     run = {}
     for q, qid in enumerate(rounds.qids):

@@ -8,6 +8,7 @@ import click
 
 from ranktron.cli.options import (
     DATA,
+    PICTURE,
     as_json,
     map_option,
     metrics_option,
@@ -62,7 +63,7 @@ def _values(text: str) -> list[float] | None:
 @scale_option
 @map_option
 @click.option("--valid", type=DATA, help="Validation set.")
-@click.option("--curve", type=click.Path(), help="Write a plot of the results (.png or .svg).")
+@click.option("--curve", type=PICTURE, help="Write a plot of the results (.png or .svg).")
 @tasks_option
 @metrics_option("ndcg@10")
 @nan_option

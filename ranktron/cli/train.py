@@ -14,6 +14,7 @@ import click
 from ranktron.cli.options import (
     DATA,
     OUT,
+    PICTURE,
     as_json,
     as_metric,
     epochs_option,
@@ -109,7 +110,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 @parts_options
 @click.option("--from", "start", type=DATA, help="Model to continue training, exactly where it stopped.")
 @click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
-@click.option("--curve", type=click.Path(), help="Write the learning curve as an image (.png or .svg).")
+@click.option("--curve", type=PICTURE, help="Write the learning curve as an image (.png or .svg).")
 @metrics_option("ndcg@10")
 @null_option
 @table_options

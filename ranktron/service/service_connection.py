@@ -64,7 +64,10 @@ class ServiceConnection:
     def _ask(
         self, method: str, path: str, content: Mapping[str, Any] | None = None, repeatable: bool = True
     ) -> dict[str, Any]:
-        body = b"" if content is None else json.dumps(content, allow_nan=False).encode()
+        try:
+            body = b"" if content is None else json.dumps(content, allow_nan=False).encode()
+        except ValueError:
+            raise DataError("what is sent must be finite: there is a NaN or an infinite number in it") from None
         answer: dict[str, Any] = json.loads(self._send(method, path, body, "application/json", repeatable))
         return answer
 

@@ -43,7 +43,7 @@ class Parameter:
                 fits, wanted = False, "a whole number below 2^53"
             if self.above is not None:
                 fits = fits and self.above < value
-                wanted += f" above {self.above:g}"
+                wanted += f" of at least {self.above + 1:g}" if kind is int else f" above {self.above:g}"
         else:
             fits = isinstance(value, str) and (not self.choices or value in self.choices)
             wanted = " or ".join(self.choices) or "text"

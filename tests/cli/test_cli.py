@@ -1,3 +1,4 @@
+import csv
 import json
 import os
 import signal
@@ -124,7 +125,7 @@ def test_pictures(data):
     assert "</svg>" in Path("c.svg").read_text()
     assert Path("e.png").read_bytes().startswith(b"\x89PNG")
     code, _, err = data("evaluate", "m", "test.txt", "--curve", "e.nonsense")
-    assert (code, err.count("\n")) == (1, 1)
+    assert (code, err.count("\n")) == (2, 1)
 
 
 def test_the_model_decides_how_wide_data_are(data):
@@ -154,6 +155,29 @@ def test_info_counts_scattered_queries(run, tmp_path):
     summary = as_json(run("info", "d.txt", "--json"))
     assert summary["duplicate_qids"] == 2
     assert summary["queries_without_relevant"] == 2
+
+
+def test_rankings_as_a_table(data):
+    data("train", "train.txt", "--model", "m")
+    assert data("rank", "m", "test.txt", "-o", "ranked.csv", "--format", "csv")[0] == 0
+    with open("ranked.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    test, place = read("test.txt"), iter(rows)
+    scores = load("m").score_rounds(test)
+    for number, round in enumerate(test):
+        own = scores[test.offsets[number] : test.offsets[number + 1]]
+        for rank, i in enumerate(np.argsort(-own, kind="stable"), 1):
+            expected = {"query": str(round.qid), "document": str(i), "score": repr(float(own[i])), "rank": str(rank)}
+            assert next(place) == expected
+    assert next(place, None) is None
+
+
+@pytest.mark.parametrize("picture", ["curve.pdf", "nowhere/curve.png"])
+def test_a_picture_that_cannot_be_written_is_refused_before_training(data, picture):
+    code, _, err = data("train", "train.txt", "--model", "m", "--curve", picture)
+    assert code == 2
+    assert picture in err
+    assert not Path("m").exists()
 
 
 def test_trec_runs_and_compare(data):

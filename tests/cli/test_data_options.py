@@ -134,6 +134,9 @@ def test_ids_that_come_back_are_put_together_and_it_is_said(run, tmp_path, monke
     assert code == 0
     assert "mixed.txt: the rows of 1 of 2 queries were not adjacent and have been grouped\n" in err
     assert run("info", "plain.txt")[2] == ""
+    for name in ("one", "two"):
+        run("train", "plain.txt", "--epochs", 1, "--model", name)
+    assert run("compare", "one", "two", "--data", "mixed.txt")[2].count("not adjacent") == 1
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "txt"])

@@ -76,6 +76,11 @@ def test_a_client_without_a_service():
             Client(f"http://127.0.0.1:{unused.getsockname()[1]}").rankers()
 
 
+def test_a_client_sends_only_finite_numbers():
+    with pytest.raises(DataError, match="there is a NaN or an infinite number in it"):
+        Client().rank("shop", {"a": [float("nan")]})
+
+
 def test_a_client_goes_on_after_a_restart(tmp_path, Program):
     with Program(tmp_path) as program:
         clients = [Client(program.url) for _ in range(4)]

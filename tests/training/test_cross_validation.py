@@ -230,7 +230,7 @@ def test_the_command_compares_with_earlier_reports(run, letor):
             2,
             "speed=1: the parameters of committee are",
         ),
-        (("cv", "data", "--algo", "committee", "--set", "size=0"), 2, "size must be a whole number above 0"),
+        (("cv", "data", "--algo", "committee", "--set", "size=0"), 2, "size must be a whole number of at least 1"),
         (("cv", "data", "--algo", "committee", "--grid", "size=1,x"), 2, "--grid size=x"),
         (("cv", "data", "--algo", "committee", "--grid", "size"), 2, "--grid size"),
         (("cv", "data", "--select", "nddcg"), 2, "did you mean ndcg"),

@@ -42,6 +42,11 @@ def test_what_does_not_fit_is_named(parameter, values):
         parameter.parse("certainly not")
 
 
+def test_a_whole_number_says_the_smallest_that_is_allowed():
+    with pytest.raises(DataError, match="size must be a whole number of at least 1, not 0"):
+        SIZE.check(0)
+
+
 def test_algorithms_are_found_by_name_and_know_their_parameters():
     for name, each in ALGORITHMS.items():
         assert algorithm(name) is each

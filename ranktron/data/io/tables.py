@@ -148,7 +148,7 @@ class _Cells:
         if nulls is not None and (filler < 0 or is_label):
             hint = (
                 "; say what to make of it with null='zero', 'min' or 'mean' (--null), or leave it to the ranker: "
-                "--nan mean, in Python null='nan' here and nan='mean' there"
+                "train with --nan mean, in Python null='nan' here and nan='mean' there"
             )
             hint = "" if is_label else hint
             raise self.wrong(f"column {name!r} is NULL", row + int(nulls.argmax()), hint)

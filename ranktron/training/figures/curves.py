@@ -32,6 +32,8 @@ def curves(
     for (name, level), style in zip(levels.items(), ("--", ":", "-.") * 10, strict=False):
         axes.axhline(level, label=name, color="#555555", linewidth=1.2, linestyle=style)
     axes.set(title=title, xlabel=x, ylabel=y, xscale="log" if log else "linear")
+    if not log and all(float(value).is_integer() for xs, _ in lines.values() for value in xs):
+        axes.xaxis.get_major_locator().set_params(integer=True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     axes.legend(frameon=False, fontsize=9)

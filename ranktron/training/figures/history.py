@@ -55,4 +55,5 @@ def draw_history(
         lines |= {f"{name}, validation": (ends, [v[name] for v in history.valid]) for name in history.valid[0]}
     if not any(len(xs) for xs, _ in lines.values()):
         raise DataError("there is nothing to draw: give a validation set, which is measured after each pass")
-    curves(path, lines, {}, title=title, x="rounds", y="value")
+    measured = {name.partition(",")[0] for name in lines}
+    curves(path, lines, {}, title=title, x="rounds", y=measured.pop() if len(measured) == 1 else "metric")

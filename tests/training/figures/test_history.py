@@ -17,7 +17,7 @@ def test_a_line_for_each_value_of_the_passes_and_of_what_was_shown(tmp_path):
     history = train("hinge", {}, LISTS[:30], Schedule(4), valid=LISTS[30:], metrics=shown).history
     draw_history(history, tmp_path / "both.svg", shown, title="how it went")
     drawn = (tmp_path / "both.svg").read_text()
-    for text in ("how it went", "map, time average", "ndcg@10, validation", "map, validation"):
+    for text in ("how it went", "map, time average", "ndcg@10, validation", "map, validation", "metric"):
         assert f">{text}<" in drawn or f"<!-- {text} -->" in drawn
     draw_history(history, tmp_path / "valid.svg")
     assert "time average" not in (tmp_path / "valid.svg").read_text()
