@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ranktron.data.io import grammar
-from ranktron.data.io.files import blocks
+from ranktron.data.io.files import blocks, is_compressed, map_file
 from ranktron.data.io.letor import FeatureRange, check_feature_range, parse_settings, query_name, reads_sparse
 from ranktron.data.io.missing import fill_nulls, placeholder
 from ranktron.data.io.parse_errors import Look, explain_problem
@@ -25,6 +26,7 @@ from ranktron.types import Features, Floats, Round
 
 BLOCK = 1 << 22
 LONGEST_LINE = 1 << 26
+_LEAVE = 1 << 25
 
 
 Parser = Callable[[Text, Look, int], ParsedTable | SparseTable]
@@ -84,8 +86,8 @@ def text_runs(
     """Yields the runs of LETOR text files, a few megabytes at a time."""
     filler = placeholder(null)
     frame = check_feature_range(n_features, first_index)
-    start = next(_line_blocks(paths[0]), b"\n")
-    parsed = _sparse_block if reads_sparse(Text(str(paths[0]), start), frame, null, sparse) else _block
+    start = Text(str(paths[0]), bytes(next(_line_blocks(paths[0]), b"\n")))
+    parsed = _sparse_block if reads_sparse(start, frame, null, sparse) else _block
     if None in frame:
         frame = frame.completed(*_extent(paths))
     lacking = "document"
@@ -98,8 +100,11 @@ def text_runs(
         raise DataError(f"{', '.join(map(str, paths))}: there is no {lacking} in it")
 
 
-def _line_blocks(path: Path) -> Iterator[bytes]:
+def _line_blocks(path: Path) -> Iterator[bytes | memoryview]:
     """Yields blocks of whole lines; a line feed is added to the last one if it is missing."""
+    if path.is_file() and not is_compressed(path) and path.stat().st_size:
+        yield from _mapped_blocks(path)
+        return
     rest = b""
     for block in blocks(path, BLOCK):
         cut = block.rfind(b"\n") + 1
@@ -109,9 +114,28 @@ def _line_blocks(path: Path) -> Iterator[bytes]:
         else:
             rest += block
         if len(rest) > LONGEST_LINE:
-            raise DataError(f"{path}: a line is longer than {LONGEST_LINE >> 20} MB; is this a text file?")
+            raise _long_line(path)
     if rest:
         yield rest + b"\n"
+
+
+def _mapped_blocks(path: Path) -> Iterator[bytes | memoryview]:
+    """The same of a file that can be mapped into memory, without a copy."""
+    text, start, left = map_file(path), 0, 0
+    while start < len(text):
+        if start - left >= _LEAVE and hasattr(text, "madvise"):  # else all that was read would count as memory in use
+            text.madvise(mmap.MADV_DONTNEED, left, _LEAVE)
+            left += _LEAVE
+        cut = text.rfind(b"\n", start, start + BLOCK) + 1
+        cut = cut or text.find(b"\n", start + BLOCK, start + LONGEST_LINE) + 1
+        if not cut and len(text) - start > LONGEST_LINE:
+            raise _long_line(path)
+        yield memoryview(text)[start:cut] if cut else text[start:] + b"\n"
+        start = cut or len(text)
+
+
+def _long_line(path: Path) -> DataError:
+    return DataError(f"{path}: a line is longer than {LONGEST_LINE >> 20} MB; is this a text file?")
 
 
 def _extent(paths: Sequence[Path]) -> tuple[int, int]:
@@ -124,7 +148,7 @@ def _extent(paths: Sequence[Path]) -> tuple[int, int]:
     return low, high
 
 
-def _block_extent(block: bytes) -> tuple[int, int]:
+def _block_extent(block: bytes | memoryview) -> tuple[int, int]:
     return grammar.extent(np.frombuffer(block, np.uint8), 0, len(block))
 
 
@@ -146,12 +170,12 @@ def _read_runs(path: Path, frame: FeatureRange, filler: float, parsed: Parser) -
         """The blocks from the first one on that has a document, and the number of lines before each."""
         lines, look = 0, None
         for block in _line_blocks(path):
-            text = Text(str(path), block)
+            text = Text(str(path), bytes(block))
             if look is None and text.ids_after_hash() is not None:
                 look = parse_settings(text, frame, filler)
             if look is not None:
                 yield text, look, lines
-            lines += block.count(b"\n")
+            lines += grammar.count_lines(text.data, 0, len(block))
 
     def parse_block(given: tuple[Text, Look, int]) -> tuple[Text, int, ParsedTable | SparseTable]:
         text, look, lines = given
