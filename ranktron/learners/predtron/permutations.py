@@ -29,23 +29,27 @@ def _places(order: Integers) -> Integers:
     return places
 
 
-@jit
 def _worst_order(scores: Floats, gains: Floats) -> Integers:
     """The order by score; equal scores by ascending gain."""
     first = argsort_ascending(gains)
-    return first[argsort_descending(scores[first])]
+    order: Integers = first[argsort_descending(scores[first])]
+    return order
 
 
-@jit
 def _best_order(scores: Floats, gains: Floats, discounts: Floats) -> Integers:
     """The order without loss that is closest to the scores: by gain, and by score where the loss leaves it open."""
     by_score = argsort_descending(scores)
-    by_gain = by_score[argsort_ascending(-gains[by_score])]
-    m, start = scores.shape[0], 0
+    return _follow_scores(by_score, by_score[argsort_ascending(-gains[by_score])], discounts)
+
+
+@jit
+def _follow_scores(by_score: Integers, by_gain: Integers, discounts: Floats) -> Integers:
+    """An order by gain, with the documents at places of one discount by score."""
+    m, start = by_score.shape[0], 0
     first, free = (
         np.empty(m, np.int64),
         np.empty(m, np.int64),
-    )  # positions of one discount: where they start, which is free
+    )  # of places of one discount: the first, the next one free
     for place in range(m):
         if discounts[place] != discounts[start]:
             start = place
@@ -59,18 +63,18 @@ def _best_order(scores: Floats, gains: Floats, discounts: Floats) -> Integers:
 
 
 @jit
-def _place_loss(places: Integers, gains: Floats, discounts: Floats, best: float) -> float:
-    """1 − Σ F D / N as a sum of nonnegative terms, so that small losses are not lost in rounding errors."""
-    if best == 0.0:
-        return 0.0
+def _place_loss(places: Integers, gains: Floats, upwards: Floats, discounts: Floats, best: float) -> float:
+    """1 − Σ F D / N as a sum of nonnegative terms, so that small losses are not lost in rounding errors.
+
+    `upwards` are the gains in ascending order.
+    """
     m = places.shape[0]
     shown = np.empty(m)
     for i in range(m):
         shown[places[i]] = gains[i]
-    ideal = gains[argsort_ascending(-gains)]
     missing, total = 0.0, 0.0
     for place in range(m):
-        missing += ideal[place] - shown[place]
+        missing += upwards[m - 1 - place] - shown[place]
         below = discounts[place + 1] if place + 1 < m else 0.0
         total += max(missing, 0.0) * (discounts[place] - below)
     return total / best
@@ -228,7 +232,7 @@ class Permutations:
 
     def loss(self, prediction: Integers, label: Floats) -> float:
         gains, discounts, best = self.measure.weights(label)
-        return float(_place_loss(prediction, gains, discounts, best))
+        return float(_place_loss(prediction, gains, np.sort(gains), discounts, best)) if best else 0.0
 
     def rep(self, prediction: Integers) -> Floats:
         vector: Floats = self.representation(len(prediction))[prediction]

@@ -29,15 +29,23 @@ _LEARN = float64(
     float32[:, ::1], int64[::1], float64[::1], float64[:, ::1], int64, int64[::1], float64[::1], float64, float64,
     float64, float64, float64, float64, boolean, float64, float64[::1], float64[::1], float64[::1],
 )  # fmt: skip
-_call_rank, _call_learn = caller(_RANK), caller(_LEARN)
+_AFFORD = int64(float64[::1], int64, int64, float64)
+_call_rank, _call_afford, _call_learn = caller(_RANK), caller(_AFFORD), caller(_LEARN)
+
+
+@jit
+def _afford(scores: Floats, k: int, n: int, price: float) -> int:
+    """The shortlist that a price leaves."""
+    return restrict_exploration(scores, argsort_descending(scores), 0.0, k, n, price)[1]
 
 
 @jit
 def _pass(
-    rank: int, learn: int, X: Matrix, labels: Floats, offsets: Integers, queries: Integers, gammas: Floats,
-    etas: Floats, rounds: int, seed: int, most: int, shortlist: int, strict: bool, price: float, highest: float,
-    answered: float, share: float, floor: float, margin: float, radius: float, adaptive: bool, late: bool, w: Floats,
-    total: Floats, squares: Floats, lost: Floats, choices: Floats, losses: Floats, values: Floats,
+    rank: int, afford: int, learn: int, X: Matrix, labels: Floats, offsets: Integers, queries: Integers,
+    gammas: Floats, etas: Floats, rounds: int, seed: int, most: int, shortlist: int, strict: bool, price: float,
+    highest: float, answered: float, share: float, floor: float, margin: float, radius: float, adaptive: bool,
+    late: bool, w: Floats, total: Floats, squares: Floats, lost: Floats, choices: Floats, losses: Floats,
+    values: Floats,
 ) -> int:  # fmt: skip
     """Plays the queries one after the other; returns how many, fewer than all before one that may be refused."""
     for q in range(queries.shape[0]):
@@ -55,7 +63,7 @@ def _pass(
         if not measure_shown(own, order, choices, values[q]):
             return q
         if price < 1.0:
-            _, n = restrict_exploration(scores, argsort_descending(scores), 0.0, k, n, price)
+            n = _call_afford(afford, scores, k, n, price)
         received = np.empty(k)
         for place in range(k):
             received[place] = own[order[place]]
@@ -78,7 +86,8 @@ def play_top_k(learner: TopK, rounds: Rounds, queries: Integers, metrics: tuple[
     while start < len(queries):
         rest, lost = queries[start:], np.array([learner.lost])
         done = _pass(
-            address_of(rank_pairs, _RANK), address_of(learn_top_pairs, _LEARN), rounds.X, rounds.labels,
+            address_of(rank_pairs, _RANK), address_of(_afford, _AFFORD) if learner.exploration_price < 1.0 else 0,
+            address_of(learn_top_pairs, _LEARN), rounds.X, rounds.labels,
             rounds.offsets, rest, step_sizes(learner.explore, learner.rounds, len(rest)),
             step_sizes(learner.step, learner.rounds, len(rest)), learner.rounds, learner.seed, learner.k,
             learner.shortlist, learner.strict, learner.exploration_price, learner.highest, learner.answered,
