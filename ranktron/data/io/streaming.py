@@ -102,8 +102,8 @@ def text_runs(
 
 def _line_blocks(path: Path) -> Iterator[bytes | memoryview]:
     """Yields blocks of whole lines; a line feed is added to the last one if it is missing."""
-    if path.is_file() and not is_compressed(path) and path.stat().st_size:
-        yield from _mapped_blocks(path)
+    if can_be_mapped(path):
+        yield from mapped_blocks(path)
         return
     rest = b""
     for block in blocks(path, BLOCK):
@@ -119,9 +119,14 @@ def _line_blocks(path: Path) -> Iterator[bytes | memoryview]:
         yield rest + b"\n"
 
 
-def _mapped_blocks(path: Path) -> Iterator[bytes | memoryview]:
-    """The same of a file that can be mapped into memory, without a copy."""
-    text, start, left = map_file(path), 0, 0
+def can_be_mapped(path: Path) -> bool:
+    """Whether a file is a file, not compressed, and not empty."""
+    return path.is_file() and not is_compressed(path) and path.stat().st_size > 0
+
+
+def mapped_blocks(path: Path, start: int = 0) -> Iterator[bytes | memoryview]:
+    """The same of a file that can be mapped into memory, from a byte on, without a copy."""
+    text, left = map_file(path), 0
     while start < len(text):
         if start - left >= _LEAVE and hasattr(text, "madvise"):  # else all that was read would count as memory in use
             text.madvise(mmap.MADV_DONTNEED, left, _LEAVE)
@@ -142,7 +147,7 @@ def _extent(paths: Sequence[Path]) -> tuple[int, int]:
     """Scans the files for the smallest and the largest index."""
     low, high = -1, -1
     for path in paths:
-        for smallest, largest in _ahead(_block_extent, _line_blocks(path)):
+        for smallest, largest in ahead(_block_extent, _line_blocks(path)):
             low = smallest if low < 0 else min(low, smallest) if smallest >= 0 else low
             high = max(high, largest)
     return low, high
@@ -152,7 +157,7 @@ def _block_extent(block: bytes | memoryview) -> tuple[int, int]:
     return grammar.extent(np.frombuffer(block, np.uint8), 0, len(block))
 
 
-def _ahead(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
+def ahead(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
     """What a function makes of each item, in order, with as many items under way as there are threads."""
     threads = os.cpu_count() or 1
     under_way: deque[Future[Outcome]] = deque()
@@ -181,7 +186,7 @@ def _read_runs(path: Path, frame: FeatureRange, filler: float, parsed: Parser) -
         text, look, lines = given
         return text, lines, parsed(text, look, lines)
 
-    for text, lines, table in _ahead(parse_block, documents()):
+    for text, lines, table in ahead(parse_block, documents()):
         yield from _block_runs(text, lines, table)
 
 

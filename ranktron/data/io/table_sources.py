@@ -7,14 +7,15 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from ranktron.data.io.columns import Roles, join_names
-from ranktron.data.io.files import Decompressed, blocks
+from ranktron.data.io.files import Decompressed, blocks, map_file
 from ranktron.data.io.formats import NOT_UTF_8, detect_separator, has_names, header, is_number
+from ranktron.data.io.streaming import BLOCK, ahead, can_be_mapped, mapped_blocks
 from ranktron.errors import DataError, MissingExtra
 
 ROWS = 1 << 14
@@ -80,7 +81,7 @@ def legible(path: Path, what: str) -> Iterator[None]:
     except (DataError, MissingExtra):
         raise
     except (arrow.ArrowException, OSError, KeyError, ValueError) as error:
-        if "invalid UTF8" in str(error):
+        if "invalid UTF8" in str(error) or isinstance(error, UnicodeDecodeError):
             raise DataError(f"{path}: {NOT_UTF_8}") from None
         raise DataError(f"{path}: not {what} that can be read: {' '.join(str(error).split())}") from None
 
@@ -158,8 +159,9 @@ class CsvFile(TableSource):
             delimiter=separator or detect_separator(line), newlines_in_values=True
         )
         # closed, since a reader that is left open may abort Python at its end
-        with legible(path, "CSV"), self._open(self.arrow.csv.ConvertOptions()) as rows:
+        with self._explained(), self._open(self.arrow.csv.ConvertOptions()) as rows:
             self.schema = rows.schema
+            self.schema.names  # noqa: B018 (which may be no text)
 
     def _open(self, converting: Any) -> Any:
         reading = self.arrow.csv.ReadOptions(block_size=CSV_BLOCK)
@@ -168,17 +170,59 @@ class CsvFile(TableSource):
     def batches(self, roles: Roles) -> Iterator[Any]:
         types = {name: self._type(name, roles) for name in _chosen_columns(roles)}
         options = self.arrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
+        with self._explained():
+            start = self._first_row()
+            if start is not None:
+                yield from self._parsed_in_parallel(start, options)
+                return
+            with self._open(options) as rows:
+                yield from rows
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Says of what pyarrow cannot take in which line it is."""
         with legible(self.path, "CSV"):
             try:
-                with self._open(options) as rows:
-                    yield from rows
+                yield
             except self.arrow.ArrowInvalid as error:
                 found = _CSV_VALUE.match(str(error))
                 if found is None:
+                    with suppress(csv.Error):  # which Python cannot take either
+                        self._check_widths()
                     raise
                 column = list(self.schema.names)[int(found[1])]
                 content = self.content(column)
                 raise DataError(f"{self.name}: expected numbers in column {column!r}, found {content}") from None
+
+    def _check_widths(self) -> None:
+        """Refuses the first row that has more or fewer values than there are names."""
+        names = next(csv.reader([header(self.path)], delimiter=self.parsing.delimiter))
+        for line, cells in self._cells():
+            if len(cells) != len(names):
+                why = f"the first line names {len(names)} columns, but line {line} has {len(cells)} values"
+                raise DataError(f"{self.name}: {why}: is one left out, or does a text with a separator need quotes?")
+
+    def _first_row(self) -> int | None:
+        """Where the rows begin, if every line feed ends a row, as it does where nothing is quoted; else None."""
+        if not can_be_mapped(self.path):
+            return None
+        with closing(map_file(self.path)) as text:
+            start = text.find(b"\n") + 1
+            names = text[:start].split(self.parsing.delimiter.encode())
+            plain = start and len(names) == len(self.schema.names) and text.find(b'"') < 0
+        return start if plain else None
+
+    def _parsed_in_parallel(self, start: int, converting: Any) -> Iterator[Any]:
+        """What `_open` yields, from blocks of lines that are parsed on all processors."""
+        arrow = self.arrow
+        reading = arrow.csv.ReadOptions(column_names=self.schema.names, use_threads=False, block_size=2 * BLOCK)
+        parsing = arrow.csv.ParseOptions(delimiter=self.parsing.delimiter)
+
+        def parse(block: bytes | memoryview) -> Any:
+            return arrow.csv.read_csv(arrow.BufferReader(arrow.py_buffer(block)), reading, parsing, converting)
+
+        for table in ahead(parse, mapped_blocks(self.path, start)):
+            yield from table.combine_chunks().to_batches()
 
     def place(self, row: int) -> str:
         return f"line {next(islice(self._cells(), row, None))[0]}"

@@ -7,6 +7,7 @@ import pytest
 
 import ranktron
 from ranktron.data import io
+from ranktron.data.io.table_sources import CsvFile
 from ranktron.errors import DataError, MissingExtra
 
 arrow = pytest.importorskip("pyarrow")
@@ -128,7 +129,7 @@ def test_frames(file):
         ('label,qid,doc,a\n\n1,1,"two\nlines",2\n\n-1,1,b,2\n', "found -1.0 in line 6"),
         ("label;qid;a\n1;1;1,5\n", r"found '1,5' in line 2 \(decimals need a point, not a comma\)"),
         ("label,qid,a\nbad,1,2\n", "expected numbers in column 'label', the label, found 'bad' in line 2"),
-        ("label,qid,a\n1,1,2\n0,1\n", "Expected 3 columns, got 2"),
+        ("label,qid,a\n1,1,2\n0,1\n", "the first line names 3 columns, but line 3 has 2 values: is one left out"),
         ("label,qid,a\n1,,2\n", "column 'qid', the query id, is empty in line 2"),
         ("label,qid,a\n1,1,\n", "column 'a' is NULL in line 2"),
         ("label,qid,a\n1,1,1e39\n", "finite 32-bit number in column 'a', found 1e.39 in line 2"),
@@ -142,6 +143,29 @@ def test_what_is_wrong_with_a_csv_file_is_said(file, content, message):
     for how in (io.read, io.stream):
         with pytest.raises(DataError, match=rf"(?s)a\.csv: .*{message}"):
             list(how(path))
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_blocks_of_lines_that_are_parsed_beside_each_other_are_the_file(file, monkeypatch, ending):
+    monkeypatch.setattr("ranktron.data.io.streaming.BLOCK", 64)
+    monkeypatch.setattr("ranktron.data.io.streaming._LEAVE", 1 << 16)
+    lines = [f"{i % 3},q{i // 7:04},d{i},{i / 7!r},{-i}" for i in range(3000)]
+    lines.insert(1500, "")
+    blocks = file(ending.join(["label,qid,doc,a,b", *lines]))
+    quoted = file(ending.join(["label,qid,doc,a,b", *lines, '0,"last",x,0,0']), "b.csv")
+    whole, serial = io.read(blocks), io.read(quoted)[:-1]
+    assert CsvFile(blocks)._first_row() is not None
+    assert CsvFile(quoted)._first_row() is None
+    assert whole.X.tobytes() == serial.X.tobytes()
+    assert [*zip(whole.qids, whole.docids, strict=False)] == [*zip(serial.qids, serial.docids, strict=False)]
+    assert whole.labels.tolist() == serial.labels.tolist()
+    assert [round.qid for round in io.stream(blocks)] == whole.qids.tolist()
+    for wrong, message in (
+        ("1,q,d,x,1", "found 'x' in line 3003"),
+        ("1,q,d,1", "names 5 columns, but line 3003 has 4 values"),
+    ):
+        with pytest.raises(DataError, match=message):
+            io.read(file(ending.join(["label,qid,doc,a,b", *lines, wrong])))
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.csv", "label,qid,a\n1,1,2\n"), ("a.txt", "1 qid:1 1:2\n")])
