@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks import history
+from ranktron.errors import MissingExtra
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
@@ -57,7 +58,7 @@ def measure(name, repeats):
     """The rows of a benchmark; none, and the reason, where something it needs is missing."""
     try:
         return history.join([import_module(f"benchmarks.{name}").run() for _ in range(repeats)])
-    except (ImportError, SystemExit) as missing:
+    except (ModuleNotFoundError, MissingExtra, SystemExit) as missing:
         print(f"  skipped: {missing}")
         return []
 

@@ -18,7 +18,7 @@ from ranktron.kernels.dense import score
 from ranktron.learners.batch.rank_mm import SolverRun, make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import RankMMProblem, bytes_held
-from ranktron.learners.batch.rank_svm import Objective, _descend, minimise
+from ranktron.learners.batch.rank_svm import Objective, minimise, minimise_objective
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
 from ranktron.papers.harness.rank_mm_cells import METRICS, SELECT
@@ -128,7 +128,7 @@ def rank_svm_line(fold, C, balance):
     for most in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64):
         objective = CountedObjective(fold.train, C, balance)
         began = time.perf_counter()
-        value = _descend(objective, np.zeros(fold.train.n_features), 1e-9, most).value
+        value = minimise_objective(objective, np.zeros(fold.train.n_features), 1e-9, most, lambda: False).value
         points.append((objective.calls, time.perf_counter() - began, max(value / lower - 1.0, 1e-9)))
     return points
 

@@ -71,7 +71,16 @@ def test_the_page_of_the_project_survives_a_merge(command):
     assert command.merge(page.partition("\n\n## ")[0], page, {}) == page
 
 
-@pytest.mark.parametrize("missing", [ImportError("no xgboost"), SystemExit("set RANKTRON_DATA")])
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py")))
+def test_what_a_benchmark_imports_is_there(command, name):
+    try:
+        importlib.import_module(f"benchmarks.{name}")
+    except ModuleNotFoundError as missing:
+        if missing.name.partition(".")[0] in ("ranktron", "benchmarks"):
+            raise
+
+
+@pytest.mark.parametrize("missing", [ModuleNotFoundError("no xgboost"), SystemExit("set RANKTRON_DATA")])
 def test_a_benchmark_that_lacks_something_is_skipped_and_says_so(command, monkeypatch, capsys, missing):
     def run():
         raise missing

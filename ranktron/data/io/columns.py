@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -33,6 +34,8 @@ CLICKS = ("click", "clicked", "is_click", "click_bool", "position", "pos", "rank
 """Names of columns of logs that were known only after the documents were shown."""
 UNNAMED = ("", "Unnamed: 0")
 """What the index of a data frame is called in a CSV file."""
+_ID = re.compile(r"(^|[^A-Za-z])(?i:id|uuid|guid|timestamp)$|[a-z]I[dD]$")
+"""How the names of ids and times end, whose size says nothing: user_id, brandId, timestamp."""
 WHAT = {"label": "the label", "query": "the query id", "doc": "the document id"}
 
 
@@ -172,10 +175,10 @@ SELDOM_FEATURES = {plain(name) for lines in USUAL.values() for line in lines[:3]
 def seldom_features(names: Iterable[str]) -> str | None:
     """What to say of features that by their names are none; None where there are none of these.
 
-    >>> seldom_features(["bm25", "Position"])
-    "'Position' is learnt as a feature: drop what is none, or name the features with features=[...]"
+    >>> seldom_features(["bm25", "Position", "user_id", "paid"])
+    "'Position', 'user_id' are learnt as features: drop what is none, or name the features with features=[...]"
     """
-    found = [name for name in names if plain(name) in SELDOM_FEATURES]
+    found = [name for name in names if plain(name) in SELDOM_FEATURES or _ID.search(name)]
     if not found:
         return None
     shown = ", ".join(map(repr, found[:10])) + (", ..." if len(found) > 10 else "")

@@ -26,7 +26,7 @@ from ranktron.types import Features, Floats, Round
 
 BLOCK = 1 << 22
 LONGEST_LINE = 1 << 26
-_LEAVE = 1 << 25
+_LEAVE = 1 << 25  # bytes of a mapped file that are let go at a time, after they were read
 
 
 Parser = Callable[[Text, Look, int], ParsedTable | SparseTable]

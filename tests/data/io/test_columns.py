@@ -73,7 +73,10 @@ def test_the_index_of_a_frame_is_no_feature():
     assert roles("Unnamed: 0", "label", "qid", "a").features == ("a",)
 
 
-@pytest.mark.parametrize("name", ["position", "Click-Bool", "clickBool", "id", "session"])
+NAMES = ["position", "Click-Bool", "clickBool", "id", "session", "user_id", "brandId", "timestamp"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_names_that_features_seldom_have_are_warned_of_until_they_are_named(tmp_path, name):
     path = tmp_path / "log.csv"
     path.write_text(f"label,qid,docid,{name},price\n1,a,x,1,2\n0,a,y,2,3\n")
