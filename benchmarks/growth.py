@@ -144,6 +144,14 @@ def micro(seconds):
     return f"{seconds * 1e6:,.0f}" if seconds >= 1e-4 else f"{seconds * 1e6:.1f}"
 
 
+def brief(number):
+    """A number for an axis: 100,000 as 100 k."""
+    for size, letter in ((1e6, " M"), (1e3, " k")):
+        if number >= size:
+            return f"{number / size:g}{letter}"
+    return f"{number:g}"
+
+
 def draw(found):
     """One panel for everything that grows, in logarithms."""
     import matplotlib as mpl
@@ -167,11 +175,14 @@ def draw(found):
         if len(xs) and xs[-1] / xs[0] < 100:
             panel.set_xticks(xs)
         for axis in (panel.xaxis, panel.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: brief(value)))
             axis.set_minor_formatter(NullFormatter())
         panel.tick_params(labelsize=8)
         panel.grid(alpha=0.3)
-        panel.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
+        panel.legend(
+            fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False, columnspacing=0.8,
+            handlelength=1.2,
+        )  # fmt: skip
     figure.savefig(DOCS / "pictures" / "growth.svg", metadata={"Date": None})
 
 

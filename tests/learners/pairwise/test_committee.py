@@ -228,7 +228,7 @@ def test_it_goes_on_learning_behind_a_stream():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"size": 0}, "size must be a whole number above 0"),
+        ({"size": 0}, "size must be a whole number of at least 1"),
         ({"combine": "mean"}, "combine must be average or borda"),
         ({"weights": "none"}, "weights must be metric or count or uniform"),
         ({"subcommittee": -1}, "subcommittee"),
