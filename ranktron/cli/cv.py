@@ -212,8 +212,7 @@ def _print(report: Report, data: str, seeds: int) -> None:
         trials = report.of_fold(fold)
         means = [sum(t.test.means[m] for t in trials) / len(trials) for m in report.metrics]
         valid = sum(t.valid for t in trials) / len(trials)
-        mean = sum(t.epoch for t in trials) / len(trials)
-        epochs = f"{mean:.0f}" if mean % 1.0 == 0.0 else f"{mean:.1f}"
+        epochs = f"{sum(t.epoch for t in trials) / len(trials):.1f}".removesuffix(".0")
         chosen = [_describe_choice(trials)] if chose else []
         rows.append((fold, len(trials[0].test.qids), valid, epochs, *chosen, *means))
     blank = [""] * (len(columns) - len(report.metrics) - 1)

@@ -15,7 +15,7 @@ from ranktron.cli.options import (
     read_data,
     strict_option,
     table_options,
-)  # fmt: skip
+)
 from ranktron.cli.output import print_json, print_table, show_progress
 from ranktron.cli.parts import PARTS, evaluate_on_parts
 

@@ -30,8 +30,8 @@ class _Picture(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = str(super().convert(value, param, ctx))
-        if not path.lower().endswith((".png", ".svg")):
-            self.fail(f"{path} must end with .png or .svg", param, ctx)
+        if not path.lower().endswith((".png", ".svg", ".pdf")):
+            self.fail(f"{path} must end with .png, .svg or .pdf", param, ctx)
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
             self.fail(f"{path} cannot be written: there is no folder {folder}", param, ctx)

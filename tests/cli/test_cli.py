@@ -122,6 +122,7 @@ def test_epochs_that_are_no_better_are_the_last_ones(data):
 def test_pictures(data):
     assert data("train", "train.txt", "--model", "m", "--valid", "vali.txt", "--curve", "c.svg")[0] == 0
     assert data("evaluate", "m", "test.txt", "--curve", "e.png")[0] == 0
+    assert data("evaluate", "m", "test.txt", "--curve", "e.pdf")[0] == 0
     assert "</svg>" in Path("c.svg").read_text()
     assert Path("e.png").read_bytes().startswith(b"\x89PNG")
     code, _, err = data("evaluate", "m", "test.txt", "--curve", "e.nonsense")
@@ -172,7 +173,7 @@ def test_rankings_as_a_table(data):
     assert next(place, None) is None
 
 
-@pytest.mark.parametrize("picture", ["curve.pdf", "nowhere/curve.png"])
+@pytest.mark.parametrize("picture", ["curve.gif", "nowhere/curve.png"])
 def test_a_picture_that_cannot_be_written_is_refused_before_training(data, picture):
     code, _, err = data("train", "train.txt", "--model", "m", "--curve", picture)
     assert code == 2

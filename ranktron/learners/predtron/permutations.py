@@ -46,10 +46,8 @@ def _best_order(scores: Floats, gains: Floats, discounts: Floats) -> Integers:
 def _follow_scores(by_score: Integers, by_gain: Integers, discounts: Floats) -> Integers:
     """An order by gain, with the documents at places of one discount by score."""
     m, start = by_score.shape[0], 0
-    first, free = (
-        np.empty(m, np.int64),
-        np.empty(m, np.int64),
-    )  # of places of one discount: the first, the next one free
+    # of the places of one discount: the first, and the next that is free
+    first, free = np.empty(m, np.int64), np.empty(m, np.int64)
     for place in range(m):
         if discounts[place] != discounts[start]:
             start = place
