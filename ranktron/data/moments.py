@@ -73,7 +73,8 @@ def _add_rows(X: Matrix, total: Floats, low: Floats, high: Floats) -> None:
 def _add_squares(X: Matrix, mean: Floats, squares: Floats) -> None:
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
-            squares[j] += (X[i, j] - mean[j]) ** 2
+            distance = X[i, j] - mean[j]
+            squares[j] += distance * distance
 
 
 def sum_features(X: Features, before: FeatureSums | None = None) -> FeatureSums:

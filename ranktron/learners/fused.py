@@ -11,26 +11,22 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
-from numba import float64, void
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.csr_rows import Sparse, check_features
 from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.jit import jit
+from ranktron.kernels.memory import borrow
 from ranktron.kernels.sorting import argsort_top
 from ranktron.learners.feedback import everyone
 from ranktron.learners.fused_step import as_spec, fused_step, fused_turn, label_plan
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric, metric
-from ranktron.metrics.dispatch import NDCG, first_outside, metric_address, value
-from ranktron.metrics.gain import dcg, ideal_dcg
+from ranktron.metrics.shown import call_best, call_measure, depth_of, measuring, metric_numbers
 from ranktron.types import Feedback, Floats, Integers, Ranking, Round, Step, Turn
-
-_FEW = 32  # up to this many positions are filled by insertion
 
 
 def can_fuse(learner: object) -> TypeGuard[Linear]:
@@ -39,60 +35,23 @@ def can_fuse(learner: object) -> TypeGuard[Linear]:
 
 
 @jit
-def _best(labels: Floats, choices: Floats) -> Floats:
-    """The ideal DCG of each NDCG, once per query for all learners; NaN if a label is out of range."""
-    best = np.zeros(choices.shape[0])
-    for c in range(choices.shape[0]):
-        if first_outside(labels, choices[c, 6]) >= 0:
-            best[c] = np.nan
-        elif choices[c, 0] == NDCG:
-            k, gain, discount = int(choices[c, 1]), int(choices[c, 2]), int(choices[c, 3])
-            best[c] = ideal_dcg(labels, k, gain, discount)
-    return best
-
-
-@jit
-def _measure(scores: Floats, labels: Floats, choices: Floats, best: Floats, values: Floats) -> None:
-    """Every metric of the ranking shown; only the first k positions are sorted if no metric needs more."""
-    for c in range(choices.shape[0]):
-        if best[c] != best[c]:
-            values[c] = np.nan
-            continue
-        k, gain, discount = int(choices[c, 1]), int(choices[c, 2]), int(choices[c, 3])
-        empty, short, kernel = choices[c, 4], int(choices[c, 5]), int(choices[c, 7])
-        order = argsort_top(scores, k if kernel == 0 else scores.shape[0])
-        ranked = np.empty(order.shape[0])
-        for place in range(order.shape[0]):
-            ranked[place] = labels[order[place]]
-        if kernel != 0:
-            values[c] = value(kernel, ranked, k, gain, discount, empty, short)
-        else:
-            values[c] = dcg(ranked, k, gain, discount, short) / best[c] if best[c] > 0.0 else empty
-
-
-# They are called by their addresses, so that they are compiled once, and not again as parts of every pass.
-_BEST = float64[::1](float64[::1], float64[:, ::1])
-_MEASURE = void(float64[::1], float64[::1], float64[:, ::1], float64[::1], float64[::1])
-_call_best, _call_measure = caller(_BEST), caller(_MEASURE)
-
-
-def _measuring() -> tuple[int, int]:
-    return address_of(_best, _BEST), address_of(_measure, _MEASURE)
-
-
-@jit
 def _pass(
     X: FeatureArrays, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, numbers: Floats,
     w: Floats, lagged_sum: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
-    items: Integers, gradient: Floats, best: int, measure: int,
+    items: Integers, gradient: Floats, direction: Floats, best: int, measure: int,
 ) -> int:  # fmt: skip
     """Plays the queries one after the other; returns how many, fewer than all if a round has to be refused."""
-    spec, direction = as_spec(numbers), np.zeros(w.shape[0])
+    X, labels, values, items, gradient = borrow(X), borrow(labels), borrow(values), borrow(items), borrow(gradient)
+    w, lagged_sum, sums, direction = borrow(w), borrow(lagged_sum), borrow(sums), borrow(direction)
+    choices, spec = borrow(choices), as_spec(numbers)
     for n in range(queries.shape[0]):
         a, b = offsets[queries[n]], offsets[queries[n] + 1]
         rows, own = slice_rows(X, a, b), labels[a:b]
         scores = dot_rows(rows, w)
-        _call_measure(measure, scores, own, choices, _call_best(best, own, choices), values[n])
+        depth = depth_of(choices, b - a)
+        if depth > 0:
+            order = argsort_top(scores, depth)
+            call_measure(measure, order, own, choices, call_best(best, own, choices), values[n])
         losses[n] = fused_step(
             rows, items[: b - a], own, scores, spec, label_plan(own, spec), etas[n], first + n + 1.0,
             w, lagged_sum, sums, gradient[: b - a], direction,
@@ -110,13 +69,15 @@ def _many(
 ) -> int:  # fmt: skip
     """One query for many learners, whose scores are the rows of S; returns the first learner that refuses it, or -1."""
     m = labels.shape[0]
+    depth = depth_of(choices, m)  # 0 without metrics
     items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
-    plan, ideal = label_plan(labels, as_spec(numbers[0])), _call_best(best, labels, choices)
+    plan, ideal = label_plan(labels, as_spec(numbers[0])), call_best(best, labels, choices)
     for j in range(S.shape[0]):
         spec = as_spec(numbers[j])
         if not same[j]:
             plan = label_plan(labels, spec)
-        _call_measure(measure, S[j], labels, choices, ideal, values[j])
+        if depth > 0:
+            call_measure(measure, argsort_top(S[j], depth), labels, choices, ideal, values[j])
         losses[j] = fused_step(
             X, items, labels, S[j], spec, plan, etas[j], first[j] + 1.0,
             W[j], lagged_sums[j], sums[j], gradient, direction,
@@ -124,21 +85,6 @@ def _many(
         if np.isnan(losses[j]):
             return j
     return -1
-
-
-def metric_numbers(metrics: tuple[Metric, ...]) -> Floats:
-    """Metrics as rows of numbers for the kernels: their arguments, and an address unless a code here says it all."""
-    rows = []
-    for each in metrics:
-        code, k, *_ = each.arguments
-        own = code == NDCG and 0 < k <= _FEW
-        rows.append((*each.arguments, 0 if own else metric_address(code)))
-    return np.array(rows, float).reshape(len(metrics), 8)
-
-
-def numbers_by_address(metrics: Sequence[Metric]) -> Floats:
-    """Metrics as `measure_shown` takes them: the address of each and its arguments."""
-    return np.array([each.by_address for each in metrics], float).reshape(len(metrics), 7)
 
 
 def step_sizes(step: Step, first: int, count: int) -> Floats:
@@ -158,7 +104,7 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     done = _pass(
         as_arrays(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused_numbers,
         learner.w, learner.lagged_sum, learner.sums, metric_numbers(metrics), losses, values,
-        np.arange(longest), np.empty(longest), *_measuring(),
+        np.arange(longest), np.empty(longest), np.zeros(learner.n_features), *measuring(),
     )  # fmt: skip
     learner.rounds += done
     learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
@@ -175,19 +121,25 @@ def turn_player(learner: Linear, metrics: Sequence[Metric]) -> Callable[[Round, 
 
     It returns None, and nothing is learnt, for an invalid round: the metric, `rank` or `learn` says what is wrong.
     """
-    choices = numbers_by_address(metrics)
+    choices, addresses, numbers = metric_numbers(metrics), measuring(), learner.fused_numbers
     values, direction, width = np.empty(len(metrics)), np.zeros(learner.n_features), learner.n_features
     make: Any = tuple.__new__  # what the constructors of named tuples call, at half their cost
+    matrix, empty, integers = np.ndarray, np.empty, np.dtype(np.int64)  # to look them up takes as long as to use them
 
     def play_turn(round: Round, number: int) -> Turn | None:
         X, labels, _ = round
-        if type(X) is not np.ndarray or X.ndim != 2 or X.shape[1] != width:
+        if type(X) is matrix:
+            arrays, shape = X, X.shape
+            if len(shape) != 2 or shape[1] != width:
+                check_features(X, width)
+        else:
             check_features(X, width)
-        m = X.shape[0]
-        order, scores, items = np.empty(m, np.int64), np.empty(m), everyone(m)
+            arrays, shape = as_arrays(X), X.shape
+        m = shape[0]
+        order, scores, items = empty(m, integers), empty(m), everyone(m)
         loss: float = fused_turn(
-            as_arrays(X), items, labels, learner.fused_numbers, learner.step(number), learner.rounds + 1.0, learner.w,
-            learner.lagged_sum, learner.sums, direction, choices, order, scores, values,
+            arrays, items, labels, numbers, learner.step(number), learner.rounds + 1.0, learner.w, learner.lagged_sum,
+            learner.sums, direction, choices, order, scores, values, *addresses,
         )  # fmt: skip
         if loss != loss:
             return None
@@ -245,7 +197,7 @@ def play_many(
         learner.w, learner.lagged_sum, learner.sums = W[j], lagged_sums[j], sums[j]
     same = np.array([j == 0 or learner.fused == learners[j - 1].fused for j, learner in enumerate(learners)])
     steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
-    choices, measuring = metric_numbers(measures), _measuring()
+    choices, addresses = metric_numbers(measures), measuring()
     first = np.array([learner.rounds for learner in learners])
     # For matrices of this size a second thread costs far more than it gains.
     with threadpool_limits(1, user_api="blas"):
@@ -262,7 +214,7 @@ def play_many(
             S = np.array([X.score(w) for w in W]) if isinstance(X, Sparse) else W @ X.astype(np.float64).T
             refused = _many(
                 as_arrays(X), round.labels, S, etas, first, table, same, W, lagged_sums, sums, choices, losses, values,
-                *measuring,
+                *addresses,
             )  # fmt: skip
             done = refused if refused >= 0 else len(learners)
             for learner, loss in zip(learners[:done], losses[:done].tolist(), strict=True):

@@ -17,9 +17,10 @@ from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows, sgd_step
 from ranktron.kernels.grades import best_below, extremes, grades_seen
 from ranktron.kernels.jit import jit
+from ranktron.kernels.memory import borrow
 from ranktron.kernels.sorting import argsort_descending, ideal_order
-from ranktron.learners.mistakes import misordered_grades
-from ranktron.metrics.dispatch import measure_shown
+from ranktron.learners.mistakes import misordered_grades, misordered_list
+from ranktron.metrics.shown import call_best, call_measure
 from ranktron.surrogates.fused_forms import LISTNET_LOSS, MEAN_HINGE_LOSS, SLAM_LOSS, WORST_PAIR_LOSS, FusedForm
 from ranktron.surrogates.listnet import listnet
 from ranktron.surrogates.pairwise_hinge import summed_hinge
@@ -68,7 +69,8 @@ def _declaration(thing: object, name: str) -> Any:
 
 
 class KernelSpec(NamedTuple):
-    """A spec as kernels take it: the addresses of the loss and of what it prepares, whether it needs grades, and so on.
+    """A spec as kernels take it: the addresses of the loss and of what it prepares, whether it needs grades and the
+    extreme scores of each grade, and so on.
 
     An address of 0 says that nothing is prepared.
     """
@@ -76,6 +78,7 @@ class KernelSpec(NamedTuple):
     loss: int
     prepare: int
     graded: bool
+    extremes: bool
     binary: bool
     k: int
     margin: float
@@ -144,7 +147,8 @@ def spec_numbers(spec: FusedSpec) -> Floats:
     loss = address_of(_LOSSES[spec.loss], _LOSS)
     prepare = address_of(_slam_weights, _PREPARE) if spec.loss == SLAM_LOSS else 0
     graded = spec.loss != LISTNET_LOSS or spec.mistakes_only
-    return np.array([loss, prepare, graded, *spec[1:]], float)
+    extreme = spec.loss in (SLAM_LOSS, WORST_PAIR_LOSS) or (spec.mistakes_only and spec.mistake_k > 0)
+    return np.array([loss, prepare, graded, extreme, *spec[1:]], float)
 
 
 @jit
@@ -152,8 +156,8 @@ def as_spec(numbers: Floats) -> KernelSpec:
     """The spec from its numbers."""
     n = numbers
     return KernelSpec(
-        int(n[0]), int(n[1]), n[2] != 0.0, n[3] != 0.0, int(n[4]), n[5], n[6], n[7] != 0.0,
-        int(n[8]),
+        int(n[0]), int(n[1]), n[2] != 0.0, n[3] != 0.0, n[4] != 0.0, int(n[5]), n[6], n[7], n[8] != 0.0,
+        int(n[9]),
     )  # fmt: skip
 
 
@@ -177,11 +181,13 @@ def fused_step(
     """Learns from the labels of all documents of a query: the loss, or NaN if scores or weights overflow."""
     documents, starts, v = plan
     lowest = below = starts
-    if spec.graded:
+    if spec.extremes:
         lowest, highest = extremes(scores, documents, starts)
         below = best_below(scores, highest)
         if spec.mistakes_only and not misordered_grades(scores, documents, starts, lowest, below, spec.mistake_k):
             return 0.0
+    elif spec.mistakes_only and not misordered_list(scores, documents, starts):
+        return 0.0
     loss: float = _call_loss(
         spec.loss, labels, scores, documents, starts, v, lowest, below, spec.margin, spec.fraction, gradient
     )
@@ -205,17 +211,23 @@ def fused_round(
 def fused_turn(
     X: FeatureArrays, items: Integers, labels: Floats, numbers: Floats, eta: float, t: float, w: Floats,
     lagged_sum: Floats, sums: Floats, direction: Floats, choices: Floats, order: Integers, scores: Floats,
-    values: Floats,
+    values: Floats, best: int, measure: int,
 ) -> float:  # fmt: skip
     """A whole round with all its labels: ranks, measures what is shown, and learns from it.
 
     `order`, `scores` and `values` are filled. NaN, without any change of weights, if the round has to be refused.
     """
+    X, items, labels, numbers, w = borrow(X), borrow(items), borrow(labels), borrow(numbers), borrow(w)
+    lagged_sum, sums, direction, choices = borrow(lagged_sum), borrow(sums), borrow(direction), borrow(choices)
+    order, scores, values = borrow(order), borrow(scores), borrow(values)
     m = scores.shape[0]
     if labels.shape[0] != m:
         return np.nan
     copy_into(scores, dot_rows(X, w))
     copy_into(order, argsort_descending(scores))
-    if not measure_shown(labels, order, choices, values):
-        return np.nan
+    if choices.shape[0] > 0:
+        call_measure(measure, order, labels, choices, call_best(best, labels, choices), values)
+        for value in values:
+            if value != value:
+                return np.nan
     return fused_round(X, m, scores, items, labels, numbers, eta, t, w, lagged_sum, sums, direction)

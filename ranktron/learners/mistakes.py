@@ -41,6 +41,21 @@ def misordered_grades(
 
 
 @jit
+def misordered_list(scores: Floats, documents: Integers, starts: Integers) -> bool:
+    """The same of the whole list, without the extremes of grades: it ends at the first document out of order."""
+    least = np.float32(np.inf)  # of the better grades
+    for g in range(starts.shape[0] - 1):
+        own = least
+        for place in range(starts[g], starts[g + 1]):
+            score = np.float32(scores[documents[place]])
+            if not (g == 0 or score < least) or score != score:
+                return True
+            own = score if score < own else own
+        least = own
+    return False
+
+
+@jit
 def misordered(scores: Floats, labels: Floats, k: int, binary: bool) -> bool:
     """The same from labels; `binary` is AP's rule: every label above 0 is relevant."""
     documents, starts, _ = grades_seen(labels, binary)

@@ -165,22 +165,6 @@ def shown_value(
 
 
 @jit
-def measure_shown(labels: Floats, order: Integers, choices: Floats, values: Floats) -> bool:
-    """Fills the value of every metric (a row of `choices`, as `shown_value` takes it); False if one is not defined."""
-    if choices.shape[0] == 0:
-        return True
-    ranked = np.empty(order.shape[0])
-    for place in range(order.shape[0]):
-        ranked[place] = labels[order[place]]
-    for row in range(choices.shape[0]):
-        c = choices[row]
-        values[row] = checked_value(ranked, int(c[0]), int(c[1]), int(c[2]), int(c[3]), c[4], int(c[5]), c[6])
-        if values[row] != values[row]:
-            return False
-    return True
-
-
-@jit
 def values(labels: Floats, offsets: Integers, choices: Integers, empty: Floats, out: Floats) -> None:
     """Every metric (a row of `choices`: address, k, gain, discount, short) of every query, from its ranked labels."""
     for q in range(offsets.shape[0] - 1):

@@ -51,6 +51,21 @@ def test_a_fused_pass_equals_play_to_the_bit(make, lists):
     assert same(plain.state(), fused.state())
 
 
+@pytest.mark.parametrize(
+    "names", [(), ("ndcg@1",), ("ndcg@3", "ndcg@20", "ndcg@5:letor"), ("ndcg@32", "ndcg"), ("mrr", "ndcg@2")]
+)
+def test_each_metric_of_a_pass_is_that_of_the_ranking_shown(names):
+    metrics = tuple(map(metric, names))
+    pair = [slam_perceptron(7), slam_perceptron(7)]
+    _, values = play_pass(pair[0], NOISY, np.arange(len(NOISY)), metrics)
+    together = [found for _, found in play_many(pair[1:], NOISY, metrics)]
+    for round, turn, fused, many in zip(
+        NOISY, play(slam_perceptron(7), NOISY, feedback.full, metrics), values, together, strict=True
+    ):
+        shown = round.labels[turn.ranking.order]
+        assert list(turn.values) == fused.tolist() == many[0].tolist() == [each(shown) for each in metrics]
+
+
 @pytest.mark.parametrize("lists", [NOISY, EASY], ids=["noisy", "separable"])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_learning_fused_equals_learning_step_by_step_to_the_bit(make, lists):

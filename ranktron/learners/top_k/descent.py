@@ -67,16 +67,17 @@ def gather_top(X: Features, order: Integers, r: int, base: Floats) -> tuple[Feat
 
 @jit
 def descend_dense(
-    rows: Matrix, gradient: Floats, drift: Floats, factor: float, eta: float, radius: float,
+    X: Matrix, items: Integers, gradient: Floats, drift: Floats, factor: float, eta: float, radius: float,
     adaptive: bool, weight: float, w: Floats, total: Floats, squares: Floats,
 ) -> bool:  # fmt: skip
+    """The step on Σ_i gradient_i X[items_i] and a multiple of the drift."""
     d = w.shape[0]
     z = np.zeros(d)
     for j in range(drift.shape[0]):
         z[j] = factor * drift[j]
     for place in range(gradient.shape[0]):
         if gradient[place] != 0.0:
-            add_one_row(rows, place, gradient[place], z)
+            add_one_row(X, items[place], gradient[place], z)
     squared = 0.0
     for j in range(d):
         squared += z[j] * z[j]
@@ -146,4 +147,5 @@ def descend_in_ball(
             rows.starts, rows.columns, rows.values, gradient, drift, pending.columns, factor, eta, radius, adaptive,
             weight, w, total, squares, z,
         )  # fmt: skip
-    return descend_dense(rows, gradient, drift, factor, eta, radius, adaptive, weight, w, total, squares)
+    items = np.arange(len(gradient))
+    return descend_dense(rows, items, gradient, drift, factor, eta, radius, adaptive, weight, w, total, squares)

@@ -9,7 +9,10 @@ from itertools import product
 from math import perm
 
 import numpy as np
+from numba import float64, int64
 
+from ranktron.kernels.calls import address_of, caller
+from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
@@ -59,7 +62,10 @@ def _argsort_drawn(drawn: Floats) -> Integers:
     by_low = argsort_radix(low)
     for i in range(drawn.shape[0]):
         high[i] = np.uint32(keys[by_low[i]] >> np.uint64(32))
-    return by_low[argsort_radix(high)]
+    order = argsort_radix(high)
+    for place in range(m):
+        order[place] = by_low[order[place]]
+    return order
 
 
 @jit
@@ -70,8 +76,8 @@ def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tupl
     origin, drawn = stream_origin(seed, number, EXPLORATION), np.empty(n)
     for place in range(n):
         drawn[place] = uniform(origin, 1 + best[place])  # as in `uniform_scores`, but of these documents alone
-    order = best.copy()
-    by_chance = _argsort_drawn(drawn)
+    order, by_chance = np.empty(best.shape[0], np.int64), _argsort_drawn(drawn)
+    copy_into(order, best)
     for place in range(n):
         order[place] = best[by_chance[place]]
     return order, True
@@ -80,10 +86,12 @@ def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tupl
 @jit
 def _among_the_best(order: Integers, best: Integers, k: int) -> Floats:
     """1 for each of the first k positions whose document is among the first k by score, else 0."""
-    top = np.zeros(best.shape[0])
+    marks, top = np.zeros(best.shape[0]), np.empty(k)
     for place in range(k):
-        top[best[place]] = 1.0
-    return top[order[:k]]
+        marks[best[place]] = 1.0
+    for place in range(k):
+        top[place] = marks[order[place]]
+    return top
 
 
 @jit
@@ -134,16 +142,25 @@ def group_propensities(order: Integers, best: Integers, gamma: float, k: int, n:
     return groups
 
 
+_AFFORD = int64(float64[::1], int64[::1], float64, int64)
+_call_afford = caller(_AFFORD)
+
+
+def price_address(price: float) -> int:
+    """Where kernels find the shortlist of a price; 0, and nothing is compiled, for a price that allows every order."""
+    return address_of(affordable_shortlist, _AFFORD) if price < 1.0 else 0
+
+
 @jit
 def restrict_exploration(
-    scores: Floats, best: Integers, gamma: float, k: int, n: int, price: float
+    scores: Floats, best: Integers, gamma: float, k: int, n: int, price: float, afford: int
 ) -> tuple[float, int]:
     """γ and the shortlist that a price leaves for a list: not to explore, and the first k, where it allows fewer.
 
-    >>> restrict_exploration(np.array([3.0, 2.0, 0.0]), np.arange(3), 0.5, 2, 3, 0.01)
+    >>> restrict_exploration(np.array([3.0, 2.0, 0.0]), np.arange(3), 0.5, 2, 3, 0.01, price_address(0.01))
     (0.0, 2)
     """
-    affordable = affordable_shortlist(scores, best, price, n)
+    affordable: int = n if afford == 0 else _call_afford(afford, scores, best, price, n)
     if affordable < k:
         return 0.0, k
     return gamma, affordable
@@ -151,33 +168,42 @@ def restrict_exploration(
 
 @jit
 def rank_documents(
-    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float
+    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float, afford: int
 ) -> tuple[Floats, Integers, bool, Floats]:
     """The scores, the order to show, whether it explores, and the propensities of the first k documents."""
     scores = dot_rows(X, w)
     best = argsort_descending(scores)
-    gamma, n = restrict_exploration(scores, best, gamma, k, n, price)
+    gamma, n = restrict_exploration(scores, best, gamma, k, n, price, afford)
     order, explored = _order(best, seed, number, gamma, n)
     return scores, order, explored, document_propensities(order, best, gamma, k, n)
 
 
 @jit
 def rank_pairs(
-    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float
+    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float, afford: int
 ) -> tuple[Floats, Integers, bool, Floats]:
     """The same with the propensities of pairs."""
     scores = dot_rows(X, w)
     best = argsort_descending(scores)
-    gamma, n = restrict_exploration(scores, best, gamma, k, n, price)
+    gamma, n = restrict_exploration(scores, best, gamma, k, n, price, afford)
     order, explored = _order(best, seed, number, gamma, n)
     return scores, order, explored, pair_propensities(order, best, gamma, k, n)
 
 
 def rank_groups(
-    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float, size: int
+    X: FeatureArrays,
+    w: Floats,
+    seed: int,
+    number: int,
+    gamma: float,
+    k: int,
+    n: int,
+    price: float,
+    afford: int,
+    size: int,
 ) -> tuple[Floats, Integers, bool, Floats]:
     """The same with the propensities of groups."""
-    scores, order, explored, _ = rank_documents(X, w, seed, number, gamma, k, n, price)
+    scores, order, explored, _ = rank_documents(X, w, seed, number, gamma, k, n, price, afford)
     best = argsort_descending(scores)
-    gamma, n = restrict_exploration(scores, best, gamma, k, n, price)
+    gamma, n = restrict_exploration(scores, best, gamma, k, n, price, afford)
     return scores, order, explored, group_propensities(order, best, gamma, k, n, size)

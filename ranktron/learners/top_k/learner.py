@@ -11,7 +11,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import first_non_finite
-from ranktron.kernels.dispatch import as_arrays, take_rows
+from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import CompiledPass, WeightVectorLearner
@@ -21,6 +21,7 @@ from ranktron.learners.pending_rounds import PendingRound
 from ranktron.learners.top_k.descent import descend_dense, descend_in_ball, first_scores, gather_top
 from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, inverse_propensities, is_outlined
 from ranktron.learners.top_k.exploration import (
+    price_address,
     rank_documents,
     rank_groups,
     rank_pairs,
@@ -46,7 +47,7 @@ _NOTHING = np.zeros(0)
 def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
     """The positions of the observed documents, and the error code and index of the first invalid one."""
     places = np.empty(items.shape[0], np.int64)
-    seen = np.zeros(k, np.bool_)
+    seen = np.zeros(k)
     for i in range(items.shape[0]):
         place = i
         if i >= k or order[i] != items[i]:
@@ -55,13 +56,13 @@ def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: f
                 place += 1
             if place == k:
                 return places, NOT_SHOWN, i
-        if seen[place]:
+        if seen[place] > 0.0:
             return places, TWICE, i
         if not 0.0 <= labels[i] < np.inf:
             return places, NO_LABEL, i
         if labels[i] > highest:
             return places, TOO_HIGH, i
-        seen[place] = True
+        seen[place] = 1.0
         places[i] = place
     return places, 0, 0
 
@@ -79,9 +80,7 @@ def learn_top_pairs(
     if wrong or first_non_finite(shown) >= 0:
         return np.nan
     loss = estimate_hinge(shown, places, labels, inverse_propensities(propensities, share, floor), margin, gradient)
-    moved = descend_dense(
-        take_rows(X, order[:k]), gradient, np.zeros(0), 0.0, eta, radius, adaptive, weight, w, total, squares
-    )
+    moved = descend_dense(X, order, gradient, np.zeros(0), 0.0, eta, radius, adaptive, weight, w, total, squares)
     return loss if moved else np.nan
 
 
@@ -218,7 +217,8 @@ class TopK(WeightVectorLearner):
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
         k, n = self._sizes(X.shape[0])
-        how = self.seed, number, self.explore(number), k, n, self.exploration_price
+        price = self.exploration_price
+        how = self.seed, number, self.explore(number), k, n, price, price_address(price)
         rows, coordinates = as_arrays(X), self.surrogate.coordinates
         if coordinates == 1:
             shown = rank_documents(rows, self.w, *how)
@@ -341,9 +341,10 @@ class TopK(WeightVectorLearner):
         k, n = self._sizes(m)
         if propensities.shape != (k,) * self.surrogate.coordinates:
             raise DataError(why_never_ranked(X, ranking))
-        if self.exploration_price < 1.0:
+        price = self.exploration_price
+        if price < 1.0:
             best = argsort_descending(ranking.scores)
-            _, n = restrict_exploration(ranking.scores, best, 0.0, k, n, self.exploration_price)
+            _, n = restrict_exploration(ranking.scores, best, 0.0, k, n, price, price_address(price))
         return k, n
 
     def _places(self, order: Integers, m: int, feedback: Feedback) -> Integers:

@@ -47,13 +47,13 @@ def _learn_all(
     share: float, floor: float, margin: float, radius: float, adaptive: bool, late: bool, rounds: int,
     w: Floats, total: Floats, squares: Floats, learnt: npt.NDArray[np.bool_],
 ) -> int:  # fmt: skip
-    none, gradient = np.zeros(0), np.empty(shown.shape[1])
+    none, gradient, items = np.zeros(0), np.empty(shown.shape[1]), np.arange(shown.shape[1])
     for n in range(shown.shape[0]):
         weights = inverse_propensities(propensities[n], share, floor)
         estimate_hinge(shown[n], places[n], labels[n], weights, margin, gradient)
         weight = rounds + 1.0 if late else 1.0
         learnt[n] = descend_dense(
-            rows[n], gradient, none, 0.0, etas[n], radius, adaptive, weight, w, total, squares
+            rows[n], items, gradient, none, 0.0, etas[n], radius, adaptive, weight, w, total, squares
         )  # fmt: skip
         rounds += learnt[n]
     return rounds

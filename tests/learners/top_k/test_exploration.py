@@ -65,7 +65,8 @@ def test_the_kernels_equal_their_python_twins():
     X, w = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32), np.array([1.0, -1.0, 0.5])
     for number in range(20):
         for rank in (exploration.rank_documents, exploration.rank_pairs):
-            fast, slow = rank(X, w, 7, number, 0.5, 3, 5, 0.2), rank.py_func(X, w, 7, number, 0.5, 3, 5, 0.2)
+            how = 7, number, 0.5, 3, 5, 0.2, exploration.price_address(0.2)
+            fast, slow = rank(X, w, *how), rank.py_func(X, w, *how)
             assert all(np.array_equal(a, b) for a, b in zip(fast, slow, strict=True))
 
 

@@ -131,7 +131,7 @@ def test_the_python_twins_agree():
     for adaptive in (False, True):
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5)] for _ in range(2)]
         for call, state in zip((descend_dense, descend_dense.py_func), states, strict=True):
-            assert call(X[:3], gradient, drift, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
+            assert call(X, np.array([0, 1, 2]), gradient, drift, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
         assert np.array(states[0]) == pytest.approx(np.array(states[1]))
         states = [[np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4)] for _ in range(2)]
         for call, state in zip((_descended_rows, _descended_rows.py_func), states, strict=True):
