@@ -4,22 +4,28 @@ The limit is a single compiled loop that only scores, in float32. A ratio below 
 against river (one linear regression step per document, pointwise) it says how many times faster a round is. Times are
 those of the processor, the least of several.
 
-Where the time of a fused round goes, in microseconds, each part measured alone (on a machine whose limit was 2.2):
+Where the time of a fused round goes, in microseconds, on a machine whose limit is 1.6; each part is what a pass gains
+without it and all after it, in brackets with lists that are in the cache:
 
-- scoring 2.5, and 0.4 more because reading from memory starts anew after the rest of each round; a list that is in the
-  cache takes 1.4. Prefetch instructions for the next list made a pass 15 to 40 % slower, for a tenth of it 3 % faster;
-- NDCG@10 0.9, of which 0.4 to select and order ten documents, and 0.2 for the ideal DCG;
-- documents by grade 0.4, best and worst score of each grade 0.3;
-- SLAM: ideal order 0.3, weights 0.1, the rows of some ten documents added up 0.3. ListNet: exponentials 0.6; hinge: all
-  pairs compared 1.1. Both add up all rows, 1.5: less needs sums in another order or of another rounding;
-- the rest is the step, calls and small arrays.
+- scoring 1.8 (0.9), in 64 bits;
+- NDCG@10 0.6 (0.4) for selecting and ordering ten documents, and 0.3 (0.1) for the ideal DCG, which reads the labels;
+- documents by grade 0.4 (0.3), best and worst score of each grade 0.2 (SLAM and minimax), whether there is a mistake 0.1;
+- the loss: SLAM 0.5 with the ideal order, minimax 0.1, ListNet 0.4 for exponentials, hinge 0.8 for all pairs;
+- the step: 0.2 to 0.4 for the rows of a few documents, 1.1 for all rows (ListNet and hinge).
 
-2 times the limit leave 1.5 microseconds for everything but scoring: minimax comes near, the others cannot. 64 learners
-at once share the reading of features and the grades, no more: the scores of a learner take 0.9 in a matrix product, its
-own NDCG@10 and update 1.9, and a pass alone takes 5.9, so that 2.1 times is the most there is. `play` makes a `Turn`
-with ranking and feedback: that takes 3.7 more than a fused round where all is in the cache and 5.7 where it is not, of
-which the compiled call is 0.6, slices are 0.5 and sorting the whole list 0.4. Predtron solves an assignment problem for
-each list (0.3 milliseconds); the pairwise perceptron judges each of 4,400 pairs by the weights at that time (0.25).
+2 times the limit leave 1.4 for everything but scoring. With everything in the cache, SLAM takes 2.9, minimax 2.3, ListNet
+2.9 and hinge 3.7: reading from memory would have to be hidden altogether. It is not: prefetch instructions for the next
+list, all of it, a line of each page, or two rows of it with each two rows that are added, gained 0 to 7 %; working space
+on the stack instead of allocated gained nothing, because the compiler then has to expect that arrays overlap; adding rows
+and scoring are within 1.5 times of what converting their numbers to 64 bits takes. Less needs sums in another order or of
+another rounding.
+
+64 learners at once share the reading of features and the grades, no more: the scores of a learner take 0.6 in a matrix
+product, its own NDCG@10, mistakes, loss and step 1.7 in the cache. A quarter of a pass alone would be 1.1. `play` makes a
+`Turn` with ranking and feedback: 3.3 more than a fused round, of which the compiled call is 0.6, slices are 0.3, new arrays
+0.3 and sorting the whole list 0.2; the rest is Python's own work, on memory that the list has pushed out of the cache.
+Predtron solves an assignment problem for each list (0.3 milliseconds); the pairwise perceptron judges each of 4,400 pairs by
+the weights at that time (0.25).
 """
 
 import time

@@ -2,6 +2,9 @@
 
 600 simulated lists of 120 documents with 136 features; and 18 queries of MSLR-WEB, whose features are as they were
 measured, if RANKTRON_DATA names the folder that holds mslr-sample. Seconds on the clock, the least of three.
+
+RankSVM solves another problem on raw features: C = 1 regularises weights of features in the thousands hardly at all. So
+it is measured beside scaled features with C = 1, and with C = 10,000, which regularises as little.
 """
 
 import os
@@ -17,13 +20,13 @@ from ranktron.training.fit import train
 RUNS = 3
 
 
-def least(name, lists, scaling, epochs=1):
+def least(name, lists, scaling, epochs=1, **parameters):
     """The least seconds of several runs, and what was trained."""
-    train(name, {}, lists[:2], Schedule(1), scaling=scaling)  # compiles
+    train(name, parameters, lists[:2], Schedule(1), scaling=scaling)  # compiles
     times = []
     for _ in range(RUNS):
         began = time.perf_counter()
-        trained = train(name, {}, lists, Schedule(epochs), scaling=scaling)
+        trained = train(name, parameters, lists, Schedule(epochs), scaling=scaling)
         times.append(time.perf_counter() - began)
     return min(times), trained
 
@@ -47,6 +50,14 @@ def raw_rows():
         scaled,
         f"converges in at most twice the time (ratio >= 0.5){'' if ended else '; it did not converge'}",
         ended and raw <= 2.0 * scaled,
+    )
+    loose, _ = least("ranksvm", lists, "standard", C=1e4)
+    yield row(
+        "RankSVM, raw features of MSLR: seconds, against the same features scaled, with C = 10,000",
+        raw,
+        loose,
+        "converges in at most twice the time (ratio >= 0.5)",
+        ended and raw <= 2.0 * loose,
     )
     took, _ = least("predtron", lists, "none", epochs=10)
     yield row("Predtron, raw features of MSLR, 10 passes: seconds", took, None, "at most 1 s", took <= 1.0)

@@ -68,6 +68,8 @@ def _many(
     values: Floats, best: int, measure: int,
 ) -> int:  # fmt: skip
     """One query for many learners, whose scores are the rows of S; returns the first learner that refuses it, or -1."""
+    X, labels, S, W, lagged_sums = borrow(X), borrow(labels), borrow(S), borrow(W), borrow(lagged_sums)
+    sums, choices, values = borrow(sums), borrow(choices), borrow(values)
     m = labels.shape[0]
     depth = depth_of(choices, m)  # 0 without metrics
     items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
