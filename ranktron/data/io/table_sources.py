@@ -99,14 +99,27 @@ class ParquetFile(TableSource):
             self.rows: int = self.file.metadata.num_rows
 
     def batches(self, roles: Roles) -> Iterator[Any]:
-        row = 0
+        row, names = 0, _chosen_columns(roles)
         with legible(self.path, "Parquet"):
-            for batch in self.file.iter_batches(ROWS, columns=_chosen_columns(roles)):
-                row += len(batch)
-                if row <= self.rows:
-                    yield batch
+            for groups in self._row_groups():
+                for batch in self.file.iter_batches(ROWS, groups, names):
+                    row += len(batch)
+                    if row <= self.rows:
+                        yield batch
         if row != self.rows:
             raise DataError(f"{self.name}: the file is damaged: {row} rows instead of {self.rows}")
+
+    def _row_groups(self) -> Iterator[list[int]]:
+        """The numbers of row groups, as many at a time as fill a batch: pyarrow holds all that it is asked for."""
+        groups: list[int] = []
+        rows = 0
+        for group in range(self.file.num_row_groups):
+            groups, rows = [*groups, group], rows + self.file.metadata.row_group(group).num_rows
+            if rows >= ROWS:
+                yield groups
+                groups, rows = [], 0
+        if groups:
+            yield groups
 
 
 class ArrowFile(TableSource):

@@ -130,15 +130,27 @@ class _Cells:
     def rows(self, batch: Any, row: int, X: Matrix | None) -> TableRows:
         """The rows of a batch, before which there are `row` others; the features are copied into X."""
         roles = self.roles
-        features = np.empty((len(roles.features), len(batch)), np.float32)
-        for j, name in enumerate(roles.features):
-            features[j] = self._numbers(batch, name, row, self.filler)
         if X is None:
             X = np.empty((len(batch), len(roles.features)), np.float32)
-        X[:] = features.T
+        # The first rows tell whether numbers are rounded too much: there each column is looked at.
+        if row == 0 or not self._copied_plainly(batch, X):
+            for j, name in enumerate(roles.features):
+                X[:, j] = self._numbers(batch, name, row, self.filler)
         qids = self._words(batch, roles.query, row)
         docids = None if roles.doc is None else self._words(batch, roles.doc, row)
         return TableRows(X, self._labels(batch, row), qids, docids)
+
+    def _copied_plainly(self, batch: Any, X: Matrix) -> bool:
+        """Copies the features if there is nothing to replace and nothing to refuse in them; else whether: False."""
+        with np.errstate(over="ignore"):
+            for j, name in enumerate(self.roles.features):
+                column = batch.column(name)
+                if column.null_count:
+                    return False
+                given = column.to_numpy(zero_copy_only=False)
+                # Whole numbers are rounded to 64 bits first, as everywhere: at once, some would get another last bit.
+                X[:, j] = given if given.dtype == np.float32 else np.asarray(given, np.float64)
+        return bool(np.isfinite(X).all())
 
     def _numbers(self, batch: Any, name: str, row: int, filler: float) -> npt.NDArray[Any]:
         """One column as float64 (label) or float32, with NULL replaced; all other values are finite."""
@@ -173,11 +185,18 @@ class _Cells:
         column = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
         if column.null_count:
             raise self.wrong(f"column {name!r} is NULL", row + int(np.asarray(column.is_null()).argmax()))
+        is_query = name == self.roles.query
+        if is_query and str(column.type) in ("string", "large_string"):
+            # Most rows have the query of the row before: a Python text for each query is enough.
+            coded = column.dictionary_encode()
+            texts: npt.NDArray[Any] = np.array(coded.dictionary.to_pylist())
+            if texts.all():
+                return np.take(texts, coded.indices.to_numpy())
         values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
         if values.dtype.kind in "iu":
             return values
         words = np.array([str(v) for v in values.tolist()])
-        if name == self.roles.query and not words.all():
+        if is_query and not words.all():
             raise self.wrong(f"column {name!r}, the query id, is empty", row + int((words == "").argmax()))
         return words
 
