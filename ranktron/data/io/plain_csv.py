@@ -47,7 +47,29 @@ def count_plain_lines(data: Bytes) -> int:
 
 
 @jit
-def parse_lines(
+def _find_end(data: Bytes, p: int, separator: int, anything: bool) -> int:
+    """Finds where a text of ASCII, or of anything, ends: at the separator, at the end of the line, or before."""
+    while data[p] != separator and data[p] != LINE_FEED and data[p] != RETURN:
+        if not anything and not SPACE <= data[p] < 128:
+            break
+        p += 1
+    return p
+
+
+@jit
+def _parse_long_number(data: Bytes, p: int, exactly: bool) -> tuple[float, np.float32, int]:
+    """Parses a number of any form that starts with a digit: in 64 bits, in 32, and its end; -1 if not certainly so."""
+    first = int(data[p + (data[p] == MINUS)])
+    if first < ZERO or first > ZERO + 9:
+        return 0.0, np.float32(0.0), -1
+    value, sure, q = parse_decimal(data, p)
+    single, certain = round_to_single(value, sure)
+    taken = sure != NONE and certain and (sure == EXACT or not exactly)
+    return value, single, q if taken else -1
+
+
+@jit
+def parse_plain_lines(
     data: Bytes, p: int, end: int, base: int, row: int, separator: int, places: Integers, filler: float,
     X: Matrix, labels: Floats, spans: Integers,
 ) -> int:  # fmt: skip
@@ -86,12 +108,8 @@ def parse_lines(
                 elif cell_ends and stop == 0 and place >= 0 and not filler < 0:
                     value, single = 0.0, np.float32(filler)
                 else:
-                    first = int(data[Word(p + negative)])
-                    if first < ZERO or first > ZERO + 9:
-                        return -1
-                    value, sure, q = parse_decimal(data, p)
-                    single, certain = round_to_single(value, sure)
-                    if sure == NONE or not certain or (place == LABEL and sure != EXACT):
+                    value, single, q = _parse_long_number(data, p, place == LABEL)
+                    if q < 0:
                         return -1
                 if place >= 0:
                     X[row, place] = single
@@ -99,17 +117,13 @@ def parse_lines(
                     return -1
                 else:
                     labels[row] = value
-            elif place == DROPPED:
-                while data[q] != separator and data[q] != LINE_FEED and data[q] != RETURN:
-                    q += 1
             else:
-                while SPACE <= data[q] < 128 and data[q] != separator:
-                    q += 1
+                q = _find_end(data, p, separator, place == DROPPED)
                 if place == QUERY:
                     if q == p:
                         return -1
                     spans[row, 0], spans[row, 1] = base + p, base + q
-                else:
+                elif place == DOC:
                     spans[row, 2], spans[row, 3] = base + p, base + q
             if column == last:
                 q += data[q] == RETURN
@@ -176,7 +190,7 @@ class PlainCsv:
 
     def _parsed(self, data: Bytes, end: int, base: int, row: int, X: Matrix, labels: Floats, spans: Integers) -> int:
         look = self._separator, self._places, self._filler
-        return parse_lines(data, 0, end, base, row, *look, X, labels, spans)
+        return parse_plain_lines(data, 0, end, base, row, *look, X, labels, spans)
 
 
 def _queries(block: bytes | memoryview, data: Bytes, spans: Integers) -> npt.NDArray[Any]:
