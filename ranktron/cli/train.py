@@ -170,8 +170,8 @@ def train(
     _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
     with show_progress(f"training {name}", epochs * len(rounds)) as step, statements():
         asked |= {"start": before, "valid": checked, "progress": step, "jobs": jobs}
-        weights = None if log is None else log.weights
-        trained = train_model(name, parameters, rounds, schedule, weights=weights, **asked)
+        asked |= {"consume": log is None, "weights": None if log is None else log.weights}
+        trained = train_model(name, parameters, rounds, schedule, **asked)
     if log is not None:
         record = {**trained.model.record, "examination": log.examination.to_dict()}
         trained = replace(trained, model=replace(trained.model, record=record))

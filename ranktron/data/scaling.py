@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -201,6 +202,8 @@ class PerQuery:
         return scaled
 
 
+CACHED = 1 << 16
+"""So many numbers are scaled at a time where the result replaces them."""
 GLOBAL = ("auto", "standard", "minmax")
 LISTS = "auto-lists"
 """What `auto` means to those who always have whole lists: the commands."""
@@ -269,6 +272,46 @@ def make_scaler(name: str, n_features: int, found: Moments | None = None, sparse
 def scale(rounds: Rounds, scaler: Scaler | None) -> Rounds:
     """The same rounds with scaled features (the very same object without a scaler)."""
     return rounds if scaler is None else replace(rounds, X=scaler(rounds.X, rounds.offsets))
+
+
+def scale_in_place(rounds: Rounds, scaler: Scaler | None) -> Rounds:
+    """The same, with the scaled features where the unscaled ones were: a second matrix would cost memory and time.
+
+    Sparse rows, and pages of a file, are left as they are: there a new matrix is no dearer.
+
+    >>> rounds = Rounds.from_arrays([[10.0], [30.0], [5.0]], [0, 1, 2], group=[2, 1])
+    >>> scale_in_place(rounds, PerQuery(1, "standard-query")).X is rounds.X, rounds.X.ravel()
+    (True, array([-1.,  1.,  0.], dtype=float32))
+    """
+    X, offsets = rounds.X, rounds.offsets
+    if scaler is None or isinstance(X, Sparse) or not _has_own_memory(X):
+        return scale(rounds, scaler)
+    parts = _cached_parts(offsets, X.shape[1])
+
+    def scale_parts(first: int, last: int) -> None:
+        for a, b in pairwise(parts[first : last + 1]):
+            rows = slice(offsets[a], offsets[b])
+            X[rows] = scaler(X[rows], offsets[a : b + 1] - offsets[a])
+
+    Blocks(X.size)(scale_parts, len(parts) - 1)
+    return rounds
+
+
+def _has_own_memory(X: Matrix) -> bool:
+    """Whether it can be written to, and it or what it is a part of has been allocated: it is no page of a file."""
+    whole = X
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    return bool(X.flags.writeable and whole.flags.owndata)
+
+
+def _cached_parts(offsets: Integers, width: int) -> list[int]:
+    """Where to divide queries so that the features of a part stay in the processor's cache until they are put back."""
+    parts, last = [0], len(offsets) - 1
+    while parts[-1] < last:
+        most = offsets[parts[-1]] + CACHED // width
+        parts.append(max(int(np.searchsorted(offsets, most, side="right")) - 1, parts[-1] + 1))
+    return parts
 
 
 _ESTIMATE = ("shift", "divisor", "mean", "squares", "low", "high")

@@ -63,6 +63,7 @@ def train(
     document_weights: Floats | None = None,
     feedback: FeedbackModel | str | None = None,
     jobs: int = 1,
+    consume: bool = False,
 ) -> Trained:
     """Trains a new model, or continues `start`: with the same data and seed, as if training had never stopped.
 
@@ -74,7 +75,8 @@ def train(
     default 1: a query of weight 2 counts like two queries. `document_weights` is the weight of each document beside the
     others of its query, for losses that are averages over pairs. `feedback` replaces the learner's
     `simulated_feedback`: a simulated user by name, or any feedback model. More than one of `jobs` learn at once, each
-    from a share of the queries, and are mixed several times a pass; the result depends on their number.
+    from a share of the queries, and are mixed several times a pass; the result depends on their number. `consume` says
+    that nobody uses `rounds` and `valid` afterwards, two different sets: their features may be scaled where they are.
 
     >>> from ranktron.data.synthetic import Separable
     >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
@@ -89,8 +91,9 @@ def train(
     history.spread = Spread.of(start.record)
     if patience is not None and valid is None:
         raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
-    validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"), patience)
-    fit = Fit(start.prepare(rounds), schedule, history, validation, start.state, progress, weights, document_weights)
+    prepare = partial(start.prepare, consume=consume)
+    validation = None if valid is None else Validation(prepare(valid), select or metric("ndcg@10"), patience)
+    fit = Fit(prepare(rounds), schedule, history, validation, start.state, progress, weights, document_weights)
     solver = stored_algorithm(start.kind).solver()
     if solver is not None:
         if feedback is not None:

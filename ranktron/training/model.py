@@ -20,7 +20,7 @@ from ranktron.data.imputation import Imputer, impute, imputer_from_dict, imputer
 from ranktron.data.maps.naming import map_from_dict, map_to_dict
 from ranktron.data.maps.protocols import Additive, Explainable, FittedMap, map_rounds
 from ranktron.data.rounds import Rounds, take_qid_column
-from ranktron.data.scaling import Global, PerQuery, Scaler, scale, scaler_from_dict, scaler_to_dict
+from ranktron.data.scaling import Global, PerQuery, Scaler, scale, scale_in_place, scaler_from_dict, scaler_to_dict
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.sorting import argsort_descending
@@ -167,15 +167,18 @@ class Model:
         """The number of features after imputation, including indicators."""
         return self.n_features if self.imputer is None else self.imputer.n_outputs
 
-    def prepare(self, rounds: Rounds) -> Rounds:
+    def prepare(self, rounds: Rounds, *, consume: bool = False) -> Rounds:
         """The rounds as the learner takes them: features in the model's order, imputed, scaled and mapped.
 
         Parameters
         ----------
         rounds : Rounds
             Queries with the model's features, by name or by number.
+        consume : bool
+            Whether nobody uses these rounds afterwards: their features may then be scaled where they are.
         """
-        return map_rounds(scale(self._shiftable(self.fill(rounds)), self.scaler), self.map)
+        filled = self._shiftable(self.fill(rounds))
+        return map_rounds((scale_in_place if consume else scale)(filled, self.scaler), self.map)
 
     def fill(self, rounds: Rounds) -> Rounds:
         """The rounds with features in the model's order and imputed, but not scaled.

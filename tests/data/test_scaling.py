@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Model, Rounds, Sparse
+from ranktron.data import io
 from ranktron.data.scaling import (
     Global,
     PerQuery,
@@ -13,6 +14,7 @@ from ranktron.data.scaling import (
     choose_scaling,
     fit_scaler,
     scale,
+    scale_in_place,
     scaler_from_dict,
     scaler_to_dict,
 )
@@ -147,3 +149,50 @@ def test_many_queries_are_scaled_by_several_threads_to_the_same_bits(monkeypatch
     scaler = PerQuery(70, name)
     each = [scaler(X[a:b], np.array([0, b - a])) for a, b in pairwise(offsets)]
     assert scaler(X, offsets).tobytes() == np.concatenate(each).tobytes()
+
+
+def many_lists():
+    """Enough for several threads and many parts, with lists that are larger than a part, and empty ones."""
+    rng = np.random.default_rng(1)
+    sizes = np.concatenate([[0, 3], rng.integers(0, 300, 60), [4000, 0, 1]])
+    X = rng.normal(2.0, 5.0, (sizes.sum(), 40)).astype(np.float32)
+    X[:, 7] = 0.1
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return Rounds(X, np.zeros(len(X)), offsets, np.arange(len(sizes)))
+
+
+@pytest.mark.parametrize("name", ["standard", "minmax", "minmax-query", "standard-query", "running-standard"])
+def test_scaling_in_place_gives_the_same_bits_in_the_same_memory(name):
+    lists = many_lists()
+    lists = lists[np.flatnonzero(np.diff(lists.offsets))]
+    scaler = fit_scaler(name, lists)
+    expected, given = scale(lists, scaler).X.tobytes(), lists.X
+    scaled = scale_in_place(lists, scaler)
+    assert scaled.X is given
+    assert given.tobytes() == expected
+
+
+def test_a_slice_is_scaled_in_place_and_its_neighbours_are_left_alone():
+    lists = many_lists()
+    part, before = lists[30:40], lists.X.copy()
+    scaler = fit_scaler("standard", part)
+    expected = scale(part, scaler).X
+    scale_in_place(part, scaler)
+    first, last = lists.offsets[[30, 40]]
+    before[first:last] = expected
+    assert (before == lists.X).all()
+
+
+def test_scaling_in_place_does_not_write_to_what_is_not_its_own_to_write(tmp_path):
+    io.write(LISTS, tmp_path / "lists.rounds")
+    locked = LISTS.X.copy()[:]
+    locked.flags.writeable = False
+    for lists in (io.read(tmp_path / "lists.rounds"), replace(LISTS, X=locked)):
+        scaled = scale_in_place(lists, fit_scaler("standard-query", lists))
+        assert (lists.X == LISTS.X).all()
+        assert (scaled.X == scale(LISTS, fit_scaler("standard-query", LISTS)).X).all()
+    assert scale_in_place(LISTS, None) is LISTS
+    sparse = replace(LISTS, X=Sparse.from_matrix(LISTS.X))
+    scaled = scale_in_place(sparse, fit_scaler("standard", sparse))
+    assert (sparse.X.dense() == LISTS.X).all()
+    assert (scaled.X.dense() == scale(sparse, fit_scaler("standard", sparse)).X.dense()).all()

@@ -1,5 +1,6 @@
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,22 @@ def test_an_interrupted_pass_is_finished_first(monkeypatch):
     resumed = trained(1, start=Model.from_bytes(stopped.model.to_bytes()))
     assert resumed.history.rounds == 40 - position + 40
     assert same(resumed.model.state, trained(3).model.state)
+
+
+@pytest.mark.parametrize("options", [{}, {"map": "products:3"}, {"nan": "indicator"}])
+@pytest.mark.parametrize("scaling", ["standard-query", "minmax", "none"])
+def test_the_features_of_rounds_that_nobody_uses_afterwards_are_overwritten_and_the_model_is_the_same(scaling, options):
+    def copy(rounds):
+        return replace(rounds, X=rounds.X.copy())
+
+    def learnt(rounds, valid, **more):
+        return train("hinge", {}, rounds, Schedule(2), valid=valid, scaling=scaling, **options, **more)
+
+    kept, used = (copy(LISTS), copy(HELD_OUT)), (copy(LISTS), copy(HELD_OUT))
+    assert learnt(*kept).model.to_bytes() == learnt(*used, consume=True).model.to_bytes()
+    for before, left, overwritten in zip((LISTS, HELD_OUT), kept, used, strict=True):
+        assert (left.X == before.X).all()
+        assert (overwritten.X == before.X).all() == (scaling == "none")
 
 
 def test_a_pass_over_other_data_starts_at_its_beginning():

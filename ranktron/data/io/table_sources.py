@@ -6,22 +6,29 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
 
 from ranktron.data.io.columns import Roles, join_names
 from ranktron.data.io.files import Decompressed, blocks, map_file
 from ranktron.data.io.formats import NOT_UTF_8, detect_separator, has_names, header, is_number
+from ranktron.data.io.plain_csv import count_plain_lines
 from ranktron.data.io.streaming import BLOCK, ahead, can_be_mapped, mapped_blocks
 from ranktron.errors import DataError, MissingExtra
 
 ROWS = 1 << 14
 CSV_BLOCK = 1 << 20  # larger ones are no faster, and a stream holds several of them
 JSON_BLOCK = 1 << 22
+LARGE_CSV = 1 << 26  # bytes; in a smaller file pyarrow is fast enough, and no kernel has to be compiled or loaded
 _CSV_VALUE = re.compile(r"In CSV column #(\d+): .*invalid value", re.DOTALL)
+
+Block = bytes | memoryview
+Parsed = TypeVar("Parsed")
 
 
 def import_pyarrow(what: str = "Parquet", extra: str = "parquet") -> Any:
@@ -99,14 +106,27 @@ class ParquetFile(TableSource):
             self.rows: int = self.file.metadata.num_rows
 
     def batches(self, roles: Roles) -> Iterator[Any]:
-        row = 0
+        row, names = 0, _chosen_columns(roles)
         with legible(self.path, "Parquet"):
-            for batch in self.file.iter_batches(ROWS, columns=_chosen_columns(roles)):
-                row += len(batch)
-                if row <= self.rows:
-                    yield batch
+            for groups in self._row_groups():
+                for batch in self.file.iter_batches(ROWS, groups, names):
+                    row += len(batch)
+                    if row <= self.rows:
+                        yield batch
         if row != self.rows:
             raise DataError(f"{self.name}: the file is damaged: {row} rows instead of {self.rows}")
+
+    def _row_groups(self) -> Iterator[list[int]]:
+        """The numbers of row groups, as many at a time as fill a batch: pyarrow holds all that it is asked for."""
+        groups: list[int] = []
+        rows = 0
+        for group in range(self.file.num_row_groups):
+            groups, rows = [*groups, group], rows + self.file.metadata.row_group(group).num_rows
+            if rows >= ROWS:
+                yield groups
+                groups, rows = [], 0
+        if groups:
+            yield groups
 
 
 class ArrowFile(TableSource):
@@ -168,8 +188,7 @@ class CsvFile(TableSource):
         return self.arrow.csv.open_csv(Decompressed(self.path), reading, self.parsing, converting)
 
     def batches(self, roles: Roles) -> Iterator[Any]:
-        types = {name: self._type(name, roles) for name in _chosen_columns(roles)}
-        options = self.arrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
+        options = self._converting(roles)
         with self._explained():
             start = self._first_row()
             if start is not None:
@@ -204,25 +223,62 @@ class CsvFile(TableSource):
 
     def _first_row(self) -> int | None:
         """Where the rows begin, if every line feed ends a row, as it does where nothing is quoted; else None."""
+        start = self._after_names()
+        if start is None:
+            return None
+        with closing(map_file(self.path)) as text:
+            return start if text.find(b'"', start) < 0 else None
+
+    def _after_names(self) -> int | None:
+        """Where the rows begin, if the file can be mapped and the names are one line without quotes; else None."""
         if not can_be_mapped(self.path):
             return None
         with closing(map_file(self.path)) as text:
             start = text.find(b"\n") + 1
-            names = text[:start].split(self.parsing.delimiter.encode())
-            plain = start and len(names) == len(self.schema.names) and text.find(b'"') < 0
-        return start if plain else None
+            line = text[:start]
+        plain = len(line.split(self.parsing.delimiter.encode())) == len(self.schema.names) and b'"' not in line
+        return start if start and plain else None
 
     def _parsed_in_parallel(self, start: int, converting: Any) -> Iterator[Any]:
         """What `_open` yields, from blocks of lines that are parsed on all processors."""
+        parse = self._block_parser(converting)
+        for table in ahead(parse, mapped_blocks(self.path, start)):
+            yield from table.to_batches()
+
+    def lines_of_blocks(self) -> list[int] | None:
+        """How many line feeds there are in each block of lines, if the file is large and nothing in it is quoted."""
+        start = self._after_names()
+        if start is None or self.path.stat().st_size < LARGE_CSV:
+            return None
+        lines = []
+        for count in ahead(_count_lines, mapped_blocks(self.path, start)):
+            if count < 0:
+                return None
+            lines.append(count)
+        return lines
+
+    def parsed_blocks(self, roles: Roles, parse_plainly: Callable[[int, Block], Parsed | None]) -> Iterator[Any]:
+        """Of each block of lines what `parse_plainly` makes of its number and itself; where that is None, a table."""
+        parse_all, start = self._block_parser(self._converting(roles)), self._after_names() or 0
+
+        def parse(numbered: tuple[int, Block]) -> Any:
+            found = parse_plainly(*numbered)
+            return parse_all(numbered[1]) if found is None else found
+
+        with self._explained():
+            yield from ahead(parse, enumerate(mapped_blocks(self.path, start)))
+
+    def _block_parser(self, converting: Any) -> Callable[[Block], Any]:
+        """Makes a table, in one piece, of a block of lines in which nothing is quoted."""
         arrow = self.arrow
         reading = arrow.csv.ReadOptions(column_names=self.schema.names, use_threads=False, block_size=2 * BLOCK)
         parsing = arrow.csv.ParseOptions(delimiter=self.parsing.delimiter)
 
-        def parse(block: bytes | memoryview) -> Any:
-            return arrow.csv.read_csv(arrow.BufferReader(arrow.py_buffer(block)), reading, parsing, converting)
+        def parse(block: Block) -> Any:
+            source = arrow.BufferReader(arrow.py_buffer(block))
+            return arrow.csv.read_csv(source, reading, parsing, converting).combine_chunks()
 
-        for table in ahead(parse, mapped_blocks(self.path, start)):
-            yield from table.combine_chunks().to_batches()
+        return parse
 
     def place(self, row: int) -> str:
         return f"line {next(islice(self._cells(), row, None))[0]}"
@@ -242,11 +298,19 @@ class CsvFile(TableSource):
         lines = csv.reader(text, delimiter=self.parsing.delimiter)
         return islice(((lines.line_num, cells) for cells in lines if cells), 1, None)
 
+    def _converting(self, roles: Roles) -> Any:
+        types = {name: self._type(name, roles) for name in _chosen_columns(roles)}
+        return self.arrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
+
     def _type(self, name: str, roles: Roles) -> Any:
         if name in (roles.query, roles.doc):
             return self.arrow.string()
         is_truth = self.arrow.types.is_boolean(self.schema.field(name).type)
         return self.arrow.bool_() if is_truth else self.arrow.float64()
+
+
+def _count_lines(block: Block) -> int:
+    return count_plain_lines(np.frombuffer(block, np.uint8))
 
 
 class JsonFile(TableSource):

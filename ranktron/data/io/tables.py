@@ -15,8 +15,9 @@ import numpy.typing as npt
 from ranktron.data.io.columns import Columns, Roles, assign_roles, join_names
 from ranktron.data.io.grouping import assemble, fitted_features, in_file, room_for
 from ranktron.data.io.missing import placeholder
+from ranktron.data.io.plain_csv import PlainCsv
 from ranktron.data.io.streaming import QueryRun
-from ranktron.data.io.table_sources import TableSource, import_pyarrow, index_columns
+from ranktron.data.io.table_sources import Block, CsvFile, TableSource, import_pyarrow, index_columns
 from ranktron.data.rounds import ROUNDED_AWAY, Rounds, rounded_away
 from ranktron.errors import DataError, warn
 from ranktron.types import Matrix
@@ -63,6 +64,9 @@ def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
 def read_rows(source: TableSource, roles: Roles, null: str) -> TableRows:
     """The columns of a whole table that have a role, in the order of its rows."""
     cells = _Cells(source, roles, null)
+    found = _read_large_csv(source, roles, cells) if isinstance(source, CsvFile) else None
+    if found is not None:
+        return found
     X = None if source.n is None else room_for(source.n, len(roles.features))
     rows, row = [], 0
     for batch in source.batches(roles):
@@ -71,10 +75,47 @@ def read_rows(source: TableSource, roles: Roles, null: str) -> TableRows:
         row += len(batch)
     if row == 0:
         raise DataError(f"{source.name}: there is no document in it")
-    X = np.concatenate([part.X for part in rows]) if X is None else X
-    labels, qids = (np.concatenate([getattr(part, name) for part in rows]) for name in ("labels", "qids"))
-    docids = None if roles.doc is None else np.concatenate([part.docids for part in rows])
-    return TableRows(X, labels, qids, docids)
+    return _joined(np.concatenate([part.X for part in rows]) if X is None else X, rows)
+
+
+def _read_large_csv(source: CsvFile, roles: Roles, cells: _Cells) -> TableRows | None:
+    """The same of a large CSV file, each block of lines where its line feeds say; None if they cannot say that."""
+    plain = PlainCsv.of(source, roles, cells.filler)
+    lines = None if plain is None else source.lines_of_blocks()
+    if plain is None or lines is None:
+        return None
+    starts = np.cumsum([0, *lines]).tolist()
+    X = room_for(starts[-1], len(roles.features))
+
+    def parse_plainly(at: int, block: Block) -> TableRows | None:
+        # The first rows tell whether numbers are rounded too much: there each column is looked at.
+        room = X[starts[at] : starts[at + 1]]
+        found = plain.parse(block, room) if at > 0 else None
+        return None if found is None else TableRows(room, *found)
+
+    rows, row = [], 0
+    for at, found in enumerate(source.parsed_blocks(roles, parse_plainly)):
+        if len(found.labels if isinstance(found, TableRows) else found) > lines[at]:
+            return None  # a line may end in a return alone
+        if isinstance(found, TableRows):
+            rows.append(found)
+            if row < starts[at]:  # there were blank lines
+                X[row : row + lines[at]] = found.X
+            row += lines[at]
+            continue
+        for batch in found.to_batches():
+            rows.append(cells.rows(batch, row, X[row : row + len(batch)]))
+            row += len(batch)
+    if row == 0:
+        raise DataError(f"{source.name}: there is no document in it")
+    return _joined(X[:row], rows)
+
+
+def _joined(X: Matrix, parts: list[TableRows]) -> TableRows:
+    """All rows, whose features have been joined already."""
+    labels, qids = (np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "qids"))
+    docids = [part.docids for part in parts if part.docids is not None]
+    return TableRows(X, labels, qids, np.concatenate(docids) if docids else None)
 
 
 def table_runs(
@@ -130,15 +171,27 @@ class _Cells:
     def rows(self, batch: Any, row: int, X: Matrix | None) -> TableRows:
         """The rows of a batch, before which there are `row` others; the features are copied into X."""
         roles = self.roles
-        features = np.empty((len(roles.features), len(batch)), np.float32)
-        for j, name in enumerate(roles.features):
-            features[j] = self._numbers(batch, name, row, self.filler)
         if X is None:
             X = np.empty((len(batch), len(roles.features)), np.float32)
-        X[:] = features.T
+        # The first rows tell whether numbers are rounded too much: there each column is looked at.
+        if row == 0 or not self._copied_plainly(batch, X):
+            for j, name in enumerate(roles.features):
+                X[:, j] = self._numbers(batch, name, row, self.filler)
         qids = self._words(batch, roles.query, row)
         docids = None if roles.doc is None else self._words(batch, roles.doc, row)
         return TableRows(X, self._labels(batch, row), qids, docids)
+
+    def _copied_plainly(self, batch: Any, X: Matrix) -> bool:
+        """Copies the features if there is nothing to replace and nothing to refuse in them; else whether: False."""
+        with np.errstate(over="ignore"):
+            for j, name in enumerate(self.roles.features):
+                column = batch.column(name)
+                if column.null_count:
+                    return False
+                given = column.to_numpy(zero_copy_only=False)
+                # Whole numbers are rounded to 64 bits first, as everywhere: at once, some would get another last bit.
+                X[:, j] = given if given.dtype == np.float32 else np.asarray(given, np.float64)
+        return bool(np.isfinite(X).all())
 
     def _numbers(self, batch: Any, name: str, row: int, filler: float) -> npt.NDArray[Any]:
         """One column as float64 (label) or float32, with NULL replaced; all other values are finite."""
@@ -173,11 +226,19 @@ class _Cells:
         column = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
         if column.null_count:
             raise self.wrong(f"column {name!r} is NULL", row + int(np.asarray(column.is_null()).argmax()))
+        is_query = name == self.roles.query
+        if is_query and str(column.type) in ("string", "large_string"):
+            # Most rows have the query of the row before: a Python text for each query is enough.
+            coded = column.dictionary_encode()
+            texts = np.array(coded.dictionary.to_pylist())
+            if texts.all():
+                of_rows: npt.NDArray[Any] = texts[coded.indices.to_numpy()]
+                return of_rows
         values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
         if values.dtype.kind in "iu":
             return values
         words = np.array([str(v) for v in values.tolist()])
-        if name == self.roles.query and not words.all():
+        if is_query and not words.all():
             raise self.wrong(f"column {name!r}, the query id, is empty", row + int((words == "").argmax()))
         return words
 

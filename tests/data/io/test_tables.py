@@ -1,9 +1,13 @@
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 from ranktron.data import io
+from ranktron.data.io.columns import Columns
+from ranktron.data.io.table_sources import ParquetFile
+from ranktron.data.io.tables import table_roles
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 
@@ -142,6 +146,69 @@ def test_more_rows_than_a_batch(tmp_path, monkeypatch):
     assert io.read(tmp_path / "a.parquet").feature_names is None
     for streamed, round in zip(io.stream(tmp_path / "a.parquet"), rounds, strict=True):
         assert (streamed.qid, streamed.X.tolist()) == (round.qid, round.X.tolist())
+
+
+@pytest.mark.parametrize("rows_of_a_group", [7, 64, 100, 1000])
+def test_row_groups_of_any_size_are_read_a_few_at_a_time(tmp_path, monkeypatch, rows_of_a_group):
+    monkeypatch.setattr("ranktron.data.io.table_sources.ROWS", 64)
+    rng = np.random.default_rng(1)
+    columns = {"label": rng.integers(0, 3, 1000), "qid": np.arange(1000) // 30, "f1": rng.normal(size=1000)}
+    parquet.write_table(arrow.table(columns), tmp_path / "a.parquet", row_group_size=rows_of_a_group)
+    rounds = io.read(tmp_path / "a.parquet")
+    assert (rounds.X[:, 0] == columns["f1"].astype(np.float32)).all()
+    source = ParquetFile(tmp_path / "a.parquet")
+    asked = list(source._row_groups())
+    assert [group for some in asked for group in some] == list(range(source.file.num_row_groups))
+    assert {len(some) for some in asked[:-1]} <= {-(-64 // rows_of_a_group)}
+    roles = table_roles(source, Columns())
+    assert len(next(source.batches(roles))) == 64  # the rows in which rounding is looked for
+
+
+def kinds_of_columns(n):
+    rng = np.random.default_rng(2)
+    large = rng.integers(2**53, 2**62, n)
+    large[::2] = (2**60 + 2**36) + rng.integers(1, 99, len(large[::2]))  # at once, these would be rounded up
+    return {
+        "single": rng.normal(size=n).astype(np.float32), "double": rng.normal(size=n), "large": large,
+        "small": rng.integers(-9, 9, n).astype(np.int8), "truth": rng.random(n) < 0.5, "zero": np.full(n, -0.0),
+        "tiny": np.full(n, 1e-42),
+    }  # fmt: skip
+
+
+def test_columns_of_every_kind_are_rounded_to_64_bits_and_then_to_32(tmp_path, monkeypatch):
+    monkeypatch.setattr("ranktron.data.io.table_sources.ROWS", 64)
+    columns = kinds_of_columns(300)
+    decimals = [Decimal(i) / 8 for i in range(300)]
+    table = arrow.table({"label": [1] * 300, "qid": ["q"] * 300, **columns, "decimal": decimals})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    rounded = [column.astype(np.float64).astype(np.float32) for column in [*columns.values(), np.array(decimals)]]
+    assert (columns["large"].astype(np.float32) != rounded[2]).any()  # else the kinds would not show the difference
+    assert io.read(tmp_path / "a.parquet").X.tobytes() == np.column_stack(rounded).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("f1", None, "column 'f1' is NULL in row 200; say what"),
+        ("f1", float("nan"), "expected a finite 32-bit number in column 'f1', found nan in row 200"),
+        ("f1", 1e39, r"expected a finite 32-bit number in column 'f1', found 1e\+39 in row 200"),
+        ("label", -1.0, r"expected a label >= 0, found -1.0 in row 200"),
+        ("qid", "", "column 'qid', the query id, is empty in row 200"),
+        ("qid", None, "column 'qid' is NULL in row 200"),
+    ],
+)
+def test_what_is_wrong_in_a_later_batch_is_said_with_its_row(written, monkeypatch, name, value, message):
+    monkeypatch.setattr("ranktron.data.io.table_sources.ROWS", 64)
+    columns = {"label": [1.0] * 300, "qid": ["a"] * 300, "f1": [0.5] * 300, "f2": [1.5] * 300}
+    columns[name][200] = value
+    path = written(**columns)
+    for how in (io.read, io.stream):
+        with pytest.raises(DataError, match=message):
+            list(how(path))
+    if name == "f1" and value != 1e39:
+        filled = io.read(path, null="min")
+        assert filled.X.tolist() == [[0.5, 1.5]] * 300
+        assert np.flatnonzero(np.isnan(io.read(path, null="nan").X)).tolist() == [400]
 
 
 def test_a_missing_extra_says_what_to_install(written, monkeypatch):
