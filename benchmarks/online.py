@@ -9,23 +9,24 @@ without it and all after it, in brackets with lists that are in the cache:
 
 - scoring 1.8 (0.9), in 64 bits;
 - NDCG@10 0.6 (0.4) for selecting and ordering ten documents, and 0.3 (0.1) for the ideal DCG, which reads the labels;
-- documents by grade 0.4 (0.3), best and worst score of each grade 0.2 (SLAM and minimax), whether there is a mistake 0.1;
+- documents by grade 0.4 (0.3), best and worst score of each grade 0.2 (SLAM and minimax), whether there is a mistake
+  0.1;
 - the loss: SLAM 0.5 with the ideal order, minimax 0.1, ListNet 0.4 for exponentials, hinge 0.8 for all pairs;
 - the step: 0.2 to 0.4 for the rows of a few documents, 1.1 for all rows (ListNet and hinge).
 
-2 times the limit leave 1.4 for everything but scoring. With everything in the cache, SLAM takes 2.9, minimax 2.3, ListNet
-2.9 and hinge 3.7: reading from memory would have to be hidden altogether. It is not: prefetch instructions for the next
-list, all of it, a line of each page, or two rows of it with each two rows that are added, gained 0 to 7 %; working space
-on the stack instead of allocated gained nothing, because the compiler then has to expect that arrays overlap; adding rows
-and scoring are within 1.5 times of what converting their numbers to 64 bits takes. Less needs sums in another order or of
-another rounding.
+2 times the limit leave 1.4 for everything but scoring. With everything in the cache, SLAM takes 2.9, minimax 2.3,
+ListNet 2.9 and hinge 3.7: reading from memory would have to be hidden altogether. It is not: prefetch instructions for
+the next list, all of it, a line of each page, or two rows of it with each two rows that are added, gained 0 to 7 %;
+working space on the stack instead of allocated gained nothing, because the compiler then has to expect that arrays
+overlap; adding rows and scoring are within 1.5 times of what converting their numbers to 64 bits takes. Less needs
+sums in another order or of another rounding.
 
 64 learners at once share the reading of features and the grades, no more: the scores of a learner take 0.6 in a matrix
-product, its own NDCG@10, mistakes, loss and step 1.7 in the cache. A quarter of a pass alone would be 1.1. `play` makes a
-`Turn` with ranking and feedback: 3.3 more than a fused round, of which the compiled call is 0.6, slices are 0.3, new arrays
-0.3 and sorting the whole list 0.2; the rest is Python's own work, on memory that the list has pushed out of the cache.
-Predtron solves an assignment problem for each list (0.3 milliseconds); the pairwise perceptron judges each of 4,400 pairs by
-the weights at that time (0.25).
+product, its own NDCG@10, mistakes, loss and step 1.7 in the cache. A quarter of a pass alone would be 1.1. `play`
+makes a `Turn` with ranking and feedback: 3.3 more than a fused round, of which the compiled call is 0.6, slices are
+0.3, new arrays 0.3 and sorting the whole list 0.2; the rest is Python's own work, on memory that the list has pushed
+out of the cache. Predtron solves an assignment problem for each list (0.3 milliseconds); the pairwise perceptron
+judges each of 4,400 pairs by the weights at that time (0.25).
 """
 
 import time
