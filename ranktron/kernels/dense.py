@@ -133,12 +133,14 @@ def gather_observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Fl
     gathered = np.empty(items.shape[0])
     if items.shape[0] != labels.shape[0]:
         return gathered, 0
-    seen = np.zeros(scores.shape[0], np.bool_)
+    seen = np.empty(scores.shape[0])
+    for i in range(scores.shape[0]):
+        seen[i] = 0.0
     for i in range(items.shape[0]):
         item = items[i]
-        if item < 0 or item >= scores.shape[0] or seen[item] or not (0.0 <= labels[i] < np.inf):
+        if item < 0 or item >= scores.shape[0] or seen[item] > 0.0 or not (0.0 <= labels[i] < np.inf):
             return gathered, i
-        seen[item] = True
+        seen[item] = 1.0
         gathered[i] = scores[item]
     return gathered, -1
 

@@ -182,6 +182,7 @@ class PlainCsv:
         found = bytes(block[-LAST:]).rfind(b"\n", 0, -REACH)
         cut = 0 if found < 0 else max(len(data) - LAST, 0) + found + 1
         behind = np.concatenate((data[cut:], np.zeros(REACH, np.uint8)))
+        behind.setflags(write=False)  # as the block is: for the compiler, another type otherwise
         row = self._parsed(data, cut, 0, 0, X, labels, spans)
         row = -1 if row < 0 else self._parsed(behind, len(data) - cut, cut, row, X, labels, spans)
         if row != len(X):
@@ -191,6 +192,14 @@ class PlainCsv:
     def _parsed(self, data: Bytes, end: int, base: int, row: int, X: Matrix, labels: Floats, spans: Integers) -> int:
         look = self._separator, self._places, self._filler
         return parse_plain_lines(data, 0, end, base, row, *look, X, labels, spans)
+
+
+def compile_kernels() -> None:
+    """Compiles what large files need, by parsing a line."""
+    line, roles = b"1,q,2,d\n", Roles("label", "query", "doc", ("feature",), (), ())
+    names = ["label", "query", "feature", "doc"]
+    assert PlainCsv(names, roles, ",", 0.0).parse(line, np.empty((1, 1), np.float32)) is not None
+    count_plain_lines(np.frombuffer(line, np.uint8))
 
 
 def _queries(block: bytes | memoryview, data: Bytes, spans: Integers) -> npt.NDArray[Any]:

@@ -72,9 +72,9 @@ def descend_dense(
 ) -> bool:  # fmt: skip
     """The step on Σ_i gradient_i X[items_i] and a multiple of the drift."""
     d = w.shape[0]
-    z = np.zeros(d)
-    for j in range(drift.shape[0]):
-        z[j] = factor * drift[j]
+    z = np.empty(d)
+    for j in range(d):
+        z[j] = factor * drift[j] if drift.shape[0] else 0.0
     for place in range(gradient.shape[0]):
         if gradient[place] != 0.0:
             add_one_row(X, items[place], gradient[place], z)

@@ -86,7 +86,9 @@ def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tupl
 @jit
 def _among_the_best(order: Integers, best: Integers, k: int) -> Floats:
     """1 for each of the first k positions whose document is among the first k by score, else 0."""
-    marks, top = np.zeros(best.shape[0]), np.empty(k)
+    marks, top = np.empty(best.shape[0]), np.empty(k)
+    for place in range(best.shape[0]):
+        marks[place] = 0.0
     for place in range(k):
         marks[best[place]] = 1.0
     for place in range(k):

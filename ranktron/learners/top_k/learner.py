@@ -47,7 +47,9 @@ _NOTHING = np.zeros(0)
 def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
     """The positions of the observed documents, and the error code and index of the first invalid one."""
     places = np.empty(items.shape[0], np.int64)
-    seen = np.zeros(k)
+    seen = np.empty(k)
+    for place in range(k):
+        seen[place] = 0.0
     for i in range(items.shape[0]):
         place = i
         if i >= k or order[i] != items[i]:
@@ -80,7 +82,7 @@ def learn_top_pairs(
     if wrong or first_non_finite(shown) >= 0:
         return np.nan
     loss = estimate_hinge(shown, places, labels, inverse_propensities(propensities, share, floor), margin, gradient)
-    moved = descend_dense(X, order, gradient, np.zeros(0), 0.0, eta, radius, adaptive, weight, w, total, squares)
+    moved = descend_dense(X, order, gradient, np.empty(0), 0.0, eta, radius, adaptive, weight, w, total, squares)
     return loss if moved else np.nan
 
 

@@ -184,3 +184,14 @@ def test_line_feeds_are_counted_unless_there_are_quotes():
         if n:
             data[rng.integers(n)] = ord('"')
             assert count_plain_lines(data) == -1
+
+
+def test_what_was_compiled_in_advance_is_what_a_large_file_needs(both, parsed):
+    plain_csv.compile_kernels()
+    kernels = plain_csv.parse_plain_lines, plain_csv.count_plain_lines
+    before = [list(kernel.signatures) for kernel in kernels]
+    both(text(lines()), drop="note")
+    assert len(parsed) > 3
+    assert all(parsed)
+    assert [kernel.signatures for kernel in kernels] == before
+    assert len(before[0]) == 1  # nothing is compiled twice
