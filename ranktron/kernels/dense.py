@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.kernels.jit import jit, jit_dot
+from ranktron.kernels.memory import prefetch
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Floats, Integers, Matrix
 
@@ -43,21 +44,23 @@ def add_row(X: Matrix, i: int, g: float, direction: Floats) -> None:
 
 
 @jit
-def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -> float:
+def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats, ahead: int) -> float:
     """Computes the gradient in the weights from that in the scores: direction = Σ_i gradient_i X[items_i].
 
-    Returns the squared length of the direction.
+    Returns the squared length of the direction. The list that will be read next is as many rows `ahead` in memory; 0
+    if that is not known.
 
     >>> direction = np.empty(2)
-    >>> pull_back(np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.array([1]), np.array([0.5]), direction)
+    >>> pull_back(np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.array([1]), np.array([0.5]), direction, 0)
     6.25
     >>> direction
     array([1.5, 2. ])
     """
     d = direction.shape[0]
     direction[:] = 0.0
-    # Rows are added two at a time, so that the direction is read and written half as often.
-    one = -1
+    # Rows are added two at a time, so that the direction is read and written half as often. They come from the cache:
+    # meanwhile memory is idle, and can fetch rows of the next list. As many as are added would be too many at once.
+    one, fetched = -1, ahead * d
     for other in range(items.shape[0]):
         if gradient[other] == 0.0:
             continue
@@ -65,6 +68,9 @@ def pull_back(X: Matrix, items: Integers, gradient: Floats, direction: Floats) -
             one = other
             continue
         a, b, g, h = items[one], items[other], gradient[one], gradient[other]
+        if ahead != 0:
+            prefetch(X, fetched, fetched + d)
+            fetched += d
         for j in range(d):
             direction[j] = (direction[j] + g * X[a, j]) + h * X[b, j]
         one = -1
@@ -87,13 +93,14 @@ def move(w: Floats, lagged_sum: Floats, direction: Floats, eta: float, t: float)
 @jit
 def descend(
     X: Matrix, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
-    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats, ahead: int,
 ) -> bool:  # fmt: skip
     """Takes the step of round t and adds the round to Σ f_t, Σ η_t f_t and Σ η_t² |z_t|².
 
-    Returns False and changes nothing if the loss or the step is not finite. `direction` is 0 before and after.
+    Returns False and changes nothing if the loss or the step is not finite. `direction` is 0 before and after; `ahead`
+    is as for `pull_back`.
     """
-    squared = pull_back(X, items, gradient, direction)
+    squared = pull_back(X, items, gradient, direction, ahead)
     if not np.isfinite(loss + eta * squared * eta):
         direction[:] = 0.0
         return False

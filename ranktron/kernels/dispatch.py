@@ -73,7 +73,7 @@ def linear_direction(X: Features, gradient: Floats) -> Floats:
     if isinstance(X, Sparse):
         pull_back_rows(X.starts, X.columns, X.values, items, gradient, direction)
     else:
-        pull_back(X, items, gradient, direction)
+        pull_back(X, items, gradient, direction, 0)
     return direction
 
 
@@ -103,11 +103,14 @@ def add_one_row(X: FeatureArrays, i: int, g: float, direction: Floats) -> None:
 
 def sgd_step(
     X: FeatureArrays, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
-    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats, ahead: int,
 ) -> bool:  # fmt: skip
-    """Takes the step of round t, or returns False: `dense.descend` or `csr.descend_rows`."""
+    """Takes the step of round t, or returns False: `dense.descend` or `csr.descend_rows`.
+
+    The list of the next round is as many rows `ahead` in memory, 0 if that is not known.
+    """
     step = _rows_descend if isinstance(X, tuple) else _matrix_descend
-    return step(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction)
+    return step(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction, ahead)
 
 
 def is_matrix(X: FeatureArrays) -> bool:
@@ -163,14 +166,14 @@ def _rows_add(X: FeatureArrays, i: int, g: float, direction: Floats) -> None:
 
 def _matrix_descend(
     X: Matrix, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
-    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats, ahead: int,
 ) -> bool:  # fmt: skip
-    return descend(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction)
+    return descend(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction, ahead)
 
 
 def _rows_descend(
     X: FeatureArrays, items: Integers, gradient: Floats, loss: float, eta: float, t: float,
-    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats, ahead: int,
 ) -> bool:  # fmt: skip
     return descend_rows(X[0], X[1], X[2], items, gradient, loss, eta, t, w, lagged_sum, sums, direction)
 

@@ -18,7 +18,7 @@ from ranktron.kernels.csr_rows import Sparse, check_features
 from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import borrow
+from ranktron.kernels.memory import borrow, prefetch
 from ranktron.kernels.sorting import argsort_top
 from ranktron.learners.feedback import everyone
 from ranktron.learners.fused_step import as_spec, fused_step, fused_turn, label_plan
@@ -47,6 +47,8 @@ def _pass(
     for n in range(queries.shape[0]):
         a, b = offsets[queries[n]], offsets[queries[n] + 1]
         rows, own = slice_rows(X, a, b), labels[a:b]
+        following = offsets[queries[n + 1]] if n + 1 < queries.shape[0] else a
+        prefetch(labels, following, following + b - a)
         scores = dot_rows(rows, w)
         depth = depth_of(choices, b - a)
         if depth > 0:
@@ -54,7 +56,7 @@ def _pass(
             call_measure(measure, order, own, choices, call_best(best, own, choices), values[n])
         losses[n] = fused_step(
             rows, items[: b - a], own, scores, spec, label_plan(own, spec), etas[n], first + n + 1.0,
-            w, lagged_sum, sums, gradient[: b - a], direction,
+            w, lagged_sum, sums, gradient[: b - a], direction, following - a,
         )  # fmt: skip
         if losses[n] != losses[n]:
             return n
@@ -82,7 +84,7 @@ def _many(
             call_measure(measure, argsort_top(S[j], depth), labels, choices, ideal, values[j])
         losses[j] = fused_step(
             X, items, labels, S[j], spec, plan, etas[j], first[j] + 1.0,
-            W[j], lagged_sums[j], sums[j], gradient, direction,
+            W[j], lagged_sums[j], sums[j], gradient, direction, 0,
         )  # fmt: skip
         if np.isnan(losses[j]):
             return j

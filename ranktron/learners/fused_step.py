@@ -176,9 +176,12 @@ def label_plan(labels: Floats, spec: KernelSpec) -> tuple[Integers, Integers, Fl
 def fused_step(
     X: FeatureArrays, items: Integers, labels: Floats, scores: Floats, spec: KernelSpec,
     plan: tuple[Integers, Integers, Floats], eta: float, t: float,
-    w: Floats, lagged_sum: Floats, sums: Floats, gradient: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, gradient: Floats, direction: Floats, ahead: int,
 ) -> float:  # fmt: skip
-    """Learns from the labels of all documents of a query: the loss, or NaN if scores or weights overflow."""
+    """Learns from the labels of all documents of a query: the loss, or NaN if scores or weights overflow.
+
+    The next query is as many rows `ahead` in memory, 0 if that is not known.
+    """
     documents, starts, v = plan
     lowest = below = starts
     if spec.extremes:
@@ -191,20 +194,23 @@ def fused_step(
     loss: float = _call_loss(
         spec.loss, labels, scores, documents, starts, v, lowest, below, spec.margin, spec.fraction, gradient
     )
-    return loss if sgd_step(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction) else np.nan
+    taken = sgd_step(X, items, gradient, loss, eta, t, w, lagged_sum, sums, direction, ahead)
+    return loss if taken else np.nan
 
 
 @jit
 def fused_round(
     X: FeatureArrays, m: int, scores: Floats, items: Integers, labels: Floats, numbers: Floats, eta: float, t: float,
-    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats,
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats, ahead: int,
 ) -> float:  # fmt: skip
     """The same for one round with its feedback; NaN, without any change, if the feedback is not on all documents."""
     if scores.shape[0] != m or not is_full(items, labels, m):
         return np.nan
     spec = as_spec(numbers)
     plan = label_plan(labels, spec)
-    return fused_step(X, items, labels, scores, spec, plan, eta, t, w, lagged_sum, sums, np.empty(m), direction)
+    return fused_step(
+        X, items, labels, scores, spec, plan, eta, t, w, lagged_sum, sums, np.empty(m), direction, ahead,
+    )  # fmt: skip
 
 
 @jit
@@ -230,4 +236,4 @@ def fused_turn(
         for value in values:
             if value != value:
                 return np.nan
-    return fused_round(X, m, scores, items, labels, numbers, eta, t, w, lagged_sum, sums, direction)
+    return fused_round(X, m, scores, items, labels, numbers, eta, t, w, lagged_sum, sums, direction, m)

@@ -120,7 +120,7 @@ class Linear(WeightVectorLearner):
             eta, t = self.step(ranking.number), self.rounds + 1.0
             loss: float = fused_round(
                 as_arrays(X), m, ranking.scores, feedback.items, feedback.labels, self.fused_numbers, eta, t,
-                self.w, self.lagged_sum, self.sums, self._direction,
+                self.w, self.lagged_sum, self.sums, self._direction, 0,
             )  # fmt: skip
             if loss == loss:
                 self.rounds += 1
@@ -137,7 +137,7 @@ class Linear(WeightVectorLearner):
         loss, gradient = self.surrogate(scores, feedback.labels)
         eta = self.step(ranking.number)
         t = self.rounds + 1.0
-        step = gradient, loss, eta, t, self.w, self.lagged_sum, self.sums, self._direction
+        step = gradient, loss, eta, t, self.w, self.lagged_sum, self.sums, self._direction, 0
         if not sgd_step(as_arrays(X), feedback.items, *step):
             raise DataError(overflow(ranking.number))
         self.rounds += 1

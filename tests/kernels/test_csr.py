@@ -48,7 +48,7 @@ def test_score_and_pull_back_equal_the_dense_ones(seed, m, d, density, ones):
     assert score_rows(*parts, w) == pytest.approx(score(X, w), rel=1e-12, abs=1e-12)
     assert score_rows.py_func(*parts, w) == pytest.approx(score(X, w), rel=1e-12, abs=1e-12)
     dense, sparse = np.ones(d), np.ones(d)
-    squared = pull_back(X, items, gradient, dense)
+    squared = pull_back(X, items, gradient, dense, 0)
     assert pull_back_rows(*parts, items, gradient, sparse) == pytest.approx(squared, rel=1e-12)
     assert (sparse == dense).all()  # each column adds up in the same order: to the bit
 
@@ -61,7 +61,7 @@ def test_descend_equals_the_dense_one(seed, m, d, density, ones):
     w, lag = rng.normal(size=d), rng.normal(size=d)
     dense, sparse = (w.copy(), lag.copy(), np.zeros(3)), (w.copy(), lag.copy(), np.zeros(3))
     scratch = np.zeros(d)
-    assert descend(X, items, gradient, 0.5, 0.1, 3.0, *dense, np.empty(d))
+    assert descend(X, items, gradient, 0.5, 0.1, 3.0, *dense, np.empty(d), 0)
     assert descend_rows(rows.starts, rows.columns, rows.values, items, gradient, 0.5, 0.1, 3.0, *sparse, scratch)
     for one, two in zip(dense, sparse, strict=True):
         assert two == pytest.approx(one, rel=1e-11, abs=1e-13)

@@ -91,7 +91,7 @@ def test_score_and_pull_back_are_matrix_products():
     X, w, g = rng.normal(size=(7, 5)).astype(np.float32), rng.normal(size=5), rng.normal(size=3)
     items = np.array([4, 0, 6])
     direction = np.full(5, 9.0)
-    squared = dense.pull_back(X, items, g, direction)
+    squared = dense.pull_back(X, items, g, direction, 0)
     assert dense.score(X, w) == pytest.approx(X.astype(float) @ w)
     assert direction == pytest.approx(X[items].astype(float).T @ g)
     assert squared == pytest.approx(direction @ direction)
@@ -136,6 +136,6 @@ def test_kernels_equal_their_python_twins(scores, seed):
         dense.gather_observed(scores, items, labels)[0] == dense.gather_observed.py_func(scores, items, labels)[0]
     ).all()
     one, two = np.empty(3), np.empty(3)
-    dense.pull_back(X, items, labels, one)
-    dense.pull_back.py_func(X, items, labels, two)
+    dense.pull_back(X, items, labels, one, 0)
+    dense.pull_back.py_func(X, items, labels, two, 0)
     assert one == pytest.approx(two, rel=1e-12, abs=1e-12)

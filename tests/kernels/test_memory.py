@@ -1,4 +1,4 @@
-"""Arrays that a kernel borrows hold the same numbers, and belong to whoever had them."""
+"""What kernels say about memory changes how fast they are, and nothing else."""
 
 import sys
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.kernels.dense import pull_back
 from ranktron.kernels.dispatch import as_arrays, slice_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import borrow
+from ranktron.kernels.memory import borrow, prefetch
 
 
 @jit
@@ -30,3 +31,25 @@ def test_borrowed_arrays_are_the_same_and_stay_alive(make):
     assert sys.getrefcount(numbers) == before
     assert numbers.tolist() == [20.0, 1.0, 2.0, 3.0]  # what the kernel writes is written there
     assert _sum_of_slices.py_func(arrays, np.arange(4.0)) == 20.0
+
+
+@jit
+def _first_of_far(numbers):
+    for start in (-(1 << 40), 0, 1 << 40):
+        prefetch(numbers, start, start + 20)
+    return numbers[0]
+
+
+def test_fetching_what_is_not_there_does_nothing():
+    for dtype in (np.float32, np.float64):
+        numbers = np.array([7.0], dtype)
+        assert _first_of_far(numbers) == _first_of_far.py_func(numbers) == 7.0
+
+
+def test_the_gradient_does_not_depend_on_where_the_next_list_is():
+    rng = np.random.default_rng(3)
+    X, items, gradient = rng.normal(size=(9, 40)).astype(np.float32), np.arange(9), rng.normal(size=9)
+    directions = np.empty((3, 40))
+    squares = [pull_back(X, items, gradient, directions[i], ahead) for i, ahead in enumerate((0, 9, -(1 << 40)))]
+    assert len(set(squares)) == 1
+    assert (directions == directions[0]).all()

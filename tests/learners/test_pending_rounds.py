@@ -83,7 +83,7 @@ def test_the_step_is_that_of_the_estimated_gradient(surrogate):
         documents, _ = heard(round, ranking, 3, rng)
         loss, gradient = learner.estimate(round.X, ranking, documents)
         direction, before = np.empty(6), learner.w.copy()
-        pull_back(round.X, ranking.order[: len(gradient)], gradient, direction)
+        pull_back(round.X, ranking.order[: len(gradient)], gradient, direction, 0)
         assert learner.learn(round.X, ranking, documents) == pytest.approx(loss, rel=1e-12)
         assert learner.w == pytest.approx(before - 0.001 * direction, rel=1e-9, abs=1e-12)
 

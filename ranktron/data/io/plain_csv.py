@@ -194,7 +194,7 @@ class PlainCsv:
         return parse_plain_lines(data, 0, end, base, row, *look, X, labels, spans)
 
 
-def compile_kernels() -> None:
+def compile_parser() -> None:
     """Compiles what large files need, by parsing a line."""
     line, roles = b"1,q,2,d\n", Roles("label", "query", "doc", ("feature",), (), ())
     names = ["label", "query", "feature", "doc"]

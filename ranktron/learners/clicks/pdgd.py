@@ -103,7 +103,7 @@ def _learnt(
 ) -> tuple[float, bool]:  # fmt: skip
     """Takes the step of round t, or refuses to; the loss, and whether it was taken."""
     loss, gradient = pdgd_gradient(shown, log_below, gains)
-    return loss, sgd_step(rows, items[: shown.shape[0]], gradient, loss, eta, t, w, lagged_sum, sums, direction)
+    return loss, sgd_step(rows, items[: shown.shape[0]], gradient, loss, eta, t, w, lagged_sum, sums, direction, 0)
 
 
 @dataclass(eq=False)

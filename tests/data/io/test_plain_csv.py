@@ -187,7 +187,7 @@ def test_line_feeds_are_counted_unless_there_are_quotes():
 
 
 def test_what_was_compiled_in_advance_is_what_a_large_file_needs(both, parsed):
-    plain_csv.compile_kernels()
+    plain_csv.compile_parser()
     kernels = plain_csv.parse_plain_lines, plain_csv.count_plain_lines
     before = [list(kernel.signatures) for kernel in kernels]
     both(text(lines()), drop="note")
