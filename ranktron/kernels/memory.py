@@ -18,7 +18,7 @@ def borrow(array: Any) -> Any:
     """The same array, whose references a kernel does not count; also for the tuple of sparse rows.
 
     Counting takes an atomic instruction for every slice and every call, a tenth of a short round. Only for arguments,
-    which the caller keeps alive; what a kernel allocates itself would never be freed. It must not be returned.
+    which the caller keeps alive; what a kernel allocates itself would be freed too early. It must not be returned.
     """
     return array
 
@@ -45,7 +45,7 @@ def _prefetch(_typing: Any, array: Any, index: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, values[0])
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        fetch = _BUILD.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         at = builder.bitcast(builder.gep(view.data, [values[1]]), byte)
         builder.call(fetch, [at, number(0), number(3), number(1)])  # to read, to keep in all caches, data and not code
         return context.get_dummy_value()

@@ -193,17 +193,9 @@ def rank_pairs(
 
 
 def rank_groups(
-    X: FeatureArrays,
-    w: Floats,
-    seed: int,
-    number: int,
-    gamma: float,
-    k: int,
-    n: int,
-    price: float,
-    afford: int,
+    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float, afford: int,
     size: int,
-) -> tuple[Floats, Integers, bool, Floats]:
+) -> tuple[Floats, Integers, bool, Floats]:  # fmt: skip
     """The same with the propensities of groups."""
     scores, order, explored, _ = rank_documents(X, w, seed, number, gamma, k, n, price, afford)
     best = argsort_descending(scores)
