@@ -334,6 +334,8 @@ class BaseRanker(WithPresets):
             return self._encoded(X, self._encoder, reset=reset, **labels)
         finite = True if self.nan == "error" else "allow-nan"  # NaN may stand for a missing value
         how: dict[str, Any] = {"dtype": "numeric", "accept_sparse": "csr", "ensure_all_finite": finite}
+        if labels and type(X) is np.ndarray and X.dtype.kind == "f":
+            how["ensure_all_finite"] = False  # `_rounds` will look at each number, in half of the time
         try:
             found = validate_data(self, X, **labels, **how, reset=reset)
             if (found[0] if labels else found).dtype.kind in "OUT":  # it lets the text of some frames pass
@@ -366,7 +368,14 @@ class BaseRanker(WithPresets):
         if not grouped and UNGROUPED_PARAMETER.check(self.ungrouped) == "error":
             raise DataError(UNGROUPED)
         names = getattr(self, "feature_names_in_", None) if self._encoder is None else self._encoder.names
-        return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=self.nan != "error")
+        missing = self.nan != "error"
+        try:
+            return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=missing)
+        except DataError:
+            wrong = wrong_column(X, missing=missing) if type(X) is np.ndarray else None
+            if wrong is None:
+                raise
+            raise DataError(wrong) from None
 
     def _validation_set(self, part: EvalSet | None, with_queries: bool) -> Rounds | None:
         if part is None:

@@ -152,9 +152,21 @@ def gather_observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Fl
     return gathered, -1
 
 
+@jit_dot
+def _sum_of_zeros(values: npt.NDArray[Any]) -> float:
+    """Adds up 0 times each value: 0, or NaN if one is not finite. Unlike a search for that one, it is vectorised."""
+    zero = values.dtype.type(0)
+    total = zero
+    for i in range(values.shape[0]):
+        total += values[i] * zero
+    return float(total)
+
+
 @jit
 def first_non_finite(values: npt.NDArray[Any]) -> int:
     """Finds the first NaN or infinity, -1 if there is none."""
+    if _sum_of_zeros(values) == 0.0:
+        return -1
     for i in range(values.shape[0]):
         if not np.isfinite(values[i]):
             return i
