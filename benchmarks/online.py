@@ -15,12 +15,12 @@ without it and all after it, in brackets with lists that are in the cache:
 - the step: 0.2 to 0.4 for the rows of a few documents, 1.1 for all rows (ListNet and hinge).
 
 2 times the limit leave 1.4 for everything but scoring. With everything in the cache, SLAM takes 2.9, minimax 2.3,
-ListNet 2.9 and hinge 3.7: reading from memory would have to be hidden altogether. Where all rows are added up, every
-second row of the next list is fetched meanwhile, which takes 10 % from the rounds of ListNet and hinge. More than that
-gains nothing, nor does fetching before NDCG@10 is computed, all of the list or a line of each page: the processor
-waits when it is told of more than some twenty lines. Working space on the stack instead of allocated gains nothing,
-because the compiler then has to expect that arrays overlap. Adding rows and scoring are within 1.5 times of what
-converting their numbers to 64 bits takes. Less needs sums in another order or of another rounding.
+ListNet 2.9 and hinge 3.7: reading from memory would have to be hidden altogether. Where all rows are added up, half of
+the next list is fetched meanwhile, a row with every two that are added, which takes 10 % from the rounds of ListNet
+and hinge. To fetch before NDCG@10 is computed, all of the list, its first lines or some of each page, gains nothing.
+Working space on the stack instead of allocated gains nothing, because the compiler then has to expect that arrays
+overlap. Adding rows and scoring are within 1.5 times of what converting their numbers to 64 bits takes. Less needs
+sums in another order or of another rounding.
 
 64 learners at once share the reading of features and the grades, no more: the scores of a learner take 0.6 in a matrix
 product, its own NDCG@10, mistakes, loss and step 1.7 in the cache. A quarter of a pass alone would be 1.1. `play`
