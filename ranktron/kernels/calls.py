@@ -8,12 +8,14 @@ is compiled once, cached, and what it calls is compiled when it is needed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import Any
 
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload
+
+from ranktron.kernels.instructions import instructions_for
 
 Code = Callable[..., Any]
 _BUILD: Any = cgutils
@@ -38,36 +40,36 @@ def address_of(kernel: Any, signature: Any) -> int:
 def caller(signature: Any) -> Code:
     """A function (address, *arguments) for kernels, and for Python: it calls the kernel of that signature there."""
 
-    def called(_typing: Any, _address: Any, arguments: Any) -> Any:
-        for wanted, given in zip(signature.args, arguments.types, strict=True):
-            if not _fits(given, wanted):
-                raise TypingError(f"a kernel that is called by its address takes {wanted}, not {given}")
-
-        def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            kind = context.call_conv.get_function_type(signature.return_type, signature.args)
-            kernel = builder.inttoptr(values[0], kind.as_pointer())
-            passed = [
-                value if isinstance(given, types.Array) else context.cast(builder, value, given, wanted)
-                for value, given, wanted in zip(
-                    _BUILD.unpack_tuple(builder, values[1]), arguments.types, signature.args, strict=True
-                )
-            ]
-            status, result = context.call_conv.call_function(
-                builder, kernel, signature.return_type, signature.args, passed
-            )
-            with _BUILD.if_unlikely(builder, status.is_error):
-                context.call_conv.return_status_propagate(builder, status)
-            return result
-
-        return signature.return_type(types.int64, arguments), generate
-
-    call_at: Any = intrinsic(called)
-
     def call(address: int, *arguments: Any) -> Any:
         return _KERNELS[address](*arguments)
 
-    overload(call, strict=False)(lambda address, *arguments: lambda address, *arguments: call_at(address, arguments))
+    def signature_of(*given: Any) -> Any:
+        for each, wanted in zip(given[1:], signature.args, strict=True):
+            if not _fits(each, wanted):
+                raise TypingError(f"a kernel that is called by its address takes {wanted}, not {each}")
+        return signature.return_type(types.int64, *map(_as_passed, given[1:], signature.args))
+
+    # numba wants to know of each argument, of which Python's code need not speak.
+    names = ["address", *(f"argument_{n}" for n in range(len(signature.args)))]
+    vars(signature_of)["__signature__"] = Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in names])
+
+    @instructions_for(call, signature_of)
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        kind = context.call_conv.get_function_type(signature.return_type, signature.args)
+        kernel = builder.inttoptr(values[0], kind.as_pointer())
+        status, result = context.call_conv.call_function(
+            builder, kernel, signature.return_type, signature.args, values[1:]
+        )
+        with _BUILD.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return result
+
     return call
+
+
+def _as_passed(given: Any, wanted: Any) -> Any:
+    """Numbers are converted; arrays stay what they are, which may be read-only."""
+    return given if isinstance(wanted, types.Array) else wanted
 
 
 def _fits(given: Any, wanted: Any) -> bool:

@@ -8,7 +8,8 @@ import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+
+from ranktron.kernels.instructions import instructions_for
 
 _BUILD: Any = cgutils
 _LINE = 64  # bytes of a cache line
@@ -30,48 +31,31 @@ def prefetch(array: npt.NDArray[Any], start: int, stop: int) -> None:
     """
 
 
-def _borrow(_typing: Any, array: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, values[0])
-        view.meminfo = _BUILD.get_null_value(view.meminfo.type)
-        view.parent = _BUILD.get_null_value(view.parent.type)
-        return view._getvalue()
-
-    return array(array), generate
-
-
-def _prefetch(_typing: Any, array: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, values[0])
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        at = builder.bitcast(builder.gep(view.data, [values[1]]), byte)
-        builder.call(fetch, [at, number(0), number(3), number(1)])  # to read, to keep in all caches, data and not code
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), generate
+@instructions_for(borrow, lambda array: array(array))
+def _borrow(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind, array = signature.args[0], values[0]
+    if isinstance(kind, types.Array):
+        return _uncounted(context, builder, kind, array)
+    parts = zip(kind, _BUILD.unpack_tuple(builder, array), strict=True)
+    return context.make_tuple(builder, kind, [_uncounted(context, builder, *part) for part in parts])
 
 
-_borrowed: Any = intrinsic(_borrow)
-_prefetched: Any = intrinsic(_prefetch)
+def _uncounted(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    view = context.make_array(kind)(context, builder, array)
+    view.meminfo = _BUILD.get_null_value(view.meminfo.type)
+    view.parent = _BUILD.get_null_value(view.parent.type)
+    return view._getvalue()
 
 
-def _of_either_kind(array):  # type: ignore[no-untyped-def]  # numba compares the names with those of what it returns
-    if isinstance(array, types.BaseTuple):
-        return lambda array: (_borrowed(array[0]), _borrowed(array[1]), _borrowed(array[2]))
-    return lambda array: _borrowed(array)
-
-
-def _line_by_line(array, start, stop):  # type: ignore[no-untyped-def]
-    step = _LINE // (array.dtype.bitwidth // 8)
-
-    def fetch(array, start, stop):  # type: ignore[no-untyped-def]
-        for index in range(start, stop, step):
-            _prefetched(array, index)
-
-    return fetch
-
-
-overload(prefetch, strict=False, inline="always")(_line_by_line)
-overload(borrow, strict=False, inline="always")(_of_either_kind)
+@instructions_for(prefetch, lambda array, start, stop: types.void(array, types.int64, types.int64))
+def _prefetch(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind, (array, start, stop) = signature.args[0], values
+    data, in_line = context.make_array(kind)(context, builder, array).data, _LINE // (kind.dtype.bitwidth // 8)
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    fetch = builder.module.declare_intrinsic(
+        "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    )
+    how = number(0), number(3), number(1)  # to read, to keep in all caches, data and not code
+    with _BUILD.for_range_slice(builder, start, stop, start.type(in_line)) as (index, _):
+        builder.call(fetch, [builder.bitcast(builder.gep(data, [index]), byte), *how])
+    return context.get_dummy_value()

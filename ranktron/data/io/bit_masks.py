@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numba.extending import intrinsic, overload
 
 from ranktron.data.io.lexer import ZERO, Bytes
+from ranktron.kernels.instructions import instructions_for
 
 REACH = 32  # of how many bytes the masks are
 _VECTOR = ir.VectorType(ir.IntType(8), REACH)
@@ -56,55 +56,36 @@ def _as_mask(builder: Any, found: Any) -> Any:
     return builder.zext(builder.bitcast(found, ir.IntType(REACH)), ir.IntType(64))
 
 
-@intrinsic
-def _non_digits(_typing: Any, data: Any, p: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        zeros, nines = (ir.Constant(_VECTOR, [byte] * REACH) for byte in (ZERO, 9))
-        digits = builder.sub(_load(context, builder, signature, values), zeros)
-        return _as_mask(builder, builder.icmp_unsigned(">", digits, nines))
-
-    return types.uint64(data, types.int64), generate
+@instructions_for(non_digits, lambda data, p: types.uint64(data, types.int64))
+def _find_non_digits(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    zeros, nines = (ir.Constant(_VECTOR, [byte] * REACH) for byte in (ZERO, 9))
+    digits = builder.sub(_load(context, builder, signature, values), zeros)
+    return _as_mask(builder, builder.icmp_unsigned(">", digits, nines))
 
 
-def _compared(relation: str, data: Any) -> Any:
+def _compare(relation: str) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         none, first = ir.Constant(_VECTOR, None), ir.Constant(ir.IntType(32), 0)
         one = builder.insert_element(none, builder.trunc(values[2], ir.IntType(8)), first)
         wanted = builder.shuffle_vector(one, none, ir.Constant(ir.VectorType(ir.IntType(32), REACH), None))
         return _as_mask(builder, builder.icmp_unsigned(relation, _load(context, builder, signature, values), wanted))
 
-    return types.uint64(data, types.int64, types.int64), generate
+    return generate
 
 
-@intrinsic
-def _bytes_equal(_typing: Any, data: Any, p: Any, byte: Any) -> Any:
-    return _compared("==", data)
+def _of_comparison(data: Any, p: Any, byte: Any) -> Any:
+    return types.uint64(data, types.int64, types.int64)
 
 
-@intrinsic
-def _bytes_above(_typing: Any, data: Any, p: Any, byte: Any) -> Any:
-    return _compared(">", data)
+instructions_for(bytes_equal, _of_comparison)(_compare("=="))
+instructions_for(bytes_above, _of_comparison)(_compare(">"))
 
 
-@intrinsic
-def _lowest_bit(_typing: Any, mask: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.cttz(values[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
+@instructions_for(lowest_bit, lambda mask: types.int64(types.uint64))
+def _find_lowest_bit(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    return builder.cttz(values[0], ir.Constant(ir.IntType(1), 0))
 
 
-@intrinsic
-def _count_bits(_typing: Any, mask: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.ctpop(values[0])
-
-    return types.int64(types.uint64), generate
-
-
-# The calls in the inner functions are not Python's: numba passes no `_typing`.
-overload(non_digits)(lambda data, p: lambda data, p: _non_digits(data, p))  # type: ignore[call-arg]
-overload(bytes_equal)(lambda data, p, byte: lambda data, p, byte: _bytes_equal(data, p, byte))  # type: ignore[call-arg]
-overload(bytes_above)(lambda data, p, byte: lambda data, p, byte: _bytes_above(data, p, byte))  # type: ignore[call-arg]
-overload(lowest_bit)(lambda mask: lambda mask: _lowest_bit(mask))  # type: ignore[call-arg]
-overload(count_bits)(lambda mask: lambda mask: _count_bits(mask))  # type: ignore[call-arg]
+@instructions_for(count_bits, lambda mask: types.int64(types.uint64))
+def _count_bits(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    return builder.ctpop(values[0])
