@@ -430,10 +430,10 @@ def group_by(qid: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Integers, Integer
     starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
     heads = qid[starts].tolist()
     lengths = np.diff(np.append(starts, len(qid)))
+    if len(set(heads)) == len(heads):
+        return qid[starts], np.append(starts, len(qid)).astype(np.int64), None
     first: dict[Any, int] = {}
     codes = [first.setdefault(head, len(first)) for head in heads]
-    if len(first) == len(heads):
-        return qid[starts], np.append(starts, len(qid)).astype(np.int64), None
     row_codes = np.repeat(codes, lengths)
     rows = np.argsort(row_codes, kind="stable").astype(np.int64)
     sizes = np.bincount(row_codes, minlength=len(first))

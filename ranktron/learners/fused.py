@@ -104,7 +104,8 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     An invalid round is an error, as in `play`; the learner is then as it was before that round.
     """
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
-    etas, longest = step_sizes(learner.step, learner.rounds, len(queries)), int(np.diff(rounds.offsets).max(initial=0))
+    etas = step_sizes(learner.step, learner.rounds, len(queries))
+    longest = int((rounds.offsets[queries + 1] - rounds.offsets[queries]).max(initial=0))
     done = _pass(
         as_arrays(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused_numbers,
         learner.w, learner.lagged_sum, learner.sums, metric_numbers(metrics), losses, values,
