@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 
@@ -57,3 +59,16 @@ def test_a_single_query_has_no_interval(run):
     assert run("simulate", "separable", "one.txt", "--queries", 1)[0] == 0
     assert run("train", "one.txt", "--model", "m")[0] == 0
     assert "1 query, from which no interval can be told" in run("evaluate", "m", "one.txt")[1]
+
+
+def test_a_command_seldom_looks_for_garbage_and_not_at_its_end():
+    program = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_threshold()[0], gc.get_freeze_count() > 1000))
+from ranktron.cli import main
+print(gc.get_threshold()[0], gc.get_freeze_count())
+main(["--version"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    before, *_, after = done.stdout.splitlines()
+    assert (int(before.split()[0]) < 10_000, before.split()[1], after) == (True, "0", "10000 True")
