@@ -26,7 +26,7 @@ sums in another order or of another rounding.
 product, its own NDCG@10, mistakes, loss and step 1.7 in the cache. A quarter of a pass alone would be 1.1. `play`
 makes a `Turn` with ranking and feedback: 3.3 more than a fused round. Even if nothing were ranked or learnt, Python's
 own work would take 1.1 times the limit (slices of arrays 0.3 microseconds, new arrays 0.3, named tuples 0.4), and to
-hand 17 arguments to a compiled function 0.4 times. With a fused round, that is 4.2 times for SLAM and 4.4 for hinge.
+hand 15 arguments to a compiled function 0.4 times. With a fused round, that is 4.2 times for SLAM and 4.4 for hinge.
 The rest is memory: each list pushes Python's objects out of the nearest cache. Predtron solves an assignment problem
 for each list (0.3 milliseconds); the pairwise perceptron judges each of 4,400 pairs by the weights at that time (0.25).
 """

@@ -143,7 +143,7 @@ def turn_player(learner: Linear, metrics: Sequence[Metric]) -> Callable[[Round, 
         m = shape[0]
         order, scores, items = empty(m, integers), empty(m), everyone(m)
         loss: float = fused_turn(
-            arrays, items, labels, numbers, learner.step(number), learner.rounds + 1.0, learner.w, learner.lagged_sum,
+            arrays, labels, numbers, learner.step(number), learner.rounds + 1.0, learner.w, learner.lagged_sum,
             learner.sums, direction, choices, order, scores, values, *addresses,
         )  # fmt: skip
         if loss != loss:

@@ -215,7 +215,7 @@ def fused_round(
 
 @jit
 def fused_turn(
-    X: FeatureArrays, items: Integers, labels: Floats, numbers: Floats, eta: float, t: float, w: Floats,
+    X: FeatureArrays, labels: Floats, numbers: Floats, eta: float, t: float, w: Floats,
     lagged_sum: Floats, sums: Floats, direction: Floats, choices: Floats, order: Integers, scores: Floats,
     values: Floats, best: int, measure: int,
 ) -> float:  # fmt: skip
@@ -223,7 +223,7 @@ def fused_turn(
 
     `order`, `scores` and `values` are filled. NaN, without any change of weights, if the round has to be refused.
     """
-    X, items, labels, numbers, w = borrow(X), borrow(items), borrow(labels), borrow(numbers), borrow(w)
+    X, labels, numbers, w = borrow(X), borrow(labels), borrow(numbers), borrow(w)
     lagged_sum, sums, direction, choices = borrow(lagged_sum), borrow(sums), borrow(direction), borrow(choices)
     order, scores, values = borrow(order), borrow(scores), borrow(values)
     m = scores.shape[0]
@@ -236,4 +236,4 @@ def fused_turn(
         for value in values:
             if value != value:
                 return np.nan
-    return fused_round(X, m, scores, items, labels, numbers, eta, t, w, lagged_sum, sums, direction, m)
+    return fused_round(X, m, scores, np.arange(m), labels, numbers, eta, t, w, lagged_sum, sums, direction, m)
