@@ -21,9 +21,10 @@ def count_idle(rounds: Rounds) -> tuple[int, int]:
     """
     sizes = np.diff(rounds.offsets)
     several = sizes > 1
-    differs = np.concatenate(([0], np.cumsum(rounds.labels[1:] != rounds.labels[:-1]), [0]))
+    differs = np.append(rounds.labels[1:] != rounds.labels[:-1], False)  # from the label of the next row
     last, first = rounds.offsets[1:][several] - 1, rounds.offsets[:-1][several]
-    return int(np.count_nonzero(~several)), int(np.count_nonzero(differs[last] == differs[first]))
+    between = np.logical_or.reduceat(differs, np.column_stack((first, last)).ravel())[::2]  # first to last, without it
+    return int(np.count_nonzero(~several)), int(np.count_nonzero(~between))
 
 
 def is_idle(rounds: Rounds) -> bool:
@@ -70,10 +71,13 @@ def columns_equal_to(X: Features, y: Floats) -> list[int]:
     >>> columns_equal_to(np.array([[3.0, 1.0], [2.0, 0.0]]), np.array([1.0, 0.0]))
     [1]
     """
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or len(y) < 2 or (y == y[0]).all():
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or len(y) < 2:
         return []
-    y, few = y.astype(X.dtype, copy=False), slice(0, _ROWS)
-    likely = np.flatnonzero((X[few] == y[few, None]).all(axis=0))
+    few = slice(0, _ROWS)
+    likely = np.flatnonzero((X[few] == y[few, None].astype(X.dtype)).all(axis=0))
+    if len(likely) == 0 or (y == y[0]).all():
+        return []
+    y = y.astype(X.dtype, copy=False)
     return [j for j in likely.tolist() if (X[:, j] == y).all()]
 
 

@@ -378,9 +378,10 @@ def _as_labels(y: Any, n: int) -> Floats:
         raise DataError(f"labels must be numbers: {error}") from None
     if labels.shape != (n,):
         raise DataError(f"labels must be one number per document: {n} documents, labels of shape {labels.shape}")
-    bad = np.flatnonzero(~(np.isfinite(labels) & (labels >= 0.0)))
-    if len(bad):
-        raise DataError(f"labels must be finite and >= 0; row {bad[0]} has {labels[bad[0]]}")
+    valid = (labels >= 0.0) & (labels < np.inf)
+    if not valid.all():
+        bad = int(np.argmin(valid))
+        raise DataError(f"labels must be finite and >= 0; row {bad} has {labels[bad]}")
     return labels
 
 
