@@ -66,7 +66,7 @@ def _add_rows(X: Matrix, total: Floats, low: Floats, high: Floats) -> None:
         for j in range(X.shape[1]):
             x = X[i, j]
             total[j] += x
-            low[j] = x if x < low[j] else low[j]  # `min` would take half of the time to compile
+            low[j] = x if x < low[j] else low[j]  # `min` takes longer to compile
             high[j] = x if x > high[j] else high[j]
 
 

@@ -49,7 +49,7 @@ def caller(signature: Any) -> Code:
                 raise TypingError(f"a kernel that is called by its address takes {wanted}, not {each}")
         return signature.return_type(types.int64, *map(_as_passed, given[1:], signature.args))
 
-    # numba wants to know of each argument, of which Python's code need not speak.
+    # numba asks for the number of arguments, which `*given` does not tell.
     names = ["address", *(f"argument_{n}" for n in range(len(signature.args)))]
     vars(signature_of)["__signature__"] = Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in names])
 

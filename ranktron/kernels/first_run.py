@@ -85,7 +85,7 @@ def compile_together(calls: Mapping[str, set[str]], processes: int | None = None
             schedule.finish(kernel)
     finally:
         if collects:
-            gc.freeze()  # what compiling has left behind: to look for cycles in it now would take as long as to compile
+            gc.freeze()  # to look for garbage in what compiling has left would take a twentieth of its time again
             gc.enable()
         schedule.stop()
         for worker in workers:
