@@ -1,18 +1,42 @@
-"""What a kernel says about the memory of its arrays: that the caller keeps it, and what will be read next."""
+"""The memory of kernels: new arrays, arrays that the caller keeps, and what will be read next.
+
+numba compiles `np.empty`, `np.zeros` and `view` as functions, for each type of number and in each process: a sixth of a
+first run. What stands here are a few instructions.
+"""
+
+# mypy: allow-untyped-calls
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed
+from numba.np.arrayobj import populate_array
 
 from ranktron.kernels.instructions import instructions_for
 
 _BUILD: Any = cgutils
 _LINE = 64  # bytes of a cache line
+
+
+def allocate(shape: int | tuple[int, ...], dtype: Any = np.float64) -> npt.NDArray[Any]:
+    """A new array, as `np.empty` makes it; in kernels no size may be negative."""
+    return np.empty(shape, dtype)
+
+
+def zeros(shape: int | tuple[int, ...], dtype: Any = np.float64) -> npt.NDArray[Any]:
+    """A new array of zeros, as `np.zeros` makes it; in kernels no size may be negative."""
+    return np.zeros(shape, dtype)
+
+
+def reinterpret(array: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
+    """The same memory as numbers of another type that has as many bytes."""
+    return array.view(dtype)
 
 
 def borrow(array: Any) -> Any:
@@ -29,6 +53,59 @@ def prefetch(array: npt.NDArray[Any], start: int, stop: int) -> None:
 
     They need not exist: fetching never fails.
     """
+
+
+def _of_new(shape: Any, dtype: Any = None) -> Any:
+    given = (shape,) if dtype is None else (shape, dtype)
+    return types.Array(_number(dtype), len(shape) if isinstance(shape, types.BaseTuple) else 1, "C")(*given)
+
+
+def _of_reinterpreted(array: Any, dtype: Any) -> Any:
+    return array.copy(dtype=_number(dtype))(array, dtype)
+
+
+def _number(dtype: Any) -> Any:
+    if dtype is None:
+        return types.float64
+    return dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type
+
+
+@instructions_for(allocate, _of_new)
+def _new(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return _reserve(context, builder, signature, values)._getvalue()
+
+
+@instructions_for(zeros, _of_new)
+def _new_zeros(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    array = _reserve(context, builder, signature, values)
+    _BUILD.memset(builder, array.data, builder.mul(array.itemsize, array.nitems), 0)
+    return array._getvalue()
+
+
+def _reserve(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind, size, whole = signature.return_type, signature.args[0], types.intp
+    several = isinstance(size, types.BaseTuple)
+    lengths = zip(_BUILD.unpack_tuple(builder, values[0]), size, strict=True) if several else [(values[0], size)]
+    shape = [context.cast(builder, length, given, whole) for length, given in lengths]
+    number = context.get_data_type(kind.dtype)
+    strides = [context.get_constant(whole, context.get_abi_sizeof(number))]
+    for length in reversed(shape):
+        strides.insert(0, builder.mul(strides[0], length))
+    align = context.get_constant(types.uint32, context.get_preferred_array_alignment(kind.dtype))
+    owner = context.nrt.meminfo_alloc_aligned(builder, strides[0], align)
+    data = builder.bitcast(context.nrt.meminfo_data(builder, owner), number.as_pointer())
+    array = context.make_array(kind)(context, builder)
+    populate_array(array, data, shape, strides[1:], strides[-1], owner)
+    return array
+
+
+@instructions_for(reinterpret, _of_reinterpreted)
+def _reinterpret(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind, given = signature.return_type, context.make_array(signature.args[0])(context, builder, values[0])
+    array = context.make_array(kind)(context, builder)
+    data = builder.bitcast(given.data, context.get_data_type(kind.dtype).as_pointer())
+    populate_array(array, data, given.shape, given.strides, given.itemsize, given.meminfo, given.parent)
+    return impl_ret_borrowed(context, builder, kind, array._getvalue())
 
 
 @instructions_for(borrow, lambda array: array(array))

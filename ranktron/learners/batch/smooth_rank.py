@@ -25,6 +25,7 @@ from ranktron.defaults import PAPER, find_preset
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
 from ranktron.kernels.jit import jit
+from ranktron.kernels.memory import allocate
 from ranktron.kernels.sorting import argsort_top
 from ranktron.learners.fixed_scorer import Fixed
 from ranktron.learners.fused import play_pass
@@ -57,7 +58,7 @@ def _smooth_ndcg(
         if weights[q] == 0.0:
             continue
         top = argsort_top(scores[start:stop], discounts.shape[0])
-        near = np.empty(stop - start)
+        near = allocate(stop - start)
         for place in range(min(discounts.shape[0], stop - start)):
             at = start + top[place]
             mass, mean = 0.0, 0.0
