@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.kernels.jit import jit, jit_dot
-from ranktron.kernels.memory import allocate, prefetch
+from ranktron.kernels.memory import allocate, prefetch, zeros
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Floats, Integers, Matrix
 
@@ -140,14 +140,12 @@ def gather_observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Fl
     gathered = allocate(items.shape[0])
     if items.shape[0] != labels.shape[0]:
         return gathered, 0
-    seen = allocate(scores.shape[0])
-    for i in range(scores.shape[0]):
-        seen[i] = 0.0
+    seen = zeros(scores.shape[0], np.bool_)
     for i in range(items.shape[0]):
         item = items[i]
-        if item < 0 or item >= scores.shape[0] or seen[item] > 0.0 or not (0.0 <= labels[i] < np.inf):
+        if item < 0 or item >= scores.shape[0] or seen[item] or not (0.0 <= labels[i] < np.inf):
             return gathered, i
-        seen[item] = 1.0
+        seen[item] = True
         gathered[i] = scores[item]
     return gathered, -1
 

@@ -16,7 +16,7 @@ from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
+from ranktron.kernels.memory import allocate, zeros
 from ranktron.kernels.random_numbers import EXPLORATION, stream_origin, uniform
 from ranktron.kernels.sorting import FEW, LANES, argsort_by_counting, argsort_descending, argsort_radix
 from ranktron.types import Floats, Integers
@@ -87,9 +87,7 @@ def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tupl
 @jit
 def _among_the_best(order: Integers, best: Integers, k: int) -> Floats:
     """1 for each of the first k positions whose document is among the first k by score, else 0."""
-    marks, top = allocate(best.shape[0]), allocate(k)
-    for place in range(best.shape[0]):
-        marks[place] = 0.0
+    marks, top = zeros(best.shape[0]), allocate(k)
     for place in range(k):
         marks[best[place]] = 1.0
     for place in range(k):

@@ -13,7 +13,7 @@ from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
+from ranktron.kernels.memory import allocate, zeros
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import CompiledPass, WeightVectorLearner
 from ranktron.learners.clicks.examination import Examination
@@ -48,9 +48,7 @@ _NOTHING = np.zeros(0)
 def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
     """The positions of the observed documents, and the error code and index of the first invalid one."""
     places = allocate(items.shape[0], np.int64)
-    seen = allocate(k)
-    for place in range(k):
-        seen[place] = 0.0
+    seen = zeros(k, np.bool_)
     for i in range(items.shape[0]):
         place = i
         if i >= k or order[i] != items[i]:
@@ -59,13 +57,13 @@ def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: f
                 place += 1
             if place == k:
                 return places, NOT_SHOWN, i
-        if seen[place] > 0.0:
+        if seen[place]:
             return places, TWICE, i
         if not 0.0 <= labels[i] < np.inf:
             return places, NO_LABEL, i
         if labels[i] > highest:
             return places, TOO_HIGH, i
-        seen[place] = 1.0
+        seen[place] = True
         places[i] = place
     return places, 0, 0
 
