@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -41,21 +43,28 @@ def best_feature(rounds: Rounds, metrics: Sequence[Metric], watch: Callable[[int
 
     Of sparse features only the most frequent ones are tried.
     """
-    first = metrics[0]
-    better = 1.0 if first.higher_is_better else -1.0
-    best: BestFeature | None = None
-    for column in _candidates(rounds):
+    better = 1.0 if metrics[0].higher_is_better else -1.0
+
+    def measure(column: int) -> tuple[float, float] | None:
+        """The first metric of a feature upwards and downwards; None if the feature is constant."""
         feature = rounds.X[:, column].astype(np.float64)
-        if feature.min() < feature.max():
-            for sign in (1.0, -1.0):
-                means = evaluate(sign * feature, rounds, metrics).means
-                if best is None or better * (means[str(first)] - best.means[str(first)]) > 0.0:
-                    best = BestFeature(column, sign, means)
-        if watch is not None:
-            watch(column)
-    if best is None:  # every feature is constant: all orders are ties
-        best = BestFeature(0, 1.0, evaluate(np.zeros(len(rounds.labels)), rounds, metrics).means)
-    return best
+        if feature.min() == feature.max():
+            return None
+        up, down = (evaluate(sign * feature, rounds, metrics[0]).means[str(metrics[0])] for sign in (1.0, -1.0))
+        return up, down
+
+    best, column, sign = -np.inf, None, 1.0
+    candidates = _candidates(rounds)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for tried, found in zip(candidates, pool.map(measure, candidates), strict=True):
+            for way, value in zip((1.0, -1.0), found or (), strict=False):
+                if better * value > best:
+                    best, column, sign = better * value, tried, way
+            if watch is not None:
+                watch(tried)
+    if column is None:  # every feature is constant: all orders are ties
+        return BestFeature(0, 1.0, evaluate(np.zeros(len(rounds.labels)), rounds, metrics).means)
+    return BestFeature(column, sign, evaluate(sign * rounds.X[:, column].astype(np.float64), rounds, metrics).means)
 
 
 def _candidates(rounds: Rounds) -> Sequence[int]:
