@@ -24,12 +24,15 @@ overlap. Adding rows and scoring are within 1.5 times of what converting their n
 sums in another order or of another rounding.
 
 64 learners at once share the reading of features and the grades, no more: the scores of a learner take 0.6 in a matrix
-product, its own NDCG@10, mistakes, loss and step 1.7 in the cache. A quarter of a pass alone would be 1.1. `play`
-makes a `Turn` with ranking and feedback: 3.3 more than a fused round. Even if nothing were ranked or learnt, Python's
-own work would take 1.1 times the limit (slices of arrays 0.3 microseconds, new arrays 0.3, named tuples 0.4), and to
-hand 15 arguments to a compiled function 0.4 times. With a fused round, that is 4.2 times for SLAM and 4.4 for hinge.
-The rest is memory: each list pushes Python's objects out of the nearest cache. Predtron solves an assignment problem
-for each list (0.3 milliseconds); the pairwise perceptron judges each of 4,400 pairs by the weights at that time (0.25).
+product, which is as fast as the processor multiplies, its own NDCG@10 0.4, mistakes, loss and step 1.3 in the cache. A
+quarter of a pass alone would be 1.1.
+
+`play` makes a `Turn` with ranking and feedback: 2.1 more than a fused round. Even if nothing were ranked or learnt,
+Python's own work would take 0.7 times the limit (new arrays, slices of labels, named tuples), and to call a compiled
+function 0.2 times: it is told once where the arrays are that stay the same, because to take an array from Python costs
+0.05, and more if it is in no cache. The rest is ordering all documents, where a pass orders ten, and memory: each list
+pushes Python's objects out of the nearest cache. Predtron solves an assignment problem for each list (0.3
+milliseconds); the pairwise perceptron judges each of 4,400 pairs by the weights at that time (0.25).
 
 `fit` on arrays, on a machine whose limit is 1.8: 1.6 to see whether each number is finite, which reads all of them
 once more; 4.2 for the pass, without a metric, and 0.4 more because its order is shuffled, so that each list begins

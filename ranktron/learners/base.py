@@ -14,7 +14,7 @@ from ranktron.kernels.csr_rows import as_dense, linear_scores
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.pending_rounds import PendingRound
 from ranktron.metrics import Metric
-from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, Ranking, Round, State
+from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, Ranking, State
 
 CompiledPass = Callable[[Rounds, Integers, tuple[Metric, ...]], tuple[Floats, Floats]]
 """A function (rounds, queries, metrics) -> (the loss of each query, its metrics)."""
@@ -168,9 +168,8 @@ class BaseLearner(ABC):
         """
         raise NotImplementedError
 
-    def simulated_feedback(self, round: Round, ranking: Ranking) -> Feedback:
-        """The feedback to simulate from labels: all of them, or those of the first k documents shown."""
-        return feedbacks.full(round, ranking)
+    simulated_feedback = staticmethod(feedbacks.full)
+    """The feedback to simulate from labels: all of them, or those of the first k documents shown."""
 
     def compiled_pass(self, rounds: Rounds) -> CompiledPass | None:
         """A function that plays queries as `play` does with `simulated_feedback`, to the bit, in one compiled loop.

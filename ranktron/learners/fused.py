@@ -7,6 +7,7 @@ check), but without the overhead of Python in each round. `can_fuse` tells which
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -16,12 +17,12 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse, check_features
 from ranktron.kernels.dense import is_full
-from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, slice_rows
+from ranktron.kernels.dispatch import FeatureArrays, as_arrays, as_features, dot_rows, slice_rows
 from ranktron.kernels.jit import jit
 from ranktron.kernels.memory import allocate, borrow, prefetch, zeros
 from ranktron.kernels.sorting import argsort_top
 from ranktron.learners.feedback import everyone
-from ranktron.learners.fused_step import as_spec, fused_step, fused_turn, label_plan
+from ranktron.learners.fused_step import as_spec, describe_turns, fused_step, fused_turn, label_plan
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric, metric
@@ -121,40 +122,54 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     return losses, values
 
 
-def turn_player(learner: Linear, metrics: Sequence[Metric]) -> Callable[[Round, int], Turn | None]:
-    """A function that plays one round with full feedback in a single compiled call.
+def play_in_calls(
+    learner: Linear, rounds: Iterable[Round], metrics: Sequence[Metric], in_steps: Callable[[Round, int], Turn]
+) -> Iterator[Turn]:
+    """`play` with full feedback, each round in a single compiled call.
 
-    It returns None, and nothing is learnt, for an invalid round: the metric, `rank` or `learn` says what is wrong.
+    An invalid round is played `in_steps`, where the metric, `rank` or `learn` says what is wrong with it.
     """
     choices, addresses, numbers = metric_numbers(metrics), measuring(), learner.fused_numbers
-    values, direction, width = np.empty(len(metrics)), np.zeros(learner.n_features), learner.n_features
+    values, direction = np.empty(len(metrics)), np.zeros(learner.n_features)
     make: Any = tuple.__new__  # what the constructors of named tuples call, at half their cost
-    matrix, empty, integers = np.ndarray, np.empty, np.dtype(np.int64)  # to look them up takes as long as to use them
+    # to look them up takes as long as to use them
+    empty, integers, measured = np.empty, np.dtype(np.int64), values.tolist
+    w = lagged_sum = sums = told = None
+    for number, (X, labels, first, last) in enumerate(_lists(rounds, learner.n_features), start=learner.rounds):
+        if not (learner.w is w and learner.lagged_sum is lagged_sum and learner.sums is sums):
+            w, lagged_sum, sums = learner.w, learner.lagged_sum, learner.sums
+            told = describe_turns(w, lagged_sum, sums, direction, numbers, choices, values, *addresses)
+        m, step, played = last - first, learner.step, learner.rounds
+        order, scores = empty(m, integers), empty(m)
+        loss = None if told is None else fused_turn(X, labels, first, last, told, step(number), played, order, scores)
+        if loss is None or loss != loss:
+            features = as_features(slice_rows(X, first, last), learner.n_features)
+            yield in_steps(Round._make((features, labels[first:last], None)), number)
+            continue
+        learner.rounds = played + 1
+        if loss > 0.0:
+            learner.mistakes += 1
+        ranking = make(Ranking, (order, scores, number, False, None))
+        received = make(Feedback, (everyone(m), labels[first:last]))
+        yield make(Turn, (number, ranking, received, loss, (*measured(),)))
 
-    def play_turn(round: Round, number: int) -> Turn | None:
+
+def _lists(rounds: Iterable[Round], width: int) -> Iterator[tuple[FeatureArrays, Floats, int, int]]:
+    """Features and labels, and which of their documents each list has: those of `Rounds` are not sliced."""
+    if type(rounds) is not Rounds:
+        return _single_lists(rounds, width)
+    check_features(rounds.X, width)
+    offsets = rounds.offsets.tolist()
+    return zip(repeat(as_arrays(rounds.X)), repeat(rounds.labels), offsets, offsets[1:], strict=False)
+
+
+def _single_lists(rounds: Iterable[Round], width: int) -> Iterator[tuple[FeatureArrays, Floats, int, int]]:
+    for round in rounds:
         X, labels, _ = round
-        if type(X) is matrix:
-            arrays, shape = X, X.shape
-            if len(shape) != 2 or shape[1] != width:
-                check_features(X, width)
-        else:
-            check_features(X, width)
-            arrays, shape = as_arrays(X), X.shape
-        m = shape[0]
-        order, scores, items = empty(m, integers), empty(m), everyone(m)
-        loss: float = fused_turn(
-            arrays, labels, numbers, learner.step(number), learner.rounds + 1.0, learner.w, learner.lagged_sum,
-            learner.sums, direction, choices, order, scores, values, *addresses,
-        )  # fmt: skip
-        if loss != loss:
-            return None
-        learner.rounds += 1
-        learner.mistakes += loss > 0.0
-        ranking, received = make(Ranking, (order, scores, number, False, None)), make(Feedback, (items, labels))
-        turn: Turn = make(Turn, (number, ranking, received, loss, tuple(values.tolist())))
-        return turn
-
-    return play_turn
+        check_features(X, width)
+        if X.shape[0] != labels.shape[0]:
+            Round(*round)  # says so
+        yield as_arrays(X), labels, 0, X.shape[0]
 
 
 def _steps(learners: Sequence[Linear]) -> Floats:

@@ -14,13 +14,13 @@ from numba import boolean, float64, int64
 from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dense import is_full
-from ranktron.kernels.dispatch import FeatureArrays, dot_rows, sgd_step
+from ranktron.kernels.dispatch import FeatureArrays, dot_rows, sgd_step, slice_rows
 from ranktron.kernels.grades import best_below, extremes, grades_seen
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, borrow
+from ranktron.kernels.memory import allocate, array_at, borrow, find_numbers
 from ranktron.kernels.sorting import argsort_descending, ideal_order
 from ranktron.learners.mistakes import misordered_grades, misordered_list
-from ranktron.metrics.shown import call_best, call_measure
+from ranktron.metrics.shown import call_best, call_measure, depth_of
 from ranktron.surrogates.fused_forms import LISTNET_LOSS, MEAN_HINGE_LOSS, SLAM_LOSS, WORST_PAIR_LOSS, FusedForm
 from ranktron.surrogates.listnet import listnet
 from ranktron.surrogates.pairwise_hinge import summed_hinge
@@ -213,27 +213,43 @@ def fused_round(
     )  # fmt: skip
 
 
+def describe_turns(
+    w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats, numbers: Floats, choices: Floats, values: Floats,
+    best: int, measure: int,
+) -> Integers | None:  # fmt: skip
+    """What `fused_turn` is told about a learner and its metrics: sizes and addresses. None if it cannot take an array.
+
+    The arrays have to be kept as long as it is used.
+    """
+    addresses = [find_numbers(array) for array in (w, lagged_sum, sums, direction, numbers, choices, values)]
+    if not all(addresses) or not w.shape == lagged_sum.shape == direction.shape:
+        return None
+    return np.array([len(w), len(sums), len(numbers), *choices.shape, *addresses, best, measure])
+
+
 @jit
 def fused_turn(
-    X: FeatureArrays, labels: Floats, numbers: Floats, eta: float, t: float, w: Floats,
-    lagged_sum: Floats, sums: Floats, direction: Floats, choices: Floats, order: Integers, scores: Floats,
-    values: Floats, best: int, measure: int,
+    X: FeatureArrays, labels: Floats, first: int, last: int, told: Integers, eta: float, played: int, order: Integers,
+    scores: Floats,
 ) -> float:  # fmt: skip
-    """A whole round with all its labels: ranks, measures what is shown, and learns from it.
+    """A whole round with all its labels: ranks the rows from `first` to `last`, measures what is shown, and learns.
 
-    `order`, `scores` and `values` are filled. NaN, without any change of weights, if the round has to be refused.
+    It is `told` what `describe_turns` returns, and how many rounds were `played` before. It fills `order`, `scores` and
+    the values of the metrics. NaN, without any change of weights, if the round has to be refused.
     """
-    X, labels, numbers, w = borrow(X), borrow(labels), borrow(numbers), borrow(w)
-    lagged_sum, sums, direction, choices = borrow(lagged_sum), borrow(sums), borrow(direction), borrow(choices)
-    order, scores, values = borrow(order), borrow(scores), borrow(values)
-    m = scores.shape[0]
-    if labels.shape[0] != m:
-        return np.nan
-    copy_into(scores, dot_rows(X, w))
+    X, labels, told, order, scores = borrow(X), borrow(labels), borrow(told), borrow(order), borrow(scores)
+    rows, own, m = slice_rows(X, first, last), labels[first:last], last - first
+    w, lagged_sum, direction = array_at(told[5], told[0]), array_at(told[6], told[0]), array_at(told[8], told[0])
+    sums, numbers = array_at(told[7], told[1]), array_at(told[9], told[2])
+    choices, values = array_at(told[10], (told[3], told[4])), array_at(told[11], told[3])
+    copy_into(scores, dot_rows(rows, w))
     copy_into(order, argsort_descending(scores))
     if choices.shape[0] > 0:
-        call_measure(measure, order, labels, choices, call_best(best, labels, choices), values)
+        seen = order[: depth_of(choices, m)]
+        call_measure(told[13], seen, own, choices, call_best(told[12], own, choices), values)
         for value in values:
             if value != value:
                 return np.nan
-    return fused_round(X, m, scores, np.arange(m), labels, numbers, eta, t, w, lagged_sum, sums, direction, m)
+    return fused_round(
+        rows, m, scores, np.arange(m), own, numbers, eta, played + 1.0, w, lagged_sum, sums, direction, m
+    )

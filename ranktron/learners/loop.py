@@ -2,12 +2,17 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import cast
 
 from ranktron.errors import DataError
 from ranktron.learners.feedback import full
 from ranktron.metrics import Metric, metric
 from ranktron.types import Feedback, FeedbackModel, Floats, Integers, Learner, Ranking, Round, Turn
 from ranktron.types.validation import check_count
+
+Measure = Callable[[Floats, Integers], float]
+"""A metric of labels and the order in which they are shown."""
 
 
 def play(
@@ -50,41 +55,42 @@ def play(
     given = [metrics] if isinstance(metrics, str) or callable(metrics) else metrics
     named = [metric(each) if isinstance(each, str) else each for each in given]
     measures = [_measure(each) for each in named]
-    play_turn = _compiled_turns(learner, feedback, named) if delay == 0 else None
+    if delay == 0 and feedback is full and all(isinstance(each, Metric) for each in named):
+        from ranktron.learners.fused import can_fuse, play_in_calls  # which not every learner needs
+
+        # A learner with a `rank` or `learn` of its own, such as one that is observed, is asked for each of them.
+        if can_fuse(learner) and not {"rank", "learn"} & vars(learner).keys():
+            in_steps = partial(_play_round, learner, feedback, measures)
+            return play_in_calls(learner, rounds, cast(list[Metric], named), in_steps)
+    return _play_in_steps(learner, rounds, feedback, measures, delay)
+
+
+def _play_in_steps(
+    learner: Learner, rounds: Iterable[Round], feedback: FeedbackModel, measures: Sequence[Measure], delay: int
+) -> Iterator[Turn]:
     under_way: deque[tuple[Round, Ranking, tuple[float, ...]]] = deque()
     for number, round in enumerate(rounds, start=learner.rounds):
-        turn = None if play_turn is None else play_turn(round, number)
-        if turn is not None:
-            yield turn
-            continue
-        ranking = learner.rank(round.X, number)
-        values = tuple([measure(round.labels, ranking.order) for measure in measures]) if measures else ()
-        if delay == 0:
-            yield _settle(learner, feedback, round, ranking, values)
-            continue
-        under_way.append((round, ranking, values))
+        under_way.append(_show(learner, measures, round, number))
         if len(under_way) > delay:
             yield _settle(learner, feedback, *under_way.popleft())
     while under_way:
         yield _settle(learner, feedback, *under_way.popleft())
 
 
-def _compiled_turns(
-    learner: Learner, feedback: FeedbackModel, measures: Sequence[Callable[[Floats], float]]
-) -> Callable[[Round, int], Turn | None] | None:
-    """A function that plays a round in one compiled call, if this learner, feedback and these metrics allow it."""
-    metrics = [each for each in measures if isinstance(each, Metric)]
-    if feedback is not full or len(metrics) < len(measures):
-        return None
-    from ranktron.learners.fused import can_fuse, turn_player  # which not every learner needs
-
-    if not can_fuse(learner):
-        return None
-    # A learner with a `rank` or `learn` of its own, such as one that is observed, is asked for each of them.
-    return None if {"rank", "learn"} & vars(learner).keys() else turn_player(learner, metrics)
+def _play_round(
+    learner: Learner, feedback: FeedbackModel, measures: Sequence[Measure], round: Round, number: int
+) -> Turn:
+    return _settle(learner, feedback, *_show(learner, measures, round, number))
 
 
-def _measure(measure: Callable[[Floats], float]) -> Callable[[Floats, Integers], float]:
+def _show(
+    learner: Learner, measures: Sequence[Measure], round: Round, number: int
+) -> tuple[Round, Ranking, tuple[float, ...]]:
+    ranking = learner.rank(round.X, number)
+    return round, ranking, tuple([measure(round.labels, ranking.order) for measure in measures])
+
+
+def _measure(measure: Callable[[Floats], float]) -> Measure:
     """A function of labels and the order in which they are shown."""
     return measure.shown if isinstance(measure, Metric) else lambda labels, order: measure(labels[order])
 

@@ -107,14 +107,61 @@ def test_a_round_in_one_call_is_rank_metric_and_learn_to_the_bit(make, kind):
     assert same(at_once.state(), in_steps.state())
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_stream_is_played_as_the_same_lists_in_one_array(make, kind):
+    lists = NOISY if kind == "dense" else sparse_of(NOISY)
+    at_once, one_by_one = make(), make()
+    turns = play(at_once, lists, feedback.full, METRICS)
+    for turn, other in zip(turns, play(one_by_one, iter(lists), feedback.full, METRICS), strict=True):
+        assert (turn.number, turn.loss, turn.values) == (other.number, other.loss, other.values)
+        assert turn.feedback.labels.tolist() == other.feedback.labels.tolist()
+    assert same(at_once.state(), one_by_one.state())
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_weights_that_are_replaced_between_two_rounds_are_taken(make):
+    states = []
+    for answer in (feedback.full, lambda round, ranking: feedback.full(round, ranking)):
+        learner, kept = make(), None
+        for turn in play(learner, NOISY[:40], answer, METRICS):
+            if turn.number == 5:
+                kept = learner.state()
+            elif turn.number == 10:
+                learner.restore(kept)
+            elif turn.number == 20:
+                learner.w = np.repeat(learner.w, 2)[::2]  # with gaps
+            elif turn.number == 30:
+                learner.w, learner.lagged_sum, learner.sums = (
+                    learner.w * 0.5,
+                    learner.lagged_sum + 1.0,
+                    learner.sums * 2.0,
+                )
+        states.append(learner.state())
+    assert same(*states)
+
+
+def test_a_round_of_more_labels_or_fewer_than_documents_is_refused():
+    for labels in ([1.0], [1.0, 0.0, 2.0]):
+        learner = hinge_perceptron(2)
+        with pytest.raises(DataError, match=f"'q' has 2 rows of features, but {len(labels)} labels"):
+            next(play(learner, [Round._make((np.eye(2, dtype=np.float32), np.array(labels), "q"))], feedback.full))
+        assert learner.rounds == 0
+
+
 def test_which_rounds_are_played_in_one_call(monkeypatch):
     asked = []
     monkeypatch.setattr(Linear, "rank", lambda self, X, number: asked.append(number) or RANK(self, X, number))
     for given in (METRICS, "ndcg@10", ()):
         next(play(hinge_perceptron(7), NOISY, feedback.full, given))
+    trained = hinge_perceptron(7)
+    next(play(trained, NOISY, trained.simulated_feedback))
     assert asked == []
-    observed = hinge_perceptron(7)
+    observed, asking = hinge_perceptron(7), hinge_perceptron(7)
     observed.rank = observed.rank
+    asking.simulated_feedback = feedback.top(2)
+    next(play(asking, NOISY, asking.simulated_feedback))
+    assert asked == [0]
     for learner, metrics, delay in (
         (observed, (), 0),
         (hinge_perceptron(7), lambda labels: 0.0, 0),

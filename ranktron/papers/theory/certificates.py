@@ -139,16 +139,17 @@ class _Run:
 
     def play(self, learner: Linear, rounds: Rounds, queries: Integers, share: float = 1.0) -> None:
         """Plays some queries of a shard."""
-        before = learner.sums.copy()
-        for query in queries.tolist():
-            round, reached = rounds[query], learner.sums.copy()
-            (turn,) = play(learner, [round], learner.simulated_feedback, [self.measure])
+        before = reached = learner.sums.copy()
+        numbers = queries.tolist()
+        stream = (rounds[query] for query in numbers)
+        for query, turn in zip(numbers, play(learner, stream, learner.simulated_feedback, [self.measure]), strict=True):
             lost = 1.0 - turn.values[0]
             self.metric_loss, self.total_loss = self.metric_loss + share * lost, self.total_loss + lost
             self.turns.append((lost, learner.sums - reached, len(self.steps) if turn.loss > 0.0 else -1))
             if turn.loss > 0.0:
-                frozen = _freeze(learner.surrogate, turn.ranking.scores, round.labels)
+                frozen = _freeze(learner.surrogate, turn.ranking.scores, turn.feedback.labels)
                 self.steps.append((query, learner.step(learner.rounds - 1), share, frozen))
+            reached = learner.sums.copy()
         self.sums = self.sums + share * (learner.sums - before)
 
     def fade(self) -> None:
