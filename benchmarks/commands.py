@@ -1,7 +1,7 @@
 """What a user waits for at the command line: the first command after installation, each further algorithm, and again.
 
 63 simulated lists of 152 documents with 45 features, as a fold of OHSUMED has. Seconds on the clock, of whole programs
-with an empty cache of compiled kernels and then with that of the commands before. The peer is the time that Python
+with an empty cache of compiled kernels, and then with that of the commands before. The peer is the time that Python
 takes to import numba and scipy, which every command that trains has to do.
 """
 
@@ -35,9 +35,9 @@ def row(what, took, imports, goal=None):
 def rows_in(folder):
     ranktron, cache = [sys.executable, "-m", "ranktron"], folder / "cache"
     lists = WebSearch(documents=152, features=45).rounds(63)
-    text, store, large = folder / "lists.txt", folder / "lists.rounds", folder / "large.txt"
-    io.write(lists, text)
-    io.write(lists, store)
+    text, csv, store, large = (folder / name for name in ("lists.txt", "lists.csv", "lists.rounds", "large.txt"))
+    for path in (text, csv, store):
+        io.write(lists, path)
     io.write(WebSearch(documents=152, features=45).rounds(200), large)
     model = ["--model", str(folder / "my.model")]
     imports = min(seconds([sys.executable, "-c", "import numba, scipy.sparse"], cache) for _ in range(3))
@@ -49,6 +49,15 @@ def rows_in(folder):
         yield row(f"train --algo {name}, after that", took, imports, FURTHER)
     took = seconds([*ranktron, "train", store, *model], cache)
     yield row("train from a store, after that", took, imports, FURTHER)
+    firsts = {
+        "train from CSV": ["train", csv, *model],
+        "evaluate": ["evaluate", folder / "my.model", text],
+        "cv": ["cv", text],
+        "sweep": ["sweep", text, "--set", "eta=0.1,1"],
+    }
+    for number, (what, command) in enumerate(firsts.items()):
+        took = seconds([*ranktron, *command], folder / f"cache{number}")
+        yield row(f"{what}, nothing compiled", took, imports, FIRST)
     again = {
         "train --algo hinge, again": ["train", text, *model],
         "evaluate, again": ["evaluate", folder / "my.model", text],

@@ -78,11 +78,11 @@ def show_activity(what: str) -> Iterator[None]:
         yield
 
 
-def compile_on_first_run(algorithms: Iterable[str]) -> bool:
-    """On the first run, compiles on all processors what reading and these algorithms need; whether it was one."""
+def compile_on_first_run(groups: Iterable[str]) -> bool:
+    """On the first run, compiles on all processors what these algorithms need, or "reading"; whether it was one."""
     from ranktron.kernels.first_run import compile_together, kernels_to_compile
 
-    missing = kernels_to_compile(["reading", *algorithms])
+    missing = kernels_to_compile(groups)
     if missing:
         with show_activity(f"compiling {len(missing)} functions, on the first run only"):
             compile_together(missing)

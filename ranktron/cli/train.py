@@ -17,6 +17,7 @@ from ranktron.cli.options import (
     PICTURE,
     as_json,
     as_metric,
+    compile_for,
     epochs_option,
     keep_inputs,
     map_option,
@@ -32,7 +33,7 @@ from ranktron.cli.options import (
     table_options,
     with_preset,
 )
-from ranktron.cli.output import compile_on_first_run, print_json, print_table, show_activity, show_progress, statements
+from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
 from ranktron.cli.parts import PARTS, check_parts_options, parts_options, train_on_parts
 from ranktron.data.option_names import USERS
 from ranktron.errors import DataError, RankingWarning
@@ -162,7 +163,7 @@ def train(
         files = data, valid, out, null
         trained = train_on_parts(files, name, parameters, schedule, before, asked, (dask, mode, shards))
         return _finish(trained, metrics, select, out, curve, as_json)
-    compile_on_first_run([name])
+    compile_for(data, [name])
     log = _read_log(data, clicks) if clicks else None
     rounds = read_data(data, null, before, part="train") if log is None else log.lists
     checked = read_data(valid, null, rounds, part="vali") if valid else None

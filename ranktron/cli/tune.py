@@ -13,6 +13,7 @@ from ranktron.cli.options import (
     OUT,
     as_json,
     as_metric,
+    compile_for,
     keep_inputs,
     nan_option,
     null_for,
@@ -20,7 +21,7 @@ from ranktron.cli.options import (
     read_data,
     table_options,
 )
-from ranktron.cli.output import compile_on_first_run, print_json, print_widest, show_activity, table
+from ranktron.cli.output import print_json, print_widest, show_activity, table
 from ranktron.cli.parts import task_workers, tasks_option
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def tune(
     from ranktron.training.tune_families import LEARNERS
 
     keep_inputs(out, data)
-    first = dask is None and compile_on_first_run(learners or LEARNERS)
+    first = dask is None and compile_for(data, learners or LEARNERS)
     rounds = read_data(data, null or null_for(None, nan), part="train")
     if first:  # the time that is given is for the search
         with show_activity("compiling the rest, on the first run only"):
