@@ -59,7 +59,7 @@ def array_at(address: int, shape: int | tuple[int, ...]) -> Floats:
     A kernel that is told once where arrays are need not be given them in every call, which takes it 0.05 microseconds
     for each, and more for those that are in no cache.
     """
-    numbers: Any = (ctypes.c_double * int(np.prod(shape))).from_address(address)
+    numbers: Any = (ctypes.c_double * int(np.prod(shape))).from_address(int(address))
     return np.asarray(numbers, np.float64).reshape(shape)
 
 

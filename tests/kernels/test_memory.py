@@ -100,7 +100,8 @@ def _double_all(address, n):
 @pytest.mark.parametrize("double_all", [_double_all, _double_all.py_func])
 def test_an_array_can_be_found_by_its_address(double_all):
     numbers = np.arange(7.0)
-    assert double_all(find_numbers(numbers), 7) == 2.0 * 15 + 6 + 6
+    told = np.array([find_numbers(numbers), 7])
+    assert double_all(told[0], told[1]) == 2.0 * 15 + 6 + 6
     assert numbers.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 6.0]
     assert double_all(find_numbers(np.zeros((0, 8))), 0) == 0.0
     assert find_numbers(numbers[2:]) == find_numbers(numbers) + 16
