@@ -132,7 +132,7 @@ def play_in_calls(
     choices, addresses, numbers = metric_numbers(metrics), measuring(), learner.fused_numbers
     values, direction = np.empty(len(metrics)), np.zeros(learner.n_features)
     make: Any = tuple.__new__  # what the constructors of named tuples call, at half their cost
-    # to look them up takes as long as to use them
+    # To look these up in every round would take as long as to use them.
     empty, integers, measured = np.empty, np.dtype(np.int64), values.tolist
     w = lagged_sum = sums = told = None
     for number, (X, labels, first, last) in enumerate(_lists(rounds, learner.n_features), start=learner.rounds):

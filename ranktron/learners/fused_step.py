@@ -213,6 +213,11 @@ def fused_round(
     )  # fmt: skip
 
 
+# the places of what `describe_turns` lists
+_WIDTH, _SUMS_LONG, _NUMBERS_LONG, _METRICS, _CHOICES_WIDE = range(5)
+_W, _LAGGED_SUM, _SUMS, _DIRECTION, _NUMBERS, _CHOICES, _VALUES, _BEST, _MEASURE = range(5, 14)
+
+
 def describe_turns(
     w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats, numbers: Floats, choices: Floats, values: Floats,
     best: int, measure: int,
@@ -239,14 +244,16 @@ def fused_turn(
     """
     X, labels, told, order, scores = borrow(X), borrow(labels), borrow(told), borrow(order), borrow(scores)
     rows, own, m = slice_rows(X, first, last), labels[first:last], last - first
-    w, lagged_sum, direction = array_at(told[5], told[0]), array_at(told[6], told[0]), array_at(told[8], told[0])
-    sums, numbers = array_at(told[7], told[1]), array_at(told[9], told[2])
-    choices, values = array_at(told[10], (told[3], told[4])), array_at(told[11], told[3])
+    w, lagged_sum = array_at(told[_W], told[_WIDTH]), array_at(told[_LAGGED_SUM], told[_WIDTH])
+    sums, direction = array_at(told[_SUMS], told[_SUMS_LONG]), array_at(told[_DIRECTION], told[_WIDTH])
+    numbers = array_at(told[_NUMBERS], told[_NUMBERS_LONG])
+    choices = array_at(told[_CHOICES], (told[_METRICS], told[_CHOICES_WIDE]))
+    values = array_at(told[_VALUES], told[_METRICS])
     copy_into(scores, dot_rows(rows, w))
     copy_into(order, argsort_descending(scores))
     if choices.shape[0] > 0:
         seen = order[: depth_of(choices, m)]
-        call_measure(told[13], seen, own, choices, call_best(told[12], own, choices), values)
+        call_measure(told[_MEASURE], seen, own, choices, call_best(told[_BEST], own, choices), values)
         for value in values:
             if value != value:
                 return np.nan
