@@ -25,7 +25,7 @@ LEARNERS = {
 }
 
 
-def run(train, test, user, learner, seed):
+def measure(train, test, user, learner, seed):
     """NDCG@10 of what was shown, in all and at first, of the worst percent of lists, and of what is served in the end.
 
     How far a list falls is measured by NDCG@10 against the list by score of the same moment.
@@ -57,7 +57,7 @@ def run_all(folder, path, seeds):
                 continue
             number = 10 * fold + seed
             clicks = feedback.cascade(user, SETS[data], seed=number)
-            found = run(train, test, clicks, LEARNERS[name](train.n_features, number, price), number)
+            found = measure(train, test, clicks, LEARNERS[name](train.n_features, number, price), number)
             with path.open("a") as file:
                 file.write(json.dumps({"key": key, "found": found}) + "\n")
 
