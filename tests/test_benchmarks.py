@@ -1,6 +1,7 @@
 """The benchmarks' memory: what became slower is told from noise; and the page that they write."""
 
 import importlib.util
+import inspect
 from pathlib import Path
 from types import SimpleNamespace
 
