@@ -29,7 +29,7 @@ quarter of a pass alone would be 1.1.
 
 `play` makes a `Turn` with ranking and feedback: 2.1 more than a fused round. Even if nothing were ranked or learnt,
 Python's own work would take 0.7 times the limit (new arrays, slices of labels, named tuples), and to call a compiled
-function 0.2 times: it is told once where the arrays are that stay the same, because to take an array from Python costs
+function 0.2 times: it gets addresses of the arrays that stay the same, because to take an array from Python costs
 0.05, and more if it is in no cache. The rest is ordering all documents, where a pass orders ten, and memory: each list
 pushes Python's objects out of the nearest cache. Predtron solves an assignment problem for each list (0.3
 milliseconds); the pairwise perceptron judges each of 4,400 pairs by the weights at that time (0.25).

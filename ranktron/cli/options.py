@@ -226,7 +226,7 @@ def read_documents(path: str, null: str | None, model: Model) -> Rounds:
 
 
 def compile_for(path: str, algorithms: Iterable[str] = ()) -> bool:
-    """On the first run, compiles on all processors what reading data and these algorithms need; whether it was one."""
+    """Compiles what this file and these algorithms need, on all processors; False if it was compiled already."""
     return compile_on_first_run([*(["reading"] if _may_be_letor(path) else ()), *algorithms])
 
 

@@ -79,7 +79,7 @@ def show_activity(what: str) -> Iterator[None]:
 
 
 def compile_on_first_run(groups: Iterable[str]) -> bool:
-    """On the first run, compiles on all processors what these algorithms need, or "reading"; whether it was one."""
+    """Compiles what algorithms, or "reading", need, on all processors; False if it was compiled already."""
     from ranktron.kernels.first_run import compile_together, kernels_to_compile
 
     missing = kernels_to_compile(groups)

@@ -1,4 +1,4 @@
-"""The memory of kernels: new arrays, arrays that the caller keeps or has told where they are, what will be read next.
+"""The memory of kernels: new arrays, arrays borrowed from the caller or found by address, and what to fetch next.
 
 numba compiles `np.empty`, `np.zeros` and `view` as functions, for each type of number and in each process: a sixth of a
 first run. What stands here are a few instructions.
@@ -41,10 +41,10 @@ def reinterpret(array: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
     return array.view(dtype)
 
 
-def find_numbers(array: Floats) -> int:
+def find_address(array: Floats) -> int:
     """The address of an array of 64-bit numbers without gaps, for `array_at`; 0 if it is of another kind.
 
-    >>> array_at(find_numbers(np.array([[1.0, 2.0]])), 2)
+    >>> array_at(find_address(np.array([[1.0, 2.0]])), 2)
     array([1., 2.])
     """
     if array.dtype != np.float64 or not array.flags.carray:
@@ -54,10 +54,10 @@ def find_numbers(array: Floats) -> int:
 
 
 def array_at(address: int, shape: int | tuple[int, ...]) -> Floats:
-    """The array of 64-bit numbers at an address. It must be kept by who knows the address: nothing here counts it.
+    """The array of 64-bit numbers at an address. The caller has to keep it: its references are not counted.
 
-    A kernel that is told once where arrays are need not be given them in every call, which takes it 0.05 microseconds
-    for each, and more for those that are in no cache.
+    A kernel takes 0.05 microseconds for each array among its arguments, and more if that is in no cache. One that is
+    called in every round is given addresses instead.
     """
     numbers: Any = (ctypes.c_double * int(np.prod(shape))).from_address(int(address))
     return np.asarray(numbers, np.float64).reshape(shape)

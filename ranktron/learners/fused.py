@@ -22,7 +22,7 @@ from ranktron.kernels.jit import jit
 from ranktron.kernels.memory import allocate, borrow, prefetch, zeros
 from ranktron.kernels.sorting import argsort_top
 from ranktron.learners.feedback import everyone
-from ranktron.learners.fused_step import as_spec, describe_turns, fused_step, fused_turn, label_plan
+from ranktron.learners.fused_step import as_spec, fused_step, fused_turn, label_plan, locate_arrays
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric, metric
@@ -122,29 +122,31 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     return losses, values
 
 
-def play_in_calls(
-    learner: Linear, rounds: Iterable[Round], metrics: Sequence[Metric], in_steps: Callable[[Round, int], Turn]
+def play_compiled(
+    learner: Linear, rounds: Iterable[Round], metrics: Sequence[Metric], play_round: Callable[[Round, int], Turn]
 ) -> Iterator[Turn]:
     """`play` with full feedback, each round in a single compiled call.
 
-    An invalid round is played `in_steps`, where the metric, `rank` or `learn` says what is wrong with it.
+    `play_round` takes rounds that are invalid: there the metric, `rank` or `learn` says what is wrong.
     """
     choices, addresses, numbers = metric_numbers(metrics), measuring(), learner.fused_numbers
     values, direction = np.empty(len(metrics)), np.zeros(learner.n_features)
     make: Any = tuple.__new__  # what the constructors of named tuples call, at half their cost
     # To look these up in every round would take as long as to use them.
     empty, integers, measured = np.empty, np.dtype(np.int64), values.tolist
-    w = lagged_sum = sums = told = None
+    w = lagged_sum = sums = located = None
     for number, (X, labels, first, last) in enumerate(_lists(rounds, learner.n_features), start=learner.rounds):
         if not (learner.w is w and learner.lagged_sum is lagged_sum and learner.sums is sums):
             w, lagged_sum, sums = learner.w, learner.lagged_sum, learner.sums
-            told = describe_turns(w, lagged_sum, sums, direction, numbers, choices, values, *addresses)
+            located = locate_arrays(w, lagged_sum, sums, direction, numbers, choices, values, *addresses)
         m, step, played = last - first, learner.step, learner.rounds
         order, scores = empty(m, integers), empty(m)
-        loss = None if told is None else fused_turn(X, labels, first, last, told, step(number), played, order, scores)
+        loss = None
+        if located is not None:
+            loss = fused_turn(X, labels, first, last, located, step(number), played, order, scores)
         if loss is None or loss != loss:
             features = as_features(slice_rows(X, first, last), learner.n_features)
-            yield in_steps(Round._make((features, labels[first:last], None)), number)
+            yield play_round(Round._make((features, labels[first:last], None)), number)
             continue
         learner.rounds = played + 1
         if loss > 0.0:

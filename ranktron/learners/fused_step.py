@@ -17,7 +17,7 @@ from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows, sgd_step, slice_rows
 from ranktron.kernels.grades import best_below, extremes, grades_seen
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, array_at, borrow, find_numbers
+from ranktron.kernels.memory import allocate, array_at, borrow, find_address
 from ranktron.kernels.sorting import argsort_descending, ideal_order
 from ranktron.learners.mistakes import misordered_grades, misordered_list
 from ranktron.metrics.shown import call_best, call_measure, depth_of
@@ -213,20 +213,20 @@ def fused_round(
     )  # fmt: skip
 
 
-# the places of what `describe_turns` lists
+# where `locate_arrays` puts what
 _WIDTH, _SUMS_LONG, _NUMBERS_LONG, _METRICS, _CHOICES_WIDE = range(5)
 _W, _LAGGED_SUM, _SUMS, _DIRECTION, _NUMBERS, _CHOICES, _VALUES, _BEST, _MEASURE = range(5, 14)
 
 
-def describe_turns(
+def locate_arrays(
     w: Floats, lagged_sum: Floats, sums: Floats, direction: Floats, numbers: Floats, choices: Floats, values: Floats,
     best: int, measure: int,
 ) -> Integers | None:  # fmt: skip
-    """What `fused_turn` is told about a learner and its metrics: sizes and addresses. None if it cannot take an array.
+    """Sizes and addresses of the arrays of a learner and its metrics, and of kernels, for `fused_turn`.
 
-    The arrays have to be kept as long as it is used.
+    None if one of them has gaps or another type. They have to be kept as long as their addresses are used.
     """
-    addresses = [find_numbers(array) for array in (w, lagged_sum, sums, direction, numbers, choices, values)]
+    addresses = [find_address(array) for array in (w, lagged_sum, sums, direction, numbers, choices, values)]
     if not all(addresses) or not w.shape == lagged_sum.shape == direction.shape:
         return None
     return np.array([len(w), len(sums), len(numbers), *choices.shape, *addresses, best, measure])
@@ -234,26 +234,26 @@ def describe_turns(
 
 @jit
 def fused_turn(
-    X: FeatureArrays, labels: Floats, first: int, last: int, told: Integers, eta: float, played: int, order: Integers,
-    scores: Floats,
+    X: FeatureArrays, labels: Floats, first: int, last: int, located: Integers, eta: float, played: int,
+    order: Integers, scores: Floats,
 ) -> float:  # fmt: skip
     """A whole round with all its labels: ranks the rows from `first` to `last`, measures what is shown, and learns.
 
-    It is `told` what `describe_turns` returns, and how many rounds were `played` before. It fills `order`, `scores` and
-    the values of the metrics. NaN, without any change of weights, if the round has to be refused.
+    `located` is what `locate_arrays` returns, `played` the number of rounds before this one. Fills `order`, `scores`
+    and the values of the metrics. NaN, without any change of weights, if the round has to be refused.
     """
-    X, labels, told, order, scores = borrow(X), borrow(labels), borrow(told), borrow(order), borrow(scores)
+    X, labels, located, order, scores = borrow(X), borrow(labels), borrow(located), borrow(order), borrow(scores)
     rows, own, m = slice_rows(X, first, last), labels[first:last], last - first
-    w, lagged_sum = array_at(told[_W], told[_WIDTH]), array_at(told[_LAGGED_SUM], told[_WIDTH])
-    sums, direction = array_at(told[_SUMS], told[_SUMS_LONG]), array_at(told[_DIRECTION], told[_WIDTH])
-    numbers = array_at(told[_NUMBERS], told[_NUMBERS_LONG])
-    choices = array_at(told[_CHOICES], (told[_METRICS], told[_CHOICES_WIDE]))
-    values = array_at(told[_VALUES], told[_METRICS])
+    w, lagged_sum = array_at(located[_W], located[_WIDTH]), array_at(located[_LAGGED_SUM], located[_WIDTH])
+    sums, direction = array_at(located[_SUMS], located[_SUMS_LONG]), array_at(located[_DIRECTION], located[_WIDTH])
+    numbers = array_at(located[_NUMBERS], located[_NUMBERS_LONG])
+    choices = array_at(located[_CHOICES], (located[_METRICS], located[_CHOICES_WIDE]))
+    values = array_at(located[_VALUES], located[_METRICS])
     copy_into(scores, dot_rows(rows, w))
     copy_into(order, argsort_descending(scores))
     if choices.shape[0] > 0:
         seen = order[: depth_of(choices, m)]
-        call_measure(told[_MEASURE], seen, own, choices, call_best(told[_BEST], own, choices), values)
+        call_measure(located[_MEASURE], seen, own, choices, call_best(located[_BEST], own, choices), values)
         for value in values:
             if value != value:
                 return np.nan

@@ -56,16 +56,16 @@ def play(
     named = [metric(each) if isinstance(each, str) else each for each in given]
     measures = [_measure(each) for each in named]
     if delay == 0 and feedback is full and all(isinstance(each, Metric) for each in named):
-        from ranktron.learners.fused import can_fuse, play_in_calls  # which not every learner needs
+        from ranktron.learners.fused import can_fuse, play_compiled  # which not every learner needs
 
         # A learner with a `rank` or `learn` of its own, such as one that is observed, is asked for each of them.
         if can_fuse(learner) and not {"rank", "learn"} & vars(learner).keys():
-            in_steps = partial(_play_round, learner, feedback, measures)
-            return play_in_calls(learner, rounds, cast(list[Metric], named), in_steps)
-    return _play_in_steps(learner, rounds, feedback, measures, delay)
+            play_round = partial(_play_round, learner, feedback, measures)
+            return play_compiled(learner, rounds, cast(list[Metric], named), play_round)
+    return _play_in_python(learner, rounds, feedback, measures, delay)
 
 
-def _play_in_steps(
+def _play_in_python(
     learner: Learner, rounds: Iterable[Round], feedback: FeedbackModel, measures: Sequence[Measure], delay: int
 ) -> Iterator[Turn]:
     under_way: deque[tuple[Round, Ranking, tuple[float, ...]]] = deque()

@@ -69,7 +69,10 @@ def test_what_every_engine_can_compute_is_named_beside_the_best(lists, monkeypat
 
 def test_the_first_run_compiles_before_the_time_of_the_search(lists, monkeypatch):
     happened = []
-    missing = lambda groups: {} if happened else {"x": set(groups)}  # noqa: E731
+
+    def missing(groups):
+        return {} if happened else {"x": set(groups)}
+
     monkeypatch.setattr("ranktron.kernels.first_run.kernels_to_compile", missing)
     monkeypatch.setattr("ranktron.kernels.first_run.compile_together", happened.append)
     rehearse = tuning.rehearse
