@@ -1,9 +1,7 @@
 """Migrations: a journal of any version becomes one of this version, once, and a newer one is left alone."""
 
-import shutil
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +9,6 @@ from ranktron import DataError
 from ranktron.service import sqlite_schema
 from ranktron.service.service import RankingService
 from ranktron.service.sqlite_schema import MIGRATIONS, migrate
-
-OLD = Path(__file__).parent.parent / "compatibility" / "0.1.0" / "state"
 
 
 def opened(path):
@@ -22,19 +18,6 @@ def opened(path):
 def tables(connection):
     query = "SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
     return sorted(connection.execute(query).fetchall())
-
-
-def test_a_journal_of_0_1_0_gets_the_same_tables_as_a_new_one(tmp_path):
-    shutil.copy(OLD / "log.sqlite", tmp_path / "old")
-    with opened(tmp_path / "old") as old, opened(tmp_path / "new") as new:
-        before = old.execute("SELECT * FROM entries").fetchall()
-        assert migrate(old, tmp_path / "old") == migrate(new, tmp_path / "new") == 0
-        assert tables(old) == tables(new)
-        assert old.execute("SELECT * FROM entries").fetchall() == before
-        cluster = old.execute("SELECT cluster FROM identity").fetchall()
-        assert migrate(old, tmp_path / "old") == len(MIGRATIONS)
-        assert old.execute("SELECT cluster FROM identity").fetchall() == cluster
-        assert len(cluster) == 1
 
 
 def test_tables_that_were_not_numbered_are_taken_for_what_they_are(tmp_path):
