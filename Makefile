@@ -4,10 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-lowest check lint fast crash mutants mutants-recheck bench docs site dist lock forget clean
+.PHONY: demo reproduce test test-lowest check lint fast crash mutants mutants-recheck bench docs site dist lock forget clean
 
 demo: $(VENV)/installed
 	$(BIN)/ranktron demo --out out/demo
+
+# The experiments of the five papers, report in out/reproduction: minutes; OPTIONS= for everything, an hour
+OPTIONS ?= --quick
+reproduce: $(VENV)/installed
+	$(BIN)/python -m reproduction all $(OPTIONS) --out out/reproduction
 
 test: $(VENV)/installed-dev forget lint
 	$(BIN)/ranktron compile
@@ -21,13 +26,11 @@ check: $(VENV)/installed-dev lint fast
 LOWEST := out/lowest
 # polars ended with 1.40 how scikit-learn 1.6 to 1.8 read its names; newer pyparsing warns matplotlib 3.10
 LOWEST_TOOLS := pytest hypothesis packaging pyyaml 'polars<1.40' 'pyparsing<3.3'
-LOWEST_TESTS := compatibility export data/io/test_tables.py data/io/test_table_writing.py data/io/test_formats.py \
+LOWEST_TESTS := export data/io/test_tables.py data/io/test_table_writing.py data/io/test_formats.py \
   data/test_rounds.py estimators/test_pipelines.py estimators/test_columns.py metrics/test_significance.py \
   metrics/test_scoring.py training/test_model.py training/figures cli/test_main.py dask/test_tasks.py service/test_http.py \
   service/test_carried_round.py service/test_telemetry.py service/test_tracing.py service/test_postgres_journal.py
-# The bytes of a replayed ListNet are those of a newer LLVM (they differ in the last bit).
-LOWEST_OPTIONS := -m "not slow and not timed and not browser and not data" \
-  --deselect tests/compatibility/test_files.py::test_a_state_folder_without_snapshots_replays_to_the_same_bytes
+LOWEST_OPTIONS := -m "not slow and not timed and not browser and not data"
 test-lowest: $(VENV)/installed-dev
 	$(BIN)/python -m venv --clear $(LOWEST)
 	$(BIN)/python tests/lowest.py > $(LOWEST)/constraints.txt
@@ -106,8 +109,8 @@ $(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
 
 # numba does not notice when a kernel in another file changes: this makes it compile everything anew
 forget:
-	find ranktron -name '*.nb[ic]' -delete
+	find ranktron reproduction -name '*.nb[ic]' -delete
 
 clean:
 	rm -rf $(VENV) out build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find ranktron tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} +
+	find ranktron reproduction tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} +

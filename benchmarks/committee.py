@@ -18,9 +18,9 @@ from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.pairwise.passes import MemberWeights, train_outputs
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate, metric
-from ranktron.papers.committee_tables import TABLE_4
-from ranktron.papers.harness.pairwise_cells import ALPHA_BOUND, METRICS, READOUTS, SELECT
 from ranktron.training.cross_validation import Fold, read_folds
+from reproduction.committee_tables import TABLE_4
+from reproduction.harness.pairwise_cells import ALPHA_BOUND, METRICS, READOUTS, SELECT
 
 EPOCHS, SEEDS = 50, 10
 PAPER_SECONDS = {"committee": 453.76, "RankSVM": 21238.05}

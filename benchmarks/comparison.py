@@ -4,12 +4,12 @@ import json
 import sys
 from pathlib import Path
 
-from ranktron.papers import comparison
-from ranktron.papers.harness.cache import CellCache, libraries
-from ranktron.papers.harness.comparison_cells import METRICS
-from ranktron.papers.harness.experiment import Plan
-from ranktron.papers.harness.reproduce import lay_out, prepare
-from ranktron.papers.harness.runner import run_cells
+from reproduction import comparison
+from reproduction.harness.cache import CellCache, libraries
+from reproduction.harness.comparison_cells import METRICS
+from reproduction.harness.experiment import Plan
+from reproduction.harness.reproduce import lay_out, prepare
+from reproduction.harness.runner import run_cells
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "comparison.json"
 

@@ -33,9 +33,9 @@ from ranktron.learners.fused import play_pass
 from ranktron.learners.kernelized.functions import Gaussian
 from ranktron.learners.kernelized.learner import make_update
 from ranktron.learners.schedule import Fit, Schedule, Validation
-from ranktron.papers.datasets.simulations import Decisive
 from ranktron.training.cross_validation import read_folds
 from ranktron.training.fit import play_schedule as run_training
+from reproduction.datasets.simulations import Decisive
 
 QUERIES = 1_000
 NDCG = metric("ndcg@10")

@@ -21,11 +21,11 @@ from ranktron.learners.batch.rank_mm_problem import RankMMProblem, bytes_held
 from ranktron.learners.batch.rank_svm import Objective, minimise, minimise_objective
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
-from ranktron.papers.harness.rank_mm_cells import METRICS, SELECT
-from ranktron.papers.theory.pegasos import Pegasos
-from ranktron.papers.theory.rank_mm import solve_path
 from ranktron.training.cross_validation import read_folds
 from ranktron.training.figures.curves import COLOURS
+from reproduction.harness.rank_mm_cells import METRICS, SELECT
+from reproduction.theory.pegasos import Pegasos
+from reproduction.theory.rank_mm import solve_path
 
 CS, ETAS, TS = (0.1, 1.0, 10.0, 100.0, 1000.0), (1e-2, 1e-3, 1e-4, 1e-5, 1e-6), (100, 250, 500, 750, 1000)
 NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))

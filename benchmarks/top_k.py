@@ -11,8 +11,8 @@ from ranktron.data.rounds import Rounds
 from ranktron.learners import TopK, online_listnet, top_k_ranker
 from ranktron.learners.loop import play
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.papers.theory.top_k_games import random_ndcg, trial
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
+from reproduction.theory.top_k_games import random_ndcg, trial
 
 FEATURES, REPEATS = 50, 5
 SURROGATES = {

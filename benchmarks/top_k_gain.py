@@ -17,7 +17,7 @@ from ranktron.data.scaling import fit_scaler, scale
 from ranktron.data.synthetic import WebSearch
 from ranktron.defaults import PRESETS
 from ranktron.learners import top_k_ranker
-from ranktron.papers.theory.top_k_games import random_ndcg, trial
+from reproduction.theory.top_k_games import random_ndcg, trial
 
 ROUNDS, SEEDS = 10_000, 3
 LISTS = {

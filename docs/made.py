@@ -54,10 +54,10 @@ MODULES = {
     **ranktron._MODULES,
     "types": "ranktron.types",
     "checks": "ranktron.learners.checks",
-    "theory": "ranktron.papers.theory.bounds",
-    "tight_streams": "ranktron.papers.theory.tight_streams",
-    "budgets": "ranktron.papers.theory.budgets",
-    "certificates": "ranktron.papers.theory.certificates",
+    "theory": "ranktron.theory.bounds",
+    "tight_streams": "reproduction.theory.tight_streams",
+    "budgets": "reproduction.theory.budgets",
+    "certificates": "ranktron.theory.certificates",
 }
 
 
@@ -316,7 +316,7 @@ def comparison(names: dict[str, str]) -> str:
 
 
 def reproduced(paper: str) -> str:
-    """The rows of one paper in docs/results/reproduced.json, which `ranktron reproduce all --json` printed."""
+    """The rows of one paper in docs/results/reproduced.json, which `python -m reproduction all --json` printed."""
     rows = json.loads((DOCS / "results" / "reproduced.json").read_text(encoding="utf-8"))["rows"]
     own = [row for row in rows if row["paper"] == paper]
     lines = ["| claim | paper | ours | values | verdict |", "|---|---|---|---|---|"]

@@ -14,7 +14,8 @@ from pathlib import Path
 import click
 import pytest
 
-from ranktron.cli import main
+from ranktron.cli.main import cli as ranktron
+from ranktron.cli.main import main
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.kernelized.removal import Removal
 from ranktron.learners.pairwise.outputs import Output
@@ -23,6 +24,7 @@ from ranktron.learners.predtron.subsets import CountLoss
 from ranktron.learners.predtron.variants import Variant
 from ranktron.learners.top_k.estimator import Decomposed, Outlined
 from ranktron.service.service import RankingService
+from reproduction.__main__ import cli as reproduction
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
@@ -36,6 +38,7 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relati
 
 # Blocks that are run: Python with prompts, `ranktron` commands, commands with what they print. Others only show;
 # `py` is a script of the gallery, which a test of its own runs.
+REPRODUCTION = ["python", "-m", "reproduction"]
 RUN = {"python", "bash", "console"}
 SHOWN = {"text", "py", "sh", "json", "toml", "yaml", "xml", "http", "html", "javascript", "css"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -206,10 +209,14 @@ def test_every_block_is_run_or_says_that_it_is_not(page):
 
 def run(line):
     """Runs one line of a block."""
-    program, *arguments = shlex.split(line, comments=True) or ["ranktron", "--version"]
-    assert program == "ranktron", f"only ranktron commands are run: {line}"
+    words = shlex.split(line, comments=True) or ["ranktron", "--version"]
+    if words[:3] == REPRODUCTION:
+        arguments, command = words[3:], reproduction
+    else:
+        assert words[0] == "ranktron", f"only commands of ours are run: {line}"
+        arguments, command = words[1:], ranktron
     with pytest.raises(SystemExit) as exit:
-        main(arguments)
+        main(arguments, command)
     assert exit.value.code == 0, line
 
 
@@ -237,11 +244,11 @@ def test_blocks_run_in_order(page, tmp_path, monkeypatch, capsys):
 
 @every_page
 def test_commands_and_options_that_pages_show_exist(page):
-    known = made.commands()
-    inline = re.findall(r"`(ranktron [^`]*)`", page.read_text(encoding="utf-8"))
+    known = made.commands() | reproduction.commands
+    inline = re.findall(r"`((?:ranktron|python -m reproduction) [^`]*)`", page.read_text(encoding="utf-8"))
     shown = [text for language, text in blocks(page) if language in {"sh", "text", "bash", "console"}]
     for line in "\n".join([*inline, *shown]).replace("\\\n", " ").splitlines():
-        words = line.removeprefix("$ ").split()
+        words = line.removeprefix("$ ").replace("python -m reproduction", "ranktron").split()
         if words[:1] != ["ranktron"] or len(words) == 1 or words[1].startswith(("-", "[")) or words[1] == "COMMAND":
             continue
         name = next((n for n in (" ".join(words[1:3]), words[1]) if n in known), None)
@@ -308,8 +315,6 @@ NOT_RUN = {
     "verify": "it needs a search engine",
     "ingest": "it needs a service",
     "promote": "it needs a server that follows",
-    "reproduce": "it takes minutes",
-    "datasets": "it needs the data",
 }
 
 

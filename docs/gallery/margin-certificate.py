@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 
 import ranktron
 from ranktron.learners.schedule import Schedule
-from ranktron.papers.theory.certificates import certify
+from ranktron.theory.certificates import certify
 from ranktron.training.fit import train
 
 margins, losses, bounds = [], [], []

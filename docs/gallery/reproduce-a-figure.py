@@ -2,7 +2,7 @@
 
 Figure 1 (a) of *Predtron* (Jain, Natarajan and Tewari, NIPS 2015): how fast a learner of rankings learns depends on
 how the place of a document is written as a number. The paper says that 1/i is slow, and that −i^1.1 and −i² come to
-almost no loss with 60 lists. This is the experiment with three seeds; `ranktron reproduce predtron` runs it with
+almost no loss with 60 lists. This is the experiment with three seeds; `python -m reproduction predtron` runs it with
 thirty, and all other figures and tables of five papers, with a verdict for each.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from ranktron.papers.theory.predtron_games import varying_lists
+from reproduction.theory.predtron_games import varying_lists
 
 # for each way of writing places, and each seed: learn from more and more lists, look at 100 others
 curves = varying_lists(counts=(5, 10, 20, 40, 60), seeds=3)

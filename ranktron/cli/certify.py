@@ -25,7 +25,7 @@ def certify(model: str, data: str, null: str | None, as_json: bool) -> None:
 
     Example: ranktron certify my.model train.txt
     """
-    from ranktron.papers.theory.certificates import certify as certify_run
+    from ranktron.theory.certificates import certify as certify_run
     from ranktron.training.model import load
 
     loaded = load(model)

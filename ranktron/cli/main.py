@@ -20,7 +20,6 @@ from ranktron.errors import RankingWarning, RanktronError
 # Each command is in the file of its name.
 _COMMANDS = (
     "info",
-    "datasets",
     "convert",
     "simulate",
     "clicks",
@@ -38,7 +37,6 @@ _COMMANDS = (
     "verify",
     "sweep",
     "certify",
-    "reproduce",
     "serve",
     "token",
     "compile",
@@ -93,14 +91,14 @@ def cli() -> None:
     """
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, command: click.Command = cli, program: str = "ranktron") -> None:
     """Runs the command line. Exit codes: 0 done, 1 the data or the run was at fault, 2 the command line was."""
     _seldom_collect_garbage()
     try:
         with _spoken_warnings():
-            code = cli.main(arguments, prog_name="ranktron", standalone_mode=False)
+            code = command.main(arguments, prog_name=program, standalone_mode=False)
     except click.UsageError as error:
-        where = f" (see ranktron {error.ctx.info_name} --help)" if error.ctx and error.ctx.parent else ""
+        where = f" (see {program} {error.ctx.info_name} --help)" if error.ctx and error.ctx.parent else ""
         code = _complain(error.format_message() + where, 2)
     except click.ClickException as error:
         code = _complain(error.format_message(), error.exit_code)

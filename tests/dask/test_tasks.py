@@ -19,9 +19,9 @@ from ranktron.training.tune import tune_rounds
 pytest.importorskip("distributed")
 
 from ranktron.dask import Cluster
-from ranktron.papers.harness.cache import CellCache
-from ranktron.papers.harness.experiment import Cell
-from ranktron.papers.harness.runner import CellJob, run_cells
+from reproduction.harness.cache import CellCache
+from reproduction.harness.experiment import Cell
+from reproduction.harness.runner import CellJob, run_cells
 
 LISTS = WebSearch(features=6, documents=10).rounds(60)
 NDCG = metric("ndcg@10")

@@ -313,7 +313,7 @@ def test_single_classes_through_the_multilabel_estimator():
 
 def test_the_ranker_of_long_sparse_data():
     """Few of many features matter: the l1 margin ranks better than the l2 one."""
-    from ranktron.papers.theory.predtron_games import SparseLists
+    from reproduction.theory.predtron_games import SparseLists
 
     data = SparseLists(features=300)
     train, held = data.draw(200, 0), data.draw(100, 1)

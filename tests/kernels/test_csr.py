@@ -250,7 +250,7 @@ def test_a_model_of_dense_features_gives_sparse_ones_the_same_order():
 
 def test_the_constants_of_a_run_are_those_of_the_written_rows():
     from ranktron.data.rounds import largest_row_norm
-    from ranktron.papers.theory.bounds import best_margin, margin
+    from ranktron.theory.bounds import best_margin, margin
 
     w = np.random.default_rng(6).normal(size=30)
     assert largest_row_norm(SPARSE) == pytest.approx(largest_row_norm(DENSE), rel=1e-12)

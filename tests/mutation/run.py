@@ -39,7 +39,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "out" / "mutants"
-PACKAGES = ("surrogates", "learners", "training", "metrics", "papers/theory")
+CODE = (str(ROOT / "ranktron"), str(ROOT / "reproduction"))
+PACKAGES = ("ranktron/surrogates", "ranktron/learners", "ranktron/training", "ranktron/metrics", "ranktron/theory",
+            "reproduction/theory")  # fmt: skip
 LEFT_OUT = ("training/figures",)  # pictures: looked at, not computed with
 LONGEST = 2.0  # seconds of processor time that a test may take
 PYTEST = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no", "-m",
@@ -49,7 +51,7 @@ PYTEST = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb
 
 def sources() -> list[Path]:
     """The files that get faults."""
-    found = [path for package in PACKAGES for path in sorted((ROOT / "ranktron" / package).rglob("*.py"))]
+    found = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     return [path for path in found if not any(part in str(path) for part in LEFT_OUT)]
 
 
@@ -141,7 +143,7 @@ def anew(path: Path, mutated: bytes, tests: Sequence[str]) -> str:
     """The first test that fails with the package imported anew, one of its files with other content."""
     import pytest
 
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("ranktron", "tests")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("ranktron", "reproduction", "tests")]:
         del sys.modules[name]
     original = importlib.machinery.SourceFileLoader.get_code
 
@@ -186,14 +188,14 @@ class Suite:
         self.texts = {item: _text(item) for item in session.items}  # its words, and those around it
         self.functions: dict[tuple[str, str, int], list[FunctionType]] = {}
         for thing in gc.get_objects():
-            if isinstance(thing, FunctionType) and thing.__code__.co_filename.startswith(str(ROOT / "ranktron")):
+            if isinstance(thing, FunctionType) and thing.__code__.co_filename.startswith(CODE):
                 code = thing.__code__
                 self.functions.setdefault((code.co_filename, code.co_qualname, code.co_firstlineno), []).append(thing)
 
     def nearest(self, path: Path, name: str) -> list[Any]:
         """The tests, those first that have most to do with a function; none that have nothing to do with its file."""
         source = str(path.relative_to(ROOT))
-        folder = str(Path(source).parent).replace("ranktron/", "tests/", 1)
+        folder = f"tests/{Path(source).parent}".replace("tests/ranktron/", "tests/", 1)
         parts = [part for part in name.split(".") if part.strip("_")]
         words = dict.fromkeys(parts[-1:], 8.0) | dict.fromkeys(parts[:-1], 4.0)
         for other in _names(path.read_text()):
@@ -348,7 +350,7 @@ class Chosen:
 
         suite, self.lived = Suite(session), []
         for fault in self.faults:
-            path = ROOT / "ranktron" / fault["file"]
+            path = ROOT / ("" if fault["file"].startswith("reproduction/") else "ranktron") / fault["file"]
             text, old = path.read_bytes(), fault["old"].encode()
             start = text.find(old)
             mutant = Mutant(text.count(b"\n", 0, start) + 1, start, start + len(old), fault["old"], fault["new"])
@@ -389,7 +391,8 @@ def main() -> None:
         chosen = Chosen()
         collected(chosen, sorted({test for fault in chosen.faults for test in fault["tests"]}))
         return sys.exit("\n".join(chosen.lived) or 0)
-    tests = [*(f"tests/{package}" for package in PACKAGES), *(str(path.relative_to(ROOT)) for path in sources())]
+    folders = [f"tests/{package.removeprefix('ranktron/')}" for package in PACKAGES]
+    tests = [*folders, *(str(path.relative_to(ROOT)) for path in sources())]
     if options.verb == "recheck":
         from recorded import Recheck
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from ranktron import DataError
 from ranktron.learners.batch.projections import _lower_cap, _sum_from, cap_groups
-from ranktron.papers.theory.rank_mm import project_l1_inf
+from reproduction.theory.rank_mm import project_l1_inf
 
 claim = pytest.mark.claim
 

@@ -19,9 +19,9 @@ from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import RankMMProblem, bytes_held
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.metrics import evaluate
-from ranktron.papers.theory.rank_mm import solve_path
 from ranktron.training.cross_validation import Fold, cross_validate
 from ranktron.training.fit import train
+from reproduction.theory.rank_mm import solve_path
 
 LISTS = WebSearch(features=6, documents=12).rounds(40)
 VALID = WebSearch(features=6, documents=12, seed=1).rounds(20)

@@ -16,8 +16,8 @@ from ranktron.learners.batch.rank_mm_losses import (
 )
 from ranktron.learners.batch.rank_svm import Objective
 from ranktron.learners.checks import check_surrogate
-from ranktron.papers.theory.rank_mm import MarginLoss
 from ranktron.surrogates import PairwiseHinge
+from reproduction.theory.rank_mm import MarginLoss
 
 claim = pytest.mark.claim
 KERNELS = average_pairs, worst_margin_pair, worst_document

@@ -14,9 +14,9 @@ from ranktron.learners.batch.rank_mm import make_dual, solve_rank_mm
 from ranktron.learners.batch.rank_mm_losses import LOSSES
 from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
 from ranktron.learners.schedule import Schedule
-from ranktron.papers.theory.pegasos import Pegasos
-from ranktron.papers.theory.rank_mm import solve_path
 from ranktron.training.fit import train
+from reproduction.theory.pegasos import Pegasos
+from reproduction.theory.rank_mm import solve_path
 
 
 def lists_of(seed, d=6, ones=False):

@@ -24,8 +24,8 @@ from ranktron.learners.batch.rank_mm_steps import (
     paper_dual,
     project_pairs,
 )
-from ranktron.papers.theory.pegasos import Pegasos
-from ranktron.papers.theory.rank_mm import project_l1_inf
+from reproduction.theory.pegasos import Pegasos
+from reproduction.theory.rank_mm import project_l1_inf
 
 claim = pytest.mark.claim
 KINDS = [(loss, step) for loss in LOSSES for step in ("exact", "plain", "paper")]

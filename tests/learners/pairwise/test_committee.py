@@ -330,7 +330,7 @@ def table_4(data_dir):
 @pytest.mark.slow
 @pytest.mark.data
 def test_ohsumed_is_where_the_rows_of_table_4_say(table_4):
-    """The stored rows of `ranktron reproduce committee` are what comes out today: two seeds beside their ten."""
+    """The stored rows of `python -m reproduction committee` are what comes out today: two seeds beside their ten."""
     rows = {row["item"]: row for row in json.loads(ROWS.read_text())["rows"] if row["paper"] == "committee"}
     names = {"A": "Com 30 A", "B": "Com 30 B", "pocket": "Pocket", "average": "Average", "svm": "RankSVM",
              "boost": "RankBoost"}  # fmt: skip

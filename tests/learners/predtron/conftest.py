@@ -21,7 +21,7 @@ from ranktron.learners.predtron import (
     with_costs,
     with_reject,
 )
-from ranktron.papers.theory.predtron_bounds import weak_margin
+from reproduction.theory.predtron_bounds import weak_margin
 
 COSTS = [[0.0, 2.0, 1.0], [0.5, 0.0, 4.0], [3.0, 1.0, 0.0]]
 PLACES = ("-i", "-i^1.1", "-i^2", "1/i", "discount")

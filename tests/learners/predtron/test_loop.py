@@ -33,7 +33,7 @@ from ranktron.learners.predtron import loop as loops
 from ranktron.learners.predtron.problem import unit_surrogate
 from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.papers.theory.predtron_bounds import gradient
+from reproduction.theory.predtron_bounds import gradient
 
 
 def claim(item):

@@ -23,7 +23,7 @@ from ranktron.learners.predtron import (
 )
 from ranktron.learners.predtron.ranker import PredtronLearner
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.papers.theory.predtron_bounds import (
+from reproduction.theory.predtron_bounds import (
     any_step,
     certify_regret,
     corollary_2,

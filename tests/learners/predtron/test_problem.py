@@ -32,7 +32,7 @@ from ranktron.learners.predtron import (
 from ranktron.learners.predtron import permutations as ranking
 from ranktron.learners.predtron import problem as parts
 from ranktron.learners.predtron.problem import similarity
-from ranktron.papers.theory.predtron_bounds import lemma_4, literal_margin, smallest_ndcg_loss, weak_margin
+from reproduction.theory.predtron_bounds import lemma_4, literal_margin, smallest_ndcg_loss, weak_margin
 
 
 def claim(item):

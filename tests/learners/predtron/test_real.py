@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import Perceptron
 
 from ranktron import PredtronMultilabel, PredtronOrdinal, PredtronRanker
-from ranktron.papers import datasets
+from reproduction import datasets
 
 pytestmark = pytest.mark.data
 

@@ -14,9 +14,9 @@ from ranktron.learners.steps import Constant
 from ranktron.learners.top_k import exploration as exploration
 from ranktron.learners.top_k.estimator import check_decomposed, estimate, inverse_propensities
 from ranktron.learners.top_k.learner import TopK
-from ranktron.papers.theory.top_k_bounds import Limits, largest_loss, second_moment
 from ranktron.surrogates import KL, CalibratedSquared, ListNet, MeanPairwiseHinge, PairwiseHinge, SmoothDCG, Squared
 from ranktron.types import Ranking
+from reproduction.theory.top_k_bounds import Limits, largest_loss, second_moment
 
 claim = pytest.mark.claim
 SURROGATES = [

@@ -8,7 +8,6 @@ from scipy.optimize import linprog, minimize
 
 from ranktron import metric
 from ranktron.learners.checks import check_surrogate
-from ranktron.papers.theory.top_k_games import Indistinguishable
 from ranktron.surrogates import (
     KL,
     CalibratedSquared,
@@ -22,6 +21,7 @@ from ranktron.surrogates import (
     smooth_dcg,
     squared,
 )
+from reproduction.theory.top_k_games import Indistinguishable
 
 claim = pytest.mark.claim
 RNG = np.random.default_rng(0)

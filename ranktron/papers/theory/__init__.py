@@ -1,1 +1,0 @@
-"""The theorems as running code: bounds, certificates of runs, and the games that the proofs play."""

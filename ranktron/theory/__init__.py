@@ -1,0 +1,1 @@
+"""The theorems as code: bounds, and certificates of runs."""

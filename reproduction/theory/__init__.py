@@ -1,0 +1,1 @@
+"""Bounds beside those of the package, games that the proofs play, streams that nearly reach bounds."""
