@@ -10,8 +10,6 @@ import configparser
 import inspect
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -55,8 +53,6 @@ MODULES = {
     "types": "ranktron.types",
     "checks": "ranktron.learners.checks",
     "theory": "ranktron.theory.bounds",
-    "tight_streams": "reproduction.theory.tight_streams",
-    "budgets": "reproduction.theory.budgets",
     "certificates": "ranktron.theory.certificates",
 }
 
@@ -99,22 +95,6 @@ def layers() -> str:
     config.read(ROOT / ".importlinter")
     listed = config["importlinter:contract:layers"]["layers"].split("\n")
     return "```text\n" + "\n".join(layer.strip() for layer in listed if layer.strip()) + "\n```"
-
-
-# What 0.1.0 walked through, counted in the same way: files, and modules or packages directly below `ranktron`.
-_BEFORE = {"train": (44, 24), "fit": (30, 22), "serve": (28, 11)}
-_WALKS = {"train": "`ranktron train --algo slam`", "fit": "`TopKRanker().fit`", "serve": "`/rank` and `/feedback`"}
-
-
-def walks() -> str:
-    """How many files and packages some calls walk through, beside 0.1.0."""
-    program = [sys.executable, str(DOCS / "walks.py")]
-    found = json.loads(subprocess.run(program, capture_output=True, text=True, check=True).stdout)
-    lines = ["| call | files | packages | 0.1.0: files | 0.1.0: packages |", "|---|---|---|---|---|"]
-    for name, files in found.items():
-        counts = len(files), len({file.partition("/")[0] for file in files}), *_BEFORE[name]
-        lines.append(f"| {_WALKS[name]} | {' | '.join(map(str, counts))} |")
-    return "\n".join(lines)
 
 
 def commands() -> dict[str, click.Command]:

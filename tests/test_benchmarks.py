@@ -2,10 +2,13 @@
 
 import importlib.util
 import inspect
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
+from ranktron.lazy import lazy_names
 
 ROOT = Path(__file__).parent.parent
 
@@ -77,11 +80,29 @@ def test_what_a_benchmark_imports_is_there(command, name):
     try:
         importlib.import_module(f"benchmarks.{name}")
     except ModuleNotFoundError as missing:
-        if missing.name.partition(".")[0] in ("ranktron", "benchmarks"):
+        if missing.name.partition(".")[0] in ("ranktron", "reproduction", "benchmarks"):
             raise
         return
     if name in command.names():
         inspect.signature(importlib.import_module(f"benchmarks.{name}").run).bind()  # as `make bench` calls it
+
+
+def test_a_walk_counts_calls_of_threads_that_were_there_before():
+    profile, go = load("walks").Profile(), threading.Event()
+
+    def work():
+        go.wait()
+        lazy_names("module", {})
+
+    with profile.installed():
+        thread = threading.Thread(target=work)
+        thread.start()
+        lazy_names("module", {})
+        with profile.counting():
+            go.set()
+            thread.join()
+        lazy_names("module", {})
+    assert profile.calls == {"lazy.py": 1}
 
 
 @pytest.mark.parametrize("missing", [ModuleNotFoundError("no xgboost"), SystemExit("set RANKTRON_DATA")])

@@ -50,7 +50,6 @@ MADE = {
     ("docs/commands.md", "commands"): made.command_reference,
     ("docs/commands.md", "parameters"): made.algorithm_reference,
     ("docs/api/index.md", "modules"): made.module_index,
-    ("docs/architecture.md", "walks"): made.walks,
     ("docs/choosing.md", "comparison"): partial(made.comparison, made.DEVELOPMENT),
     ("docs/choosing.md", "comparison-others"): partial(made.comparison, made.OTHERS),
     ("docs/quality.md", "defaults"): quality.side_by_side,
