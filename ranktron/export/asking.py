@@ -15,7 +15,6 @@ from ranktron.errors import DataError
 from ranktron.export.pushing import EngineCall, exchange
 from ranktron.types import Floats
 
-ENGINES = ("elasticsearch", "opensearch", "solr", "lucene-expression")
 MOST_ANSWER = 50_000_000
 
 

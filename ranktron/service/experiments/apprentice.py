@@ -23,7 +23,6 @@ class Agreement:
     def __init__(self, level: float) -> None:
         self._rounds = self._same_first = self._same_page = 0
         self._total = self._total_where_same = 0.0
-        self._level = level
         self._sequence = ConfidenceSequence(level, -0.5, 0.5)  # of what was earned, less 1/2, where they agree
 
     def add(self, values: list[float]) -> None:
