@@ -44,6 +44,15 @@ def test_table_4_is_as_printed():
     assert {(data, *mark) for data, rows in MARKS.items() for mark in rows} == marks
 
 
+@pytest.mark.claim("COMMITTEE", "30 s6.2")
+def test_the_gains_between_the_td_collections_are_not_those_of_the_text():
+    """Printed text against the printed table: the collections are not to be had, so nothing is computed here."""
+    before, after = TABLE_4["td2003"], TABLE_4["td2004"]
+    percent = {name: round(100.0 * (after[name][0] / before[name][0] - 1.0)) for name in before}
+    assert (percent["RankSVM"], percent["Com 30 A"]) == (37, 45)  # in the text less than 20
+    assert percent["RankBoost"] == 81  # in the text more than 70
+
+
 def test_table_5_has_the_printed_averages():
     assert np.mean(TABLE_5["committee of 20"]) == pytest.approx(453.76, abs=0.005)
     assert np.mean(TABLE_5["RankSVM"]) == pytest.approx(21238.05, abs=0.005)
