@@ -12,9 +12,9 @@ from reproduction.committee_future import BOOSTED, CHOSEN
 from reproduction.committee_tables import MARKS, SHOWN, TABLE_4
 from reproduction.committee_training import ALPHA_BOUND, TABLE_5_TIMES
 from reproduction.harness import pairwise_cells
-from reproduction.harness.curves import curve_lines
 from reproduction.harness.data import SOURCES
 from reproduction.harness.experiment import Claim, Experiment, Paper, ReportTable, Results, Series
+from reproduction.harness.learning_curves import curve_lines
 from reproduction.harness.verdicts import AtLeast, AtMost, Near, Ordered, Values, standard_deviation
 from reproduction.report.charts import Dot, Figure, Panel
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ranktron.types import Floats
 from reproduction.harness import predtron_cells
-from reproduction.harness.curves import curve_lines
 from reproduction.harness.experiment import Claim, Experiment, Paper, Results, Series
+from reproduction.harness.learning_curves import curve_lines
 from reproduction.harness.verdicts import REPRODUCED, InSettings, Near, Ordered, Values
 from reproduction.predtron_specialists import SPECIALISTS
 from reproduction.report.charts import Figure, Panel

@@ -9,9 +9,9 @@ from math import log2
 import numpy as np
 
 from reproduction.harness import online_cells
-from reproduction.harness.curves import best_of_families, best_rates, last, time_panel
 from reproduction.harness.data import SOURCES
 from reproduction.harness.experiment import Claim, Experiment, Paper, ReportTable, Results, Series
+from reproduction.harness.learning_curves import best_of_families, best_rates, last, time_panel
 from reproduction.harness.verdicts import AtLeast, AtMost, Near, Ordered, Values
 from reproduction.report.charts import ChartLine, Figure, Panel
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ranktron.types import Floats
 from reproduction.harness import top_k_cells
-from reproduction.harness.curves import curve_lines
 from reproduction.harness.data import SOURCES
 from reproduction.harness.experiment import Claim, Experiment, Paper, Results, Series
+from reproduction.harness.learning_curves import curve_lines
 from reproduction.harness.verdicts import AtLeast, AtMost, Near, Ordered, Values
 from reproduction.report.charts import ChartLine, Figure, Panel
 from reproduction.theory.top_k_games import Indistinguishable

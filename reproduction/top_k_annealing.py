@@ -8,9 +8,9 @@ import numpy as np
 
 from ranktron.types import Floats
 from reproduction.harness import annealing_cells
-from reproduction.harness.curves import curve_lines
 from reproduction.harness.data import SOURCES
 from reproduction.harness.experiment import Claim, Experiment, Results, Series
+from reproduction.harness.learning_curves import curve_lines
 from reproduction.harness.verdicts import Ordered, Values
 from reproduction.report.charts import Figure, Panel
 
