@@ -21,7 +21,6 @@ from ranktron.estimators.online import (
 from ranktron.estimators.predtron import PredtronRanker
 from ranktron.estimators.predtron_classes import PredtronClassifier, PredtronOrdinal
 from ranktron.estimators.predtron_labels import PredtronLabelRanker, PredtronMultilabel
-from ranktron.lazy import lazy_names
 from ranktron.training.algorithms import stored_algorithm
 from ranktron.training.model import Model
 
@@ -53,6 +52,3 @@ def as_estimator(model: Model) -> BaseRanker:
     if not name:
         raise DataError(f"a {model.kind} model has fixed weights and no estimator: use its predict and rank")
     return around_model(globals()[name], model)
-
-
-__getattr__ = lazy_names(__name__, renamed={"Ranker": "BaseRanker"})

@@ -32,7 +32,6 @@ from ranktron.estimators.parameters import BEFORE, UNGROUPED_PARAMETER, draw_see
 from ranktron.estimators.pipelines import steps_before
 from ranktron.estimators.signature import WithPresets
 from ranktron.estimators.weights import mean_weights, weigh
-from ranktron.lazy import lazy_names
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import UNEVEN, History, Schedule
 from ranktron.metrics import Metric, evaluate, metric
@@ -448,6 +447,3 @@ class OnlineRanker(BaseRanker):
     def _scale_of_stream(self) -> str:
         """How a stream is scaled of which only the beginning is known."""
         return "running-standard" if self.map is None and self.make_learner(1).rescales else "standard"
-
-
-__getattr__ = lazy_names(__name__, renamed={"Ranker": "BaseRanker"})

@@ -16,7 +16,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import as_dense, linear_scores
 from ranktron.kernels.grades import by_grade
 from ranktron.kernels.jit import jit
-from ranktron.lazy import lazy_names
 from ranktron.metrics import Metric, metric
 from ranktron.surrogates import SLAM
 from ranktron.surrogates.slam import AP, NDCG, slam_weights
@@ -415,7 +414,35 @@ def lower_bound(R: float, gamma: float, measure: str = "ndcg") -> float:
     return max(0, int((R / gamma) ** 2 + 1e-9) - 1) * least
 
 
-__getattr__ = lazy_names(
-    __name__,
-    renamed={"bound": "shared_bound", "measure_of": "bounded_measure", "radius": "largest_row_norm"},
-)
+def random_removal_bound(R: float, norm: float, losses: float, budget: int) -> float:
+    """Bounds the expected mistakes of Algorithm 3 with a budget from which documents go at random. Ours.
+
+        E M <= (c |u|² + 2 L)/(1 − c κ |u|²),    c = 4R² + 2R² (B − 2)/(B − 1),    κ = 2 (B − 1)/(B (2B − 3))
+
+    c is below 6R² and κ about 1/B: the comparator u has to be shorter than about √(B/6)/R, ∞ otherwise. Documents are
+    no longer than R in the space of the kernel, and no document is stored twice. The proof is in docs/theory.md.
+
+    Parameters
+    ----------
+    R : float
+        The longest document.
+    norm : float
+        |u|; 1/γ where a unit vector ranks all lists with margin γ.
+    losses : float
+        L, the sum of u's losses (`WorstPair`) over the rounds that were mistakes.
+    budget : int
+        B, an even number of documents.
+
+    Examples
+    --------
+    >>> round(random_removal_bound(R=1.0, norm=2.0, losses=0.0, budget=100), 1)
+    31.5
+    >>> random_removal_bound(R=1.0, norm=5.0, losses=0.0, budget=100)
+    inf
+    """
+    if budget < 2 or budget % 2:
+        raise DataError(f"the bound is for an even budget of at least 2 documents, not {budget}")
+    c = 4.0 * R**2 + 2.0 * R**2 * (budget - 2.0) / (budget - 1.0)
+    kappa = 2.0 * (budget - 1.0) / (budget * (2.0 * budget - 3.0))
+    left = 1.0 - c * kappa * norm**2
+    return (c * norm**2 + 2.0 * losses) / left if left > 0.0 else float("inf")

@@ -17,7 +17,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.linear import Linear
 from ranktron.metrics import Metric, metric
-from ranktron.types import Floats, Matrix, Round
+from ranktron.types import Floats, Learner, Matrix, Round
 from ranktron.types.validation import check_count
 
 
@@ -186,3 +186,29 @@ def growing_loss(alpha: float, rounds: int, lists: Rounds) -> Iterator[Round]:
         if int((t + 1) ** alpha + 1e-9) > int(t**alpha + 1e-9):
             round = Round(round.X, round.labels.max() - round.labels, round.qid)
         yield round
+
+
+def forgotten_lists(learner: Learner, count: int, rounds: int) -> Iterator[Round]:
+    """Yields, of some orthogonal queries, always the one that a learner remembers least.
+
+    All together they are separable, with margin 2/√count.
+
+    Parameters
+    ----------
+    learner : Learner
+        The learner, with `count` features; its scores choose the next query.
+    count : int
+        The number of different queries.
+    rounds : int
+        The length of the stream.
+
+    Examples
+    --------
+    >>> from ranktron.learners import kernel_perceptron
+    >>> learner = kernel_perceptron(3, kernel="linear", budget=4)
+    >>> [int(round.X[1].argmax()) for round in forgotten_lists(learner, 3, 2)]
+    [0, 0]
+    """
+    lists = list(orthogonal_lists(count))
+    for _ in range(rounds):
+        yield min(lists, key=lambda round: float(np.abs(learner.scores(round.X)).max()))

@@ -4,7 +4,6 @@ A problem is a loss, a representation of predictions by unit vectors, a decoding
 argmax; `Predtron` learns any of them. Test your own with `check_problem`.
 """
 
-from ranktron.lazy import lazy_names
 from ranktron.learners.predtron.checking import check_problem
 from ranktron.learners.predtron.classes import binary, multiclass, ordinal, with_costs, with_reject
 from ranktron.learners.predtron.links import Euclidean, GroupLink, L1Link, Trace, make_link
@@ -50,15 +49,3 @@ __all__ = [
     "with_costs",
     "with_reject",
 ]
-
-__getattr__ = lazy_names(
-    __name__,
-    renamed={
-        "Group": "GroupLink",
-        "Mistake": "MistakeRound",
-        "Problem": "PredictionProblem",
-        "Sparse": "L1Link",
-        "link_of": "make_link",
-        "variant_of": "make_variant",
-    },
-)

@@ -22,9 +22,9 @@ from ranktron.learners.loop import play
 from ranktron.learners.mistakes import Misordered
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import WorstPair
-from ranktron.theory.bounds import bound_for_any_eta, margin
+from ranktron.theory.bounds import bound_for_any_eta, margin, random_removal_bound
 from ranktron.types import Round
-from reproduction.theory.budgets import forgotten_lists, random_removal_bound
+from reproduction.theory.tight_streams import forgotten_lists
 
 SEEDS = range(20)
 
