@@ -32,8 +32,10 @@ def publish(built: Path, site: Path, version: str) -> list[str]:
     return versions
 
 
-def _order(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)]
+def _order(version: str) -> tuple[list[int], bool]:
+    """A development version stands before the version that it becomes."""
+    number, _, dev = version.partition(".dev")
+    return [int(part) for part in re.findall(r"\d+", number)], not dev
 
 
 if __name__ == "__main__":

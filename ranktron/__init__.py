@@ -11,7 +11,7 @@ from typing import Any
 from ranktron.errors import DataError, MissingExtra, RankingWarning, RanktronError
 from ranktron.training.algorithms import ALGORITHMS
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 # Where each public name is defined.
 _HOMES = {
