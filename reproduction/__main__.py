@@ -41,7 +41,7 @@ def cli() -> None:
 )
 @as_json
 @click.pass_context
-def reproduce(
+def run_papers(
     context: click.Context, out: str, data: str | None, seeds: int | None, quick: bool, dask: str | None, as_json: bool
 ) -> None:
     """Reproduce the experiments of one paper, or of all, and write a report.
@@ -53,8 +53,7 @@ def reproduce(
     Example: python -m reproduction slam --quick --out report
     """
     from reproduction.harness.experiment import Plan
-    from reproduction.harness.reproduce import lay_out, prepare, select_papers
-    from reproduction.harness.reproduce import reproduce as run_again
+    from reproduction.harness.reproduce import lay_out, prepare, reproduce, select_papers
     from reproduction.harness.verdicts import severity
 
     papers, plan = select_papers(str(context.info_name)), Plan(quick, seeds)
@@ -62,7 +61,7 @@ def reproduce(
     works = lay_out(papers, plan, data)
     total = sum(job.cell.cost for work in works for job in work.all_jobs())
     with _executor(dask) as workers, _progress(total) as watch:
-        found = run_again(papers, out, data=data, plan=plan, works=works, workers=workers, watch=watch)
+        found = reproduce(papers, out, data=data, plan=plan, works=works, workers=workers, watch=watch)
     if as_json:
         print_json({"rows": [dict(row) for row in found.rows], "report": str(found.report)})
         return
@@ -103,7 +102,7 @@ def _progress(total: float) -> Iterator[Callable[[float], None] | None]:
 
 cli.add_command(datasets)
 for name in (*PAPERS, "all"):
-    cli.add_command(reproduce, name)
+    cli.add_command(run_papers, name)
 
 if __name__ == "__main__":
     main(command=cli, program="python -m reproduction")
