@@ -21,9 +21,9 @@ import numpy as np
 
 import ranktron
 from ranktron.cli import main
-from ranktron.service.app import application
+from ranktron.service.http.app import application
 from ranktron.service.service import RankingService
-from ranktron.service.types import Definition
+from ranktron.store.types import Definition
 
 ROOT = Path(ranktron.__file__).parent
 LISTS = ranktron.synthetic.Separable(documents=6, features=4).rounds(10)

@@ -23,7 +23,7 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
     """Indexes the standard library, then serves the search page and its ranker until it is stopped."""
     try:
         from ranktron.service.demo.routes import search_routes, warm_up
-        from ranktron.service.server import run
+        from ranktron.service.http.server import run
         from ranktron.service.tokens import read_tokens
     except ModuleNotFoundError:
         raise MissingExtra("the search page", "serve") from None

@@ -1,4 +1,4 @@
-"""The guard: who may come in, how often, and with how much."""
+"""Authentication and limits: who may come in, how often, and with how much."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import Any
 
-from ranktron.service.config import Config
-from ranktron.service.errors import RequestError
 from ranktron.service.tokens import Tokens
+from ranktron.store.config import Config
+from ranktron.store.errors import RequestError
 
 _LOOPBACK = (b"localhost", b"127.0.0.1", b"[::1]")
 _ANYONE = "anyone"
@@ -55,7 +55,7 @@ class Authenticator:
         self.arriving = 0  # bytes of bodies that are being read, as far as they have been announced
         self._origins = {origin.encode("ascii") for origin in config.origins}
 
-    def admit(self, scope: Mapping[str, Any], needed: str | None) -> Mapping[bytes, bytes]:
+    def authorize(self, scope: Mapping[str, Any], needed: str | None) -> Mapping[bytes, bytes]:
         """The headers of a request that may come in."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if len(headers) < len(scope["headers"]):

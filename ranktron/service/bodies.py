@@ -21,7 +21,7 @@ def encode_documents(documents: Documents) -> list[dict[str, Any]]:
     ]
 
 
-def encode_told(
+def encode_feedback(
     round: int,
     labels: Mapping[str, float] | None,
     clicks: Sequence[str] | None,
@@ -30,7 +30,7 @@ def encode_told(
 ) -> dict[str, Any]:
     """Feedback as requests have it.
 
-    >>> encode_told(7, None, ["a"], None)
+    >>> encode_feedback(7, None, ["a"], None)
     {'round': 7, 'clicks': ['a']}
     """
     told = {

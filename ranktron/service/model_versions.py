@@ -8,16 +8,16 @@ from abc import abstractmethod
 from msgspec import structs
 
 from ranktron.errors import DataError
-from ranktron.service import views
-from ranktron.service.config import Config
-from ranktron.service.errors import RequestError, not_written, unknown_version
-from ranktron.service.experiments.arms import kept_model
+from ranktron.service.awaiting import AwaitedWriter
 from ranktron.service.experiments.experiments import Experiments
-from ranktron.service.journal import Call
-from ranktron.service.journal_writer import JournalWriter
-from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import Upload, note_other_kind, read_upload
-from ranktron.service.types import Definition, RankerAnswer, RollbackRequest, VersionsAnswer
+from ranktron.store.config import Config
+from ranktron.store.errors import RequestError, not_written, unknown_version
+from ranktron.store.experiments.arms import kept_model
+from ranktron.store.journal.journal import Call
+from ranktron.store.rankers import views
+from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.rankers.models import Upload, note_other_kind, read_upload
+from ranktron.store.types import Definition, RankerAnswer, RollbackRequest, VersionsAnswer
 from ranktron.training.model import Model
 
 _UPLOADS = 10  # model files that are in memory at one time
@@ -29,7 +29,7 @@ class ModelVersions:
 
     config: Config
     experiments: Experiments
-    _writer: JournalWriter
+    _writer: AwaitedWriter
 
     def __init__(self) -> None:
         self._reading, self._uploads = asyncio.Lock(), 0

@@ -8,19 +8,19 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from ranktron.service import learning
-from ranktron.service.config import Config
-from ranktron.service.errors import RequestError, not_leader, unknown_ranker
-from ranktron.service.experiments.definitions import PREFIX
-from ranktron.service.journal import AddRanker, Journal, RemoveRanker, StoredRanker
-from ranktron.service.journal_entries import JournalEntry, encode
-from ranktron.service.journal_writer import RESERVE, JournalWriter
-from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.models import Upload, blank_model, complete, stored_bytes
-from ranktron.service.recovery import SetAside, crash_file, recover_ranker
-from ranktron.service.round_numbers import Epochs
-from ranktron.service.snapshots import Snapshots
-from ranktron.service.types import Definition
+from ranktron.service.awaiting import AwaitedWriter
+from ranktron.store.config import Config
+from ranktron.store.errors import RequestError, not_leader, unknown_ranker
+from ranktron.store.journal.entries import JournalEntry, encode
+from ranktron.store.journal.journal import PREFIX, AddRanker, Journal, RemoveRanker, StoredRanker
+from ranktron.store.journal.snapshots import Snapshots
+from ranktron.store.rankers import apply_entry
+from ranktron.store.rankers.journal_writer import RESERVE
+from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.rankers.models import Upload, blank_model, complete, stored_bytes
+from ranktron.store.rankers.recovery import Quarantined, crash_file, recover_ranker
+from ranktron.store.rankers.round_ids import RoundIds
+from ranktron.store.types import Definition
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -31,7 +31,7 @@ class RankerList:
     def __init__(self, folder: Path, config: Config, journal: Journal) -> None:
         self.folder, self.config, self._journal = folder, config, journal
         self.live_rankers: dict[str, LiveRanker] = {}
-        self.set_aside: dict[str, SetAside] = {}
+        self.quarantined: dict[str, Quarantined] = {}
         self.stepped_down: RequestError | None = None
         self._changing = asyncio.Lock()  # a name stands for one ranker, whoever is in a hurry
         self.experiments: list[StoredRanker] = []  # which are in the same journal, by names that no ranker has
@@ -41,8 +41,8 @@ class RankerList:
                 continue
             crash = crash_file(folder, stored.id)
             found = recover_ranker(journal, stored, self._snapshots(stored.id), config, crash)
-            if isinstance(found, SetAside):
-                self.set_aside[found.name] = found
+            if isinstance(found, Quarantined):
+                self.quarantined[found.name] = found
             else:
                 self.live_rankers[found.name] = found
 
@@ -51,7 +51,7 @@ class RankerList:
         found = self.live_rankers.get(name)
         if found is None:
             self.check_leading()
-            self._check_not_set_aside(name)
+            self._check_not_quarantined(name)
             raise unknown_ranker(name)
         return found
 
@@ -59,18 +59,18 @@ class RankerList:
         """Discards all rankers: another server has taken over, and what is known here is out of date."""
         self.stepped_down = not_leader(why)
         self.live_rankers.clear()
-        self.set_aside.clear()
+        self.quarantined.clear()
 
     def check_leading(self) -> None:
         """Refuses once another server has taken over."""
         if self.stepped_down is not None:
             raise self.stepped_down
 
-    def _check_not_set_aside(self, name: str) -> None:
-        if name in self.set_aside:
-            raise RequestError(409, "set_aside", self.set_aside[name].message)
+    def _check_not_quarantined(self, name: str) -> None:
+        if name in self.quarantined:
+            raise RequestError(409, "set_aside", self.quarantined[name].message)
 
-    async def create(self, name: str, definition: Definition, writer: JournalWriter) -> LiveRanker:
+    async def create(self, name: str, definition: Definition, writer: AwaitedWriter) -> LiveRanker:
         """The ranker of a definition, made if it is not there yet."""
         if definition.model:
             raise RequestError(422, "invalid", "`model` is noted by the service: PUT the model file itself instead")
@@ -81,7 +81,7 @@ class RankerList:
             )
         return live
 
-    async def create_from_model(self, name: str, upload: Upload, writer: JournalWriter) -> LiveRanker:
+    async def create_from_model(self, name: str, upload: Upload, writer: AwaitedWriter) -> LiveRanker:
         """The ranker of a model file, made if it is not there yet."""
         live = await asyncio.shield(asyncio.ensure_future(self._made(name, upload.definition, writer, upload)))
         if live.definition.model != upload.definition.model:
@@ -94,7 +94,7 @@ class RankerList:
         return live
 
     async def _made(
-        self, name: str, definition: Definition, writer: JournalWriter, upload: Upload | None = None
+        self, name: str, definition: Definition, writer: AwaitedWriter, upload: Upload | None = None
     ) -> LiveRanker:
         if not _NAME.fullmatch(name):
             raise RequestError(
@@ -106,8 +106,8 @@ class RankerList:
             self.check_leading()
             if name in self.live_rankers:
                 return self.live_rankers[name]
-            self._check_not_set_aside(name)
-            count = len(self.live_rankers) + len(self.set_aside)
+            self._check_not_quarantined(name)
+            count = len(self.live_rankers) + len(self.quarantined)
             if count >= self.config.max_rankers:
                 raise RequestError(409, "too_many_rankers", f"there are {count} rankers already: delete one first")
             made = complete(definition)
@@ -120,21 +120,21 @@ class RankerList:
             snapshots = self._snapshots(stored.id)
             snapshots.clear()  # what a ranker of another copy of this folder may have left there
             live = LiveRanker(stored.id, name, made, definition, model, self.config, snapshots, stored.next)
-            live.incarnation, live.epochs = stored.incarnation, Epochs(stored.epochs)
+            live.incarnation, live.round_ids = stored.incarnation, RoundIds(stored.epochs)
             live.reserved = stored.next + RESERVE
             if upload is not None:
-                learning.apply(live, first, 1, upload.model)
+                apply_entry.apply(live, first, 1, upload.model)
             self.live_rankers[name] = live
             return live
 
-    async def delete(self, name: str, writer: JournalWriter) -> None:
+    async def delete(self, name: str, writer: AwaitedWriter) -> None:
         """Deletes a ranker with all that it has learnt."""
         await asyncio.shield(asyncio.ensure_future(self._removed(name, writer)))
 
-    async def _removed(self, name: str, writer: JournalWriter) -> None:
+    async def _removed(self, name: str, writer: AwaitedWriter) -> None:
         async with self._changing:
-            rankers: dict[str, Any] = self.set_aside if name in self.set_aside else self.live_rankers
-            removed = self.set_aside.get(name) or self.live(name)
+            rankers: dict[str, Any] = self.quarantined if name in self.quarantined else self.live_rankers
+            removed = self.quarantined.get(name) or self.live(name)
             del rankers[name]
             try:
                 await writer.written(RemoveRanker(removed.id, removed.next))

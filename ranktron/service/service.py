@@ -15,23 +15,24 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ranktron.lazy import lazy_names
-from ranktron.service import feedback as feedbacks
-from ranktron.service import views
-from ranktron.service.carried_round import CarriedRounds, row_of
-from ranktron.service.config import Config
+from ranktron.service.awaiting import AwaitedWriter, awaitable
 from ranktron.service.experiments.experiments import Experiments
-from ranktron.service.ingestion import Ingestion
-from ranktron.service.journal import Call, Job, Journal, NoteTime, Reserve, Settle, StoreRound
-from ranktron.service.journal_entries import JournalEntry
-from ranktron.service.journal_feed import JournalFeed
-from ranktron.service.journal_writer import RESERVE, JournalWriter
-from ranktron.service.large_requests import answer_batch
-from ranktron.service.live_ranker import LiveRanker
+from ranktron.service.http.large_requests import answer_batch
+from ranktron.service.ingest.ingestion import Ingestion
 from ranktron.service.model_versions import ModelVersions
-from ranktron.service.open_journal import open_journal
 from ranktron.service.ranker_list import RankerList
-from ranktron.service.stats import observed_quality
-from ranktron.service.types import (
+from ranktron.service.replication.journal_feed import JournalFeed
+from ranktron.service.sealed_rounds import SealedRoundBook, row_of
+from ranktron.store.config import Config
+from ranktron.store.journal.entries import JournalEntry
+from ranktron.store.journal.journal import Call, Job, Journal, NoteTime, Reserve, Settle, StoreRound
+from ranktron.store.journal.open_journal import open_journal
+from ranktron.store.rankers import feedback as feedbacks
+from ranktron.store.rankers import views
+from ranktron.store.rankers.journal_writer import RESERVE
+from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.rankers.stats import observed_quality
+from ranktron.store.types import (
     BatchAnswer,
     DashboardAnswer,
     Definition,
@@ -49,7 +50,7 @@ from ranktron.service.types import (
 )
 
 if TYPE_CHECKING:
-    from ranktron.service.carry_keys import CarryKeys
+    from ranktron.service.sealing_keys import SealingKeys
     from ranktron.service.tracing import Tracing
 
 _logger = logging.getLogger("ranktron.service")
@@ -65,7 +66,7 @@ class RankingService(ModelVersions):
     The journal is a file in that folder, or in a database of PostgreSQL whose address is `journal`.
 
     >>> import asyncio, tempfile
-    >>> from ranktron.service.types import Document
+    >>> from ranktron.store.types import Document
     >>> async def session(folder):
     ...     async with RankingService(folder) as service:
     ...         await service.create("shop", Definition(["price"]))
@@ -83,7 +84,7 @@ class RankingService(ModelVersions):
         config: Config | None = None,
         journal: str | None = None,
         *,
-        carry_keys: CarryKeys | None = None,
+        carry_keys: SealingKeys | None = None,
         tracing: Tracing | None = None,
     ) -> None:
         self.folder, self.config = Path(folder), config or Config()
@@ -93,11 +94,11 @@ class RankingService(ModelVersions):
         except BaseException:
             self.journal.close()
             raise
-        self.live_rankers, self.set_aside = self._rankers.live_rankers, self._rankers.set_aside
+        self.live_rankers, self.quarantined = self._rankers.live_rankers, self._rankers.quarantined
         self.cut = sum(live.cut for live in self.live_rankers.values())
         self.tracing = tracing
-        self._carried = CarriedRounds(self.journal, carry_keys, self.config)
-        self._writer = JournalWriter(self.journal, self.config, self.live_rankers)
+        self._carried = SealedRoundBook(self.journal, carry_keys, self.config)
+        self._writer = AwaitedWriter(self.journal, self.config, self.live_rankers)
         self.ingestion = Ingestion(self, self.journal, self._writer, self._carried)
         super().__init__()
         self.experiments = Experiments(self, self._writer, self._rankers.experiments)
@@ -173,7 +174,7 @@ class RankingService(ModelVersions):
 
     def rankers(self) -> RankersAnswer:
         self.check_leading()
-        aside = [SetAsideAnswer(each.name, each.version, each.message) for each in self.set_aside.values()]
+        aside = [SetAsideAnswer(each.name, each.version, each.message) for each in self.quarantined.values()]
         return RankersAnswer([views.ranker(live) for live in self.live_rankers.values()], aside)
 
     def ranker(self, name: str) -> RankerAnswer:
@@ -195,11 +196,11 @@ class RankingService(ModelVersions):
         answer.carry = self._carried.seal(live, answer.round, kept)
         return answer
 
-    def watch(self, name: str, request: RankRequest, shown: Sequence[str]) -> RankAnswer:
+    def shadow(self, name: str, request: RankRequest, shown: Sequence[str]) -> RankAnswer:
         """Keeps a round open that another system has ordered, as if this ranker had shown it."""
         live = self.live(name)
         self._writer.spare_number(live)
-        return self._keep_open(live, *live.watch(request, shown))
+        return self._keep_open(live, *live.shadow(request, shown))
 
     def _keep_open(self, live: LiveRanker, answer: RankAnswer, number: int, kept: bytes) -> RankAnswer:
         self.journal.put_later(StoreRound(live.id, number, kept))
@@ -220,10 +221,10 @@ class RankingService(ModelVersions):
     async def feedback(self, name: str, request: FeedbackRequest) -> FeedbackAnswer:
         """Learns from what came back about a round, once it is on disk."""
         live = self.live(name)
-        number = live.epochs.number_of(request.round)
+        number = live.round_ids.number_of(request.round)
         carried = None if request.carry is None else self._carried.open(live, request, request.carry)
         while (waiting := live.unwritten.get(number)) is not None:  # there is some already, on its way to the disk
-            entry, future = waiting
+            entry, future = waiting[0], awaitable(waiting[1])
             if feedbacks.is_repeated(entry, request):
                 result = await asyncio.shield(future)
                 return FeedbackAnswer(result.learned, result.version)
@@ -245,7 +246,7 @@ class RankingService(ModelVersions):
         self._writer.spare_number(live)
         entry = feedbacks.check_full(live, request)
         result = await asyncio.shield(self._writer.logged(live, entry))
-        return FullAnswer(live.epochs.public(entry.round), result.loss, result.learned, result.version)
+        return FullAnswer(live.round_ids.public(entry.round), result.loss, result.learned, result.version)
 
     async def _close_in_time(self) -> None:
         more, noted = False, monotonic()

@@ -8,8 +8,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ranktron.service.experiments.telemetry import MetricSamples, experiment_samples
-from ranktron.service.live_ranker import LiveRanker
 from ranktron.service.service import RankingService
+from ranktron.store.rankers.live_ranker import LiveRanker
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -113,7 +113,7 @@ SERVICE_METRICS: dict[str, tuple[str, Callable[[RankingService], float]]] = {
     "ranktron_log_waiting": ("Writes that are waiting for the disk.", lambda service: len(service.journal)),
     "ranktron_rankers_set_aside": (
         "Rankers that could not be recovered at the start.",
-        lambda service: len(service.set_aside),
+        lambda service: len(service.quarantined),
     ),
 }
 RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]] = {

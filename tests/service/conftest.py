@@ -17,11 +17,11 @@ import numpy as np
 import psycopg
 import pytest
 
-from ranktron.service.app import application
-from ranktron.service.config import Config
-from ranktron.service.journal import Call, InUseError
+from ranktron.service.http.app import application
 from ranktron.service.service import RankingService
 from ranktron.service.tokens import Tokens
+from ranktron.store.config import Config
+from ranktron.store.journal.journal import Call, InUseError
 from tests.service.postgres_server import PostgresServer, find_programs
 
 

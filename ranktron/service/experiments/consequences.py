@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from ranktron.service.errors import RequestError
-from ranktron.service.experiments.arms import kept_model
-from ranktron.service.experiments.experiment import LiveExperiment
-from ranktron.service.journal import Append, Job, Prune
-from ranktron.service.journal_entries import JournalEntry, encode
-from ranktron.service.journal_writer import JournalWriter, refusal
+from ranktron.service.awaiting import AwaitedWriter
+from ranktron.store.errors import RequestError
+from ranktron.store.experiments.arms import kept_model
+from ranktron.store.experiments.experiment import LiveExperiment
+from ranktron.store.journal.entries import JournalEntry, encode
+from ranktron.store.journal.journal import Append, Job, Prune
+from ranktron.store.rankers.journal_writer import refusal
 
 _logger = logging.getLogger("ranktron.service")
 
@@ -18,7 +19,7 @@ _logger = logging.getLogger("ranktron.service")
 class Consequences:
     """Writes what follows from the outcomes of experiments, on the event loop's thread."""
 
-    def __init__(self, writer: JournalWriter) -> None:
+    def __init__(self, writer: AwaitedWriter) -> None:
         self._writer, self._journal = writer, writer.journal
 
     def follow(self, experiment: LiveExperiment) -> None:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ranktron.errors import DataError, RanktronError
-from ranktron.service import feedback as feedbacks
-from ranktron.service.errors import RequestError, not_written
-from ranktron.service.experiments import views
+from ranktron.service.awaiting import AwaitedWriter, awaitable
 from ranktron.service.experiments.consequences import Consequences
-from ranktron.service.experiments.definitions import PREFIX, check_definition, complete_experiment, same_experiment
-from ranktron.service.experiments.experiment import LiveExperiment
-from ranktron.service.experiments.pages import ShownPage, part_for_arm, told_gains
-from ranktron.service.experiments.recovery import recover_experiment
-from ranktron.service.experiments.types import (
+from ranktron.store.errors import RequestError, not_written
+from ranktron.store.experiments import views
+from ranktron.store.experiments.definitions import check_definition, complete_experiment, same_experiment
+from ranktron.store.experiments.experiment import LiveExperiment
+from ranktron.store.experiments.recovery import recover_experiment
+from ranktron.store.experiments.rounds import ShownPage, feedback_gains, part_for_arm
+from ranktron.store.experiments.types import (
     ExperimentAnswer,
     ExperimentDefinition,
     ExperimentFeedbackAnswer,
@@ -26,7 +26,9 @@ from ranktron.service.experiments.types import (
     ExperimentRankRequest,
     ExperimentsAnswer,
 )
-from ranktron.service.journal import (
+from ranktron.store.journal.entries import JournalEntry, Result, encode
+from ranktron.store.journal.journal import (
+    PREFIX,
     AddRanker,
     Append,
     Call,
@@ -38,10 +40,10 @@ from ranktron.service.journal import (
     StoredRanker,
     StoreRound,
 )
-from ranktron.service.journal_entries import JournalEntry, Result, encode
-from ranktron.service.journal_writer import RESERVE, JournalWriter, refusal
-from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.types import FeedbackRequest
+from ranktron.store.rankers import feedback as feedbacks
+from ranktron.store.rankers.journal_writer import RESERVE, refusal
+from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.types import FeedbackRequest
 
 if TYPE_CHECKING:
     from ranktron.service.service import RankingService
@@ -54,13 +56,13 @@ _logger = logging.getLogger("ranktron.service")
 class Experiments:
     """The experiments over the rankers of a service; made, it has read them all."""
 
-    def __init__(self, service: RankingService, writer: JournalWriter, stored: list[StoredRanker]) -> None:
+    def __init__(self, service: RankingService, writer: AwaitedWriter, stored: list[StoredRanker]) -> None:
         self._service, self._writer, self._journal = service, writer, service.journal
         self._consequences = Consequences(writer)
         self.config = service.config
         self.live: dict[str, LiveExperiment] = {}
-        self.set_aside: dict[str, StoredRanker] = {}
-        self.why_set_aside: dict[str, str] = {}
+        self.quarantined: dict[str, StoredRanker] = {}
+        self.why_quarantined: dict[str, str] = {}
         self._changing = asyncio.Lock()
         for each in stored:
             name = each.name.removeprefix(PREFIX)
@@ -68,9 +70,9 @@ class Experiments:
                 found = recover_experiment(self._journal, each, self.config)
             except RanktronError as error:
                 remedy = f"restore the folder from a copy, or delete it with DELETE /v1/experiments/{name}"
-                self.set_aside[name] = each
-                self.why_set_aside[name] = f"experiment {name!r} is set aside: {error}. To go on, {remedy}"
-                _logger.error("%s", self.why_set_aside[name])
+                self.quarantined[name] = each
+                self.why_quarantined[name] = f"experiment {name!r} is set aside: {error}. To go on, {remedy}"
+                _logger.error("%s", self.why_quarantined[name])
             else:
                 found.attach(service)
                 self.live[name] = found
@@ -88,13 +90,13 @@ class Experiments:
     def discard(self) -> None:
         """Discards all experiments: another server has taken over."""
         self.live.clear()
-        self.set_aside.clear()
-        self.why_set_aside.clear()
+        self.quarantined.clear()
+        self.why_quarantined.clear()
 
     def find(self, name: str) -> LiveExperiment:
         """The experiment of a name; a RequestError if there is none at work."""
-        if name in self.why_set_aside:
-            raise RequestError(409, "set_aside", self.why_set_aside[name])
+        if name in self.why_quarantined:
+            raise RequestError(409, "set_aside", self.why_quarantined[name])
         found = self.live.get(name)
         if found is None:
             self._service.check_leading()
@@ -112,14 +114,14 @@ class Experiments:
             complaint = "an experiment's name has 1 to 63 letters, digits, dots, hyphens and underscores"
             raise RequestError(422, "bad_name", f"{complaint}, a letter or digit first")
         async with self._changing:
-            if name in self.live or name in self.set_aside:
+            if name in self.live or name in self.quarantined:
                 known = self.find(name)
                 if not same_experiment(definition, known.asked):
                     complaint = f"there is another experiment {name!r} already, and it cannot be changed under way"
                     raise RequestError(409, "exists", f"{complaint}: delete it first, or choose another name")
                 return known
-            if len(self.live) + len(self.set_aside) >= self.config.max_rankers:
-                count = len(self.live) + len(self.set_aside)
+            if len(self.live) + len(self.quarantined) >= self.config.max_rankers:
+                count = len(self.live) + len(self.quarantined)
                 raise RequestError(409, "too_many_experiments", f"there are {count} experiments: delete one first")
             check_definition(definition, self._service)
             made = complete_experiment(definition)
@@ -158,17 +160,17 @@ class Experiments:
 
     async def _removed(self, name: str) -> None:
         async with self._changing:
-            gone = self.set_aside.get(name) or self.find(name)
-            live, why = self.live.pop(name, None), self.why_set_aside.pop(name, "")
+            gone = self.quarantined.get(name) or self.find(name)
+            live, why = self.live.pop(name, None), self.why_quarantined.pop(name, "")
             try:
                 await self._writer.written(RemoveRanker(gone.id, gone.next))
             except RequestError:
                 if live is not None:
                     self.live[name] = live
                 else:
-                    self.why_set_aside[name] = why
+                    self.why_quarantined[name] = why
                 raise
-            self.set_aside.pop(name, None)
+            self.quarantined.pop(name, None)
 
     def check_not_needed(self, ranker: str, version: int | None = None) -> None:
         """Refuses to let a ranker go, or one of its versions, that is an arm of an experiment."""
@@ -181,7 +183,7 @@ class Experiments:
 
     def all(self) -> ExperimentsAnswer:
         self._service.check_leading()
-        return ExperimentsAnswer([views.experiment(each) for each in self.live.values()], dict(self.why_set_aside))
+        return ExperimentsAnswer([views.experiment(each) for each in self.live.values()], dict(self.why_quarantined))
 
     def answer(self, name: str) -> ExperimentAnswer:
         return views.experiment(self.find(name))
@@ -205,11 +207,11 @@ class Experiments:
         """Counts what came back about a page, and lets the arm that was shown learn from it, once both are on disk."""
         experiment = self.find(name)
         _check_kept(request.carry is not None)
-        number = experiment.epochs.number_of(request.round)
+        number = experiment.round_ids.number_of(request.round)
         while (waiting := experiment.unwritten.get(number)) is not None:
-            await asyncio.wait([waiting])
+            await asyncio.wait([awaitable(waiting)])
         page, counted = experiment.page(number, request.round)
-        gains = told_gains(request, page, request.round)
+        gains = feedback_gains(request, page, request.round)
         live, found = await self._lesson(experiment, page, request)
         if number in experiment.unwritten or experiment.page(number, request.round)[1] != counted:
             return await self.feedback(name, request)  # another one came while the arm's own round waited
@@ -232,9 +234,9 @@ class Experiments:
         part = part_for_arm(request, page, live.k, live.learns == "top")
         if part is None:
             return None, None
-        number = live.epochs.number_of(page.round)
+        number = live.round_ids.number_of(page.round)
         while (waiting := live.unwritten.get(number)) is not None:
-            await asyncio.wait([waiting[1]])
+            await asyncio.wait([awaitable(waiting[1])])
         return live, feedbacks.check_feedback(live, part)
 
     def _count(
@@ -314,7 +316,7 @@ class Experiments:
         closed = 0
         for experiment in list(self.live.values()):
             for number in experiment.overdue()[: most - closed]:
-                request = FeedbackRequest(experiment.epochs.public(number), clicks=[])
+                request = FeedbackRequest(experiment.round_ids.public(number), clicks=[])
                 task = asyncio.ensure_future(self.feedback(experiment.name, request))
                 task.add_done_callback(lambda done: done.cancelled() or done.exception())
                 closed += 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ranktron.service.experiments.experiment import LiveExperiment
-from ranktron.service.experiments.tally import Pair
+from ranktron.store.experiments.experiment import LiveExperiment
+from ranktron.store.experiments.tally import Pair
 
 
 class MetricSamples(NamedTuple):

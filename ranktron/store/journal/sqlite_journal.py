@@ -1,0 +1,119 @@
+"""The journal in SQLite: a file in WAL mode, flushed to disk at every commit, in a folder that one server locks."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ranktron.errors import DataError
+from ranktron.store.journal.folder_lock import FolderLock, OpenFiles
+from ranktron.store.journal.journal import JournalError
+from ranktron.store.journal.snapshots import Snapshots
+from ranktron.store.journal.sql_journal import SQLJournal
+from ranktron.store.journal.sqlite_schema import migrate
+
+
+class SQLiteJournal(SQLJournal):
+    """The journal of one folder, which it locks: a second server on the same folder is refused."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, FolderLock(folder), lambda lock: SQLiteDatabase(folder, lock))
+
+
+class SQLiteDatabase:
+    """The file `log.sqlite` of a folder."""
+
+    mark_needed = True
+
+    def __init__(self, folder: Path, lock: FolderLock) -> None:
+        if (folder / "database").exists():
+            where = f"{folder} belongs to a server whose journal is in PostgreSQL"
+            raise DataError(f"{where}: name that with --journal, or choose another folder")
+        self.folder, self.path, self._lock = folder, folder / "log.sqlite", lock
+        self.connection = connect(self.path)
+        self._files: OpenFiles | None = None
+        self._reader: sqlite3.Connection | None = None
+
+    def _paths(self) -> list[Path]:
+        return [self.folder / f"log.sqlite{ending}" for ending in ("", "-wal")]
+
+    def __str__(self) -> str:
+        return str(self.folder)
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        return self.connection.execute(statement, values)
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        self.connection.executemany(statement, rows)
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self.explained():
+            if self._reader is None:
+                self._reader = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            return self._reader.execute(statement, values).fetchall()
+
+    def begin(self) -> None:
+        self.rollback()  # the disk may not even have taken that it was to be forgotten
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def lock(self) -> None:
+        """Has been done: there is one writer at a time."""
+
+    def commit(self) -> None:
+        self.connection.execute("COMMIT")
+        if self._files is None:  # from the first commit on, both are there
+            self._files = OpenFiles(self._paths())
+
+    def rollback(self) -> None:
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    def explained(self) -> Any:
+        return explain_sqlite_errors(self.path)
+
+    def facts(self) -> str:
+        return self._lock.facts(self.path)
+
+    def check(self) -> None:
+        if self._files is not None and self._files.are_gone():  # nobody could open again what is written there
+            raise JournalError(f"{self.path} was removed or replaced while the server ran: stop it")
+
+    def snapshots(self, ranker: int, keep: int) -> Snapshots:
+        return Snapshots(self.folder, ranker, keep)
+
+    def close(self) -> None:
+        self.connection.close()
+        if self._reader is not None:
+            self._reader.close()
+
+    @property
+    def size(self) -> int:
+        return sum(file.stat().st_size for file in self._paths() if file.exists())
+
+
+@contextmanager
+def explain_sqlite_errors(path: Path) -> Iterator[None]:
+    """Says in a sentence what SQLite says in a word."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise JournalError(f"{path}: the log cannot be opened for writing: {error}") from None
+    except sqlite3.DatabaseError as error:
+        raise JournalError(f"{path} is damaged ({error}): restore it from a copy, or start in another folder") from None
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to a journal, which is made if there is none; older tables are migrated."""
+    with explain_sqlite_errors(path):
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            migrate(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
