@@ -7,9 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from ranktron.service.bodies import Documents, encode_documents, encode_feedback
 from ranktron.service.experiments.client import ExperimentCalls
-from ranktron.service.service_connection import ServiceConnection, ServiceError
+from ranktron.service.service_connection import (
+    Documents,
+    ServiceConnection,
+    ServiceError,
+    encode_documents,
+    encode_feedback,
+)
 
 __all__ = ["Client", "ServiceError"]
 

@@ -9,9 +9,14 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 
-from ranktron.service.experiments.telemetry import EXPERIMENT_METRICS, PAIR_METRICS
 from ranktron.service.http.routes import actions
-from ranktron.service.telemetry import RANKER_METRICS, REQUEST_METRICS, SERVICE_METRICS
+from ranktron.service.telemetry import (
+    EXPERIMENT_METRICS,
+    PAIR_METRICS,
+    RANKER_METRICS,
+    REQUEST_METRICS,
+    SERVICE_METRICS,
+)
 from ranktron.store.config import Config
 from ranktron.training.algorithms import ALGORITHMS
 

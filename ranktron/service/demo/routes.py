@@ -10,12 +10,11 @@ import numpy as np
 from msgspec import Meta
 from starlette.routing import Route
 
-from ranktron.service.auth import Authenticator
+from ranktron.service.auth import Authenticator, Tokens
 from ranktron.service.demo.search import FEATURES, Index
 from ranktron.service.http.endpoint import Action, Content, Endpoint
 from ranktron.service.http.routes import page
 from ranktron.service.telemetry import Telemetry
-from ranktron.service.tokens import Tokens
 from ranktron.store.config import Config
 from ranktron.store.types import Definition, RequestBody, ResponseBody
 from ranktron.training.algorithms import algorithm

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ranktron.errors import DataError
-from ranktron.service.bodies import Documents, encode_documents, encode_feedback
+from ranktron.service.service_connection import Documents, encode_documents, encode_feedback
 
 
 class ExperimentCalls:

@@ -8,8 +8,8 @@ from typing import Any
 from ranktron.service.experiments.routes import experiment_actions
 from ranktron.service.http.endpoint import BYTES, Action, Content
 from ranktron.service.http.large_requests import answer_in_turns
-from ranktron.service.ingest import types as i
-from ranktron.service.replication.follow_routes import follow_actions
+from ranktron.service.ingest import ingestion as i
+from ranktron.service.replication.journal_feed import FollowRequest, RoundsRequest, decode_message, encode_message
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
 from ranktron.store import types as t
@@ -202,3 +202,22 @@ def page(file: str, folder: Path = PAGES) -> Content:
     if kind is None or file not in known:
         raise RequestError(404, "not_found", "there is no such page")
     return Content(known[file].read_bytes(), kind, _PAGE_HEADERS)
+
+
+def follow_actions(service: RankingService) -> list[Action]:
+    """What can be asked for by those who follow."""
+
+    async def follow(request: bytes) -> Content:
+        return Content(encode_message(await service.feed.follow(decode_message(request, FollowRequest))), BYTES)
+
+    def keep(request: bytes) -> Content:
+        return Content(encode_message(service.feed.keep(decode_message(request, RoundsRequest))), BYTES)
+
+    learnt, shown = (
+        "What was learnt since, for a server that follows",
+        "Keep rounds that a server has shown that follows",
+    )
+    return [
+        Action("POST", "/v1/follow", learnt, "admin", bytes, bytes, follow),
+        Action("POST", "/v1/follow/rounds", shown, "admin", bytes, bytes, keep),
+    ]

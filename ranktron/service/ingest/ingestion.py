@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec import Meta, field
 
 from ranktron.service.awaiting import AwaitedWriter, awaitable
-from ranktron.service.ingest.types import DeadLetter, IngestAnswer, IngestRequest, SourceAnswer
 from ranktron.service.sealed_rounds import SealedRoundBook, row_of
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import JournalEntry
@@ -22,10 +22,54 @@ from ranktron.store.journal.journal import AdvanceSource, Append, Job, Journal
 from ranktron.store.rankers import feedback as feedbacks
 from ranktron.store.rankers.journal_writer import refusal
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.types import FeedbackRequest
+from ranktron.store.types import FeedbackRequest, Name, Number, RequestBody, ResponseBody
 
 if TYPE_CHECKING:
     from ranktron.service.service import RankingService
+
+
+class DeadLetter(RequestBody):
+    """A message of a source that cannot be used: where it stands, why, and what it was."""
+
+    place: Number
+    reason: Annotated[str, Meta(max_length=3000)]
+    body: Annotated[str, Meta(max_length=10_000)] = ""
+
+
+class IngestRequest(RequestBody):
+    """What a source has between two places: feedback, one message a round, with the place of each; and dead letters.
+
+    `start` must be where the source goes on (`GET /v1/sources/{source}`).
+    """
+
+    source: Name
+    start: Number
+    end: Number
+    feedback: list[FeedbackRequest]
+    places: list[Number]
+    dead: Annotated[list[DeadLetter], Meta(max_length=1000)] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if len(self.places) != len(self.feedback):
+            raise ValueError("each feedback has a place")
+
+
+class IngestAnswer(ResponseBody):
+    """Where the source goes on; how many messages were learnt from, added nothing, and are dead letters."""
+
+    next: int
+    learned: int
+    repeated: int
+    dead: int
+
+
+class SourceAnswer(ResponseBody):
+    """Where a source goes on, 0 if it is not known; and its last dead letters."""
+
+    source: str
+    next: int
+    dead: list[DeadLetter]
+
 
 _SHOWN = 100  # dead letters of a source that are shown
 _NEXT = "SELECT next FROM sources WHERE name = ?"

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import structs
 
-from ranktron.service.auth import Authenticator
+from ranktron.service.auth import Authenticator, Tokens
 from ranktron.service.http.endpoint import (
     Action,
     Content,
@@ -29,7 +29,6 @@ from ranktron.service.http.large_requests import read_in_turns
 from ranktron.service.replication.follower import Follower
 from ranktron.service.replication.leader_client import LeaderAnswer
 from ranktron.service.telemetry import Telemetry
-from ranktron.service.tokens import Tokens
 from ranktron.store.errors import RequestError
 from ranktron.store.rankers.features import AT_ONCE
 from ranktron.store.types import HealthAnswer, RankAnswer, RankRequest

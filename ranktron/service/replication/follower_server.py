@@ -12,6 +12,7 @@ from threading import Thread
 import uvicorn
 import uvloop
 
+from ranktron.service.auth import read_tokens
 from ranktron.service.http.listening import (
     AnnouncingServer,
     authentication,
@@ -30,7 +31,6 @@ from ranktron.service.replication.leader_client import LeaderClient
 from ranktron.service.replication.promotion import PromotableApplication
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.service.tokens import read_tokens
 from ranktron.store.config import read_settings
 
 

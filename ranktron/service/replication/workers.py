@@ -12,7 +12,7 @@ import socket
 import sys
 from contextlib import suppress
 
-from ranktron.service.tokens import Holder, Tokens
+from ranktron.service.auth import Holder, Tokens
 
 _PAUSE = 1.0  # seconds until a process that has ended is started again
 _logger = logging.getLogger("ranktron.service")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ranktron import Client
-from ranktron.service.tokens import new_token
+from ranktron.service.auth import new_token
 
 HEAD = b"GET /v1/rankers HTTP/1.1\r\nHost: localhost\r\n"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

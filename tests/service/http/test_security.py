@@ -8,11 +8,10 @@ from time import monotonic
 import pytest
 
 from ranktron import DataError
-from ranktron.service.auth import Bucket
+from ranktron.service.auth import Bucket, Tokens, new_token, read_tokens
 from ranktron.service.http.listening import is_loopback
 from ranktron.service.http.server import run
 from ranktron.service.service import RankingService
-from ranktron.service.tokens import Tokens, new_token, read_tokens
 from ranktron.store.config import Config, read_config
 
 LIST = {"documents": [{"id": "a", "features": [1, 2, 3]}, {"id": "b", "features": [0, 0, 0]}]}
@@ -224,7 +223,7 @@ def test_a_changed_file_of_tokens_is_read_again(tmp_path, serving, monkeypatch, 
     file.write_text(f"{one}\n{two}\n")
     tokens = read_tokens(file, {})
     now = [monotonic()]
-    monkeypatch.setattr("ranktron.service.tokens.monotonic", lambda: now[0])
+    monkeypatch.setattr("ranktron.service.auth.monotonic", lambda: now[0])
     with serving(tmp_path / "state", tokens) as talk:
 
         def statuses():

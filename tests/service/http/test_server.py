@@ -17,8 +17,8 @@ import pytest
 
 from ranktron import Client, DataError, ServiceError
 from ranktron.data.synthetic import Separable
+from ranktron.service.auth import new_token
 from ranktron.service.http.listening import open_socket
-from ranktron.service.tokens import new_token
 from ranktron.store.journal.ranker_rows import read_rankers
 from ranktron.training.fit import Schedule, train
 from ranktron.training.model import Model

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import uvicorn
 
+from ranktron.service.auth import Tokens, new_token
 from ranktron.service.http.app import application
 from ranktron.service.replication import follower as followers
 from ranktron.service.replication import journal_feed
@@ -20,7 +21,6 @@ from ranktron.service.replication.leader_client import LeaderClient
 from ranktron.service.sealing_keys import SealingKeys, new_key
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.service.tokens import Tokens, new_token
 from ranktron.store.config import Config
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model

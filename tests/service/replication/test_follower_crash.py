@@ -36,7 +36,7 @@ from ranktron.service.replication.follower_app import FollowerApplication
 from ranktron.service.replication.leader_client import LeaderClient
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.service.tokens import Tokens
+from ranktron.service.auth import Tokens
 from ranktron.errors import RanktronError
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.types import Feedback

@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from ranktron.cli.main import cli
+from ranktron.service.auth import Tokens
 from ranktron.service.http.app import application
 from ranktron.service.replication.follower import PROMOTED
 from ranktron.service.replication.promotion import PromotableApplication
 from ranktron.service.sealing_keys import SealingKeys, new_key
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.service.tokens import Tokens
 from ranktron.store.config import Config
 from tests.service.conftest import some_lists
 from tests.service.replication.test_follower import CONFIG, DEFINITION, Client, running, same, until

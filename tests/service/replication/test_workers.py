@@ -9,9 +9,9 @@ import urllib.request
 
 import pytest
 
+from ranktron.service.auth import Tokens, new_token
 from ranktron.service.replication.workers import WorkerTokens
 from ranktron.service.service import RankingService
-from ranktron.service.tokens import Tokens, new_token
 
 DOCUMENTS = [{"id": "a", "features": [1.0]}, {"id": "b", "features": [3.0]}]
 

@@ -14,7 +14,6 @@ from ranktron.data.rounds import Rounds
 from ranktron.data.serialization import same
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.schedule import Schedule
-from ranktron.service import model_versions
 from ranktron.store.config import Config
 from ranktron.store.journal.sqlite_journal import SQLiteJournal
 from ranktron.store.rankers.models import read_upload
@@ -215,7 +214,7 @@ def test_others_are_served_while_a_model_is_read(talk, files, monkeypatch):
         assert go.wait(20.0)
         return read_upload(*arguments)
 
-    monkeypatch.setattr(model_versions, "read_upload", slowly)
+    monkeypatch.setattr("ranktron.service.service.read_upload", slowly)
     talk.make("other")
 
     async def session():
@@ -247,7 +246,7 @@ def test_a_model_for_a_ranker_that_was_replaced_meanwhile(talk, files, monkeypat
     send(talk, "PUT", files[0])
     talk.ask("DELETE", "/v1/rankers/shop")
     talk.make(features=["1", "2", "3"])
-    monkeypatch.setattr(model_versions, "read_upload", read_and_replace)
+    monkeypatch.setattr("ranktron.service.service.read_upload", read_and_replace)
     status, answer = send(talk, "POST", files[0])
     assert (status, answer["error"]["code"]) == (409, "replaced")
     assert talk.ask("GET", "/v1/rankers/shop")["version"] == 0
