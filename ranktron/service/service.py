@@ -47,7 +47,7 @@ from ranktron.store.rankers import apply_entry, views
 from ranktron.store.rankers import feedback as feedbacks
 from ranktron.store.rankers.journal_writer import RESERVE
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.rankers.models import Upload, blank_model, complete, note_other_kind, read_upload, stored_bytes
+from ranktron.store.rankers.models import Upload, blank_model, complete, encode_definition, note_other_kind, read_upload
 from ranktron.store.rankers.recovery import Quarantined, crash_file, recover_ranker
 from ranktron.store.rankers.round_ids import RoundIds
 from ranktron.store.rankers.stats import observed_quality
@@ -131,7 +131,7 @@ class RankerList:
         if definition.model:
             raise RequestError(422, "invalid", "`model` is noted by the service: PUT the model file itself instead")
         live = await asyncio.shield(asyncio.ensure_future(self._made(name, definition, writer)))
-        if definition != live.asked and complete(definition) != live.definition:
+        if complete(definition) != live.definition:
             raise RequestError(
                 409, "exists", f"there is another ranker {name!r} already: delete it first, or choose another name"
             )
@@ -168,14 +168,14 @@ class RankerList:
                 raise RequestError(409, "too_many_rankers", f"there are {count} rankers already: delete one first")
             made = complete(definition)
             model = blank_model(made, self.config)
-            add = AddRanker(name, stored_bytes(made), stored_bytes(definition), RESERVE)
+            add = AddRanker(name, encode_definition(made), RESERVE)
             if upload is not None:  # with its model at once: a ranker without it would be another one
                 first = JournalEntry("model", 0, time(), upload.body)
                 add = add._replace(rounds=upload.rounds, entry=encode(first))
             stored = await writer.written(add)
             snapshots = self._snapshots(stored.id)
             snapshots.clear()  # what a ranker of another copy of this folder may have left there
-            live = LiveRanker(stored.id, name, made, definition, model, self.config, snapshots, stored.next)
+            live = LiveRanker(stored.id, name, made, model, self.config, snapshots, stored.next)
             live.incarnation, live.round_ids = stored.incarnation, RoundIds(stored.epochs)
             live.reserved = stored.next + RESERVE
             if upload is not None:
@@ -315,8 +315,6 @@ class RankingService:
     async def create_from_model(self, name: str, data: bytes) -> RankerAnswer:
         """Makes a ranker from a model file; from the same file again, whatever it has learnt since, changes nothing."""
         live = await self._rankers.create_from_model(name, await self._read(data, None), self._writer)
-        if live.version == 0:  # an earlier version of this service may have ended before it had its model
-            await self.set_model(name, data)
         return views.ranker(live)
 
     async def delete(self, name: str) -> None:

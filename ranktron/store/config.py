@@ -132,8 +132,6 @@ def read_config(path: str | Path) -> Config:
     """The settings of a file; what it does not mention keeps its default."""
     try:
         settings = tomllib.loads(Path(path).read_text("utf-8"))
-        if "heard" in settings and "received" not in settings:  # its name in 0.1
-            settings["received"] = settings.pop("heard")
         return msgspec.convert(settings, Config)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None

@@ -25,7 +25,7 @@ class ResponseBody(Struct):
 class Definition(RequestBody):
     """A ranker to make: an algorithm, its parameters, the names of the features, the lowest and highest label.
 
-    In a complete definition no scaling is None, as in those that 0.1.0 has stored.
+    In a complete definition no scaling is None.
     """
 
     features: Annotated[list[Name], Meta(min_length=1)]

@@ -4,18 +4,7 @@ import msgspec
 import pytest
 
 from ranktron import DataError
-from ranktron.store.config import Config, read_config, read_settings
-
-
-def test_the_name_that_a_setting_had_still_counts(tmp_path):
-    path = tmp_path / "ranktron.toml"
-    path.write_text("heard = 3\n")
-    assert read_config(path) == Config(received=3)
-    path.write_text("received = 4\n")
-    assert read_config(path).received == 4
-    path.write_text("heard = 3\nreceived = 4\n")
-    with pytest.raises(DataError, match="heard"):
-        read_config(path)
+from ranktron.store.config import Config, read_settings
 
 
 def test_the_environment_counts_before_the_file_and_the_file_before_the_default(tmp_path):

@@ -191,7 +191,7 @@ class Experiments:
             made = complete_experiment(definition)
             await self._keep_versions(made)
             body = msgspec.json.encode(made)
-            stored = await self._writer.written(AddRanker(PREFIX + name, body, body, RESERVE))
+            stored = await self._writer.written(AddRanker(PREFIX + name, body, RESERVE))
             experiment = LiveExperiment(stored, name, made, self.config)
             experiment.reserved = stored.next + RESERVE
             experiment.attach(self._service)

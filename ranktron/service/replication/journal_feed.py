@@ -24,7 +24,7 @@ from ranktron.store.journal.entries import FeedEntry
 from ranktron.store.journal.journal import StoredRanker, StoreRound
 from ranktron.store.rankers import stored_round
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.rankers.models import stored_bytes
+from ranktron.store.rankers.models import encode_definition
 from ranktron.store.rankers.recovery import take_snapshot
 
 if TYPE_CHECKING:
@@ -52,12 +52,11 @@ class RankerCopy(Struct, frozen=True):
 
     id: int
     definition: bytes
-    asked: bytes
     epochs: tuple[tuple[int, int], ...]
     content: bytes
 
     def stored(self, name: str, incarnation: int) -> StoredRanker:
-        return StoredRanker(self.id, name, self.definition, 0, self.asked, incarnation, self.epochs)
+        return StoredRanker(self.id, name, self.definition, 0, incarnation, self.epochs)
 
 
 class FollowedRanker(Struct, frozen=True):
@@ -157,8 +156,8 @@ class JournalFeed:
             if len(entries) == live.version - version:
                 return FollowedRanker(incarnation, live.version, live.now(), None, entries, live.reserved)
         content = serialization.serialize(take_snapshot(live))
-        starts, definition, asked = live.round_ids.starts, stored_bytes(live.definition), stored_bytes(live.asked)
-        copy = RankerCopy(live.id, definition, asked, starts, content)
+        starts, definition = live.round_ids.starts, encode_definition(live.definition)
+        copy = RankerCopy(live.id, definition, starts, content)
         return FollowedRanker(live.incarnation, live.version, live.now(), copy, [], live.reserved)
 
     def keep(self, request: RoundsRequest) -> RoundsAnswer:

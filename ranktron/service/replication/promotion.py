@@ -25,12 +25,12 @@ from ranktron.store.journal.backup import check_free
 from ranktron.store.journal.entries import JournalEntry, encode
 from ranktron.store.journal.folder_lock import FolderLock
 from ranktron.store.journal.journal import CAPACITY
-from ranktron.store.journal.ranker_rows import RankerRow, alone, chain_checksum
+from ranktron.store.journal.ranker_rows import RankerRow, chain_checksum, round_checksum
 from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.journal.sql_database import insert
 from ranktron.store.journal.sqlite_journal import SQLiteDatabase
 from ranktron.store.rankers.journal_writer import RESERVE
-from ranktron.store.rankers.models import stored_bytes
+from ranktron.store.rankers.models import encode_definition
 from ranktron.store.rankers.recovery import take_snapshot
 from ranktron.store.types import RequestBody, ResponseBody
 
@@ -222,13 +222,13 @@ def _write_ranker(database: SQLiteDatabase, draft: Path, copy: FollowedCopy) -> 
     following = (
         copy.next_free_round + RESERVE
     )  # the leader may have shown more rounds than is known here; clients carry some
-    definition, asked = stored_bytes(live.definition), stored_bytes(live.asked)
-    row = RankerRow(live.id, live.name, definition, following, 0, asked, live.incarnation, live.round_ids.starts)
+    definition = encode_definition(live.definition)
+    row = RankerRow(live.id, live.name, definition, following, 0, live.incarnation, live.round_ids.starts)
     row.write(database)
     if live.version:
         Snapshots(draft, live.id, 2).write(live.version, serialization.serialize(take_snapshot(live)))
     key, body = base + live.version + 1, encode(JournalEntry("nothing", 0, live.now(), b""))
-    checksum = chain_checksum(key, body, None, live.incarnation) if live.incarnation else alone(key, body)
+    checksum = chain_checksum(key, body, None, live.incarnation)
     insert(database, "entries", [(key, body, checksum, None)])
     rounds = [(base + number, body) for number, body in copy.waiting.items()]
-    insert(database, "rounds", [(key, body, alone(key, body)) for key, body in rounds])
+    insert(database, "rounds", [(key, body, round_checksum(key, body)) for key, body in rounds])

@@ -51,9 +51,7 @@ class Arm:
         if self._frozen is None:
             live = self.live
             model = Model.from_bytes(kept_model(live, self.definition.version))
-            self._frozen = LiveRanker(
-                live.id, live.name, live.definition, live.asked, model, live.config, live.snapshots
-            )
+            self._frozen = LiveRanker(live.id, live.name, live.definition, model, live.config, live.snapshots)
         return self._frozen
 
     def order(self, documents: Sequence[Document]) -> Integers:

@@ -21,7 +21,7 @@ from ranktron import __version__
 from ranktron.data.files import atomically
 from ranktron.errors import DataError
 from ranktron.store.journal.journal import CAPACITY, PREFIX
-from ranktron.store.journal.sqlite_journal import connect
+from ranktron.store.journal.sqlite_journal import check_format, connect
 
 LOG, SNAPSHOTS, TABLE = "log.sqlite", "snapshots", "backup.json"
 _ATTEMPTS = 3  # while so much is learnt that snapshots go faster than they are copied
@@ -129,8 +129,8 @@ def _copied(source: Path, draft: Path) -> Backup | None:
         copy.execute("PRAGMA journal_mode = DELETE")
         if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise DataError(f"{source / LOG} is damaged: no backup was made")
-        named = copy.execute("SELECT count(*) FROM sqlite_master WHERE name = 'identity'").fetchone()[0]
-        cluster = copy.execute("SELECT cluster FROM identity").fetchone()[0] if named else ""
+        check_format(copy, source / LOG)
+        cluster = copy.execute("SELECT cluster FROM identity").fetchone()[0]
     _copy_snapshots(source, draft)  # those that were written meanwhile, too
     rankers = [*_backed_up(draft)]
     if any(each.snapshot < 0 for each in rankers):

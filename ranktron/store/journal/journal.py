@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ranktron import __version__
 from ranktron.errors import DataError
 from ranktron.store.journal.snapshots import Snapshots
 
@@ -46,6 +47,7 @@ class CallerThread(Protocol):
         ...
 
 
+FORMAT = 1  # of what a journal holds: one of another format is refused
 CAPACITY = 1 << 40  # versions of a ranker, and numbers of its rounds, stay below this
 PREFIX = "/"  # of the names that experiments have in the journal: no ranker's name starts with it
 EPOCHS = 1 << 13  # and epochs below this: with the number of a round in it, 2**53 holds an epoch
@@ -53,6 +55,14 @@ EPOCHS = 1 << 13  # and epochs below this: with the number of a round in it, 2**
 
 class JournalError(DataError):
     """The journal as a whole cannot be read or written: no ranker can be served from it."""
+
+
+class FormatError(JournalError):
+    """The journal has a format that this version does not know; `version` is the one that wrote it, if it says so."""
+
+    def __init__(self, where: object, version: str | None) -> None:
+        writer = f"ranktron {version}" if version else "a ranktron before 0.3"
+        super().__init__(f"{where} was written by {writer}, and ranktron {__version__} cannot read its format")
 
 
 class MissingEntriesError(DataError):
@@ -78,7 +88,7 @@ class RemovedError(DataError):
 
 
 class StoredRanker(NamedTuple):
-    """A ranker as the journal knows it: its definition complete, and as its client asked for it.
+    """A ranker as the journal knows it; `definition` is complete.
 
     `epochs` says from which number of its rounds on which epoch counts. Clients have been answered for entries up to
     version `last_acknowledged` at least; it is -1 where that is not known. `wrong` is what is wrong with the ranker, if
@@ -89,9 +99,8 @@ class StoredRanker(NamedTuple):
     name: str
     definition: bytes
     next: int
-    asked: bytes
-    incarnation: int = 0
-    epochs: tuple[tuple[int, int], ...] = ((0, 0),)
+    incarnation: int
+    epochs: tuple[tuple[int, int], ...]
     last_acknowledged: int = -1
     wrong: DataError | None = None
     at: float = 0.0
@@ -113,18 +122,9 @@ class AddRanker(NamedTuple):
 
     name: str
     definition: bytes
-    asked: bytes
     reserve: int
     rounds: int = 0
     entry: bytes = b""
-
-
-class Define(NamedTuple):
-    """Completes the definition of a ranker that an older version stored."""
-
-    ranker: int
-    definition: bytes
-    asked: bytes
 
 
 class Reserve(NamedTuple):
@@ -193,7 +193,7 @@ class Call(NamedTuple):
     function: Callable[[], Write | None]
 
 
-Write = AddRanker | Define | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
+Write = AddRanker | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
 
 
 @dataclass(frozen=True)

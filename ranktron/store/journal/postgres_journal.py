@@ -9,19 +9,97 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from ranktron import __version__
 from ranktron.errors import DataError, MissingExtra
 from ranktron.store.journal.folder_lock import FolderLock
-from ranktron.store.journal.journal import InUseError, JournalError, UnknownOutcomeError
-from ranktron.store.journal.postgres_snapshots import PostgresSnapshots
-from ranktron.store.journal.snapshots import Snapshots
+from ranktron.store.journal.journal import FORMAT, FormatError, InUseError, JournalError, UnknownOutcomeError
+from ranktron.store.journal.snapshots import Snapshots, check_not_needed
 from ranktron.store.journal.sql_journal import SQLJournal
+
+_logger = logging.getLogger("ranktron.service")
+
+
+_WRITE = """
+INSERT INTO snapshots (ranker, version, wished, body) VALUES (?, ?, ?, ?) ON CONFLICT (ranker, version)
+DO UPDATE SET wished = snapshots.wished OR excluded.wished, body = excluded.body, misfit = NULL
+"""
+
+
+class PostgresSnapshots(Snapshots):
+    """The snapshots of one ranker, in a table; which there are is remembered, so that nobody waits to be told."""
+
+    def __init__(self, execute: Callable[..., list[Any]], ranker: int, keep: int) -> None:
+        super().__init__(Path(), ranker, keep)
+        self._execute, self._ranker = execute, ranker
+        self._there: dict[int, bool] | None = None  # each version, and whether someone wished to keep it
+
+    def _known(self) -> dict[int, bool]:
+        if self._there is None:
+            query = "SELECT version, wished FROM snapshots WHERE ranker = ? AND misfit IS NULL ORDER BY version"
+            self._there = dict(self._execute(query, (self._ranker,)))
+        return self._there
+
+    def remove_drafts(self) -> None:
+        """There are none: a transaction is there complete or not at all."""
+
+    def versions(self) -> list[int]:
+        return sorted(self._known())
+
+    def wished(self) -> list[int]:
+        return sorted(version for version, wished in self._known().items() if wished)
+
+    def write(self, version: int, data: bytes, *, wished: bool = False) -> None:
+        known = {**self._known(), version: wished or self._known().get(version, False)}
+        self._there = None  # until it is known again
+        self._execute(_WRITE, (self._ranker, version, wished, data))
+        for old in sorted(each for each, kept in known.items() if not kept)[: -self.keep]:
+            self._delete(old)
+            del known[old]
+        self._there = known
+
+    def keep_for_good(self, version: int) -> None:
+        if version not in self._known():
+            raise DataError(f"version {version} cannot be kept: it is not there")
+        self._there = None
+        self._execute("UPDATE snapshots SET wished = true WHERE ranker = ? AND version = ?", (self._ranker, version))
+
+    def remove(self, version: int) -> None:
+        check_not_needed(version, self.versions())
+        self._there = None
+        self._delete(version)
+
+    def _delete(self, version: int) -> None:
+        self._execute("DELETE FROM snapshots WHERE ranker = ? AND version = ?", (self._ranker, version))
+
+    def clear(self) -> None:
+        self._there = {}
+        try:
+            self._execute("DELETE FROM snapshots WHERE ranker = ?", (self._ranker,))
+        except JournalError as error:  # they are in nobody's way: no other ranker will have this number
+            _logger.warning("snapshots of ranker %d could not be removed: %s", self._ranker, error)
+
+    def _load(self, version: int) -> bytes:
+        query = "SELECT body FROM snapshots WHERE ranker = ? AND version = ?"
+        found = self._execute(query, (self._ranker, version))
+        if not found:
+            raise DataError(f"version {version} is not there")
+        return bytes(found[0][0])
+
+    def _put_away(self, version: int, why: str) -> None:
+        self._there = None
+        change = "UPDATE snapshots SET misfit = ? WHERE ranker = ? AND version = ?"
+        self._execute(change, (why, self._ranker, version))
+
+    def _name(self, version: int) -> str:
+        return f"the snapshot of version {version}"
+
 
 try:
     import psycopg
@@ -30,26 +108,30 @@ except ModuleNotFoundError:
     raise MissingExtra("a journal in PostgreSQL", "postgres") from None
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS rankers (
+CREATE TABLE rankers (
     id BIGINT PRIMARY KEY, name TEXT NOT NULL, definition BLOB NOT NULL, next BIGINT NOT NULL, deleted INTEGER NOT NULL,
-    asked BLOB, incarnation BIGINT, epochs BLOB, checksum BIGINT);
-CREATE UNIQUE INDEX IF NOT EXISTS rankers_name ON rankers (name) WHERE deleted = 0;
-CREATE TABLE IF NOT EXISTS entries (key BIGINT PRIMARY KEY, body BLOB NOT NULL, checksum BIGINT, round BIGINT);
-CREATE TABLE IF NOT EXISTS rounds (key BIGINT PRIMARY KEY, body BLOB NOT NULL, checksum BIGINT);
-CREATE TABLE IF NOT EXISTS owner (
+    incarnation BIGINT NOT NULL, epochs BLOB NOT NULL, checksum BIGINT NOT NULL);
+CREATE UNIQUE INDEX rankers_name ON rankers (name) WHERE deleted = 0;
+CREATE TABLE entries (key BIGINT PRIMARY KEY, body BLOB NOT NULL, checksum BIGINT NOT NULL, round BIGINT);
+CREATE TABLE rounds (key BIGINT PRIMARY KEY, body BLOB NOT NULL, checksum BIGINT NOT NULL);
+CREATE TABLE owner (
     id INTEGER PRIMARY KEY, term BIGINT NOT NULL, commits BIGINT NOT NULL, facts TEXT NOT NULL, epoch INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS identity (id INTEGER PRIMARY KEY, cluster TEXT NOT NULL, tables INTEGER NOT NULL);
-INSERT INTO identity VALUES (1, gen_random_uuid()::text, 1) ON CONFLICT DO NOTHING;
-CREATE TABLE IF NOT EXISTS accepted (
+CREATE TABLE identity (
+    id INTEGER PRIMARY KEY, cluster TEXT NOT NULL, format INTEGER NOT NULL, version TEXT NOT NULL);
+CREATE TABLE accepted (
     key BIGINT PRIMARY KEY, version BIGINT NOT NULL, digest BLOB NOT NULL, expires DOUBLE PRECISION NOT NULL);
-CREATE TABLE IF NOT EXISTS sources (name TEXT PRIMARY KEY, next BIGINT NOT NULL);
-CREATE TABLE IF NOT EXISTS dead_letters (
+CREATE TABLE sources (name TEXT PRIMARY KEY, next BIGINT NOT NULL);
+CREATE TABLE dead_letters (
     source TEXT NOT NULL, place BIGINT NOT NULL, reason TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (source, place));
-CREATE TABLE IF NOT EXISTS snapshots (
+CREATE TABLE snapshots (
     ranker BIGINT, version BIGINT, wished BOOLEAN NOT NULL, misfit TEXT, body BLOB NOT NULL,
     PRIMARY KEY (ranker, version));
 """
-_TABLES = 1  # their version: whoever changes them says here how older ones become new
+_MAKE_IDENTITY = "INSERT INTO identity VALUES (1, gen_random_uuid()::text, $1, $2)"
+_FORMAT_COLUMNS = """
+SELECT count(*) FROM information_schema.columns
+WHERE table_schema = current_schema() AND table_name = 'identity' AND column_name IN ('format', 'version')
+"""
 _IDENTITY = """
 SELECT system_identifier, d.oid, current_schema() FROM pg_control_system(), pg_database d
 WHERE d.datname = current_database()
@@ -68,7 +150,6 @@ _DEFAULTS = {  # a server whose network is gone is given up in seconds
     "application_name": "ranktron",
 }
 _MEASURING = 30.0  # seconds between two looks at how large the tables are
-_logger = logging.getLogger("ranktron.service")
 
 
 class PostgresJournal(SQLJournal):
@@ -145,14 +226,16 @@ class PostgresDatabase:
     def _make_tables(self) -> None:
         with _explained(), self._connection.transaction():
             self._connection.execute("SELECT pg_advisory_xact_lock($1)", (_CLASS << 32,))  # one at a time
-            if _value(self._connection, "SELECT to_regclass('snapshots')") is None:
+            if _value(self._connection, "SELECT to_regclass('rankers')") is None:
                 for statement in _SCHEMA.split(";"):
                     if statement.strip():
                         self._connection.execute(_translate(statement))
-            found = _value(self._connection, "SELECT tables FROM identity")
-            if found != _TABLES:
-                newer = f"{self} has tables of version {found}, and this is ranktron for version {_TABLES}"
-                raise JournalError(f"{newer}: install the one that wrote them")
+                self._connection.execute(_MAKE_IDENTITY, (FORMAT, __version__))
+            if _value(self._connection, _FORMAT_COLUMNS) != 2:
+                raise FormatError(self, None)
+            found, version = self._connection.execute("SELECT format, version FROM identity").fetchone() or (0, None)
+            if found != FORMAT:
+                raise FormatError(self, version)
 
     def _check_folder(self, folder: Path) -> None:
         """Refuses a folder that belongs to something else, whose mark would be taken for that of this database."""

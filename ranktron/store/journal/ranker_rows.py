@@ -2,7 +2,7 @@
 
 An entry's checksum has two halves: its own, and that of the entry before it; the first entry's other half is the
 ranker's incarnation, a number that was drawn when it was made. So entries that were lost, changed, moved or taken from
-another log do not fit. Rows of 0.1.0 have no other half, and are checked alone.
+another log do not fit. Rows of rounds follow none, and are checked alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ranktron.store.journal.sql_database import Database
 
 _HALF = 0xFFFFFFFF
 _ENTRY = Struct("<qqI")
-_COLUMNS = ("name", "definition", "next", "deleted", "asked", "incarnation", "epochs", "checksum")
+_COLUMNS = ("name", "definition", "next", "deleted", "incarnation", "epochs", "checksum")
 _WRITE = f"""
 INSERT INTO rankers (id, {", ".join(_COLUMNS)}) VALUES (?{", ?" * len(_COLUMNS)})
 ON CONFLICT (id) DO UPDATE SET {", ".join(f"{column} = excluded.{column}" for column in _COLUMNS)}
@@ -32,7 +32,6 @@ class RankerRow(NamedTuple):
     definition: bytes
     next: int
     deleted: int
-    asked: bytes
     incarnation: int
     epochs: tuple[tuple[int, int], ...]
 
@@ -44,20 +43,18 @@ class RankerRow(NamedTuple):
 
 def read_rankers(database: Database) -> tuple[list[RankerRow], set[int]]:
     """All rows, and the ids of those that are damaged."""
-    text = "CAST(name AS BLOB), CAST(definition AS BLOB), next, deleted, CAST(asked AS BLOB), incarnation, epochs"
+    text = "CAST(name AS BLOB), CAST(definition AS BLOB), next, deleted, incarnation, epochs"
     rows, damaged = [], set()
     for ranker, name, definition, *numbers, checksum in database.execute(
         f"SELECT id, {text}, checksum FROM rankers ORDER BY id"
     ).fetchall():
-        following, deleted, asked, incarnation, epochs = numbers
+        following, deleted, incarnation, epochs = numbers
         name = name.decode(errors="replace")
-        if checksum is None and epochs is None:  # a row of 0.1.0, which kept definitions as they were sent
-            asked, incarnation, epochs = definition if asked is None else asked, 0, b"[[0,0]]"
-        elif checksum != _checksum((ranker, name, definition, following, deleted, asked, incarnation, epochs)):
+        if checksum != _checksum((ranker, name, definition, following, deleted, incarnation, epochs)):
             damaged.add(ranker)
             following, incarnation, epochs = _number(following), _number(incarnation), b"[[0,0]]"
         parts = msgspec.json.decode(epochs, type=tuple[tuple[int, int], ...])
-        rows.append(RankerRow(ranker, name, definition, following, deleted, asked, incarnation, parts))
+        rows.append(RankerRow(ranker, name, definition, following, deleted, incarnation, parts))
     return rows, damaged
 
 
@@ -78,31 +75,39 @@ def chain_checksum(key: int, body: bytes, answers: int | None, before: int) -> i
 
     >>> first = chain_checksum(1, b"one", None, 5)
     >>> second = chain_checksum(2, b"two", None, own_half(first))
-    >>> whole(2, b"two", None, second), whole(2, b"ten", None, second), follows(second, first), follows(first, second)
-    (True, False, True, False)
+    >>> is_whole(2, b"two", None, second), is_whole(2, b"ten", None, second)
+    (True, False)
+    >>> follows(second, first), follows(first, second)
+    (True, False)
     """
     both = before << 32 | _own(key, body, answers, before)
     return both - (1 << 64) if both >> 63 else both
 
 
-def alone(key: int, body: bytes) -> int:
-    """The checksum of a row that follows none."""
-    return crc32(body, key & _HALF)
-
-
-def whole(key: int, body: Any, answers: Any, checksum: Any) -> bool:
-    """Whether a row is as it was written."""
+def is_whole(key: int, body: Any, answers: Any, checksum: Any) -> bool:
+    """Whether an entry is as it was written."""
     if not isinstance(body, bytes) or not isinstance(checksum, int) or not isinstance(answers, int | None):
         return False
-    before = checksum >> 32 & _HALF
-    own = _own(key, body, answers, before) if before else alone(key, body)
-    return own == checksum & _HALF
+    return _own(key, body, answers, checksum >> 32 & _HALF) == own_half(checksum)
 
 
 def follows(checksum: int, before: int) -> bool:
-    """Whether an entry follows the one that has the checksum `before`; those of 0.1.0 say nothing."""
-    other = checksum >> 32 & _HALF
-    return other == own_half(before) or (other == 0 and before >> 32 & _HALF == 0)
+    """Whether an entry follows the one that has the checksum `before`."""
+    return checksum >> 32 & _HALF == own_half(before)
+
+
+def round_checksum(key: int, body: bytes) -> int:
+    """The checksum of a round.
+
+    >>> is_whole_round(2, b"two", round_checksum(2, b"two")), is_whole_round(1, b"two", round_checksum(2, b"two"))
+    (True, False)
+    """
+    return crc32(body, key & _HALF)
+
+
+def is_whole_round(key: int, body: Any, checksum: Any) -> bool:
+    """Whether a round is as it was written."""
+    return isinstance(body, bytes) and isinstance(checksum, int) and round_checksum(key, body) == checksum
 
 
 def own_half(checksum: int) -> int:

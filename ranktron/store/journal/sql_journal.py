@@ -18,14 +18,13 @@ from typing import Any
 from ranktron.errors import DataError
 from ranktron.store.journal.folder_lock import FolderLock
 from ranktron.store.journal.group_commit import PAUSE, GroupCommit, Task
-from ranktron.store.journal.high_water_mark import Mark
+from ranktron.store.journal.integrity import Mark
 from ranktron.store.journal.journal import (
     CAPACITY,
     AddRanker,
     AdvanceSource,
     Append,
     Call,
-    Define,
     Done,
     DropRounds,
     Job,
@@ -43,7 +42,15 @@ from ranktron.store.journal.journal import (
     UnknownOutcomeError,
     Write,
 )
-from ranktron.store.journal.ranker_rows import RankerRow, alone, chain_checksum, follows, own_half, whole
+from ranktron.store.journal.ranker_rows import (
+    RankerRow,
+    chain_checksum,
+    follows,
+    is_whole,
+    is_whole_round,
+    own_half,
+    round_checksum,
+)
 from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.journal.sql_database import (
     ACCEPTED,
@@ -98,7 +105,7 @@ class SQLJournal(GroupCommit):
         found = []
         for row, _, _, at in self._known.values():
             if not row.deleted and row.id not in lost:
-                stored = row.id, row.name, row.definition, row.next, row.asked, row.incarnation, row.epochs
+                stored = row.id, row.name, row.definition, row.next, row.incarnation, row.epochs
                 last_acknowledged = marks[row.id].version if row.id in marks else -1
                 found.append(StoredRanker(*stored, last_acknowledged, at=at))
         return [*found, *self._term.lost]
@@ -117,9 +124,9 @@ class SQLJournal(GroupCommit):
                     before = incarnation << 32 | incarnation
                 elif key != last + 1:  # a snapshot has what is missing in between, or its version is found to be
                     before = None
-                fits = whole(key, body, answers, checksum) and (before is None or follows(checksum, before))
+                fits = is_whole(key, body, answers, checksum) and (before is None or follows(checksum, before))
                 before, last = checksum if fits else None, key
-                if shown is not None and not (fits and whole(answers, shown, None, shown_checksum)):
+                if shown is not None and not (fits and is_whole_round(answers, shown, shown_checksum)):
                     shown = None
                 yield Logged(key - base, body if fits else None, shown)
             at = rows[-1][0] + 1
@@ -148,14 +155,14 @@ class SQLJournal(GroupCommit):
         with self._database.explained():
             rows = self._database.execute(query, arguments).fetchall()
         base = ranker * CAPACITY
-        return [(key - base, body if whole(key, body, None, checksum) else None) for key, body, checksum in rows]
+        return [(key - base, body if is_whole_round(key, body, checksum) else None) for key, body, checksum in rows]
 
     def checksum(self, ranker: int, version: int) -> int | None:
         with self._database.explained():
             key = ranker * CAPACITY + version
             query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
             found = self._database.execute(query, (key,)).fetchone()
-        return own_half(found[2]) if found and whole(key, *found) else None
+        return own_half(found[2]) if found and is_whole(key, *found) else None
 
     def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._database.look_up(statement, values)
@@ -264,7 +271,7 @@ class SQLJournal(GroupCommit):
     def _do(self, jobs: list[Task]) -> list[tuple[Done | None, Any]]:
         outcomes: list[tuple[Done | None, Any]] = []
         keys = [(job.ranker * CAPACITY + job.number, job.body) for job in jobs if isinstance(job, StoreRound)]
-        insert(self._database, "rounds", [(key, body, alone(key, body)) for key, body in keys])
+        insert(self._database, "rounds", [(key, body, round_checksum(key, body)) for key, body in keys])
         entries = []
         for job in jobs:
             if isinstance(job, Append):
@@ -274,7 +281,7 @@ class SQLJournal(GroupCommit):
                 entries.append(self._next_entry(job.ranker, job.body, job.round))
                 if job.carried is not None:
                     key, (body, *known) = job.ranker * CAPACITY + (job.round or 0), job.carried
-                    insert(self._database, "rounds", [(key, body, alone(key, body))])
+                    insert(self._database, "rounds", [(key, body, round_checksum(key, body))])
                     insert(self._database, "accepted", [(key, self._known[job.ranker].version, *known)])
                 outcomes.append((job.done, self._known[job.ranker].version))
             elif isinstance(job, Job):
@@ -306,7 +313,7 @@ class SQLJournal(GroupCommit):
             advance_source(self._database, write)
         if isinstance(write, NoteTime):
             self._known[write.ranker] = self._known[write.ranker]._replace(at=write.at)
-        if isinstance(write, Define | Reserve | Settle | RemoveRanker):
+        if isinstance(write, Reserve | Settle | RemoveRanker):
             self._change_row(write)
         if isinstance(write, RemoveRanker | DropRounds | Prune):
             for statement, rows in deletions(write):
@@ -326,7 +333,6 @@ class SQLJournal(GroupCommit):
             write.definition,
             following + write.reserve,
             0,
-            write.asked,
             incarnation,
             ((first, self._term.epoch),),
         )
@@ -334,17 +340,15 @@ class SQLJournal(GroupCommit):
         self._known[ranker] = Known(row, 0, incarnation)
         if write.entry:
             insert(self._database, "entries", [self._next_entry(ranker, write.entry, None)])
-        return StoredRanker(ranker, row.name, row.definition, following, row.asked, incarnation, row.epochs)
+        return StoredRanker(ranker, row.name, row.definition, following, incarnation, row.epochs)
 
-    def _change_row(self, write: Define | Reserve | Settle | RemoveRanker) -> None:
+    def _change_row(self, write: Reserve | Settle | RemoveRanker) -> None:
         known = self._known.get(write.ranker)
         if known is None:  # the log has lost it, and only its mark is left
-            row = RankerRow(write.ranker, self._mark.rankers[write.ranker].name, b"", 0, 0, b"", 0, ((0, 0),))
+            row = RankerRow(write.ranker, self._mark.rankers[write.ranker].name, b"", 0, 0, 0, ((0, 0),))
             known = Known(row, 0, 0)
         row = known.row
-        if isinstance(write, Define):
-            row = row._replace(definition=write.definition, asked=write.asked)
-        elif isinstance(write, Reserve):  # what is set aside stays so
+        if isinstance(write, Reserve):  # what is set aside stays so
             row = row._replace(next=max(row.next, write.next))
         elif isinstance(write, Settle):
             row = row._replace(next=write.next)

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ranktron import __version__
 from ranktron.errors import DataError
 from ranktron.store.journal.folder_lock import FolderLock, OpenFiles
-from ranktron.store.journal.journal import JournalError
+from ranktron.store.journal.journal import FORMAT, FormatError, JournalError
 from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.journal.sql_journal import SQLJournal
-from ranktron.store.journal.sqlite_schema import migrate
 
 
 class SQLiteJournal(SQLJournal):
@@ -106,14 +106,70 @@ def explain_sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to a journal, which is made if there is none; older tables are migrated."""
+    """A connection to a journal, which is made if there is none."""
     with explain_sqlite_errors(path):
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            migrate(connection, path)
+            make_tables(connection, path)
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+_TABLES = """
+CREATE TABLE rankers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, definition BLOB NOT NULL, next INTEGER NOT NULL,
+    deleted INTEGER NOT NULL, incarnation INTEGER NOT NULL, epochs BLOB NOT NULL, checksum INTEGER NOT NULL);
+CREATE UNIQUE INDEX names ON rankers (name) WHERE NOT deleted;
+CREATE TABLE entries (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER NOT NULL, round INTEGER);
+CREATE TABLE rounds (key INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER NOT NULL);
+CREATE TABLE accepted (
+    key INTEGER PRIMARY KEY, version INTEGER NOT NULL, digest BLOB NOT NULL, expires REAL NOT NULL);
+CREATE TABLE owner (
+    id INTEGER PRIMARY KEY, term INTEGER NOT NULL, commits INTEGER NOT NULL, facts TEXT NOT NULL,
+    epoch INTEGER NOT NULL);
+CREATE TABLE identity (
+    id INTEGER PRIMARY KEY, cluster TEXT NOT NULL, format INTEGER NOT NULL, version TEXT NOT NULL);
+CREATE TABLE sources (name TEXT PRIMARY KEY, next INTEGER NOT NULL);
+CREATE TABLE dead_letters (
+    source TEXT NOT NULL, place INTEGER NOT NULL, reason TEXT NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (source, place));
+"""
+_MAKE_IDENTITY = "INSERT INTO identity VALUES (1, lower(hex(randomblob(16))), ?, ?)"
+
+
+def make_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Makes the tables of a new journal; one of another format is refused.
+
+    >>> connection = sqlite3.connect(":memory:", isolation_level=None)
+    >>> make_tables(connection, Path("log.sqlite"))
+    >>> check_format(connection, Path("log.sqlite"))
+    >>> connection.close()
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(
+                "INSERT INTO identity VALUES (1, lower(hex(randomblob(16))), ?, ?)", (FORMAT, __version__)
+            )
+        check_format(connection, path)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuses a journal of another format."""
+    columns = {column[1] for column in connection.execute("PRAGMA table_info(identity)")}
+    if not {"format", "version"} <= columns:
+        raise FormatError(path, None)
+    found, version = connection.execute("SELECT format, version FROM identity").fetchone()
+    if found != FORMAT:
+        raise FormatError(path, version)

@@ -6,8 +6,8 @@ import logging
 from random import SystemRandom
 from typing import NamedTuple
 
-from ranktron.store.journal.high_water_mark import Mark, RankerMark
-from ranktron.store.journal.integrity import integrity_problems, missing_entries
+from ranktron import __version__
+from ranktron.store.journal.integrity import Mark, RankerMark, integrity_problems, missing_entries
 from ranktron.store.journal.journal import CAPACITY, EPOCHS, StoredRanker
 from ranktron.store.journal.ranker_rows import RankerRow, own_half, read_rankers
 from ranktron.store.journal.sql_database import Database
@@ -80,6 +80,7 @@ def begin_term(database: Database, mark: Mark) -> Term:
         if ranker not in damaged:  # which stays as it is
             each.row.write(database)
     database.execute(_BEGIN_TERM, (*term[:2], facts, epoch))
+    database.execute("UPDATE identity SET version = ?", (__version__,))
     database.commit()
     return term
 

@@ -43,14 +43,13 @@ class LiveRanker:
         id: int,
         name: str,
         definition: Definition,
-        asked: Definition,
         model: Model,
         config: Config,
         snapshots: Snapshots,
         first: int = 0,
     ) -> None:
         self.id, self.name, self.config, self.snapshots = id, name, config, snapshots
-        self.definition, self.asked = definition, asked  # with every parameter, and as the client sent it
+        self.definition = definition  # with every parameter
         self.incarnation = 0
         self.round_ids = RoundIds()
         self.version = 0

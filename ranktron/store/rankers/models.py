@@ -23,7 +23,7 @@ from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import CAPACITY
 from ranktron.store.rankers.features import check_comparable, first_repeated
 from ranktron.store.types import Definition, ListScale
-from ranktron.training.algorithms import FIXED, algorithm, stored_algorithm
+from ranktron.training.algorithms import algorithm, stored_algorithm
 from ranktron.training.model import Model
 from ranktron.types import Feedback
 
@@ -45,14 +45,6 @@ def complete(definition: Definition) -> Definition:
     if scale is None and not definition.model:  # a model brings its own
         scale = _WITHIN_LISTS.get(find_preset(definition.algorithm, PRESETS[0])["scale"])
     return structs.replace(definition, parameters=parameters, scale=None if scale == "none" else scale)
-
-
-def complete_stored(definition: Definition) -> Definition:
-    """A stored definition with the defaults that were in force when it was stored."""
-    if definition.algorithm == FIXED.name:
-        return definition
-    parameters = algorithm(definition.algorithm).complete_stored(definition.parameters)
-    return structs.replace(definition, parameters=parameters)
 
 
 def blank_model(definition: Definition, config: Config) -> Model:
@@ -136,12 +128,9 @@ def _define(model: Model, digest: str) -> Definition:
         raise RequestError(422, "bad_model", f"no ranker can be made from the model: {error}") from None
 
 
-def stored_bytes(definition: Definition) -> bytes:
-    """A definition as the journal keeps it; as in 0.1.0 where it was not made from a model."""
-    parameters = stored_algorithm(definition.algorithm).stored(definition.parameters)
-    content = msgspec.to_builtins(structs.replace(definition, parameters=parameters))
-    later = {"model": "", "close_after": None, "scale": None}
-    return msgspec.json.encode({name: value for name, value in content.items() if value != later.get(name, ...)})
+def encode_definition(definition: Definition) -> bytes:
+    """A complete definition as the journal keeps it."""
+    return msgspec.json.encode(definition)
 
 
 def _read_model(data: bytes, width: int | None, config: Config) -> Model:

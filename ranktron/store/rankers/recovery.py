@@ -21,11 +21,11 @@ import numpy as np
 from ranktron.errors import DataError, RanktronError
 from ranktron.store.config import Config
 from ranktron.store.journal.entries import JournalEntry, encode
-from ranktron.store.journal.journal import Define, Journal, JournalError, StoredRanker
+from ranktron.store.journal.journal import Journal, JournalError, StoredRanker
 from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.rankers import apply_entry, stored_round
 from ranktron.store.rankers.live_ranker import RECENT, LiveRanker
-from ranktron.store.rankers.models import blank_model, complete_stored, stored_bytes, warm
+from ranktron.store.rankers.models import blank_model, warm
 from ranktron.store.rankers.open_rounds import OpenRounds
 from ranktron.store.rankers.replay import replay
 from ranktron.store.rankers.round_ids import RoundIds
@@ -124,11 +124,10 @@ def recover_ranker(
 
 
 def _make_ranker(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRanker:
-    """The ranker as it is defined: with every parameter, where an older version left some out."""
-    definition = complete_stored(msgspec.json.decode(stored.definition, type=Definition))
-    asked = msgspec.json.decode(stored.asked, type=Definition)
+    """The ranker as it is defined."""
+    definition = msgspec.json.decode(stored.definition, type=Definition)
     model = blank_model(definition, _without_limits(config))
-    live = LiveRanker(stored.id, stored.name, definition, asked, model, config, snapshots, stored.next)
+    live = LiveRanker(stored.id, stored.name, definition, model, config, snapshots, stored.next)
     live.incarnation, live.round_ids = stored.incarnation, RoundIds(stored.epochs)
     return live
 
@@ -161,8 +160,6 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
     _reopen(live, journal, max(at, stored.at))
     with suppress(Exception):  # it only loads kernels
         warm(live.model, live.k)
-    if live.definition != msgspec.json.decode(stored.definition, type=Definition):
-        journal.write_now(Define(stored.id, stored_bytes(live.definition), stored.asked))
     live.snapshots.remove_drafts()
     journal.follow(live.id, live.version)
     live.stats.begin()
@@ -194,7 +191,7 @@ def _reopen(live: LiveRanker, journal: Journal, at: float) -> None:
 def _misfit(kept: Mapping[str, Any], stored: StoredRanker, journal: Journal, last: int) -> str:
     """Why a snapshot is not of this ranker, if it is not."""
     version = int(kept["version"])
-    if kept.get("incarnation", 0) != stored.incarnation:
+    if kept["incarnation"] != stored.incarnation:
         return "is of another ranker"
     if version > last and stored.last_acknowledged >= 0:  # the mark says that the log has lost nothing
         return "is newer than the log"
@@ -209,10 +206,7 @@ def _take(live: LiveRanker, kept: Any) -> None:
     live.version = int(kept["version"])
     live.next = live.reserved = max(live.next, live.learner.rounds)
     live.barrier, live.refused = int(kept["barrier"]), list(kept["refused"])
-    if "answered" in kept:
-        live.answered_ever.restore(kept["answered"])
-    else:  # a snapshot of 0.1.0
-        live.answered_ever.forget_below(live.next)
+    live.answered_ever.restore(kept["answered"])
     try:
         live.stats.restore(kept["tally"])
     except Exception:  # it is only shown to people

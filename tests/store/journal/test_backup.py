@@ -115,21 +115,6 @@ def test_a_stopped_server_can_be_backed_up_with_its_experiments(serving, tmp_pat
         assert again.ask("GET", "/v1/experiments/which")["name"] == "which"
 
 
-def test_a_state_of_0_1_0_can_be_backed_up(tmp_path):
-    from pathlib import Path
-
-    old = Path(__file__).parents[2] / "compatibility" / "0.1.0" / "state"
-    shutil.copytree(old, tmp_path / "old")
-    made = back_up(tmp_path / "old", tmp_path / "b")
-    assert made.cluster == ""
-    restore(tmp_path / "b", tmp_path / "new")
-    service = RankingService(tmp_path / "new")
-    assert {each.name: each.version for each in made.rankers} == {
-        name: live.version for name, live in service.live_rankers.items()
-    }
-    service.journal.close()
-
-
 def test_nothing_is_written_over(serving, tmp_path):
     with serving(tmp_path / "state") as talk:
         talk.make()

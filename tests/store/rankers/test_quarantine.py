@@ -11,7 +11,7 @@ import pytest
 from ranktron import DataError
 from ranktron.data import serialization
 from ranktron.service.service import RankingService
-from ranktron.store.journal.high_water_mark import Mark
+from ranktron.store.journal.integrity import Mark
 from ranktron.store.journal.journal import CAPACITY
 from ranktron.store.journal.ranker_rows import chain_checksum, own_half, read_rankers
 from ranktron.store.rankers import apply_entry, recovery
