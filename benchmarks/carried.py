@@ -55,7 +55,7 @@ async def measured(folder):
         for _ in range(REPEATS + 1):  # the first one compiles
             for carry in (False, True):
                 found[carry].append(await turn(service, lists, carry))
-        kept = service.live("shop").open.size / len(service.live("shop").open)
+        kept = service.live("shop").rounds.open.size / len(service.live("shop").rounds.open)
     return {carry: np.min(turns[1:], axis=0) for carry, turns in found.items()}, kept
 
 

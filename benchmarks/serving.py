@@ -58,9 +58,9 @@ def serve_bare(port):
 def serve_ours(port, folder):
     import uvicorn
 
+    from ranktron.service.config import Config
     from ranktron.service.http.app import application
     from ranktron.service.service import RankingService
-    from ranktron.store.config import Config
 
     service = RankingService(folder, Config(max_open=200_000))
     uvicorn.run(application(service), port=port, log_level="error", access_log=False)
@@ -261,8 +261,8 @@ async def answered(folder, count):
     """Rankings and as many feedbacks, without HTTP, over lists of 20 documents x 10 features; then it is killed."""
     import asyncio
 
+    from ranktron.service.config import Config
     from ranktron.service.service import RankingService
-    from ranktron.store.config import Config
     from ranktron.store.journal.journal import Call, Job
     from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
 

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from ranktron.errors import DataError
-from ranktron.store.config import Config
+from ranktron.service.config import Config
 from ranktron.store.errors import RequestError
 
 _logger = logging.getLogger("ranktron.service")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from ranktron.store.config import Config
+from ranktron.service.config import Config
 from ranktron.store.errors import RequestError, round_gone
 from ranktron.store.journal.entries import JournalEntry, Result
 from ranktron.store.journal.journal import Journal, SealedRow
-from ranktron.store.rankers import stored_round
+from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.types import FeedbackRequest
 
@@ -71,7 +71,7 @@ class SealedRounds:
 
     def seal(self, live: LiveRanker, public: int, shown: bytes) -> str:
         """The round as the answer of a ranking has it."""
-        expires = stored_round.shown_at(shown) + self._config.open_seconds
+        expires = open_rounds.shown_at(shown) + self._config.open_seconds
         content = CarriedRound(self._state.cluster, live.id, live.incarnation, public, expires, shown)
         text, most = self._known_keys().seal(_encoder.encode(content)), self._config.max_carry
         if len(text) > most:
@@ -95,18 +95,18 @@ class SealedRoundBook(SealedRounds):
             raise RequestError(422, "wrong_carry", f"`carry` is {whose}: send it to where it comes from")
         if carried.round != request.round:
             raise RequestError(422, "wrong_carry", f"`carry` is that of round {carried.round}, not of {request.round}")
-        number = live.round_ids.number_of(carried.round)
-        if number >= live.next:
+        number = live.rounds.ids.number_of(carried.round)
+        if number >= live.rounds.next:
             raise RequestError(404, "unknown_round", f"there has been no round {carried.round}")
-        if live.now() >= carried.expires or number < live.barrier:
+        if live.rounds.now() >= carried.expires or number < live.rounds.barrier:
             raise round_gone(carried.round)
         return carried
 
     def first_result(self, live: LiveRanker, entry: JournalEntry) -> Result | None:
         """What came of a round that was answered so long ago that only the journal knows; None if it was not."""
-        number, public = entry.round, live.round_ids.public(entry.round)
-        answered = number in live.answered_ever
-        if not answered and live.answered_ever.knows(number):
+        number, public = entry.round, live.rounds.ids.public(entry.round)
+        answered = number in live.rounds.answered_ever
+        if not answered and live.rounds.answered_ever.knows(number):
             return None
         accepted = self._journal.accepted(live.id, number)
         if accepted is not None:

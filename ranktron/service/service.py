@@ -19,12 +19,12 @@ from msgspec import structs
 
 from ranktron.errors import DataError
 from ranktron.service.awaiting import AwaitedWriter, awaitable
+from ranktron.service.config import Config
 from ranktron.service.experiments.experiments import Experiments
 from ranktron.service.http.large_requests import answer_batch
 from ranktron.service.ingest.ingestion import Ingestion
 from ranktron.service.replication.journal_feed import JournalFeed
 from ranktron.service.sealed_rounds import SealedRoundBook, row_of
-from ranktron.store.config import Config
 from ranktron.store.errors import RequestError, not_leader, not_written, unknown_ranker, unknown_version
 from ranktron.store.experiments.arms import kept_model
 from ranktron.store.journal.entries import JournalEntry, encode
@@ -48,8 +48,8 @@ from ranktron.store.rankers import feedback as feedbacks
 from ranktron.store.rankers.journal_writer import RESERVE
 from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.rankers.models import Upload, blank_model, complete, encode_definition, note_other_kind, read_upload
+from ranktron.store.rankers.open_rounds import RoundIds
 from ranktron.store.rankers.recovery import Quarantined, crash_file, recover_ranker
-from ranktron.store.rankers.round_ids import RoundIds
 from ranktron.store.rankers.stats import observed_quality
 from ranktron.store.types import (
     BatchAnswer,
@@ -176,8 +176,8 @@ class RankerList:
             snapshots = self._snapshots(stored.id)
             snapshots.clear()  # what a ranker of another copy of this folder may have left there
             live = LiveRanker(stored.id, name, made, model, self.config, snapshots, stored.next)
-            live.incarnation, live.round_ids = stored.incarnation, RoundIds(stored.epochs)
-            live.reserved = stored.next + RESERVE
+            live.incarnation, live.rounds.ids = stored.incarnation, RoundIds(stored.epochs)
+            live.rounds.reserved = stored.next + RESERVE
             if upload is not None:
                 apply_entry.apply(live, first, 1, upload.model)
             self.live_rankers[name] = live
@@ -193,7 +193,8 @@ class RankerList:
             removed = self.quarantined.get(name) or self.live(name)
             del rankers[name]
             try:
-                await writer.written(RemoveRanker(removed.id, removed.next))
+                following = removed.rounds.next if isinstance(removed, LiveRanker) else removed.next
+                await writer.written(RemoveRanker(removed.id, following))
             except RequestError:
                 rankers[name] = removed
                 raise
@@ -271,8 +272,8 @@ class RankingService:
         """Begins to write, from within the event loop."""
         observed_quality((1.0,))  # loads its kernel
         for live in self.live_rankers.values():
-            live.reserved = live.next + RESERVE
-            self.journal.write_now(Reserve(live.id, live.reserved))
+            live.rounds.reserved = live.rounds.next + RESERVE
+            self.journal.write_now(Reserve(live.id, live.rounds.reserved))
         self.experiments.start()
         self.journal.start(asyncio.get_running_loop(), self._step_down)
         self._closer = asyncio.create_task(self._close_in_time())
@@ -295,9 +296,9 @@ class RankingService:
             self._closer.cancel()
         await self._writer.written(Call(lambda: None), patient=True)
         for live in self.live_rankers.values():
-            if live.version != live.kept_version:
+            if live.version != live.last_snapshot.version:
                 self._writer.snapshot(live)
-            self.journal.put(Job(Settle(live.id, live.next), failed=lambda _error: None))
+            self.journal.put(Job(Settle(live.id, live.rounds.next), failed=lambda _error: None))
         self._note_time()
         self.experiments.stop()
         await asyncio.to_thread(self.journal.close)
@@ -437,18 +438,18 @@ class RankingService:
         """Drops open rounds of a ranker, and of the one that has most where all of them together are too large."""
         live.drop()
         self._writer.forget(live)
-        over = sum(each.open.size for each in self.live_rankers.values()) - self.config.open_bytes
+        over = sum(each.rounds.open.size for each in self.live_rankers.values()) - self.config.open_bytes
         if over > 0:
-            largest = max(self.live_rankers.values(), key=lambda each: each.open.size)
+            largest = max(self.live_rankers.values(), key=lambda each: each.rounds.open.size)
             largest.drop(over)
             self._writer.forget(largest)
 
     async def feedback(self, name: str, request: FeedbackRequest) -> FeedbackAnswer:
         """Learns from what came back about a round, once it is on disk."""
         live = self.live(name)
-        number = live.round_ids.number_of(request.round)
+        number = live.rounds.ids.number_of(request.round)
         carried = None if request.carry is None else self._carried.open(live, request, request.carry)
-        while (waiting := live.unwritten.get(number)) is not None:  # there is some already, on its way to the disk
+        while (waiting := live.rounds.unwritten.get(number)) is not None:  # an answer is on its way to the disk
             entry, future = waiting[0], awaitable(waiting[1])
             if feedbacks.is_repeated(entry, request):
                 result = await asyncio.shield(future)
@@ -471,7 +472,7 @@ class RankingService:
         self._writer.spare_number(live)
         entry = feedbacks.check_full(live, request)
         result = await asyncio.shield(self._writer.logged(live, entry))
-        return FullAnswer(live.round_ids.public(entry.round), result.loss, result.learned, result.version)
+        return FullAnswer(live.rounds.ids.public(entry.round), result.loss, result.learned, result.version)
 
     async def _close_in_time(self) -> None:
         more, noted = False, monotonic()
@@ -487,8 +488,8 @@ class RankingService:
 
     def _note_time(self) -> None:
         """Notes how late it is: rounds grow old while servers run, though nobody sends anything."""
-        times = [(live.id, live.now()) for live in self.live_rankers.values()]
-        times += [(experiment.id, experiment.now()) for experiment in self.experiments.live.values()]
+        times = [(live.id, live.rounds.now()) for live in self.live_rankers.values()]
+        times += [(experiment.id, experiment.rounds.now()) for experiment in self.experiments.live.values()]
         for ranker, at in times:
             self.journal.put(Job(NoteTime(ranker, at), failed=lambda _error: None))
 
@@ -514,6 +515,6 @@ class RankingService:
 
     def dashboard(self, name: str) -> DashboardAnswer:
         live = self.live(name)
-        age = None if live.kept_at is None else monotonic() - live.kept_at
+        age = None if live.last_snapshot.at is None else monotonic() - live.last_snapshot.at
         disk = shutil.disk_usage(self.folder).free
         return views.dashboard(live, Health(self.journal.ready, disk, age, self.journal.size, live.stats.dropped))

@@ -34,9 +34,13 @@ EXPERIMENT_METRICS: dict[str, tuple[str, str, Callable[[LiveExperiment], float |
     "ranktron_experiment_rounds_total": (
         "counter",
         "Pages shown, and numbers set aside before a crash.",
-        lambda each: each.next,
+        lambda each: each.rounds.next,
     ),
-    "ranktron_experiment_rounds_open": ("gauge", "Pages that are waiting for feedback.", lambda each: len(each.open)),
+    "ranktron_experiment_rounds_open": (
+        "gauge",
+        "Pages that are waiting for feedback.",
+        lambda each: len(each.rounds.open),
+    ),
     "ranktron_experiment_users_total": ("counter", "Users that have counted.", lambda each: each.tally.count),
     "ranktron_experiment_decided": (
         "gauge",
@@ -194,7 +198,7 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]]
         "Rankings shown since the server started.",
         lambda d: d.stats.since_start()[0],
     ),
-    "ranktron_rounds_open": ("gauge", "Rounds that are waiting for feedback.", lambda d: len(d.open)),
+    "ranktron_rounds_open": ("gauge", "Rounds that are waiting for feedback.", lambda d: len(d.rounds.open)),
     "ranktron_rounds_dropped_total": (
         "counter",
         "Open rounds dropped since the server started, being too many, too old or too large.",

@@ -1,29 +1,19 @@
-"""The configuration: every setting with its default, its limits and a sentence. A file in TOML may change some."""
+"""Settings of the store: every one with its default, its limits and a sentence."""
 
 from __future__ import annotations
 
-import os
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import fields, replace
-
-from ranktron.errors import DataError
 
 Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0.0)]
-_PATHS = ("tokens", "carry_keys")
-_VARIABLES = {"tokens": "RANKTRON_TOKENS_FILE"}  # RANKTRON_TOKENS has tokens themselves
 
 
-class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Settings of the service; none of them has to be given.
+class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What rankers and experiments keep, and how large they may be.
 
-    >>> Config().max_open
+    >>> StoreConfig().max_open
     1000000
     """
 
@@ -49,91 +39,13 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     snapshot_every: Annotated[Count, Meta(description="entries of the log between two snapshots of a ranker")] = 5_000
     versions: Annotated[int, Meta(ge=2, description="snapshots that are kept, to roll back to")] = 10
     max_rankers: Annotated[Count, Meta(description="rankers")] = 100
-    max_body: Annotated[Count, Meta(description="bytes of the body of a request")] = 8_000_000
-    max_arriving: Annotated[Count, Meta(description="bytes of all bodies that are arriving at one time")] = 256_000_000
     max_documents: Annotated[Count, Meta(description="documents of a list")] = 1_000
     max_features: Annotated[Count, Meta(description="features of a ranker")] = 1_000
     max_weights: Annotated[Count, Meta(description="weights of a ranker whose model has a feature map")] = 10_000
-    max_batch: Annotated[Count, Meta(description="requests in a batch")] = 100
     max_k: Annotated[Count, Meta(description="the largest k that a ranker may ask for")] = 50
-    max_headers: Annotated[Count, Meta(description="headers of a request")] = 100
-    max_header_bytes: Annotated[Count, Meta(description="bytes of a request's first line and headers")] = 32_768
-    header_seconds: Annotated[Seconds, Meta(description="how long the headers of a request may take to arrive")] = 10.0
-    request_seconds: Annotated[Seconds, Meta(description="how long the body of a request may take to arrive")] = 10.0
-    answer_seconds: Annotated[Seconds, Meta(description="how long a request may wait for the disk")] = 30.0
-    idle_seconds: Annotated[Seconds, Meta(description="how long a connection may stay open without a request")] = 75.0
-    max_connections: Annotated[Count, Meta(description="connections at one time")] = 1_000
-    max_connections_per_address: Annotated[
-        Count, Meta(description="connections at one time of one address (IPv6: of one /64 network)")
-    ] = 250
-    proxies: Annotated[list[str], Meta(description="addresses of load balancers, which have no limit per address")] = (
-        msgspec.field(default_factory=list)
-    )
     max_waiting: Annotated[Count, Meta(description="requests that may wait for the disk at one time")] = 10_000
-    rate: Annotated[
-        float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: any number")
-    ] = 0.0
-    tokens: Annotated[str, Meta(description="file of tokens; a relative path starts at the folder of this file")] = ""
-    carry_keys: Annotated[
-        str, Meta(description="file of keys for rounds that carry themselves (`ranktron keys`); relative as `tokens`")
-    ] = ""
-    log_format: Annotated[
-        Literal["text", "json"], Meta(description="what the log on standard error is: lines for people, or JSON")
-    ] = "text"
-    log_requests: Annotated[
-        bool, Meta(description="whether every request is logged; otherwise only those that fail with a 5xx")
-    ] = False
-    tracing: Annotated[
-        bool, Meta(description="whether requests are traced with OpenTelemetry (extra `tracing`), as OTEL_... says")
-    ] = False
-    max_carry: Annotated[Count, Meta(description="characters of a round that carries itself")] = 100_000
-    origins: Annotated[
-        list[str], Meta(description="origins of web pages that may call the service from a browser (CORS)")
-    ] = msgspec.field(default_factory=list)
 
     @property
     def most_remembered(self) -> int:
         """Answered rounds of a ranker that are remembered; those that can be explained are among them."""
         return max(self.remembered, self.explained_rounds)
-
-
-def read_settings(path: str | Path | None, environment: Mapping[str, str] = os.environ) -> Config:
-    """The settings of the environment, before those of a file, before the defaults.
-
-    A setting `max_open` is in the environment as `RANKTRON_MAX_OPEN`, lists with commas between their parts; but the
-    file of tokens is `RANKTRON_TOKENS_FILE`. Relative paths begin at the folder of the file that has them, or, in the
-    environment, at the working directory.
-
-    >>> read_settings(None, {"RANKTRON_MAX_OPEN": "1000", "RANKTRON_ORIGINS": "https://a.example,https://b.example"})
-    Config(max_open=1000, ...origins=['https://a.example', 'https://b.example'])
-    """
-    config = Config() if path is None else read_config(path)
-    changes: dict[str, Any] = {}
-    for name in _PATHS:
-        named = getattr(config, name)
-        if named and path is not None:
-            changes[name] = str(Path(path).parent / named)
-    for each in fields(Config):
-        variable = _VARIABLES.get(each.name, f"RANKTRON_{each.name.upper()}")
-        given = environment.get(variable)
-        if given is None:
-            continue
-        many = isinstance(getattr(config, each.name), list)
-        value = [part.strip() for part in given.split(",") if part.strip()] if many else given
-        try:
-            found = msgspec.convert({each.name: value}, Config, strict=False)
-        except msgspec.ValidationError as error:
-            raise DataError(f"the environment's {variable}: {str(error).partition(' - at ')[0]}") from None
-        changes[each.name] = getattr(found, each.name)
-    return replace(config, **changes)
-
-
-def read_config(path: str | Path) -> Config:
-    """The settings of a file; what it does not mention keeps its default."""
-    try:
-        settings = tomllib.loads(Path(path).read_text("utf-8"))
-        return msgspec.convert(settings, Config)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise DataError(f"{path}: {error}") from None

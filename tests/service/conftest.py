@@ -18,9 +18,9 @@ import psycopg
 import pytest
 
 from ranktron.service.auth import Tokens
+from ranktron.service.config import Config
 from ranktron.service.http.app import application
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from ranktron.store.journal.journal import Call, InUseError
 from tests.service.postgres_server import PostgresServer, find_programs
 

@@ -19,9 +19,9 @@ from datetime import date
 import numpy as np
 import pytest
 
+from ranktron.service.config import Config
 from ranktron.service.sealing_keys import new_key, write_keys
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from ranktron.store.journal.entries import feedback_labels
 from ranktron.store.rankers.replay import _entry
 from ranktron.training.algorithms import ALGORITHMS
@@ -38,7 +38,7 @@ import os, socket, sys, json
 from pathlib import Path
 import uvicorn
 from ranktron.service.http.app import application
-from ranktron.store.config import Config
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.training.algorithms import ALGORITHMS
 import numpy as np

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from ranktron.cli.main import cli
+from ranktron.service.config import Config
 from ranktron.service.http.routes import actions
-from ranktron.store.config import Config
 
 FOLDER = Path(__file__).parent.parent.parent / "deploy"
 VARIABLES = {

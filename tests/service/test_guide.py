@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 
+from ranktron.service.config import Config
 from ranktron.service.http.routes import actions
 from ranktron.service.telemetry import (
     EXPERIMENT_METRICS,
@@ -17,7 +18,6 @@ from ranktron.service.telemetry import (
     REQUEST_METRICS,
     SERVICE_METRICS,
 )
-from ranktron.store.config import Config
 from ranktron.training.algorithms import ALGORITHMS
 
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "serving.md"

@@ -15,8 +15,8 @@ import time
 
 import pytest
 
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from tests.service.postgres_server import OWNER
 from tests.service.test_crash import CLIENTS, KILLS, PARAMETERS, SETTINGS, User, check, define_ranker, wait_for_progress
 
@@ -27,7 +27,7 @@ LAUNCHER = """
 import asyncio, os, signal, socket, sys, json
 import uvicorn
 from ranktron.service.http.app import application
-from ranktron.store.config import Config
+from ranktron.service.config import Config
 from ranktron.service.replication.leadership import Leadership
 from ranktron.service.service import RankingService
 from ranktron.training.algorithms import ALGORITHMS

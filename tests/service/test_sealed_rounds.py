@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from ranktron import Client
 from ranktron.service import sealed_rounds
+from ranktron.service.config import Config
 from ranktron.service.sealed_rounds import CarriedRound
 from ranktron.service.sealing_keys import SealingKeys, change_keys, new_key, read_keys, write_keys
-from ranktron.store.config import Config
 from ranktron.store.journal.journal import Prune
-from ranktron.store.rankers import live_ranker, open_rounds
+from ranktron.store.rankers import open_rounds
 from tests.service.conftest import Talk, open_service, some_lists
 
 KEYS = SealingKeys([new_key("active", date(2026, 1, 1))])
@@ -135,19 +135,19 @@ def test_later_gains_bring_their_page(talk):
     for _ in range(3):
         shown, stored = rank(talk, name="clicks"), rank(talk, name="stored", carry=False)
         click, _ = first_two(shown)
-        talk.service.live("clicks").past.clear()
+        talk.service.live("clicks").rounds.past.clear()
         for told in ({"clicks": []}, {"clicks": [click]}, {"gains": {click: 3.0}}, {"gains": {click: 3.0}}):
             answer = send(talk, shown, name="clicks", **told)
             assert answer == talk.ask("POST", "/v1/rankers/stored/feedback", {"round": stored["round"], **told})
-            talk.service.live("clicks").past.clear()
+            talk.service.live("clicks").rounds.past.clear()
     assert model(talk, "clicks") == model(talk, "stored")
 
 
 def test_an_expired_round_is_gone_and_its_number_forgotten(talk, monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr(live_ranker, "monotonic", lambda: now[0])
+    monkeypatch.setattr(open_rounds, "monotonic", lambda: now[0])
     live = talk.service.live("shop")
-    live.set_clock(0.0)
+    live.rounds.set_clock(0.0)
     answered, shown = rank(talk), rank(talk)
     first = send(talk, answered)
     limit = live.config.open_seconds
@@ -211,9 +211,9 @@ def test_a_number_that_was_never_given_out_is_refused(talk):
     live, journal = talk.service.live("shop"), talk.service.journal
     shown = rank(talk)
     opened = sealed_rounds._decoder.decode(KEYS.open(shown["carry"], 10_000))
-    forged = CarriedRound(journal.cluster, live.id, live.incarnation, live.next, opened.expires, opened.shown)
+    forged = CarriedRound(journal.cluster, live.id, live.incarnation, live.rounds.next, opened.expires, opened.shown)
     text = KEYS.seal(sealed_rounds._encoder.encode(forged))
-    assert send(talk, {**shown, "round": live.next, "carry": text}, 404) == "unknown_round"
+    assert send(talk, {**shown, "round": live.rounds.next, "carry": text}, 404) == "unknown_round"
 
 
 def test_rounds_of_another_kind_of_model_are_gone(talk, tmp_path):

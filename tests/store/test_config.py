@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from ranktron import DataError
-from ranktron.store.config import Config, read_settings
+from ranktron.service.config import Config, read_settings
 
 
 def test_the_environment_counts_before_the_file_and_the_file_before_the_default(tmp_path):

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import feedback_labels
 from ranktron.store.rankers import live_ranker as live_rankers
@@ -195,7 +195,7 @@ class Week:
                 # Of a round that has gained since, feedback that comes again has the answer of what came last.
                 since = (ranker, number) in self.tried and version > received[number][1]
                 assert since or version == received[number][1], "feedback was acknowledged with another version"
-        assert not received.keys() & live.open.keys()
+        assert not received.keys() & live.rounds.open.keys()
         last = {entry.round: feedback_labels(entry) for _, entry in entries if entry.kind in ("feedback", "gains")}
         for (ranker, number, document), total in self.gained.items():
             if ranker == live.id:

@@ -11,11 +11,11 @@ from msgspec import Meta
 from starlette.routing import Route
 
 from ranktron.service.auth import Authenticator, Tokens
+from ranktron.service.config import Config
 from ranktron.service.demo.search import FEATURES, Index
 from ranktron.service.http.endpoint import Action, Content, Endpoint
 from ranktron.service.http.routes import page
 from ranktron.service.telemetry import Telemetry
-from ranktron.store.config import Config
 from ranktron.store.types import Definition, RequestBody, ResponseBody
 from ranktron.training.algorithms import algorithm
 from ranktron.types import Feedback

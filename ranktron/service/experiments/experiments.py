@@ -79,7 +79,7 @@ class Consequences:
             return
         replaced.add_done_callback(asyncio.Future.exception)
         _logger.warning("experiment %s: %s", experiment.name, experiment.why)
-        self.append(experiment, JournalEntry("note", 0, experiment.now(), experiment.why.encode()), job)
+        self.append(experiment, JournalEntry("note", 0, experiment.rounds.now(), experiment.why.encode()), job)
 
     def _write_state(self, experiment: LiveExperiment) -> None:
         """Writes the whole state, and then drops what is before the one before it."""
@@ -144,12 +144,12 @@ class Experiments:
     def start(self) -> None:
         """Sets numbers of rounds aside, before the journal's writer starts."""
         for experiment in self.live.values():
-            experiment.reserved = experiment.next + RESERVE
-            self._journal.write_now(Reserve(experiment.id, experiment.reserved))
+            experiment.rounds.reserved = experiment.rounds.next + RESERVE
+            self._journal.write_now(Reserve(experiment.id, experiment.rounds.reserved))
 
     def stop(self) -> None:
         for experiment in self.live.values():
-            self._journal.put(Job(Settle(experiment.id, experiment.next), failed=lambda _error: None))
+            self._journal.put(Job(Settle(experiment.id, experiment.rounds.next), failed=lambda _error: None))
 
     def discard(self) -> None:
         """Discards all experiments: another server has taken over."""
@@ -180,7 +180,7 @@ class Experiments:
         async with self._changing:
             if name in self.live or name in self.quarantined:
                 known = self.find(name)
-                if not same_experiment(definition, known.asked):
+                if not same_experiment(definition, known.original):
                     complaint = f"there is another experiment {name!r} already, and it cannot be changed under way"
                     raise RequestError(409, "exists", f"{complaint}: delete it first, or choose another name")
                 return known
@@ -193,7 +193,7 @@ class Experiments:
             body = msgspec.json.encode(made)
             stored = await self._writer.written(AddRanker(PREFIX + name, body, RESERVE))
             experiment = LiveExperiment(stored, name, made, self.config)
-            experiment.reserved = stored.next + RESERVE
+            experiment.rounds.reserved = stored.next + RESERVE
             experiment.attach(self._service)
             self.live[name] = experiment
             return experiment
@@ -227,7 +227,9 @@ class Experiments:
             gone = self.quarantined.get(name) or self.find(name)
             live, why = self.live.pop(name, None), self.why_quarantined.pop(name, "")
             try:
-                await self._writer.written(RemoveRanker(gone.id, gone.next))
+                await self._writer.written(
+                    RemoveRanker(gone.id, gone.rounds.next if isinstance(gone, LiveExperiment) else gone.next)
+                )
             except RequestError:
                 if live is not None:
                     self.live[name] = live
@@ -262,8 +264,8 @@ class Experiments:
         answer, number, kept = experiment.rank(request)
         self._journal.put_later(StoreRound(experiment.id, number, kept))
         if number % _SWEEP == 0:
-            over = sum(each.open.size for each in self.live.values()) - self.config.open_bytes
-            experiment.drop(over)
+            over = sum(each.rounds.open.size for each in self.live.values()) - self.config.open_bytes
+            experiment.rounds.forget(experiment.rounds.excess(over))
             self._writer.forget(experiment)
         return answer
 
@@ -271,13 +273,13 @@ class Experiments:
         """Counts what came back about a page, and lets the arm that was shown learn from it, once both are on disk."""
         experiment = self.find(name)
         _check_kept(request.carry is not None)
-        number = experiment.round_ids.number_of(request.round)
-        while (waiting := experiment.unwritten.get(number)) is not None:
+        number = experiment.rounds.ids.number_of(request.round)
+        while (waiting := experiment.rounds.unwritten.get(number)) is not None:
             await asyncio.wait([awaitable(waiting)])
         page, counted = experiment.page(number, request.round)
         gains = feedback_gains(request, page, request.round)
         live, found = await self._lesson(experiment, page, request)
-        if number in experiment.unwritten or experiment.page(number, request.round)[1] != counted:
+        if number in experiment.rounds.unwritten or experiment.page(number, request.round)[1] != counted:
             return await self.feedback(name, request)  # another one came while the arm's own round waited
         if counted is None:
             return await asyncio.shield(self._count(experiment, page, gains, live, found))
@@ -298,8 +300,8 @@ class Experiments:
         part = part_for_arm(request, page, live.k, live.learns == "top")
         if part is None:
             return None, None
-        number = live.round_ids.number_of(page.round)
-        while (waiting := live.unwritten.get(number)) is not None:
+        number = live.rounds.ids.number_of(page.round)
+        while (waiting := live.rounds.unwritten.get(number)) is not None:
             await asyncio.wait([awaitable(waiting[1])])
         return live, feedbacks.check_feedback(live, part)
 
@@ -325,7 +327,7 @@ class Experiments:
 
         def done(version: int) -> None:
             counted = experiment.apply(entry, version)
-            experiment.unwritten.pop(page.number, None)
+            experiment.rounds.unwritten.pop(page.number, None)
             result = lesson.result() if lesson is not None and lesson.done() else found
             learned = isinstance(result, Result) and result.learned
             if not future.done():
@@ -333,12 +335,12 @@ class Experiments:
             self._follow_up(experiment)
 
         def failed(error: BaseException) -> None:
-            experiment.unwritten.pop(page.number, None)
+            experiment.rounds.unwritten.pop(page.number, None)
             if not future.done():
                 gone = isinstance(error, RemovedError)
                 future.set_exception(_unknown(experiment.name) if gone else refusal(error))
 
-        experiment.unwritten[page.number] = future
+        experiment.rounds.unwritten[page.number] = future
         self._journal.put(*jobs, Append(experiment.id, page.number, encode(entry), done, failed))
         return future
 
@@ -365,7 +367,7 @@ class Experiments:
             version = self._service.live(ranker).version
             await self._service.keep(ranker)
             change = {"version": version}
-        entry = JournalEntry("promotion", 0, experiment.now(), encode(change))
+        entry = JournalEntry("promotion", 0, experiment.rounds.now(), encode(change))
         await asyncio.shield(self._consequences.append(experiment, entry))
         return views.experiment(experiment)
 
@@ -380,7 +382,7 @@ class Experiments:
         closed = 0
         for experiment in list(self.live.values()):
             for number in experiment.overdue()[: most - closed]:
-                request = FeedbackRequest(experiment.round_ids.public(number), clicks=[])
+                request = FeedbackRequest(experiment.rounds.ids.public(number), clicks=[])
                 task = asyncio.ensure_future(self.feedback(experiment.name, request))
                 task.add_done_callback(lambda done: done.cancelled() or done.exception())
                 closed += 1

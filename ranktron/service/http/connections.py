@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ranktron.store.config import Config
+from ranktron.service.config import Config
 from ranktron.store.types import ErrorAnswer, ErrorBody
 
 HEALTH = (b"/healthz", b"/readyz")

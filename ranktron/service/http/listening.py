@@ -17,9 +17,9 @@ from msgspec import Raw, structs
 
 from ranktron.errors import DataError, MissingExtra
 from ranktron.service.auth import Tokens
+from ranktron.service.config import Config
 from ranktron.service.http.connections import SPARE, Connections
 from ranktron.service.telemetry import Telemetry
-from ranktron.store.config import Config
 from ranktron.store.rankers.features import document_matrix
 from ranktron.store.rankers.models import blank_model
 from ranktron.store.rankers.stats import observed_quality

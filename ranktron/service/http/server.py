@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Router
 
 from ranktron.errors import DataError
 from ranktron.service.auth import Tokens, read_tokens
+from ranktron.service.config import read_settings
 from ranktron.service.http.app import application
 from ranktron.service.http.listening import (
     AnnouncingServer,
@@ -39,7 +40,6 @@ from ranktron.service.replication.leadership import Leadership
 from ranktron.service.replication.workers import WorkerProcesses, WorkerTokens
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.store.config import read_settings
 from ranktron.store.errors import RequestError
 
 

@@ -111,7 +111,9 @@ class Ingestion:
         if request.start != following or request.end < request.start:
             complaint = f"source {request.source!r} goes on at {following}, not at {request.start}"
             raise RequestError(409, "wrong_place", f"{complaint}: go on from there; this request changed nothing")
-        while waiting := [live.unwritten[each][1] for each in self._numbers(live, request) if each in live.unwritten]:
+        while waiting := [
+            live.rounds.unwritten[each][1] for each in self._numbers(live, request) if each in live.rounds.unwritten
+        ]:
             await asyncio.wait([awaitable(each) for each in waiting])
         dead = [(each.place, each.reason, each.body.encode()) for each in request.dead]
         found: list[tuple[JournalEntry, Any]] = []
@@ -140,7 +142,7 @@ class Ingestion:
         numbers = []
         for each in request.feedback:
             try:
-                numbers.append(live.round_ids.number_of(each.round))
+                numbers.append(live.rounds.ids.number_of(each.round))
             except RequestError:  # it will be a dead letter
                 continue
         return numbers

@@ -17,6 +17,7 @@ import msgspec
 
 from ranktron.data import serialization
 from ranktron.errors import DataError, RanktronError
+from ranktron.service.config import Config
 from ranktron.service.replication.journal_feed import (
     FollowAnswer,
     FollowedRanker,
@@ -30,7 +31,6 @@ from ranktron.service.replication.journal_feed import (
 )
 from ranktron.service.replication.leader_client import LeaderClient
 from ranktron.service.sealed_rounds import SealedRounds
-from ranktron.store.config import Config
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import JournalEntry
 from ranktron.store.journal.snapshots import Snapshots
@@ -117,7 +117,7 @@ class Follower:
             if lacking.copy is not None:
                 self._take_copy(name, lacking.incarnation, lacking.copy)
             each = self.rankers[name]
-            each.live.set_clock(lacking.at)
+            each.live.rounds.set_clock(lacking.at)
             each.reserved = max(each.reserved, lacking.reserved)
             for version, body, shown in lacking.entries:
                 each.learn(_decode_entry(body), version, shown)
@@ -166,7 +166,7 @@ class FollowedCopy:
     @property
     def next_free_round(self) -> int:
         """A number that neither the leader nor this server is known to have given to a round, nor any after it."""
-        return max(self.reserved, self.live.next, *(each.stop for each in self._leased))
+        return max(self.reserved, self.live.rounds.next, *(each.stop for each in self._leased))
 
     @property
     def waiting(self) -> dict[int, bytes]:
@@ -180,9 +180,9 @@ class FollowedCopy:
         if version != self.live.version + 1:
             raise DataError(f"version {version} does not follow version {self.live.version}")
         if shown is not None:
-            self.live.open[entry.round] = shown
+            self.live.rounds.open[entry.round] = shown
         apply_entry.apply(self.live, entry, version)
-        self.live.forgotten.clear()
+        self.live.rounds.forgotten.clear()
         if entry.kind == "model":  # of another kind of model the leader keeps no round with a number from before
             self._leased.clear()
             self._kind = fingerprint(self.live)
@@ -194,12 +194,12 @@ class FollowedCopy:
         """
         if request.carry:
             self._follower.sealed.check(self.live)
-        self.live.next = await self._next_number()
+        self.live.rounds.next = await self._next_number()
         answer, number, kept = self.live.rank(request)
         if request.carry:
             answer.carry = self._follower.sealed.seal(self.live, answer.round, kept)
             return answer
-        self.live.open.pop(number)  # the leader keeps it
+        self.live.rounds.open.pop(number)  # the leader keeps it
         arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._shown[number] = (self._kind, kept), arrived
         while len(self._shown) > self._follower.config.max_open:

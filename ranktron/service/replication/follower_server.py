@@ -13,6 +13,7 @@ import uvicorn
 import uvloop
 
 from ranktron.service.auth import read_tokens
+from ranktron.service.config import read_settings
 from ranktron.service.http.listening import (
     AnnouncingServer,
     authentication,
@@ -31,7 +32,6 @@ from ranktron.service.replication.leader_client import LeaderClient
 from ranktron.service.replication.promotion import PromotableApplication
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.store.config import read_settings
 
 
 def follow(

@@ -22,7 +22,7 @@ from ranktron.data import serialization
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import FeedEntry
 from ranktron.store.journal.journal import StoredRanker, StoreRound
-from ranktron.store.rankers import stored_round
+from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.rankers.models import encode_definition
 from ranktron.store.rankers.recovery import take_snapshot
@@ -154,11 +154,11 @@ class JournalFeed:
             recent = self._recent.get(incarnation, ())
             entries = [entry for entry in recent if version < entry.version <= live.version]
             if len(entries) == live.version - version:
-                return FollowedRanker(incarnation, live.version, live.now(), None, entries, live.reserved)
+                return FollowedRanker(incarnation, live.version, live.rounds.now(), None, entries, live.rounds.reserved)
         content = serialization.serialize(take_snapshot(live))
-        starts, definition = live.round_ids.starts, encode_definition(live.definition)
+        starts, definition = live.rounds.ids.starts, encode_definition(live.definition)
         copy = RankerCopy(live.id, definition, starts, content)
-        return FollowedRanker(live.incarnation, live.version, live.now(), copy, [], live.reserved)
+        return FollowedRanker(live.incarnation, live.version, live.rounds.now(), copy, [], live.rounds.reserved)
 
     def keep(self, request: RoundsRequest) -> RoundsAnswer:
         """Keeps rounds that a follower has shown, and leases numbers for further ones."""
@@ -172,26 +172,31 @@ class JournalFeed:
             if shown_by != kind or not self._keep(live, number, body)
         ]
         self._service.drop_rounds(live)
-        first = live.next
+        first = live.rounds.next
         if request.lease and request.kind in (0, kind):
             self._writer.spare_number(live)
-            live.next = min(first + request.lease, live.reserved)
-        return RoundsAnswer(first, live.next, refused)
+            live.rounds.next = min(first + request.lease, live.rounds.reserved)
+        return RoundsAnswer(first, live.rounds.next, refused)
 
     def _keep(self, live: LiveRanker, number: int, body: bytes) -> bool:
-        if live.open.get(number) == body:  # it was sent twice
+        rounds = live.rounds
+        if rounds.open.get(number) == body:  # it was sent twice
             return True
-        if not live.barrier <= number < live.next or number in live.answered_ever or number in live.open:
+        if (
+            not live.rounds.barrier <= number < live.rounds.next
+            or number in live.rounds.answered_ever
+            or number in live.rounds.open
+        ):
             return False
         try:
-            shown = stored_round.unpack(body)
+            shown = open_rounds.unpack(body)
             if shown.number != number or len(shown.ids) * len(live.names) != len(shown.rows) // 4:
                 return False
             shown.pending(live.mapped)
         except (msgspec.DecodeError, ValueError, TypeError):
             return False
-        live.open[number] = body
-        live.recent.append(number)
+        rounds.open[number] = body
+        live.rounds.recent.append(number)
         live.stats.showed(shown.explored)
         self._service.journal.put_later(StoreRound(live.id, number, body))
         return True

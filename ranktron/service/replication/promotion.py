@@ -223,11 +223,11 @@ def _write_ranker(database: SQLiteDatabase, draft: Path, copy: FollowedCopy) -> 
         copy.next_free_round + RESERVE
     )  # the leader may have shown more rounds than is known here; clients carry some
     definition = encode_definition(live.definition)
-    row = RankerRow(live.id, live.name, definition, following, 0, live.incarnation, live.round_ids.starts)
+    row = RankerRow(live.id, live.name, definition, following, 0, live.incarnation, live.rounds.ids.starts)
     row.write(database)
     if live.version:
         Snapshots(draft, live.id, 2).write(live.version, serialization.serialize(take_snapshot(live)))
-    key, body = base + live.version + 1, encode(JournalEntry("nothing", 0, live.now(), b""))
+    key, body = base + live.version + 1, encode(JournalEntry("nothing", 0, live.rounds.now(), b""))
     checksum = chain_checksum(key, body, None, live.incarnation)
     insert(database, "entries", [(key, body, checksum, None)])
     rounds = [(base + number, body) for number, body in copy.waiting.items()]

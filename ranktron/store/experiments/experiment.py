@@ -5,15 +5,12 @@ Nothing here waits or writes. The state is a function of the definition and of t
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable
-from time import monotonic, time
 from typing import Any
 
 import numpy as np
 from msgspec import convert, structs, to_builtins
 
-from ranktron.store.config import Config
+from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError, round_gone
 from ranktron.store.experiments.arms import Arm, Rankers
 from ranktron.store.experiments.assignment import SeenUsers, assigned_arm, user_key
@@ -31,38 +28,30 @@ from ranktron.store.experiments.types import (
 from ranktron.store.journal.entries import JournalEntry, encode
 from ranktron.store.journal.journal import Promise, StoredRanker
 from ranktron.store.rankers.features import check_ids
-from ranktron.store.rankers.open_rounds import AnsweredRounds, OpenRounds
-from ranktron.store.rankers.round_ids import RoundIds
+from ranktron.store.rankers.open_rounds import OpenRoundBook, RoundIds
 from ranktron.store.types import RankRequest
 
+Pages = OpenRoundBook[Promise[ExperimentFeedbackAnswer], bool]
 _STATES = 5_000  # entries, at least, between two that hold the whole state
 
 
 class LiveExperiment:
     """Arms, the rounds that wait for their feedback, and the tally."""
 
-    def __init__(self, stored: StoredRanker, name: str, definition: ExperimentDefinition, config: Config) -> None:
+    def __init__(self, stored: StoredRanker, name: str, definition: ExperimentDefinition, config: StoreConfig) -> None:
         self.id, self.name, self.config = stored.id, name, config
-        self.round_ids = RoundIds(stored.epochs)
-        self.version = 0
-        self.next = self.reserved = stored.next
-        self.reserving = False
-        self.open = OpenRounds()
-        self.forgotten: list[int] = []
-        self.unwritten: dict[int, Promise[ExperimentFeedbackAnswer]] = {}
-        self.past: OrderedDict[int, tuple[bytes, bool]] = OrderedDict()  # answered pages, and whether they counted
-        self.answered_ever = AnsweredRounds()
-        self.stated: list[int] = []  # the last two versions of which an entry holds the whole state
+        self.original = definition  # as it was made: a promotion changes `definition`
+        self.version = 0  # of the last entry that was applied; apply
+        self.rounds: Pages = OpenRoundBook(stored.next, RoundIds(stored.epochs), config, _shown_at)
+        self.stated: list[int] = []  # the last two versions of which an entry holds the whole state; apply
         self.busy = False  # while such an entry, or a consequence of the verdict, is on its way to the disk
-        self.noted = ""  # why the service went back, once that is in the journal
-        self.asked = definition
+        self.noted = ""  # why the service went back, once that is in the journal; apply
         self._rankers: Rankers | None = None
-        self._offset = time() - monotonic()
         self.begin(definition)
 
     def begin(self, definition: ExperimentDefinition) -> None:
         """Counts from nothing, for this definition."""
-        self.definition = definition
+        self.definition = definition  # what is counted now
         assert definition.seed is not None
         self.seed: int = definition.seed
         self.shares = definition.shares or (1.0 / len(definition.arms),) * len(definition.arms)
@@ -76,15 +65,6 @@ class LiveExperiment:
         """Finds the arms among the rankers of a service."""
         self._rankers = rankers
         self.arms = [Arm(arm, rankers) for arm in self.definition.arms]
-
-    # Time
-
-    def set_clock(self, at: float) -> None:
-        """Says what time it is; from there on it only passes."""
-        self._offset = at - monotonic()
-
-    def now(self) -> float:
-        return self._offset + monotonic()
 
     # Its verdict
 
@@ -130,7 +110,7 @@ class LiveExperiment:
     def rank(self, request: ExperimentRankRequest) -> tuple[ExperimentRankAnswer, int, bytes]:
         """The page to show, and the number and the bytes of the round to keep."""
         check_ids(request.documents)
-        number, at = self.next, self.now()
+        number, at = self.rounds.next, self.rounds.now()
         if self.definition.method == "apprentice":
             page, order = self._shadowed(request, number, at)
         elif self.shows is not None or self.definition.method == "split":
@@ -138,11 +118,11 @@ class LiveExperiment:
         else:
             page, order = self._mixed(request, number, at)
         kept = encode(page)
-        self.next += 1
-        self.open[number] = kept
+        self.rounds.next += 1
+        self.rounds.open[number] = kept
         arm = None if page.arm < 0 else self.definition.arms[page.arm].label
         placed = [Placed(document, position) for position, document in enumerate(order, 1)]
-        return ExperimentRankAnswer(self.round_ids.public(number), placed, arm), number, kept
+        return ExperimentRankAnswer(self.rounds.ids.public(number), placed, arm), number, kept
 
     def _user(self, user: str, number: int, at: float) -> tuple[int, int]:
         """The number of a user, and the period; without a name, each round has a user of its own."""
@@ -190,36 +170,29 @@ class LiveExperiment:
 
     def page(self, number: int, public: int) -> tuple[ShownPage, bool | None]:
         """A page that may be answered, and, if it has been, whether it counted; a RequestError if it is gone."""
-        kept: bytes | None
-        if number in self.open:
-            kept, counted = self.open[number], None
-        else:
-            kept, counted = self.past.get(number, (None, None))
+        rounds, counted = self.rounds, None
+        kept = rounds.open.get(number)
         if kept is None:
-            if number >= self.next:
-                raise RequestError(404, "unknown_round", f"there has been no round {public}")
-            raise round_gone(public, number in self.answered_ever, self.answered_ever.knows(number))
+            kept, counted = rounds.past.get(number), rounds.answered.get(number)
+        if kept is None:
+            raise rounds.gone(number, public)
         page = read_page(kept)
-        if page.at < self.now() - self.config.open_seconds:
+        if page.at < rounds.now() - self.config.open_seconds:
             raise round_gone(public, counted is not None)
         return page, counted
 
     def outcome(self, page: ShownPage, gains: dict[str, float]) -> JournalEntry:
         """The entry to write for the first feedback on a page."""
         worth = CountedOutcome(page.user, page.period, page.arm, page.values(gains, self.definition.metric))
-        return JournalEntry("outcome", page.number, self.now(), encode(worth))
+        return JournalEntry("outcome", page.number, self.rounds.now(), encode(worth))
 
     def apply(self, entry: JournalEntry, version: int, kept: bytes | None = None) -> bool:
         """Does what an entry says, live or in a replay: whether an outcome counted. `kept` is the page it answers."""
         self.version = version
         if entry.kind == "outcome":
-            found = self.open.pop(entry.round, kept)
+            page = self.rounds.open.pop(entry.round, kept)
             counted = self._count(read_outcome(entry.body))
-            self.answered_ever.add(entry.round)
-            if found is not None:
-                self.past[entry.round] = (found, counted)
-                while len(self.past) > self.config.explained_rounds:
-                    self.past.popitem(last=False)
+            self.rounds.remember(entry.round, counted, page)
             return counted
         if entry.kind == "state":
             self.stated = [*self.stated, read_state(entry.body)["version"]][-2:]
@@ -269,14 +242,14 @@ class LiveExperiment:
         state: dict[str, Any] = {
             "version": self.version,
             "definition": to_builtins(self.definition),
-            "next": self.next,
+            "next": self.rounds.next,
             "shows": self.shows,
             "noted": self.noted,
             "seen": self.seen.state(),
             "tally": self.tally.state(),
             "agreement": self.agreement.state(),
         }
-        return JournalEntry("state", 0, self.now(), encode(state))
+        return JournalEntry("state", 0, self.rounds.now(), encode(state))
 
     def restore(self, entry: JournalEntry) -> None:
         """Goes on from an entry that holds the whole state, as of the version that it says."""
@@ -287,26 +260,14 @@ class LiveExperiment:
         self.seen.restore(state["seen"])
         self.tally.restore(state["tally"])
         self.agreement.restore(state["agreement"])
-        self.answered_ever.forget_below(state["next"])
-
-    # Dropping
-
-    def drop(self, bytes_over: int = 0) -> None:
-        """Drops the oldest rounds: too many, too old, or so many bytes too large; not while they are being answered."""
-        limit = self.now() - self.config.open_seconds
-        self.forget(self.open.find_excess(self.config.max_open, bytes_over, limit, _shown_at, self.unwritten))
-
-    def forget(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
-            del self.open[number]
-            self.forgotten.append(number)
+        self.rounds.answered_ever.forget_below(state["next"])
 
     def overdue(self) -> list[int]:
         """Rounds of which nothing has come in time: they have gained nothing."""
         after = self.definition.close_after
         if after is None:
             return []
-        return list(self.open.overdue(self.now() - after, _shown_at, self.unwritten))
+        return list(self.rounds.overdue(after))
 
 
 def _shown_at(page: bytes) -> float:

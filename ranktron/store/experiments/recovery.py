@@ -7,7 +7,7 @@ import logging
 import msgspec
 
 from ranktron.errors import DataError
-from ranktron.store.config import Config
+from ranktron.store.config import StoreConfig
 from ranktron.store.experiments.definitions import read_definition
 from ranktron.store.experiments.experiment import LiveExperiment
 from ranktron.store.experiments.rounds import read_page
@@ -19,7 +19,7 @@ _logger = logging.getLogger("ranktron.service")
 _entry = msgspec.msgpack.Decoder(JournalEntry)
 
 
-def recover_experiment(journal: Journal, stored: StoredRanker, config: Config) -> LiveExperiment:
+def recover_experiment(journal: Journal, stored: StoredRanker, config: StoreConfig) -> LiveExperiment:
     """The experiment as it was when its last entry was on disk: a replay, to the bit."""
     if stored.wrong is not None:
         raise stored.wrong
@@ -31,11 +31,11 @@ def recover_experiment(journal: Journal, stored: StoredRanker, config: Config) -
     experiment = LiveExperiment(stored, name, definition, config)
     at = max(stored.at, _replay(experiment, journal, stored))
     rounds = {number: body for number, body in journal.open_rounds(stored.id) if body is not None}
-    experiment.open = OpenRounds(rounds)
+    experiment.rounds.open = OpenRounds(rounds)
     if rounds:
         at = max(at, max(read_page(body).at for body in rounds.values()))
     if at > 0.0:
-        experiment.set_clock(at)
+        experiment.rounds.set_clock(at)
     journal.follow(stored.id, experiment.version)
     return experiment
 

@@ -6,10 +6,8 @@ The same entries applied in the same order give the same weights, to the bit. No
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
@@ -24,10 +22,10 @@ from ranktron.store.journal.entries import (
     decode_gains,
     encode,
 )
-from ranktron.store.rankers import stored_round
+from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.rankers.open_rounds import ShownRound, StoredRound
 from ranktron.store.rankers.stats import observed_quality
-from ranktron.store.rankers.stored_round import ShownRound, StoredRound
 from ranktron.training.model import Model
 from ranktron.types import Feedback
 
@@ -39,19 +37,19 @@ def apply(live: LiveRanker, entry: JournalEntry, version: int, model: Model | No
     kept: bytes | None = None
     feedback: FeedbackItems = []
     if entry.kind == "feedback":
-        kept, feedback = live.open[entry.round], decode_feedback(entry.body)
+        kept, feedback = live.rounds.open[entry.round], decode_feedback(entry.body)
     elif entry.kind == "gains":
         later = decode_gains(entry.body)
         kept, feedback = later.shown, later.new
-    shown = None if kept is None else stored_round.unpack(kept)
+    shown = None if kept is None else open_rounds.unpack(kept)
     loss = _learn(live, entry, version, model) if shown is None else learn_shown(live, version, shown, feedback)
     live.version = version
     if entry.kind == "model":
         live.closed = False
     result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
     if kept is not None:
-        live.open.pop(entry.round, None)
-        live.unwritten.pop(entry.round, None)
+        live.rounds.open.pop(entry.round, None)
+        live.rounds.unwritten.pop(entry.round, None)
         remember(live, entry, result, kept)
     try:
         if entry.kind not in ("model", "nothing"):
@@ -106,10 +104,10 @@ def _replace(live: LiveRanker, model: Model, barrier: int) -> None:
     """Goes on with another model; if it is of another kind, rounds of before mean nothing to it."""
     before = live.template
     live.start_from(model)
-    live.next = max(live.next, live.learner.rounds)
+    live.rounds.next = max(live.rounds.next, live.learner.rounds)
     if before.to_bytes() != live.template.to_bytes():
-        live.barrier = barrier
-        live.forget([number for number in live.open if number < barrier])
+        live.rounds.barrier = barrier
+        live.forget([number for number in live.rounds.open if number < barrier])
 
 
 def count(live: LiveRanker, entry: JournalEntry, shown: StoredRound | ShownRound | None, items: FeedbackItems) -> None:
@@ -127,16 +125,4 @@ def remember(live: LiveRanker, entry: JournalEntry, result: Result, kept: bytes 
         later = decode_gains(entry.body)
         kept = later.shown
         answered = Answered(encode(later.now), entry.at, result, later.first)
-        live.answered.pop(entry.round, None)  # it is the last one now
-        live.past.pop(entry.round, None)
-    live.answered_ever.add(entry.round)
-    live.answered[entry.round] = answered
-    _shorten(live.answered, live.config.most_remembered)
-    if kept is not None:
-        live.past[entry.round] = kept
-        _shorten(live.past, live.config.explained_rounds)
-
-
-def _shorten(kept: OrderedDict[int, Any], length: int) -> None:
-    while len(kept) > length:
-        kept.popitem(last=False)
+    live.rounds.remember(entry.round, answered, kept)

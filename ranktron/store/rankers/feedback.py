@@ -22,9 +22,9 @@ from ranktron.store.journal.entries import (
     encode,
     feedback_labels,
 )
-from ranktron.store.rankers import stored_round
+from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.rankers.stored_round import StoredRound
+from ranktron.store.rankers.open_rounds import StoredRound
 from ranktron.store.types import FeedbackRequest, FullRequest
 
 
@@ -33,17 +33,17 @@ def check_feedback(live: LiveRanker, request: FeedbackRequest, carried: bytes | 
 
     `carried` is the round itself, if it came with the feedback.
     """
-    number = live.round_ids.number_of(request.round)
-    earlier = live.answered.get(number)
+    number = live.rounds.ids.number_of(request.round)
+    earlier = live.rounds.answered.get(number)
     if earlier is not None:
         if repeats(earlier.labels, request) or request.labels == earlier.first_labels:
             return earlier.result
         return _later(live, number, earlier, request, carried)
-    kept = live.open.get(number, carried)
+    kept = live.rounds.open.get(number, carried)
     if kept is None:
-        if number >= live.next:
+        if number >= live.rounds.next:
             raise RequestError(404, "unknown_round", f"there has been no round {request.round}")
-        raise round_gone(request.round, number in live.answered_ever, live.answered_ever.knows(number))
+        raise round_gone(request.round, number in live.rounds.answered_ever, live.rounds.answered_ever.knows(number))
     live.check_open()
     _check_learns(live)
     shown = _read_round(live, request, kept)
@@ -54,7 +54,7 @@ def check_feedback(live: LiveRanker, request: FeedbackRequest, carried: bytes | 
         labels = {document: labels.get(document, 0.0) for document in places}
     _check_labels(live, labels.values())
     items = sorted((places[document], label, document) for document, label in labels.items())
-    return JournalEntry("feedback", number, live.now(), encode(items))
+    return JournalEntry("feedback", number, live.rounds.now(), encode(items))
 
 
 def repeats(known: Mapping[str, float], request: FeedbackRequest) -> bool:
@@ -81,8 +81,8 @@ def _later(
         raise RequestError(409, "already_answered", f"{complaint}; only clicks and gains may come later")
     live.check_open()
     _check_learns(live)
-    totals, kept = _gains(live, request), live.past.get(number, carried)
-    if kept is None or number < live.barrier:
+    totals, kept = _gains(live, request), live.rounds.past.get(number, carried)
+    if kept is None or number < live.rounds.barrier:
         raise round_gone(request.round, answered=True)
     shown, known = _read_round(live, request, kept), earlier.labels
     places = _places(shown, request.round, totals)
@@ -92,13 +92,13 @@ def _later(
     if now == before:  # a document that was not named before has gained 0
         return earlier.result
     later = LaterGains(before, now, kept, earlier.first or earlier.body)
-    return JournalEntry("gains", number, live.now(), encode(later))
+    return JournalEntry("gains", number, live.rounds.now(), encode(later))
 
 
 def _read_round(live: LiveRanker, request: FeedbackRequest, kept: bytes) -> StoredRound:
-    shown = stored_round.unpack(kept)
-    if shown.at < live.now() - live.config.open_seconds:
-        raise round_gone(request.round, live.round_ids.number_of(request.round) in live.answered)
+    shown = open_rounds.unpack(kept)
+    if shown.at < live.rounds.now() - live.config.open_seconds:
+        raise round_gone(request.round, live.rounds.ids.number_of(request.round) in live.rounds.answered)
     return shown
 
 
@@ -147,10 +147,10 @@ def close_overdue(live: LiveRanker) -> Iterator[JournalEntry]:
     after = live.definition.close_after
     if after is None or live.closed or live.learns != "top":
         return
-    for number in live.open.overdue(live.now() - after, stored_round.shown_at, live.unwritten):
-        shown = stored_round.unpack(live.open[number])
+    for number in live.rounds.open.overdue(live.rounds.now() - after, open_rounds.shown_at, live.rounds.unwritten):
+        shown = open_rounds.unpack(live.rounds.open[number])
         items = [(place, 0.0, document) for place, document in enumerate(shown.ids[: shown.k])]
-        yield JournalEntry("feedback", number, live.now(), encode(items))
+        yield JournalEntry("feedback", number, live.rounds.now(), encode(items))
 
 
 def check_full(live: LiveRanker, request: FullRequest) -> JournalEntry:
@@ -167,5 +167,5 @@ def check_full(live: LiveRanker, request: FullRequest) -> JournalEntry:
     _check_labels(live, request.labels.values())
     X = live.matrix(request.documents)
     labels = np.array([request.labels[document] for document in ids])
-    number, live.next = live.next, live.next + 1
-    return JournalEntry("full", number, live.now(), encode((X.tobytes(), labels.tobytes())))
+    number, live.rounds.next = live.rounds.next, live.rounds.next + 1
+    return JournalEntry("full", number, live.rounds.now(), encode((X.tobytes(), labels.tobytes())))

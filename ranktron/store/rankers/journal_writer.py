@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ranktron.data import serialization
 from ranktron.errors import DataError
-from ranktron.store.config import Config
+from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError, not_leader, not_written, unknown_ranker
 from ranktron.store.journal.entries import FeedEntry, JournalEntry, Result, encode
 from ranktron.store.journal.journal import (
@@ -30,6 +30,7 @@ from ranktron.store.journal.journal import (
 )
 from ranktron.store.rankers import apply_entry
 from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.rankers.open_rounds import OpenRoundBook
 from ranktron.store.rankers.recovery import take_snapshot
 from ranktron.training.model import Model
 
@@ -41,16 +42,13 @@ class RoundKeeper(Protocol):
     """What numbers rounds and keeps them open: a ranker, or an experiment."""
 
     id: int
-    next: int
-    reserved: int
-    reserving: bool
-    forgotten: list[int]
+    rounds: OpenRoundBook[Any, Any]
 
 
 class JournalWriter(ABC):
     """Writes to a journal, on the caller's thread; only rankers that are in `live_rankers` get snapshots."""
 
-    def __init__(self, journal: Journal, config: Config, live_rankers: Mapping[str, LiveRanker]) -> None:
+    def __init__(self, journal: Journal, config: StoreConfig, live_rankers: Mapping[str, LiveRanker]) -> None:
         self.journal, self.config, self._live_rankers = journal, config, live_rankers
         self.followed: Callable[[LiveRanker, FeedEntry], None] = lambda _live, _entry: None
 
@@ -112,18 +110,21 @@ class JournalWriter(ABC):
 
         def done(version: int) -> None:
             if carried is not None:
-                live.open[entry.round] = carried.body
-            shown = live.open.get(entry.round) if entry.kind == "feedback" else None
+                live.rounds.open[entry.round] = carried.body
+            shown = live.rounds.open.get(entry.round) if entry.kind == "feedback" else None
             self.followed(live, FeedEntry(version, body, shown))
             result = apply_entry.apply(live, entry, version, model)
             self.forget(live)
             if not future.done():
                 future.set_result(result)
-            if version - live.kept_version >= self.config.snapshot_every and self._live_rankers.get(live.name) is live:
+            if (
+                version - live.last_snapshot.version >= self.config.snapshot_every
+                and self._live_rankers.get(live.name) is live
+            ):
                 self.snapshot(live)
 
         def failed(error: BaseException) -> None:
-            live.unwritten.pop(answers, None)
+            live.rounds.unwritten.pop(answers, None)
             live.closed = live.closed and entry.kind != "model"
             if not future.done():
                 gone = isinstance(error, RemovedError)
@@ -131,24 +132,24 @@ class JournalWriter(ABC):
 
         live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
         if answers is not None:
-            live.unwritten[answers] = (entry, future)
+            live.rounds.unwritten[answers] = (entry, future)
         return Append(live.id, answers, body, done, failed, carried), future
 
     # Numbers of rounds
 
     def spare_number(self, live: RoundKeeper) -> None:
         """Sees to it that the next round can be numbered, and soon those after it."""
-        if live.reserved - live.next < RESERVE * 3 // 4 and not live.reserving:
-            self.reserve(live, live.next)
-        if live.next >= live.reserved:
+        if live.rounds.reserved - live.rounds.next < RESERVE * 3 // 4 and not live.rounds.reserving:
+            self.reserve(live, live.rounds.next)
+        if live.rounds.next >= live.rounds.reserved:
             raise not_written("no further rounds can be numbered")
 
     def reserve(self, live: RoundKeeper, first: int) -> None:
         """Sets numbers of rounds aside before they are given out."""
-        upto, live.reserving = max(first, live.next) + RESERVE, True
+        upto, live.rounds.reserving = max(first, live.rounds.next) + RESERVE, True
 
         def done(_result: object) -> None:
-            live.reserved, live.reserving = max(live.reserved, upto), False
+            live.rounds.reserved, live.rounds.reserving = max(live.rounds.reserved, upto), False
 
         self.journal.put(Job(Reserve(live.id, upto), done))
 
@@ -156,16 +157,16 @@ class JournalWriter(ABC):
 
     def forget(self, live: RoundKeeper) -> None:
         """Drops from the disk the rounds that have been dropped."""
-        if live.forgotten:
-            self.journal.put(Job(DropRounds(live.id, live.forgotten)))
-            live.forgotten = []
+        if live.rounds.forgotten:
+            self.journal.put(Job(DropRounds(live.id, live.rounds.forgotten)))
+            live.rounds.forgotten = []
 
     def snapshot(self, live: LiveRanker, *, wished: bool = False) -> Promise[Any]:
         """Writes a snapshot of what is on disk already, then shortens the journal to what the one before it needs."""
         version, content = live.version, take_snapshot(live)
-        explained, remembered = _before(live, live.past), _before(live, live.answered)
+        explained, remembered = _before(live, live.rounds.past), _before(live, live.rounds.answered)
         live.note_kept(monotonic())
-        now = live.now()
+        now = live.rounds.now()
 
         def write() -> Prune | None:
             try:
@@ -193,5 +194,5 @@ def refusal(error: BaseException) -> RequestError:
 
 def _before(live: LiveRanker, rounds: Mapping[int, object]) -> int:
     """The version before the one that answered the first of some rounds; the present one if there are none."""
-    first = live.answered.get(next(iter(rounds), -1))
+    first = live.rounds.answered.get(next(iter(rounds), -1))
     return live.version if first is None else first.result.version - 1

@@ -1,38 +1,44 @@
 """One ranker at work: it shows rankings, and keeps their rounds open.
 
 Nothing here waits, writes or changes weights. What clients send back is checked in `feedback` and becomes an entry of
-the journal; what the journal has is learnt in `learning`.
+the journal; what the journal has is learnt in `apply_entry`. Comments on fields say who changes them.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
-from time import monotonic, time
+from typing import NamedTuple
 
 import numpy as np
 
+from ranktron.data.maps.protocols import Explainable
 from ranktron.errors import DataError
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
-from ranktron.store.config import Config
+from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import Answered, JournalEntry, Result
 from ranktron.store.journal.journal import Promise
 from ranktron.store.journal.snapshots import Snapshots
-from ranktron.store.rankers import stored_round
+from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.features import check_comparable, check_ids, document_matrix
-from ranktron.store.rankers.open_rounds import AnsweredRounds, OpenRounds
-from ranktron.store.rankers.round_ids import RoundIds
+from ranktron.store.rankers.open_rounds import OpenRoundBook, RoundIds, StoredRound
 from ranktron.store.rankers.stats import Stats
-from ranktron.store.rankers.stored_round import StoredRound
 from ranktron.store.types import Definition, Document, RankAnswer, Ranked, RankRequest
 from ranktron.training.model import Model
 from ranktron.types import Features, Floats, Integers, Matrix, Ranking
 
-RECENT = 20
+Rounds = OpenRoundBook[tuple[JournalEntry, Promise[Result]], Answered]
 DRIFT = 100  # updates over which the change of the weights is shown
+
+
+class Kept(NamedTuple):
+    """The last version of which there is a snapshot, and when it was taken."""
+
+    version: int
+    at: float | None
 
 
 class LiveRanker:
@@ -44,56 +50,44 @@ class LiveRanker:
         name: str,
         definition: Definition,
         model: Model,
-        config: Config,
+        config: StoreConfig,
         snapshots: Snapshots,
         first: int = 0,
     ) -> None:
-        self.id, self.name, self.config, self.snapshots = id, name, config, snapshots
+        self.id, self.name = id, name
+        self.config = config
         self.definition = definition  # with every parameter
-        self.incarnation = 0
-        self.round_ids = RoundIds()
-        self.version = 0
-        self.next = self.reserved = first
-        self.reserving = False
-        self.open = OpenRounds()
-        self.forgotten: list[int] = []  # dropped, but still on disk
-        self.unwritten: dict[int | None, tuple[JournalEntry, Promise[Result]]] = {}
-        self.answered: OrderedDict[int, Answered] = OrderedDict()
-        self.past: OrderedDict[int, bytes] = OrderedDict()
-        self.answered_ever = AnsweredRounds()
-        self.refused: list[int] = []
-        self.closed = False  # while its model is being replaced
-        self.barrier = 0  # rounds before this one were ranked by another kind of model, and stay unanswered
-        self.recent: deque[int] = deque(maxlen=RECENT)
-        self.stats = Stats()
-        self.cut = 0
-        self.kept_at: float | None = None
-        self.set_clock(time())
+        self.snapshots = snapshots  # on disk; the journal's writer
+        self.incarnation = 0  # which ranker of this name it is; a start, or the one that makes it
+        self.version = 0  # of the last entry that was applied; apply_entry
+        self.rounds: Rounds = OpenRoundBook(first, RoundIds(), config, open_rounds.shown_at)
+        self.refused: list[int] = []  # the last versions that taught it nothing; apply_entry
+        self.closed = False  # while its model is being replaced: the journal's writer closes, apply_entry opens
+        self.stats = Stats()  # what people look at; rank, apply_entry
+        self.cut = 0  # damaged entries that a start has cut off; recovery
         self.start_from(model)
         self.note_kept(None)
-
-    # Time
-
-    def set_clock(self, at: float) -> None:
-        """Says what time it is. From there on it only passes, whatever is done to the clock of the machine."""
-        self._offset = at - monotonic()
-
-    def now(self) -> float:
-        """Seconds that go on, after a restart, from the last ones that the journal knows: a pause does not count."""
-        return self._offset + monotonic()
 
     # What it is
 
     def start_from(self, model: Model) -> None:
         """Takes a model's learner, scaling and features for its own."""
-        self.template = replace(model, state={}, record={})
-        self.learner: BaseLearner = model.learner()
-        self.names, self.map = model.names, model.map
-        self.filled_names = model.filled_names  # of the weights: indicators of missing values have one, too
-        self.curves = None if model.map is None else model.explainable
-        self.k = self.learner.labels_received or self.config.received
+        self.template = replace(model, state={}, record={})  # all of the model but what it has learnt
+        self.learner: BaseLearner = model.learner()  # what it has learnt; apply_entry alone changes it
+        self.names, self.map = model.names, model.map  # of the template, which every ranking needs
+        self.k = self.learner.labels_received or self.config.received  # documents shown first that may have labels
         self.note_weights()
-        self._trail = deque([self._weights], maxlen=DRIFT + 1)  # of another model the weights cannot be compared
+        self._trail = deque([self._weights], maxlen=DRIFT + 1)  # the last weights of this model, for the dashboard
+
+    @property
+    def filled_names(self) -> tuple[str, ...]:
+        """The names of the weights: indicators of missing values have one, too."""
+        return self.template.filled_names
+
+    @property
+    def curves(self) -> Explainable | None:
+        """What explains the scores of a feature map."""
+        return None if self.map is None else self.template.explainable
 
     @property
     def model(self) -> Model:
@@ -120,7 +114,7 @@ class LiveRanker:
     def note_weights(self) -> None:
         """Notes the weights that rank: open rounds keep them."""
         weights = self.learner.ranking_weights
-        self._weights = b"" if weights is None else weights.tobytes()
+        self._weights = b"" if weights is None else weights.tobytes()  # those that rank, as open rounds keep them
 
     def note_update(self) -> None:
         """Notes the weights after an update, for those who look at it."""
@@ -132,7 +126,7 @@ class LiveRanker:
 
     def note_kept(self, at: float | None) -> None:
         """Notes that this version is kept."""
-        self.kept_version, self.kept_at = self.version, at
+        self.last_snapshot = Kept(self.version, at)
 
     # Showing
 
@@ -171,14 +165,14 @@ class LiveRanker:
 
     def _ranking(self, features: Features) -> Ranking:
         try:
-            return self.learner.rank(features, self.next)
+            return self.learner.rank(features, self.rounds.next)
         except DataError as error:
             raise RequestError(422, "not_rankable", str(error)) from None
 
     def _keep_open(
         self, request: RankRequest, X: Matrix, features: Features, ranking: Ranking
     ) -> tuple[RankAnswer, int, bytes]:
-        documents, at = request.documents, self.now()
+        documents, rounds = request.documents, self.rounds
         order, scores = ranking.order.tolist(), ranking.scores[ranking.order]
         _check_finite(scores)
         shown = [
@@ -189,10 +183,10 @@ class LiveRanker:
         explained = 0 if request.carry else self.config.explained  # what is only looked at is not carried
         rows = min(len(order), max(len(pending.shown), explained))
         propensities, kept_rows = pending.propensities, X[ranking.order[:rows]]
-        kept = stored_round.pack(
+        kept = open_rounds.pack(
             StoredRound(
-                self.next,
-                at,
+                rounds.next,
+                rounds.now(),
                 self.version,
                 ranking.explored,
                 request.query,
@@ -210,11 +204,11 @@ class LiveRanker:
                 pending.columns.tobytes(),
             )
         )
-        answer = RankAnswer(self.round_ids.public(self.next), shown, ranking.explored, self.version)
-        number, self.next = self.next, self.next + 1
+        answer = RankAnswer(rounds.ids.public(rounds.next), shown, ranking.explored, self.version)
+        number, rounds.next = rounds.next, rounds.next + 1
         if not request.carry:
-            self.open[number] = kept
-        self.recent.append(number)
+            rounds.open[number] = kept
+        rounds.recent.append(number)
         self.stats.showed(ranking.explored)
         return answer, number, kept
 
@@ -249,23 +243,19 @@ class LiveRanker:
 
     def drop(self, bytes_over: int = 0) -> None:
         """Drops the oldest rounds: too many, too old, or so many bytes too large; not while they are being answered."""
-        limit = self.now() - self.config.open_seconds
-        most, shown_at = self.config.max_open, stored_round.shown_at
-        self.forget(self.open.find_excess(most, bytes_over, limit, shown_at, self.unwritten))
+        self.forget(self.rounds.excess(bytes_over))
 
-    def forget(self, numbers: Iterable[int]) -> None:
+    def forget(self, numbers: Sequence[int]) -> None:
         """Drops open rounds, and counts them."""
-        for number in numbers:
-            del self.open[number]
-            self.stats.dropped += 1
-            self.forgotten.append(number)
+        self.rounds.forget(numbers)
+        self.stats.dropped += len(numbers)
 
     # Replacing its model
 
     def replacement(self, model: bytes) -> JournalEntry:
         """The entry that replaces the model."""
         self.check_open()
-        return JournalEntry("model", self.next, self.now(), model)
+        return JournalEntry("model", self.rounds.next, self.rounds.now(), model)
 
     def check_open(self) -> None:
         """Refuses while the model is being replaced."""

@@ -18,7 +18,7 @@ from ranktron.defaults import PRESETS, find_preset
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import as_dense
 from ranktron.learners.kernelized.rows import stored_documents
-from ranktron.store.config import Config
+from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import CAPACITY
 from ranktron.store.rankers.features import check_comparable, first_repeated
@@ -47,7 +47,7 @@ def complete(definition: Definition) -> Definition:
     return structs.replace(definition, parameters=parameters, scale=None if scale == "none" else scale)
 
 
-def blank_model(definition: Definition, config: Config) -> Model:
+def blank_model(definition: Definition, config: StoreConfig) -> Model:
     """The model of a ranker that has learnt nothing yet; a complete definition that makes no sense is refused."""
     names = definition.features
     if len(names) > config.max_features:
@@ -100,7 +100,7 @@ class Upload(NamedTuple):
     rounds: int
 
 
-def read_upload(data: bytes, definition: Definition | None, config: Config) -> Upload:
+def read_upload(data: bytes, definition: Definition | None, config: StoreConfig) -> Upload:
     """Reads a model file for a ranker, or for one that is to be made from it; whatever the file is, it is refused here.
 
     It may take seconds, and changes nothing but what it returns: a thread may call it.
@@ -133,7 +133,7 @@ def encode_definition(definition: Definition) -> bytes:
     return msgspec.json.encode(definition)
 
 
-def _read_model(data: bytes, width: int | None, config: Config) -> Model:
+def _read_model(data: bytes, width: int | None, config: StoreConfig) -> Model:
     serialization.check_magic(data, "the model")
     if any(size > most for size, most in zip(serialization.header_size(data), MOST_HEADER, strict=True)):
         complaint = f"the header of the model has more than {MOST_HEADER[0]} bytes or {MOST_HEADER[1]} values"
@@ -146,7 +146,7 @@ def _read_model(data: bytes, width: int | None, config: Config) -> Model:
     return Model.from_bytes(data, "the model")
 
 
-def _check_fits(model: Model, definition: Definition, config: Config) -> Model:
+def _check_fits(model: Model, definition: Definition, config: StoreConfig) -> Model:
     """A model that can take a ranker's place; its features must be those of the ranker."""
     _check_map(model, config)
     names = tuple(definition.features)
@@ -161,7 +161,7 @@ def _check_fits(model: Model, definition: Definition, config: Config) -> Model:
     return fitting
 
 
-def _check_map(model: Model, config: Config) -> None:
+def _check_map(model: Model, config: StoreConfig) -> None:
     """Refuses maps that cannot be served: pending rounds and explanations need one number for each feature."""
     if model.map is None:
         return
@@ -191,7 +191,7 @@ def _check_support(model: Model) -> None:
         check_comparable(X[[np.argmax(lengths)]], kernel)  # if the longest can be compared, all can
 
 
-def _check_usable(model: Model, config: Config, code: str) -> None:
+def _check_usable(model: Model, config: StoreConfig, code: str) -> None:
     """Lets a twin rank and learn once, so that numbers no kernel can take are found before they are kept."""
     k = model.learner().labels_received or 1
     if k > config.max_k:

@@ -19,16 +19,15 @@ import msgspec
 import numpy as np
 
 from ranktron.errors import DataError, RanktronError
-from ranktron.store.config import Config
+from ranktron.store.config import StoreConfig
 from ranktron.store.journal.entries import JournalEntry, encode
 from ranktron.store.journal.journal import Journal, JournalError, StoredRanker
 from ranktron.store.journal.snapshots import Snapshots
-from ranktron.store.rankers import apply_entry, stored_round
-from ranktron.store.rankers.live_ranker import RECENT, LiveRanker
+from ranktron.store.rankers import apply_entry, open_rounds
+from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.rankers.models import blank_model, warm
-from ranktron.store.rankers.open_rounds import OpenRounds
+from ranktron.store.rankers.open_rounds import RECENT, OpenRounds, RoundIds
 from ranktron.store.rankers.replay import replay
-from ranktron.store.rankers.round_ids import RoundIds
 from ranktron.store.rankers.stats import Stats
 from ranktron.store.types import Definition
 from ranktron.training.model import Model
@@ -43,9 +42,9 @@ def take_snapshot(live: LiveRanker) -> dict[str, Any]:
         "version": live.version,
         "incarnation": live.incarnation,
         "model": np.frombuffer(live.model.to_bytes(), np.uint8),
-        "barrier": live.barrier,
+        "barrier": live.rounds.barrier,
         "refused": live.refused,
-        "answered": live.answered_ever.state(),
+        "answered": live.rounds.answered_ever.state(),
         "tally": live.stats.state(),
     }
 
@@ -91,7 +90,7 @@ def _noting_crashes(path: Path) -> Iterator[None]:
 
 
 def recover_ranker(
-    journal: Journal, stored: StoredRanker, snapshots: Snapshots, config: Config, crash: Path
+    journal: Journal, stored: StoredRanker, snapshots: Snapshots, config: StoreConfig, crash: Path
 ) -> LiveRanker | Quarantined:
     """The ranker as it was when its last entry was on disk, or set aside; only a journal that fails ends the matter.
 
@@ -123,23 +122,25 @@ def recover_ranker(
         return aside(0 if live is None else live.version, reason, getattr(error, "remedy", _RIGHT))
 
 
-def _make_ranker(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRanker:
+def _make_ranker(stored: StoredRanker, snapshots: Snapshots, config: StoreConfig) -> LiveRanker:
     """The ranker as it is defined."""
     definition = msgspec.json.decode(stored.definition, type=Definition)
     model = blank_model(definition, _without_limits(config))
     live = LiveRanker(stored.id, stored.name, definition, model, config, snapshots, stored.next)
-    live.incarnation, live.round_ids = stored.incarnation, RoundIds(stored.epochs)
+    live.incarnation, live.rounds.ids = stored.incarnation, RoundIds(stored.epochs)
     return live
 
 
-def copied_ranker(stored: StoredRanker, kept: Mapping[str, Any], snapshots: Snapshots, config: Config) -> LiveRanker:
+def copied_ranker(
+    stored: StoredRanker, kept: Mapping[str, Any], snapshots: Snapshots, config: StoreConfig
+) -> LiveRanker:
     """A ranker as a snapshot of it is, for a server that follows."""
     live = _make_ranker(stored, snapshots, config)
     _take(live, kept)
     return live
 
 
-def _without_limits(config: Config) -> Config:
+def _without_limits(config: StoreConfig) -> StoreConfig:
     """Limits are for what is new: a ranker that there is goes on when they are lowered."""
     most = sys.maxsize
     return msgspec.structs.replace(config, max_features=most, max_weights=most, max_k=most, open_seconds=float("inf"))
@@ -171,21 +172,21 @@ def _reopen(live: LiveRanker, journal: Journal, at: float) -> None:
     whole = {number: body for number, body in rounds.items() if body is not None}
     if len(whole) < len(rounds):
         _logger.warning("%d rounds of ranker %s are damaged, and gone", len(rounds) - len(whole), live.name)
-    learnt = [number for number in whole if number in live.answered_ever]  # a snapshot has what the log has lost
+    learnt = [number for number in whole if number in live.rounds.answered_ever]  # a snapshot has what the log has lost
     if learnt:
         _logger.warning(
             "the log of ranker %s has lost the answers to %d rounds: they stay answered", live.name, len(learnt)
         )
     for number in learnt:
         del whole[number]
-    live.open = OpenRounds(whole)
-    live.forget([number for number in whole if number < live.barrier])
+    live.rounds.open = OpenRounds(whole)
+    live.forget([number for number in whole if number < live.rounds.barrier])
     recent = [(number, body) for number, body in journal.last_rounds(live.id, RECENT) if body is not None]
-    live.recent.extend(number for number, _ in recent)
+    live.rounds.recent.extend(number for number, _ in recent)
     if recent:
-        at = max(at, stored_round.shown_at(recent[-1][1]))
+        at = max(at, open_rounds.shown_at(recent[-1][1]))
     if at > 0.0:
-        live.set_clock(at)
+        live.rounds.set_clock(at)
 
 
 def _misfit(kept: Mapping[str, Any], stored: StoredRanker, journal: Journal, last: int) -> str:
@@ -204,9 +205,9 @@ def _misfit(kept: Mapping[str, Any], stored: StoredRanker, journal: Journal, las
 def _take(live: LiveRanker, kept: Any) -> None:
     live.start_from(Model.from_bytes(kept["model"].tobytes()))
     live.version = int(kept["version"])
-    live.next = live.reserved = max(live.next, live.learner.rounds)
-    live.barrier, live.refused = int(kept["barrier"]), list(kept["refused"])
-    live.answered_ever.restore(kept["answered"])
+    live.rounds.next = live.rounds.reserved = max(live.rounds.next, live.learner.rounds)
+    live.rounds.barrier, live.refused = int(kept["barrier"]), list(kept["refused"])
+    live.rounds.answered_ever.restore(kept["answered"])
     try:
         live.stats.restore(kept["tally"])
     except Exception:  # it is only shown to people

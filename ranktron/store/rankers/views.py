@@ -6,8 +6,7 @@ from time import monotonic
 
 import numpy as np
 
-from ranktron.store.errors import RequestError, round_gone
-from ranktron.store.rankers import stored_round
+from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.types import (
     DashboardAnswer,
@@ -32,8 +31,8 @@ def ranker(live: LiveRanker) -> RankerAnswer:
         live.k,
         live.learns,
         live.version,
-        live.next,
-        len(live.open),
+        live.rounds.next,
+        len(live.rounds.open),
         None if live.map is None else live.map.name,
         live.definition.close_after,
         None if live.template.scaler is None else live.template.scaler.name,
@@ -41,13 +40,13 @@ def ranker(live: LiveRanker) -> RankerAnswer:
 
 
 def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
-    stats = live.stats
+    stats, rounds = live.stats, live.rounds
     return DashboardAnswer(
         live.name,
         live.template.kind,
         live.version,
-        live.next,
-        len(live.open),
+        live.rounds.next,
+        len(live.rounds.open),
         live.k,
         monotonic() - stats.started,
         stats.received(),
@@ -55,7 +54,11 @@ def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
         stats.curve(),
         _weights(live),
         Updates(*stats.steps(), live.drift[0]),
-        [_recent(live, number) for number in reversed(live.recent) if number in live.open or number in live.past],
+        [
+            _recent(live, number)
+            for number in reversed(live.rounds.recent)
+            if number in rounds.open or number in rounds.past
+        ],
         health,
         None if live.map is None else live.map.name,
     )
@@ -63,15 +66,13 @@ def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
 
 def explain(live: LiveRanker, number: int) -> ExplainAnswer:
     """Why a round was ordered as it was: contributions w_j x_j, and what puts each document above the next."""
-    public, number = number, live.round_ids.number_of(number)
-    kept = live.open.get(number) or live.past.get(number)
+    public, number = number, live.rounds.ids.number_of(number)
+    kept = live.rounds.open.get(number) or live.rounds.past.get(number)
     if kept is None:
-        if number >= live.next:
-            raise RequestError(404, "unknown_round", f"there has been no round {public}")
-        raise round_gone(public, number in live.answered_ever, live.answered_ever.knows(number))
-    shown = stored_round.unpack(kept)
+        raise live.rounds.gone(number, public)
+    shown = open_rounds.unpack(kept)
     scores, parts = shown.shown_scores(), shown.contributions()
-    answered = live.answered.get(number)
+    answered = live.rounds.answered.get(number)
     documents = []
     for place, document in enumerate(shown.ids):
         last = place + 1 == len(shown.ids)
@@ -103,10 +104,10 @@ def _weights(live: LiveRanker) -> list[Weight]:
 
 
 def _recent(live: LiveRanker, number: int) -> Recent:
-    shown = stored_round.unpack(live.open.get(number) or live.past[number])
-    answered = live.answered.get(number)
+    shown = open_rounds.unpack(live.rounds.open.get(number) or live.rounds.past[number])
+    answered = live.rounds.answered.get(number)
     return Recent(
-        live.round_ids.public(number),
+        live.rounds.ids.public(number),
         shown.query,
         shown.explored,
         answered is not None,

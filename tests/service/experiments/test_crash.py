@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from ranktron.store.experiments.rounds import read_outcome
 from ranktron.store.experiments.tally import Tally
 from ranktron.store.rankers.replay import _entry

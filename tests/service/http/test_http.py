@@ -9,7 +9,6 @@ import pytest
 
 from ranktron import Rounds, load
 from ranktron.data.synthetic import Separable
-from ranktron.store.rankers.models import read_upload
 from ranktron.store.types import Document
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import Schedule, train
@@ -309,17 +308,6 @@ def test_a_ranker_is_made_from_a_model_file(tmp_path, serving, lists, kind):
         assert put(talk, model.to_bytes()) == left
 
 
-def test_a_ranker_of_a_model_that_an_earlier_version_left_without_it_gets_it_again(tmp_path, serving, lists):
-    data = train("ranksvm", {}, as_rounds(list(lists(20))), Schedule(epochs=1)).model.to_bytes()
-    talk = serving(tmp_path).__enter__()
-    definition = read_upload(data, None, talk.service.config).definition
-    talk.runner.run(talk.service._rankers._made("shop", definition, talk.service._writer))
-    talk.crash()
-    with serving(tmp_path) as talk:
-        assert talk.ask("GET", "/v1/rankers/shop")["version"] == 0
-        assert put(talk, data)["version"] == 1
-
-
 def test_advice_leads_somewhere(talk, lists):
     definition = {"features": ["1", "2", "3"], "algorithm": "ranksvm"}
     refused = talk.request("PUT", "/v1/rankers/shop", json.dumps(definition).encode(), content_type="application/json")
@@ -465,7 +453,7 @@ def test_the_same_definition_is_the_same_with_and_without_its_defaults(talk):
     assert talk.ask("PUT", "/v1/rankers/shop", other, status=409) == "exists"
 
 
-def test_the_same_request_finds_its_ranker_after_a_default_has_changed(tmp_path, serving, monkeypatch):
+def test_a_ranker_keeps_its_parameters_when_a_default_changes(tmp_path, serving, monkeypatch):
     with serving(tmp_path / "state") as talk:
         talk.make(algorithm="hinge")
         before = talk.ask("GET", "/v1/rankers/shop")
@@ -473,7 +461,10 @@ def test_the_same_request_finds_its_ranker_after_a_default_has_changed(tmp_path,
     later = tuple(replace(p, default=0.25) if p.name == "eta" else p for p in hinge.parameters)
     monkeypatch.setitem(ALGORITHMS, "hinge", replace(hinge, parameters=later))
     with serving(tmp_path / "state") as talk:
-        assert talk.make(algorithm="hinge") == before
+        assert talk.ask("GET", "/v1/rankers/shop") == before
+        assert talk.make(algorithm="hinge", parameters=before["parameters"]) == before
+        definition = {"features": ["f0", "f1", "f2"], "scale": "none", "algorithm": "hinge"}
+        assert talk.ask("PUT", "/v1/rankers/shop", definition, status=409) == "exists"  # which means another eta now
         assert talk.make(name="new", algorithm="hinge")["parameters"]["eta"] == 0.25
 
 

@@ -10,7 +10,7 @@ from ranktron.data.imputation import Imputer
 from ranktron.service.http import large_requests
 from ranktron.service.http.large_requests import answer_in_turns, read_in_turns
 from ranktron.store.errors import RequestError
-from ranktron.store.rankers.stored_round import unpack
+from ranktron.store.rankers.open_rounds import unpack
 from ranktron.store.types import Definition, Document, FullRequest, RankRequest
 
 WIDTH = 500
@@ -99,7 +99,7 @@ def test_a_ranker_that_is_made_again_with_its_features_in_another_order(talk, se
         assert live.weights.any()
         assert live.weights.tolist() == service.live("direct").weights.tolist()
     else:
-        shown = unpack(live.open[live.round_ids.number_of(answer.round)])
+        shown = unpack(live.rounds.open[live.rounds.ids.number_of(answer.round)])
         first = next(each for each in large.documents if each.id == shown.ids[0])
         assert shown.features()[0].tolist() == [np.float32(first.features[each]) for each in names[::-1]]
 

@@ -9,10 +9,10 @@ import pytest
 
 from ranktron import DataError
 from ranktron.service.auth import Bucket, Tokens, new_token, read_tokens
+from ranktron.service.config import Config, read_config
 from ranktron.service.http.listening import is_loopback
 from ranktron.service.http.server import run
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config, read_config
 
 LIST = {"documents": [{"id": "a", "features": [1, 2, 3]}, {"id": "b", "features": [0, 0, 0]}]}
 FEEDBACK = {"round": 0, "labels": {"a": 1}}

@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 
 from ranktron.service.auth import Tokens, new_token
+from ranktron.service.config import Config
 from ranktron.service.http.app import application
 from ranktron.service.replication import follower as followers
 from ranktron.service.replication import journal_feed
@@ -21,7 +22,6 @@ from ranktron.service.replication.leader_client import LeaderClient
 from ranktron.service.sealing_keys import SealingKeys, new_key
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.store.config import Config
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
 from tests.service.conftest import call, some_lists
@@ -272,7 +272,7 @@ def test_followers_let_clients_carry_their_rounds_and_the_leader_keeps_none(tmp_
             await until(lambda: "shop" in first.rankers)
             shown = [await one.rank(X, carry=True) for X, _ in some_lists(5)]
             assert len({each["round"] for each in shown}) == 5
-            assert not site.service.live("shop").open
+            assert not site.service.live("shop").rounds.open
             for number, each in enumerate(shown, 1):
                 assert (await two.tell(each))["version"] == number
                 assert (await one.tell(each))["version"] == number  # the same answer, and nothing more
@@ -341,8 +341,8 @@ def test_who_may_follow_and_what_is_refused(tmp_path):
                 assert await user.ask("POST", path, b"", 403, binary) == "wrong_scope"
                 assert await leader.ask("POST", path, b"nonsense", 422, binary) == "invalid"
             live = site.service.live("shop")
-            kept = live.open[live.round_ids.number_of(shown["round"])]
-            kind, number = journal_feed.fingerprint(live), live.next
+            kept = live.rounds.open[live.rounds.ids.number_of(shown["round"])]
+            kind, number = journal_feed.fingerprint(live), live.rounds.next
             for rounds in ({0: (kind, b"")}, {number: (kind, kept)}, {1: (kind, kept)}, {1: (kind + 1, kept)}):
                 request = journal_feed.RoundsRequest("shop", live.incarnation, rounds)
                 data = journal_feed.encode_message(request)

@@ -16,8 +16,8 @@ import time
 
 import pytest
 
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from tests.service.test_crash import KILLS, PARAMETERS, SETTINGS, check, define_ranker, wait_for_progress
 from tests.service.test_postgres_crash import PatientUser
 
@@ -30,7 +30,7 @@ import asyncio, os, signal, socket, sys, json, time
 import numpy as np
 import uvicorn
 from ranktron.service.http.app import application
-from ranktron.store.config import Config
+from ranktron.service.config import Config
 from ranktron.service.replication.follower import Follower
 from ranktron.service.replication.follower_app import FollowerApplication
 from ranktron.service.replication.leader_client import LeaderClient

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 
 from ranktron.cli.main import cli
 from ranktron.service.auth import Tokens
+from ranktron.service.config import Config
 from ranktron.service.http.app import application
 from ranktron.service.replication.follower import PROMOTED
 from ranktron.service.replication.promotion import PromotableApplication
 from ranktron.service.sealing_keys import SealingKeys, new_key
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.store.config import Config
 from tests.service.conftest import some_lists
 from tests.service.replication.test_follower import CONFIG, DEFINITION, Client, running, same, until
 from tests.service.test_crash import User, define_ranker
@@ -219,6 +219,6 @@ def test_killing_the_leader_under_load_and_promoting_its_follower(Program, tmp_p
         follower.stop()
     service = RankingService(tmp_path / "promoted", Config())
     live = service.live("shop")
-    assert all(number in live.answered_ever for number in kept)
+    assert all(number in live.rounds.answered_ever for number in kept)
     assert live.version == version + 1 + len(again.acknowledged)
     service.journal.close()

@@ -238,7 +238,7 @@ def everything(experiment):
     """All that a replay has to give back, to the bit."""
     state = experiment.state_entry().body
     answer = msgspec.json.encode(views.experiment(experiment))
-    return msgspec.msgpack.decode(state), answer, dict(experiment.open), experiment.next
+    return msgspec.msgpack.decode(state), answer, dict(experiment.rounds.open), experiment.rounds.next
 
 
 @pytest.mark.parametrize("method", ["split", "team-draft"])
@@ -303,7 +303,7 @@ def test_rounds_close_by_themselves(tmp_path, serving):
         async def close():
             import asyncio
 
-            while talk.service.experiments.find("test").open:
+            while talk.service.experiments.find("test").rounds.open:
                 talk.service.close_rounds()
                 await asyncio.sleep(0.01)
 
@@ -316,9 +316,9 @@ def test_large_lists_are_ranked_the_same(arms):
     X = np.random.default_rng(0).normal(size=(900, 3))
     small = arms.service.experiments.find("test")
     documents = [{"id": f"d{i}", "features": row} for i, row in enumerate(X.tolist())]
-    first = small.next
+    first = small.rounds.next
     shown = show(arms, X)
-    small.next = first  # the same number gives the same page
+    small.rounds.next = first  # the same number gives the same page
     before, routes.AT_ONCE = routes.AT_ONCE, 10
     try:
         again = arms.ask("POST", "/v1/experiments/test/rank", {"documents": documents, "user": "ann"})
@@ -336,5 +336,5 @@ def test_too_many_open_pages_are_dropped(tmp_path, serving):
         for _ in range(200):
             show(talk, np.eye(3))
         experiment = talk.service.experiments.find("test")
-        assert experiment.open.size < 60_000
+        assert experiment.rounds.open.size < 60_000
         assert tell(talk, first, status=410, clicks=[]) == "round_gone"

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from ranktron import DataError
 from ranktron.cli.main import cli
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from ranktron.store.journal import backup as backups
 from ranktron.store.journal.backup import back_up, restore
 from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest

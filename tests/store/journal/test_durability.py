@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from ranktron.store.journal import sqlite_journal as logs
 from ranktron.store.rankers.journal_writer import RESERVE
 
@@ -77,7 +77,7 @@ def test_after_a_crash_no_number_is_given_out_again(serving, state):
     talk = serving(state).__enter__()
     talk.make()
     shown = talk.rank(ROUND)
-    lost = talk.service.live("shop").next
+    lost = talk.service.live("shop").rounds.next
     talk.crash()
     with serving(state) as talk:
         assert talk.tell(lost, {"d0": 1}, status=410) == "round_gone"
@@ -231,25 +231,25 @@ def test_a_second_server_on_one_folder_is_refused(serving, state):
 
 @both
 def test_clocks_may_go_backwards(serving, state, monkeypatch):
-    from ranktron.store.rankers import live_ranker
+    from ranktron.store.rankers import open_rounds
 
     talk = serving(state).__enter__()
     talk.make()
     shown = talk.rank(ROUND)
-    monkeypatch.setattr(live_ranker, "time", lambda: time.time() - 1e6)
+    monkeypatch.setattr(open_rounds, "time", lambda: time.time() - 1e6)
     assert talk.answer(shown)["learned"]
     board = talk.ask("GET", "/v1/rankers/shop/dashboard")
     assert 0.0 < board["feedback"]["delay"]["p50"] < 600.0  # the time that passed, whatever the clock says
     shown = talk.rank(ROUND)
     talk.crash()
-    monkeypatch.setattr(live_ranker, "time", lambda: time.time() - 2e6)
+    monkeypatch.setattr(open_rounds, "time", lambda: time.time() - 2e6)
     with serving(state) as talk:
         assert talk.answer(shown)["learned"]
 
 
 @both
 def test_open_rounds_are_bounded_by_number_and_age(serving, state, monkeypatch):
-    from ranktron.store.rankers import live_ranker
+    from ranktron.store.rankers import open_rounds
 
     with serving(state, max_open=5, open_seconds=100.0) as talk:
         talk.make()
@@ -258,10 +258,10 @@ def test_open_rounds_are_bounded_by_number_and_age(serving, state, monkeypatch):
         assert talk.tell(shown[2]["round"], {"d0": 1}, status=410) == "round_gone"
         assert talk.ask("GET", "/v1/rankers/shop/dashboard")["health"]["dropped"] == 3
         talk.answer(shown[3])
-        monkeypatch.setattr(live_ranker, "monotonic", lambda: time.monotonic() + 101.0)
+        monkeypatch.setattr(open_rounds, "monotonic", lambda: time.monotonic() + 101.0)
         assert talk.tell(shown[5]["round"], {"d0": 1}, status=410) == "round_gone"
     service = serving.service(state)
-    assert len(service.live("shop").open) == 4
+    assert len(service.live("shop").rounds.open) == 4
     assert len(service.journal.last_rounds(1, 100)) == 5  # the dropped are off the disk too; one was answered
     leave(service)
 

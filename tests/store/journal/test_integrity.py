@@ -12,8 +12,8 @@ import sys
 import pytest
 
 from ranktron import DataError
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from ranktron.store.journal.journal import CAPACITY
 
 FLIPS = int(os.environ.get("RANKTRON_FLIPS", "12"))
@@ -22,7 +22,7 @@ FILES = ("log.sqlite", "log.sqlite-wal", "mark")
 # A server that acknowledges some feedback, some of it after the log was copied to its main file, and is killed
 KILLED = """
 import asyncio, os, signal, sys
-from ranktron.store.config import Config
+from ranktron.service.config import Config
 from ranktron.store.journal.journal import CAPACITY
 from ranktron.service.service import RankingService
 from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
@@ -72,7 +72,7 @@ def started(folder, files, caplog):
         return None, str(error)
     service.journal.close()
     found = {
-        name: (live.version, live.weights.tolist(), live.next, sorted(live.open), live.definition)
+        name: (live.version, live.weights.tolist(), live.rounds.next, sorted(live.rounds.open), live.definition)
         for name, live in service.live_rankers.items()
     }
     said = " ".join(record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR"))

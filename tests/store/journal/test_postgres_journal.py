@@ -70,7 +70,7 @@ def test_a_second_server_stands_by_and_takes_over_where_the_first_one_ended(serv
     assert service.journal._term.epoch == term.epoch  # it is no copy, though the folder is another one
     assert service.live("shop").snapshots.versions() == [4, 8]
     assert service.model("shop").to_bytes() == model
-    assert service.live("shop").round_ids.number_of(waiting["round"]) in service.live("shop").open
+    assert service.live("shop").rounds.ids.number_of(waiting["round"]) in service.live("shop").rounds.open
     service.journal.close()
 
 
@@ -289,8 +289,8 @@ def test_a_copy_of_the_database_begins_a_new_epoch(serving, state, postgres, tmp
     service = RankingService(tmp_path / "copy", journal=serving.address(state).replace("/postgres?", "/copy?"))
     live = service.live("shop")
     assert "it is a copy, or was restored from one; rounds are numbered in a new epoch" in caplog.text
-    assert live.round_ids.number_of(before) in live.open
-    assert live.round_ids.public(live.next) > before + 1000
+    assert live.rounds.ids.number_of(before) in live.rounds.open
+    assert live.rounds.ids.public(live.rounds.next) > before + 1000
     service.journal.close()
 
 

@@ -7,9 +7,9 @@ import time
 import numpy as np
 import pytest
 
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
-from ranktron.store.rankers import live_ranker
+from ranktron.store.rankers import open_rounds
 from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
 from ranktron.training.model import Model
 from ranktron.types import Feedback
@@ -154,7 +154,7 @@ def test_a_later_gain_waits_for_the_first_signal(tmp_path):
 @pytest.fixture
 def clock(monkeypatch):
     passed, start = [0.0], time.monotonic()
-    monkeypatch.setattr(live_ranker, "monotonic", lambda: start + passed[0])
+    monkeypatch.setattr(open_rounds, "monotonic", lambda: start + passed[0])
     return passed
 
 
@@ -210,7 +210,7 @@ def test_rounds_close_by_themselves(tmp_path):
             for _ in range(100):
                 await asyncio.sleep(0.1)
                 if service.live("shop").version:
-                    return service.live("shop").open.size
+                    return service.live("shop").rounds.open.size
             return None
 
     assert asyncio.run(session()) == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ranktron.service import service
-from ranktron.store.rankers import live_ranker
+from ranktron.store.rankers import open_rounds
 
 ROUND = np.eye(3)
 
@@ -18,7 +18,7 @@ def test_a_clock_that_jumps_closes_no_round(serving, tmp_path, monkeypatch, jump
     talk = serving(tmp_path).__enter__()
     talk.make()
     shown = [talk.rank(ROUND) for _ in range(3)]
-    monkeypatch.setattr(live_ranker, "time", lambda: time.time() + jump)
+    monkeypatch.setattr(open_rounds, "time", lambda: time.time() + jump)
     assert talk.answer(shown[0])["learned"]
     talk.crash()
     with serving(tmp_path) as talk:
@@ -33,7 +33,7 @@ def test_a_clock_that_jumps_closes_no_round(serving, tmp_path, monkeypatch, jump
 def test_time_goes_on_over_a_restart(serving, tmp_path, monkeypatch):
     """Rounds grow old by the time that servers run, however often one starts."""
     start, passed = time.monotonic(), [0.0]
-    monkeypatch.setattr(live_ranker, "monotonic", lambda: start + passed[0])
+    monkeypatch.setattr(open_rounds, "monotonic", lambda: start + passed[0])
     with serving(tmp_path, open_seconds=100.0) as talk:
         talk.make()
         shown = [talk.rank(ROUND) for _ in range(2)]
@@ -49,7 +49,7 @@ def test_time_goes_on_over_a_restart(serving, tmp_path, monkeypatch):
 @pytest.mark.parametrize("ends", ["crash", "stop"])
 def test_time_goes_on_though_nothing_is_logged(serving, tmp_path, monkeypatch, ends):
     start, passed = time.monotonic(), [0.0]
-    monkeypatch.setattr(live_ranker, "monotonic", lambda: start + passed[0])
+    monkeypatch.setattr(open_rounds, "monotonic", lambda: start + passed[0])
     talk = serving(tmp_path, open_seconds=100.0).__enter__()
     talk.make()
     shown = [talk.rank(ROUND) for _ in range(2)]

@@ -14,7 +14,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.data.serialization import same
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.schedule import Schedule
-from ranktron.store.config import Config
+from ranktron.service.config import Config
 from ranktron.store.journal.sqlite_journal import SQLiteJournal
 from ranktron.store.rankers.models import read_upload
 from ranktron.training.algorithms import ALGORITHMS

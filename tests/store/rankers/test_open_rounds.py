@@ -53,15 +53,15 @@ def test_open_rounds_are_bounded_in_bytes_over_all_rankers(serving, tmp_path):
     with serving(tmp_path / "measured") as talk:
         talk.make()
         talk.rank(ROUND)
-        size = talk.service.live("shop").open.size
+        size = talk.service.live("shop").rounds.open.size
     with serving(tmp_path / "state", open_bytes=10 * size + size // 2, max_open=100) as talk:
         for name in ("shop", "other"):
             talk.make(name)
         few = [talk.rank(ROUND, "other") for _ in range(3)]
         many = [talk.rank(ROUND) for _ in range(20)]
         lives = talk.service.live("shop"), talk.service.live("other")
-        assert sum(live.open.size for live in lives) <= 10 * size + size // 2
-        assert [len(live.open) for live in lives] == [7, 3]  # the one that has most gives way
+        assert sum(live.rounds.open.size for live in lives) <= 10 * size + size // 2
+        assert [len(live.rounds.open) for live in lives] == [7, 3]  # the one that has most gives way
         assert talk.tell(many[0]["round"], {"d0": 1}, status=410) == "round_gone"
         assert talk.answer(many[-7])["learned"]
         assert talk.answer(few[0], name="other")["learned"]
@@ -75,10 +75,10 @@ def test_a_round_that_is_being_answered_is_not_dropped(talk):
     talk.make()
     live = talk.service.live("shop")
     shown = [talk.rank(ROUND)["round"] for _ in range(3)]
-    live.unwritten[shown[0]] = None
+    live.rounds.unwritten[shown[0]] = None
     live.drop(10**9)
-    assert list(live.open) == [shown[0]]
-    del live.unwritten[shown[0]]
+    assert list(live.rounds.open) == [shown[0]]
+    del live.rounds.unwritten[shown[0]]
 
 
 def test_what_is_known_of_rounds_that_were_answered():

@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import Call, Job
 from ranktron.store.rankers.feedback import check_feedback

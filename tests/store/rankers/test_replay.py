@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ranktron.learners.top_k import lessons as top_k_lessons
+from ranktron.service.config import Config
 from ranktron.service.service import RankingService
-from ranktron.store.config import Config
 from ranktron.store.journal.journal import Call
-from ranktron.store.rankers import replay_batch
+from ranktron.store.rankers import replay
 from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
 
 CONFIG = {"remembered": 5, "explained_rounds": 5, "snapshot_every": 10_000}
@@ -20,9 +20,10 @@ def everything(live):
     stats = {name: np.asarray(value).tolist() for name, value in live.stats.state().items() if name != "counts"}
     stats["counts"] = live.stats.state()["counts"][2:]  # rankings are not logged
     return (
-        live.model.to_bytes(), live.version, live.weights.tolist(), dict(live.open), dict(live.past), live.refused,
-        [(number, each.labels, each.at, each.result[:2]) for number, each in live.answered.items()],
-        live.drift[0], live.drift[1].tolist(), stats, live.answered_ever.state()["bits"].tolist(),
+        live.model.to_bytes(), live.version, live.weights.tolist(), dict(live.rounds.open),
+        dict(live.rounds.past), live.refused,
+        [(number, each.labels, each.at, each.result[:2]) for number, each in live.rounds.answered.items()],
+        live.drift[0], live.drift[1].tolist(), stats, live.rounds.answered_ever.state()["bits"].tolist(),
     )  # fmt: skip
 
 
@@ -62,10 +63,10 @@ async def play(folder, parameters, rounds, algorithm="topk"):
 )
 def test_a_replay_leaves_the_ranker_that_was(tmp_path, monkeypatch, algorithm, parameters):
     live = asyncio.run(play(tmp_path, parameters, 260, algorithm))
-    monkeypatch.setattr(replay_batch, "MANY", 16)
+    monkeypatch.setattr(replay, "MANY", 16)
     at_once = []
     learn_many = top_k_lessons.learn_many
-    monkeypatch.setattr(replay_batch, "learn_many", lambda *given: at_once.append(learn_many(*given)) or at_once[-1])
+    monkeypatch.setattr(replay, "learn_many", lambda *given: at_once.append(learn_many(*given)) or at_once[-1])
     service = RankingService(tmp_path, Config(**CONFIG))
     again = service.live("shop")
     service.journal.close()
