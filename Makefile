@@ -28,8 +28,9 @@ LOWEST := out/lowest
 LOWEST_TOOLS := pytest hypothesis packaging pyyaml 'polars<1.40' 'pyparsing<3.3'
 LOWEST_TESTS := export data/io/test_tables.py data/io/test_table_writing.py data/io/test_formats.py \
   data/test_rounds.py estimators/test_pipelines.py estimators/test_columns.py metrics/test_significance.py \
-  metrics/test_scoring.py training/test_model.py training/figures cli/test_main.py dask/test_tasks.py service/test_http.py \
-  service/test_carried_round.py service/test_telemetry.py service/test_tracing.py service/test_postgres_journal.py
+  metrics/test_scoring.py training/test_model.py training/figures cli/test_main.py dask/test_tasks.py \
+  service/http/test_http.py service/test_sealed_rounds.py service/test_telemetry.py service/test_tracing.py \
+  store/journal/test_postgres_journal.py
 LOWEST_OPTIONS := -m "not slow and not timed and not browser and not data"
 test-lowest: $(VENV)/installed-dev
 	$(BIN)/python -m venv --clear $(LOWEST)
@@ -50,7 +51,7 @@ fast: $(VENV)/installed-dev
 # whether anything was lost: half an hour.
 crash: $(VENV)/installed-dev
 	RANKTRON_KILLS=2000 $(BIN)/python -m pytest -q -s tests/service/test_crash.py tests/service/test_postgres_crash.py \
-		tests/service/test_follower_crash.py
+		tests/service/replication/test_follower_crash.py
 
 # Puts faults into the package, one at a time, and counts those that no test notices; can be stopped and taken up again.
 mutants: $(VENV)/installed-dev

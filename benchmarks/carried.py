@@ -13,9 +13,9 @@ from time import process_time
 import msgspec
 import numpy as np
 
-from ranktron.service.carry_keys import CarryKeys, new_key
+from ranktron.service.sealing_keys import SealingKeys, new_key
 from ranktron.service.service import RankingService
-from ranktron.service.types import Definition, Document, FeedbackRequest, RankRequest
+from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
 
 DOCUMENTS, FEATURES, K, LISTS, REPEATS, ANSWERED = 100, 50, 10, 3_000, 5, 10
 
@@ -48,14 +48,14 @@ async def measured(folder):
         [Document(f"document-{i}", row.tolist()) for i, row in enumerate(rng.normal(size=(DOCUMENTS, FEATURES)))]
         for _ in range(20)
     ]
-    keys = CarryKeys([new_key("active", date(2026, 1, 1))])
+    keys = SealingKeys([new_key("active", date(2026, 1, 1))])
     found = {False: [], True: []}
     async with RankingService(folder, carry_keys=keys) as service:
         await service.create("shop", Definition(names, "pdgd", {"k": K}))
         for _ in range(REPEATS + 1):  # the first one compiles
             for carry in (False, True):
                 found[carry].append(await turn(service, lists, carry))
-        kept = service.live("shop").open.size / len(service.live("shop").open)
+        kept = service.live("shop").rounds.open.size / len(service.live("shop").rounds.open)
     return {carry: np.min(turns[1:], axis=0) for carry, turns in found.items()}, kept
 
 

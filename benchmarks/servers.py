@@ -32,9 +32,9 @@ from benchmarks import carried
 from benchmarks.serving import FEATURES, Answerer, Client, body, load, make, request
 from docs.servers import TABLES
 from ranktron.service import client as service_client
-from ranktron.service.carry_keys import new_key, write_keys
-from ranktron.service.kafka_source import KafkaTopic
-from ranktron.service.sources import JsonLinesFile, ingest
+from ranktron.service.ingest.kafka_source import KafkaTopic
+from ranktron.service.ingest.sources import JsonLinesFile, ingest
+from ranktron.service.sealing_keys import new_key, write_keys
 from tests.service.postgres_server import PostgresServer
 
 CLIENTS, SLICES, BATCH = (1, 8, 64, 256), 4, 100

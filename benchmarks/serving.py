@@ -58,8 +58,8 @@ def serve_bare(port):
 def serve_ours(port, folder):
     import uvicorn
 
-    from ranktron.service.app import application
     from ranktron.service.config import Config
+    from ranktron.service.http.app import application
     from ranktron.service.service import RankingService
 
     service = RankingService(folder, Config(max_open=200_000))
@@ -262,9 +262,9 @@ async def answered(folder, count):
     import asyncio
 
     from ranktron.service.config import Config
-    from ranktron.service.journal import Call, Job
     from ranktron.service.service import RankingService
-    from ranktron.service.types import Definition, Document, FeedbackRequest, RankRequest
+    from ranktron.store.journal.journal import Call, Job
+    from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
 
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(200, 20, 10)).astype(np.float32)

@@ -22,7 +22,7 @@ def backup(folder: str, target: str, as_json: bool) -> None:
     Example: ranktron backup state backups/tuesday
     """
     try:
-        from ranktron.service.backup import back_up
+        from ranktron.store.journal.backup import back_up
     except ModuleNotFoundError:
         raise MissingExtra("a backup", "serve") from None
     made = back_up(folder, target)

@@ -49,7 +49,8 @@ def compile(algorithms: tuple[str, ...], service: bool, jobs: int | None, as_jso
         compile_together(kernels_to_compile(["reading", *chosen]), jobs)
         tasks = list(_tasks(chosen, Path(folder)))
         if service or (not algorithms and find_spec("uvicorn") is not None):
-            tasks.append(("service", ["-c", "from ranktron.service.listening import compile_kernels as run; run()"]))
+            code = "from ranktron.service.http.listening import compile_kernels as run; run()"
+            tasks.append(("service", ["-c", code]))
         if not algorithms and find_spec("pyarrow") is not None:
             tasks.append(("large CSV", ["-c", "from ranktron.data.io.plain_csv import compile_parser as run; run()"]))
         with ThreadPoolExecutor(jobs) as pool:

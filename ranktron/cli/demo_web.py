@@ -22,9 +22,9 @@ PORT = 8080
 def serve_search(folder: str | None, host: str, port: int | None) -> None:
     """Indexes the standard library, then serves the search page and its ranker until it is stopped."""
     try:
+        from ranktron.service.auth import read_tokens
         from ranktron.service.demo.routes import search_routes, warm_up
-        from ranktron.service.server import run
-        from ranktron.service.tokens import read_tokens
+        from ranktron.service.http.server import run
     except ModuleNotFoundError:
         raise MissingExtra("the search page", "serve") from None
     index = _prepare_index(warm_up)

@@ -15,7 +15,7 @@ from ranktron.cli.options import as_json
 from ranktron.cli.output import print_json
 
 if TYPE_CHECKING:
-    from ranktron.service.sources import FeedbackSource
+    from ranktron.service.ingest.sources import FeedbackSource
 
 _PAUSE = 1.0  # seconds between two looks at a source that is followed
 
@@ -64,8 +64,8 @@ def ingest(
     Example: ranktron ingest events.jsonl --ranker shop --gain click=1 --gain purchase=3
     """
     from ranktron.service.client import Client
-    from ranktron.service.sources import Ingested
-    from ranktron.service.sources import ingest as send
+    from ranktron.service.ingest.sources import Ingested
+    from ranktron.service.ingest.sources import ingest as send
 
     known, total = dict(map(_gain, gains)), Ingested(0, 0, 0, 0, 0)
     with _opened(source, settings) as parts, Client(url, token, timeout=60.0) as client:
@@ -91,12 +91,12 @@ def ingest(
 def _opened(source: str, settings: str | None) -> Iterator[Sequence[FeedbackSource]]:
     """The sources of a file or of a topic, which has one for each partition."""
     if source.startswith("kafka://"):
-        from ranktron.service.kafka_source import KafkaTopic
+        from ranktron.service.ingest.kafka_source import KafkaTopic
 
         with KafkaTopic(source, _read_settings(settings)) as topic:
             yield topic.partitions
     else:
-        from ranktron.service.sources import JsonLinesFile
+        from ranktron.service.ingest.sources import JsonLinesFile
 
         yield [JsonLinesFile(source)]
 

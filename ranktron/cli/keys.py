@@ -34,7 +34,7 @@ def keys(file: str, prepare: bool, days: int, as_json: bool) -> None:
     Example: ranktron keys carry.keys
     """
     try:
-        from ranktron.service.carry_keys import change_keys, read_keys, write_keys
+        from ranktron.service.sealing_keys import change_keys, read_keys, write_keys
     except ModuleNotFoundError:
         raise MissingExtra("rounds that carry themselves", "serve") from None
     path = Path(file)

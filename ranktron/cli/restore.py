@@ -22,7 +22,7 @@ def restore(backup: str, folder: str, as_json: bool) -> None:
     Example: ranktron restore backups/monday restored
     """
     try:
-        from ranktron.service.backup import restore as make_folder
+        from ranktron.store.journal.backup import restore as make_folder
     except ModuleNotFoundError:
         raise MissingExtra("a restore", "serve") from None
     found = make_folder(backup, folder)

@@ -80,7 +80,8 @@ def serve(
     Example: ranktron serve --dir state
     """
     try:
-        from ranktron.service import follower_server, server
+        from ranktron.service.http import server
+        from ranktron.service.replication import follower_server
     except ModuleNotFoundError:
         raise MissingExtra("serving", "serve") from None
     if follow is not None:

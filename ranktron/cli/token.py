@@ -28,7 +28,7 @@ def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
 
     Example: ranktron token shop --scope rank --scope feedback
     """
-    from ranktron.service.tokens import new_token
+    from ranktron.service.auth import new_token
 
     made, line = new_token(name, scopes)
     if as_json:

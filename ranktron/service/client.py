@@ -7,9 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from ranktron.service.bodies import Documents, encode_documents, encode_told
 from ranktron.service.experiments.client import ExperimentCalls
-from ranktron.service.service_connection import ServiceConnection, ServiceError
+from ranktron.service.service_connection import (
+    Documents,
+    ServiceConnection,
+    ServiceError,
+    encode_documents,
+    encode_feedback,
+)
 
 __all__ = ["Client", "ServiceError"]
 
@@ -157,7 +162,7 @@ class Client(ServiceConnection, ExperimentCalls):
         carry : str, optional
             The `carry` that `rank` returned, if it returned one.
         """
-        return self._ask("POST", self._path(name, "feedback"), encode_told(round, labels, clicks, gains, carry))
+        return self._ask("POST", self._path(name, "feedback"), encode_feedback(round, labels, clicks, gains, carry))
 
     def full(self, name: str, documents: Documents, labels: Mapping[str, float]) -> dict[str, Any]:
         """A list of which all labels are known.

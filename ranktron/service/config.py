@@ -1,4 +1,4 @@
-"""The configuration: every setting with its default, its limits and a sentence. A file in TOML may change some."""
+"""The configuration: settings of the store, of requests, and of the server. A file in TOML may change some."""
 
 from __future__ import annotations
 
@@ -9,53 +9,23 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import fields, replace
 
 from ranktron.errors import DataError
+from ranktron.store.config import Count, Seconds, StoreConfig
 
-Count = Annotated[int, Meta(ge=1)]
-Seconds = Annotated[float, Meta(gt=0.0)]
 _PATHS = ("tokens", "carry_keys")
 _VARIABLES = {"tokens": "RANKTRON_TOKENS_FILE"}  # RANKTRON_TOKENS has tokens themselves
 
 
-class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Settings of the service; none of them has to be given.
+class RequestLimits(StoreConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How large requests may be, how many there may be, and how long they may take."""
 
-    >>> Config().max_open
-    1000000
-    """
-
-    max_open: Annotated[Count, Meta(description="open rounds of a ranker; above it the oldest are dropped")] = 1_000_000
-    open_bytes: Annotated[
-        Count,
-        Meta(description="bytes of all open rounds; above it the oldest of the ranker that has most are dropped"),
-    ] = 500_000_000
-    open_seconds: Annotated[Seconds, Meta(description="how long a round stays open for feedback")] = 7 * 86400.0
-    received: Annotated[
-        Count,
-        Meta(description="how many of the first documents shown may get labels, where the learner has no k of its own"),
-    ] = 10
-    explained: Annotated[
-        int, Meta(ge=0, description="how many shown documents of a round are kept for explanations")
-    ] = 10
-    explained_rounds: Annotated[
-        int, Meta(ge=0, description="answered rounds of a ranker that can still be explained, and gain more")
-    ] = 1_000
-    remembered: Annotated[
-        Count, Meta(description="answered rounds of a ranker that are remembered: their feedback may come twice")
-    ] = 10_000
-    snapshot_every: Annotated[Count, Meta(description="entries of the log between two snapshots of a ranker")] = 5_000
-    versions: Annotated[int, Meta(ge=2, description="snapshots that are kept, to roll back to")] = 10
-    max_rankers: Annotated[Count, Meta(description="rankers")] = 100
     max_body: Annotated[Count, Meta(description="bytes of the body of a request")] = 8_000_000
     max_arriving: Annotated[Count, Meta(description="bytes of all bodies that are arriving at one time")] = 256_000_000
-    max_documents: Annotated[Count, Meta(description="documents of a list")] = 1_000
-    max_features: Annotated[Count, Meta(description="features of a ranker")] = 1_000
-    max_weights: Annotated[Count, Meta(description="weights of a ranker whose model has a feature map")] = 10_000
     max_batch: Annotated[Count, Meta(description="requests in a batch")] = 100
-    max_k: Annotated[Count, Meta(description="the largest k that a ranker may ask for")] = 50
+    max_carry: Annotated[Count, Meta(description="characters of a round that carries itself")] = 100_000
     max_headers: Annotated[Count, Meta(description="headers of a request")] = 100
     max_header_bytes: Annotated[Count, Meta(description="bytes of a request's first line and headers")] = 32_768
     header_seconds: Annotated[Seconds, Meta(description="how long the headers of a request may take to arrive")] = 10.0
@@ -69,10 +39,18 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     proxies: Annotated[list[str], Meta(description="addresses of load balancers, which have no limit per address")] = (
         msgspec.field(default_factory=list)
     )
-    max_waiting: Annotated[Count, Meta(description="requests that may wait for the disk at one time")] = 10_000
     rate: Annotated[
         float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: any number")
     ] = 0.0
+
+
+class Config(RequestLimits, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Settings of the service; none of them has to be given.
+
+    >>> Config().max_open
+    1000000
+    """
+
     tokens: Annotated[str, Meta(description="file of tokens; a relative path starts at the folder of this file")] = ""
     carry_keys: Annotated[
         str, Meta(description="file of keys for rounds that carry themselves (`ranktron keys`); relative as `tokens`")
@@ -86,15 +64,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tracing: Annotated[
         bool, Meta(description="whether requests are traced with OpenTelemetry (extra `tracing`), as OTEL_... says")
     ] = False
-    max_carry: Annotated[Count, Meta(description="characters of a round that carries itself")] = 100_000
     origins: Annotated[
         list[str], Meta(description="origins of web pages that may call the service from a browser (CORS)")
     ] = msgspec.field(default_factory=list)
-
-    @property
-    def most_remembered(self) -> int:
-        """Answered rounds of a ranker that are remembered; those that can be explained are among them."""
-        return max(self.remembered, self.explained_rounds)
 
 
 def read_settings(path: str | Path | None, environment: Mapping[str, str] = os.environ) -> Config:
@@ -132,8 +104,6 @@ def read_config(path: str | Path) -> Config:
     """The settings of a file; what it does not mention keeps its default."""
     try:
         settings = tomllib.loads(Path(path).read_text("utf-8"))
-        if "heard" in settings and "received" not in settings:  # its name in 0.1
-            settings["received"] = settings.pop("heard")
         return msgspec.convert(settings, Config)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None

@@ -17,11 +17,11 @@ import numpy as np
 import psycopg
 import pytest
 
-from ranktron.service.app import application
+from ranktron.service.auth import Tokens
 from ranktron.service.config import Config
-from ranktron.service.journal import Call, InUseError
+from ranktron.service.http.app import application
 from ranktron.service.service import RankingService
-from ranktron.service.tokens import Tokens
+from ranktron.store.journal.journal import Call, InUseError
 from tests.service.postgres_server import PostgresServer, find_programs
 
 
@@ -230,7 +230,7 @@ def talk(tmp_path):
 @pytest.fixture
 def guarded(tmp_path):
     """A service with a token for each scope, and the tokens themselves."""
-    from ranktron.service.tokens import new_token
+    from ranktron.service.auth import new_token
 
     made = {scope: new_token(scope, [scope]) for scope in ("rank", "feedback", "admin")}
     with _serving(tmp_path / "state", Tokens([line for _, line in made.values()])) as talk:

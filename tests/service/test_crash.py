@@ -19,11 +19,11 @@ from datetime import date
 import numpy as np
 import pytest
 
-from ranktron.service.carry_keys import new_key, write_keys
 from ranktron.service.config import Config
-from ranktron.service.journal_entries import told_labels
-from ranktron.service.replay import _entry
+from ranktron.service.sealing_keys import new_key, write_keys
 from ranktron.service.service import RankingService
+from ranktron.store.journal.entries import feedback_labels
+from ranktron.store.rankers.replay import _entry
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.types import Feedback
 
@@ -37,7 +37,7 @@ LAUNCHER = """
 import os, socket, sys, json
 from pathlib import Path
 import uvicorn
-from ranktron.service.app import application
+from ranktron.service.http.app import application
 from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.training.algorithms import ALGORITHMS
@@ -55,8 +55,8 @@ for line in sys.stdin:
     if child == 0:
         keys = None
         if "carry_keys" in settings:
-            from ranktron.service.carry_keys import StoredCarryKeys
-            keys = StoredCarryKeys(Path(settings["carry_keys"]))
+            from ranktron.service.sealing_keys import StoredSealingKeys
+            keys = StoredSealingKeys(Path(settings["carry_keys"]))
         app = application(RankingService(folder, Config(**settings), carry_keys=keys))
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
         server.run(sockets=[listening])
@@ -245,12 +245,12 @@ def check(users, service, kills=KILLS):
     entries = [(version, _entry.decode(body)) for version, body, _ in service.journal.entries(live.id)]
     service.journal.close()
     assert [version for version, _ in entries] == list(range(1, live.version + 1))
-    logged = {entry.round: (told_labels(entry), version) for version, entry in entries}
+    logged = {entry.round: (feedback_labels(entry), version) for version, entry in entries}
     assert len(logged) == len(entries), "a round was learnt twice"
     assert acknowledged.items() <= logged.items(), "acknowledged feedback is missing"
     assert not gone & logged.keys()
 
-    learner = replayed_by_the_library([(entry.round, told_labels(entry)) for _, entry in entries], shown)
+    learner = replayed_by_the_library([(entry.round, feedback_labels(entry)) for _, entry in entries], shown)
     assert live.model.to_bytes() == with_state(live.model, learner)
     assert len(acknowledged) > kills
     lost = f"{len(gone):,} rounds lost with the last milliseconds before a kill"

@@ -14,7 +14,7 @@ import yaml
 
 from ranktron.cli.main import cli
 from ranktron.service.config import Config
-from ranktron.service.routes import actions
+from ranktron.service.http.routes import actions
 
 FOLDER = Path(__file__).parent.parent.parent / "deploy"
 VARIABLES = {

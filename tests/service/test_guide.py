@@ -10,9 +10,14 @@ import msgspec
 import pytest
 
 from ranktron.service.config import Config
-from ranktron.service.experiments.telemetry import EXPERIMENT_METRICS, PAIR_METRICS
-from ranktron.service.routes import actions
-from ranktron.service.telemetry import RANKER_METRICS, REQUEST_METRICS, SERVICE_METRICS
+from ranktron.service.http.routes import actions
+from ranktron.service.telemetry import (
+    EXPERIMENT_METRICS,
+    PAIR_METRICS,
+    RANKER_METRICS,
+    REQUEST_METRICS,
+    SERVICE_METRICS,
+)
 from ranktron.training.algorithms import ALGORITHMS
 
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "serving.md"

@@ -26,9 +26,9 @@ KILLS = max(8, KILLS // 4)
 LAUNCHER = """
 import asyncio, os, signal, socket, sys, json
 import uvicorn
-from ranktron.service.app import application
+from ranktron.service.http.app import application
 from ranktron.service.config import Config
-from ranktron.service.leadership import Leadership
+from ranktron.service.replication.leadership import Leadership
 from ranktron.service.service import RankingService
 from ranktron.training.algorithms import ALGORITHMS
 import numpy as np

@@ -3,7 +3,7 @@
 import numpy as np
 
 import ranktron
-from ranktron.service.models import warm
+from ranktron.store.rankers.models import warm
 from ranktron.training.model import Model
 
 

@@ -64,7 +64,7 @@ def test_the_curve_is_thinned_evenly(talk):
 @pytest.mark.slow
 def test_memory_stays_flat(serving, tmp_path):
     """A short soak; a longer one was run by hand."""
-    from ranktron.service.types import Document, FeedbackRequest, RankRequest
+    from ranktron.store.types import Document, FeedbackRequest, RankRequest
 
     settings = {"max_open": 500, "remembered": 500, "explained_rounds": 100, "snapshot_every": 1000, "versions": 2}
     rng = np.random.default_rng(0)
@@ -87,8 +87,8 @@ def test_memory_stays_flat(serving, tmp_path):
         assert sizes[-1] - sizes[1] < 8_000_000, sizes
         assert talk.service.journal.size < 20_000_000
         live = talk.service.live("shop")
-        assert len(live.open) < 500 + talk.service._sweep  # they are counted every so many rankings
-        assert len(live.answered) <= 500
+        assert len(live.rounds.open) < 500 + talk.service._sweep  # they are counted every so many rankings
+        assert len(live.rounds.answered) <= 500
 
 
 def _resident():

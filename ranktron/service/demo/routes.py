@@ -10,14 +10,13 @@ import numpy as np
 from msgspec import Meta
 from starlette.routing import Route
 
-from ranktron.service.auth import Authenticator
+from ranktron.service.auth import Authenticator, Tokens
 from ranktron.service.config import Config
 from ranktron.service.demo.search import FEATURES, Index
-from ranktron.service.endpoint import Action, Content, Endpoint
-from ranktron.service.routes import page
+from ranktron.service.http.endpoint import Action, Content, Endpoint
+from ranktron.service.http.routes import page
 from ranktron.service.telemetry import Telemetry
-from ranktron.service.tokens import Tokens
-from ranktron.service.types import Definition, RequestBody, ResponseBody
+from ranktron.store.types import Definition, RequestBody, ResponseBody
 from ranktron.training.algorithms import algorithm
 from ranktron.types import Feedback
 
@@ -127,8 +126,10 @@ class SetupAnswer(ResponseBody):
 
 def search_routes(index: Index, tokens: Tokens) -> list[Route]:
     """The search page and the two questions that it asks; it speaks to the ranker as any other client does."""
-    guard, telemetry = Authenticator(Config(), tokens), Telemetry()
-    return [Route(each.path, Endpoint([each], guard, telemetry), methods=None) for each in search_actions(index)]
+    authenticator, telemetry = Authenticator(Config(), tokens), Telemetry()
+    return [
+        Route(each.path, Endpoint([each], authenticator, telemetry), methods=None) for each in search_actions(index)
+    ]
 
 
 def search_actions(index: Index) -> list[Action]:

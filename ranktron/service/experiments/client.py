@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ranktron.errors import DataError
-from ranktron.service.bodies import Documents, encode_documents, encode_told
+from ranktron.service.service_connection import Documents, encode_documents, encode_feedback
 
 
 class ExperimentCalls:
@@ -106,7 +106,7 @@ class ExperimentCalls:
         gains : dict, optional
             {id: gain}, what each document has gained so far.
         """
-        return self._ask("POST", _path(name, "/feedback"), encode_told(round, labels, clicks, gains))
+        return self._ask("POST", _path(name, "/feedback"), encode_feedback(round, labels, clicks, gains))
 
     def promote_experiment(self, name: str) -> dict[str, Any]:
         """Shows the winner to everyone; with a guard, makes the ranker as it is now the incumbent.

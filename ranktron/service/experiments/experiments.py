@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ranktron.errors import DataError, RanktronError
-from ranktron.service import feedback as feedbacks
-from ranktron.service.errors import RequestError, not_written
-from ranktron.service.experiments import views
-from ranktron.service.experiments.consequences import Consequences
-from ranktron.service.experiments.definitions import PREFIX, check_definition, complete_experiment, same_experiment
-from ranktron.service.experiments.experiment import LiveExperiment
-from ranktron.service.experiments.pages import ShownPage, part_for_arm, told_gains
-from ranktron.service.experiments.recovery import recover_experiment
-from ranktron.service.experiments.types import (
+from ranktron.service.awaiting import AwaitedWriter, awaitable
+from ranktron.store.errors import RequestError, not_written
+from ranktron.store.experiments import views
+from ranktron.store.experiments.arms import kept_model
+from ranktron.store.experiments.definitions import check_definition, complete_experiment, same_experiment
+from ranktron.store.experiments.experiment import LiveExperiment
+from ranktron.store.experiments.recovery import recover_experiment
+from ranktron.store.experiments.rounds import ShownPage, feedback_gains, part_for_arm
+from ranktron.store.experiments.types import (
     ExperimentAnswer,
     ExperimentDefinition,
     ExperimentFeedbackAnswer,
@@ -26,11 +26,14 @@ from ranktron.service.experiments.types import (
     ExperimentRankRequest,
     ExperimentsAnswer,
 )
-from ranktron.service.journal import (
+from ranktron.store.journal.entries import JournalEntry, Result, encode
+from ranktron.store.journal.journal import (
+    PREFIX,
     AddRanker,
     Append,
     Call,
     Job,
+    Prune,
     RemovedError,
     RemoveRanker,
     Reserve,
@@ -38,29 +41,92 @@ from ranktron.service.journal import (
     StoredRanker,
     StoreRound,
 )
-from ranktron.service.journal_entries import JournalEntry, Result, encode
-from ranktron.service.journal_writer import RESERVE, JournalWriter, refusal
-from ranktron.service.live_ranker import LiveRanker
-from ranktron.service.types import FeedbackRequest
+from ranktron.store.rankers import feedback as feedbacks
+from ranktron.store.rankers.journal_writer import RESERVE, refusal
+from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.types import FeedbackRequest
 
 if TYPE_CHECKING:
     from ranktron.service.service import RankingService
 
+_logger = logging.getLogger("ranktron.service")
+
+
+class Consequences:
+    """Writes what follows from the outcomes of experiments, on the event loop's thread."""
+
+    def __init__(self, writer: AwaitedWriter) -> None:
+        self._writer, self._journal = writer, writer.journal
+
+    def follow(self, experiment: LiveExperiment) -> None:
+        """Does what is due: the guard goes back; and now and then the whole state is written."""
+        if experiment.busy:
+            return
+        if experiment.tally.alarm is not None and not experiment.noted:
+            self._go_back(experiment)
+        elif experiment.needs_state():
+            self._write_state(experiment)
+
+    def _go_back(self, experiment: LiveExperiment) -> None:
+        """Gives the ranker the weights of its incumbent, and writes why, in one commit; what fails is tried again."""
+        version = experiment.definition.arms[0].version
+        assert version is not None
+        try:
+            live = experiment.arms[1].live
+            job, replaced = self._writer.prepared(live, live.replacement(kept_model(live, version)))
+        except RequestError as error:
+            _logger.warning("experiment %s cannot roll back yet: %s", experiment.name, error)
+            return
+        replaced.add_done_callback(asyncio.Future.exception)
+        _logger.warning("experiment %s: %s", experiment.name, experiment.why)
+        self.append(experiment, JournalEntry("note", 0, experiment.rounds.now(), experiment.why.encode()), job)
+
+    def _write_state(self, experiment: LiveExperiment) -> None:
+        """Writes the whole state, and then drops what is before the one before it."""
+        written = self.append(experiment, experiment.state_entry())
+
+        def prune(done: asyncio.Future[None]) -> None:
+            if done.exception() is None and len(experiment.stated) > 1:
+                before = experiment.stated[0]
+                self._journal.put(Job(Prune(experiment.id, before, before, before, before)))
+
+        written.add_done_callback(prune)
+
+    def append(self, experiment: LiveExperiment, entry: JournalEntry, *before: Append) -> asyncio.Future[None]:
+        """A future of an entry that answers no round: it is done when that is on disk and applied."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(asyncio.Future.exception)
+        experiment.busy = True
+
+        def done(version: int) -> None:
+            experiment.busy = False
+            experiment.apply(entry, version)
+            if not future.done():
+                future.set_result(None)
+
+        def failed(error: BaseException) -> None:
+            experiment.busy = False
+            if not future.done():
+                future.set_exception(refusal(error))
+
+        self._journal.put(*before, Append(experiment.id, None, encode(entry), done, failed))
+        return future
+
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _SWEEP = 64  # rounds between two looks at whether there are too many
-_logger = logging.getLogger("ranktron.service")
 
 
 class Experiments:
     """The experiments over the rankers of a service; made, it has read them all."""
 
-    def __init__(self, service: RankingService, writer: JournalWriter, stored: list[StoredRanker]) -> None:
+    def __init__(self, service: RankingService, writer: AwaitedWriter, stored: list[StoredRanker]) -> None:
         self._service, self._writer, self._journal = service, writer, service.journal
         self._consequences = Consequences(writer)
         self.config = service.config
         self.live: dict[str, LiveExperiment] = {}
-        self.set_aside: dict[str, StoredRanker] = {}
-        self.why_set_aside: dict[str, str] = {}
+        self.quarantined: dict[str, StoredRanker] = {}
+        self.why_quarantined: dict[str, str] = {}
         self._changing = asyncio.Lock()
         for each in stored:
             name = each.name.removeprefix(PREFIX)
@@ -68,9 +134,9 @@ class Experiments:
                 found = recover_experiment(self._journal, each, self.config)
             except RanktronError as error:
                 remedy = f"restore the folder from a copy, or delete it with DELETE /v1/experiments/{name}"
-                self.set_aside[name] = each
-                self.why_set_aside[name] = f"experiment {name!r} is set aside: {error}. To go on, {remedy}"
-                _logger.error("%s", self.why_set_aside[name])
+                self.quarantined[name] = each
+                self.why_quarantined[name] = f"experiment {name!r} is set aside: {error}. To go on, {remedy}"
+                _logger.error("%s", self.why_quarantined[name])
             else:
                 found.attach(service)
                 self.live[name] = found
@@ -78,23 +144,23 @@ class Experiments:
     def start(self) -> None:
         """Sets numbers of rounds aside, before the journal's writer starts."""
         for experiment in self.live.values():
-            experiment.reserved = experiment.next + RESERVE
-            self._journal.write_now(Reserve(experiment.id, experiment.reserved))
+            experiment.rounds.reserved = experiment.rounds.next + RESERVE
+            self._journal.write_now(Reserve(experiment.id, experiment.rounds.reserved))
 
     def stop(self) -> None:
         for experiment in self.live.values():
-            self._journal.put(Job(Settle(experiment.id, experiment.next), failed=lambda _error: None))
+            self._journal.put(Job(Settle(experiment.id, experiment.rounds.next), failed=lambda _error: None))
 
     def discard(self) -> None:
         """Discards all experiments: another server has taken over."""
         self.live.clear()
-        self.set_aside.clear()
-        self.why_set_aside.clear()
+        self.quarantined.clear()
+        self.why_quarantined.clear()
 
     def find(self, name: str) -> LiveExperiment:
         """The experiment of a name; a RequestError if there is none at work."""
-        if name in self.why_set_aside:
-            raise RequestError(409, "set_aside", self.why_set_aside[name])
+        if name in self.why_quarantined:
+            raise RequestError(409, "set_aside", self.why_quarantined[name])
         found = self.live.get(name)
         if found is None:
             self._service.check_leading()
@@ -112,22 +178,22 @@ class Experiments:
             complaint = "an experiment's name has 1 to 63 letters, digits, dots, hyphens and underscores"
             raise RequestError(422, "bad_name", f"{complaint}, a letter or digit first")
         async with self._changing:
-            if name in self.live or name in self.set_aside:
+            if name in self.live or name in self.quarantined:
                 known = self.find(name)
-                if not same_experiment(definition, known.asked):
+                if not same_experiment(definition, known.original):
                     complaint = f"there is another experiment {name!r} already, and it cannot be changed under way"
                     raise RequestError(409, "exists", f"{complaint}: delete it first, or choose another name")
                 return known
-            if len(self.live) + len(self.set_aside) >= self.config.max_rankers:
-                count = len(self.live) + len(self.set_aside)
+            if len(self.live) + len(self.quarantined) >= self.config.max_rankers:
+                count = len(self.live) + len(self.quarantined)
                 raise RequestError(409, "too_many_experiments", f"there are {count} experiments: delete one first")
             check_definition(definition, self._service)
             made = complete_experiment(definition)
             await self._keep_versions(made)
             body = msgspec.json.encode(made)
-            stored = await self._writer.written(AddRanker(PREFIX + name, body, body, RESERVE))
+            stored = await self._writer.written(AddRanker(PREFIX + name, body, RESERVE))
             experiment = LiveExperiment(stored, name, made, self.config)
-            experiment.reserved = stored.next + RESERVE
+            experiment.rounds.reserved = stored.next + RESERVE
             experiment.attach(self._service)
             self.live[name] = experiment
             return experiment
@@ -158,17 +224,19 @@ class Experiments:
 
     async def _removed(self, name: str) -> None:
         async with self._changing:
-            gone = self.set_aside.get(name) or self.find(name)
-            live, why = self.live.pop(name, None), self.why_set_aside.pop(name, "")
+            gone = self.quarantined.get(name) or self.find(name)
+            live, why = self.live.pop(name, None), self.why_quarantined.pop(name, "")
             try:
-                await self._writer.written(RemoveRanker(gone.id, gone.next))
+                await self._writer.written(
+                    RemoveRanker(gone.id, gone.rounds.next if isinstance(gone, LiveExperiment) else gone.next)
+                )
             except RequestError:
                 if live is not None:
                     self.live[name] = live
                 else:
-                    self.why_set_aside[name] = why
+                    self.why_quarantined[name] = why
                 raise
-            self.set_aside.pop(name, None)
+            self.quarantined.pop(name, None)
 
     def check_not_needed(self, ranker: str, version: int | None = None) -> None:
         """Refuses to let a ranker go, or one of its versions, that is an arm of an experiment."""
@@ -181,7 +249,7 @@ class Experiments:
 
     def all(self) -> ExperimentsAnswer:
         self._service.check_leading()
-        return ExperimentsAnswer([views.experiment(each) for each in self.live.values()], dict(self.why_set_aside))
+        return ExperimentsAnswer([views.experiment(each) for each in self.live.values()], dict(self.why_quarantined))
 
     def answer(self, name: str) -> ExperimentAnswer:
         return views.experiment(self.find(name))
@@ -196,8 +264,8 @@ class Experiments:
         answer, number, kept = experiment.rank(request)
         self._journal.put_later(StoreRound(experiment.id, number, kept))
         if number % _SWEEP == 0:
-            over = sum(each.open.size for each in self.live.values()) - self.config.open_bytes
-            experiment.drop(over)
+            over = sum(each.rounds.open.size for each in self.live.values()) - self.config.open_bytes
+            experiment.rounds.forget(experiment.rounds.excess(over))
             self._writer.forget(experiment)
         return answer
 
@@ -205,13 +273,13 @@ class Experiments:
         """Counts what came back about a page, and lets the arm that was shown learn from it, once both are on disk."""
         experiment = self.find(name)
         _check_kept(request.carry is not None)
-        number = experiment.epochs.number_of(request.round)
-        while (waiting := experiment.unwritten.get(number)) is not None:
-            await asyncio.wait([waiting])
+        number = experiment.rounds.ids.number_of(request.round)
+        while (waiting := experiment.rounds.unwritten.get(number)) is not None:
+            await asyncio.wait([awaitable(waiting)])
         page, counted = experiment.page(number, request.round)
-        gains = told_gains(request, page, request.round)
+        gains = feedback_gains(request, page, request.round)
         live, found = await self._lesson(experiment, page, request)
-        if number in experiment.unwritten or experiment.page(number, request.round)[1] != counted:
+        if number in experiment.rounds.unwritten or experiment.page(number, request.round)[1] != counted:
             return await self.feedback(name, request)  # another one came while the arm's own round waited
         if counted is None:
             return await asyncio.shield(self._count(experiment, page, gains, live, found))
@@ -232,9 +300,9 @@ class Experiments:
         part = part_for_arm(request, page, live.k, live.learns == "top")
         if part is None:
             return None, None
-        number = live.epochs.number_of(page.round)
-        while (waiting := live.unwritten.get(number)) is not None:
-            await asyncio.wait([waiting[1]])
+        number = live.rounds.ids.number_of(page.round)
+        while (waiting := live.rounds.unwritten.get(number)) is not None:
+            await asyncio.wait([awaitable(waiting[1])])
         return live, feedbacks.check_feedback(live, part)
 
     def _count(
@@ -259,7 +327,7 @@ class Experiments:
 
         def done(version: int) -> None:
             counted = experiment.apply(entry, version)
-            experiment.unwritten.pop(page.number, None)
+            experiment.rounds.unwritten.pop(page.number, None)
             result = lesson.result() if lesson is not None and lesson.done() else found
             learned = isinstance(result, Result) and result.learned
             if not future.done():
@@ -267,12 +335,12 @@ class Experiments:
             self._follow_up(experiment)
 
         def failed(error: BaseException) -> None:
-            experiment.unwritten.pop(page.number, None)
+            experiment.rounds.unwritten.pop(page.number, None)
             if not future.done():
                 gone = isinstance(error, RemovedError)
                 future.set_exception(_unknown(experiment.name) if gone else refusal(error))
 
-        experiment.unwritten[page.number] = future
+        experiment.rounds.unwritten[page.number] = future
         self._journal.put(*jobs, Append(experiment.id, page.number, encode(entry), done, failed))
         return future
 
@@ -299,7 +367,7 @@ class Experiments:
             version = self._service.live(ranker).version
             await self._service.keep(ranker)
             change = {"version": version}
-        entry = JournalEntry("promotion", 0, experiment.now(), encode(change))
+        entry = JournalEntry("promotion", 0, experiment.rounds.now(), encode(change))
         await asyncio.shield(self._consequences.append(experiment, entry))
         return views.experiment(experiment)
 
@@ -314,7 +382,7 @@ class Experiments:
         closed = 0
         for experiment in list(self.live.values()):
             for number in experiment.overdue()[: most - closed]:
-                request = FeedbackRequest(experiment.epochs.public(number), clicks=[])
+                request = FeedbackRequest(experiment.rounds.ids.public(number), clicks=[])
                 task = asyncio.ensure_future(self.feedback(experiment.name, request))
                 task.add_done_callback(lambda done: done.cancelled() or done.exception())
                 closed += 1

@@ -7,11 +7,12 @@ from typing import Any
 
 from msgspec import structs
 
-from ranktron.service.endpoint import Action
-from ranktron.service.experiments import types as t
-from ranktron.service.features import AT_ONCE, read_in_turns
+from ranktron.service.http.endpoint import Action
+from ranktron.service.http.large_requests import read_in_turns
 from ranktron.service.service import RankingService
-from ranktron.service.types import FeedbackRequest
+from ranktron.store.experiments import types as t
+from ranktron.store.rankers.features import AT_ONCE
+from ranktron.store.types import FeedbackRequest
 
 _ONE = "/v1/experiments/{name}"
 

@@ -10,13 +10,13 @@ import urllib.request
 import pytest
 import uvicorn
 
-from ranktron.service.app import application
+from ranktron.service.auth import Tokens
 from ranktron.service.config import Config
 from ranktron.service.demo.routes import search_routes
 from ranktron.service.demo.search import Index
 from ranktron.service.demo.standard_library import standard_library
+from ranktron.service.http.app import application
 from ranktron.service.service import RankingService
-from ranktron.service.tokens import Tokens
 
 
 class Service:

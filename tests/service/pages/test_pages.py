@@ -9,10 +9,10 @@ import pytest
 from ranktron import Client
 from ranktron.data.maps import Bins
 from ranktron.data.rounds import Rounds
+from ranktron.service.auth import new_token
 from ranktron.service.demo.search import Index
 from ranktron.service.demo.standard_library import LibraryEntry
-from ranktron.service.models import warm
-from ranktron.service.tokens import new_token
+from ranktron.store.rankers.models import warm
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
 

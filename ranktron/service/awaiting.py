@@ -1,0 +1,54 @@
+"""What the store promises, as futures of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ranktron.store.journal.journal import Promise
+from ranktron.store.rankers.journal_writer import JournalWriter
+
+if TYPE_CHECKING:
+    from ranktron.store.journal.entries import JournalEntry, Result
+    from ranktron.store.journal.journal import Append, SealedRow, Write
+    from ranktron.store.rankers.live_ranker import LiveRanker
+    from ranktron.training.model import Model
+
+_T = TypeVar("_T")
+
+
+class AwaitedWriter(JournalWriter):
+    """A writer of the journal whose promises can be awaited."""
+
+    def promise(self) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().create_future()
+
+    if TYPE_CHECKING:  # the same methods, which give what `promise` makes
+
+        def written(self, write: Write, *, patient: bool = False) -> asyncio.Future[Any]: ...
+
+        def logged(
+            self,
+            live: LiveRanker,
+            entry: JournalEntry,
+            answers: int | None = None,
+            model: Model | None = None,
+            carried: SealedRow | None = None,
+        ) -> asyncio.Future[Result]: ...
+
+        def prepared(
+            self,
+            live: LiveRanker,
+            entry: JournalEntry,
+            answers: int | None = None,
+            model: Model | None = None,
+            carried: SealedRow | None = None,
+        ) -> tuple[Append, asyncio.Future[Result]]: ...
+
+        def snapshot(self, live: LiveRanker, *, wished: bool = False) -> asyncio.Future[Any]: ...
+
+
+def awaitable(promise: Promise[_T]) -> asyncio.Future[_T]:
+    """The future that a promise of an `AwaitedWriter` is."""
+    assert isinstance(promise, asyncio.Future)
+    return promise

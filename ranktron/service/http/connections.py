@@ -1,0 +1,280 @@
+"""Connections: how many there may be, how much their headers may hold, and how long each step may take.
+
+All of this comes before any token is looked at. A connection either waits (for a request, or for the rest of its
+headers) or is busy (a request is being answered). Where there is no place left, the one that has waited longest makes
+room: whoever holds many connections and sends nothing only loses them to those who ask. A request gets a 503 when as
+many others are busy as there may be connections; health checks are answered even then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from ipaddress import IPv6Address, ip_address
+from itertools import chain
+from typing import Any
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from ranktron.service.config import Config
+from ranktron.store.types import ErrorAnswer, ErrorBody
+
+HEALTH = (b"/healthz", b"/readyz")
+SPARE = 16  # connections above a limit: requests there get a 503, unless they ask for health
+_PIPELINE = 16  # requests of one connection that may wait for their turn
+_GRACE = 2.0  # seconds that the server gives itself to answer before a connection is closed
+_TAKEN = 65_536  # bytes of an answer that a slow client must take to be given more time
+_PHRASES = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
+_BUSY = ErrorAnswer(ErrorBody("too_many_connections", "the server has too many connections: try again in a moment"))
+
+
+class ConnectionLimit:
+    """The connections that share a limit: all of them, or those of one address."""
+
+    __slots__ = ("busy", "limit", "total")
+
+    def __init__(self, limit: float) -> None:
+        self.limit, self.total, self.busy = limit, 0, 0
+
+    @property
+    def full(self) -> bool:
+        return self.total >= self.limit + SPARE
+
+
+class Connections:
+    """All connections of a server; `refused` is told the reason of each refusal.
+
+    >>> Connections(Config(), print).protocol is not None
+    True
+    """
+
+    def __init__(self, config: Config, refused: Callable[[str], None]) -> None:
+        self.config, self.refused = config, refused
+        self.all = ConnectionLimit(config.max_connections)
+        self.addresses: dict[str, ConnectionLimit] = {}
+        self.members: set[Connection] = set()
+        # Those that wait, longest first: they make room in this order, and those that never asked anything go first.
+        self.new: dict[Connection, None] = {}
+        self.idle: dict[Connection, None] = {}
+        self._proxies = frozenset(map(address_group, config.proxies))
+        seconds = (config.header_seconds, config.request_seconds, config.idle_seconds)
+        self._period = min(1.0, *(each / 4.0 for each in seconds))
+
+    @property
+    def protocol(self) -> Any:
+        """What uvicorn calls for every connection."""
+        return partial(Connection, self)
+
+    def join(self, connection: Connection) -> bool:
+        """Lets a connection in; false if it has to leave, because all others are busy."""
+        address = self.addresses.get(connection.address)
+        if address is None:
+            limit = float("inf") if connection.address in self._proxies else self.config.max_connections_per_address
+            address = self.addresses[connection.address] = ConnectionLimit(limit)
+        if not self.members:
+            connection.loop.call_later(self._period, self._sweep, connection.loop)
+        self.members.add(connection)
+        self.new[connection] = None
+        connection.groups = (self.all, address)
+        crowded = [group for group in (address, self.all) if group.full]
+        for group in connection.groups:
+            group.total += 1
+        return not crowded or self._make_room(connection, crowded[0])
+
+    def _make_room(self, newcomer: Connection, group: ConnectionLimit) -> bool:
+        """Ends the connection of a group that has waited longest."""
+        for each in chain(self.new, self.idle):
+            if each is not newcomer and group in each.groups:
+                self.refused("too_many_connections")
+                each.leave()
+                return True
+        return False
+
+    def leave(self, connection: Connection) -> None:
+        if connection not in self.members:
+            return
+        self.members.discard(connection)
+        self.new.pop(connection, None)
+        self.idle.pop(connection, None)
+        for group in connection.groups:
+            group.total -= 1
+            group.busy -= connection.requests > 0
+        if not connection.groups[1].total:
+            del self.addresses[connection.address]
+
+    def begin(self, connection: Connection) -> None:
+        """Notes that a connection is busy."""
+        self.new.pop(connection, None)
+        self.idle.pop(connection, None)
+        for group in connection.groups:
+            group.busy += 1
+
+    def end(self, connection: Connection) -> None:
+        """Notes that a connection waits again."""
+        if connection in self.members:
+            self.idle[connection] = None
+            for group in connection.groups:
+                group.busy -= 1
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ends what has taken too long. One look at all of them costs less than a timer for each step of each."""
+        now = loop.time()
+        for connection in [each for each in self.members if each.deadline <= now]:
+            connection.expire(now)
+        if self.members:
+            loop.call_later(self._period, self._sweep, loop)
+
+
+class Connection(HttpToolsProtocol):
+    """One connection. Deadlines are set when a step begins: no byte that arrives puts one off."""
+
+    groups: tuple[ConnectionLimit, ConnectionLimit]
+
+    def __init__(self, connections: Connections, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.pool, self.limits = connections, connections.config
+        self.application: Any = self.app
+        self.address = ""
+        self.deadline = float("inf")
+        self.step = "idle"  # of what is being read: then "head", then "body"
+        self.requests = 0  # that are not answered yet
+        self.received = self.content = 0  # bytes of this step, and those of them that were content
+        self.unsent = 0
+        self.complaint: tuple[int, str, str] | None = None
+
+    def _within(self, seconds: float) -> None:
+        self.deadline = self.loop.time() + seconds
+
+    # What arrives
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.address = address_group(self.client[0]) if self.client else ""
+        self._within(self.limits.header_seconds)
+        if not self.pool.join(self):
+            self._refuse(503, _BUSY.error.code, _BUSY.error.message)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.pool.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self.received += len(data)
+        super().data_received(data)
+        # Headers, trailers and the sizes of chunks are kept by the parser until they are complete.
+        if self.received > self.limits.max_header_bytes + 8 * self.content and not self.transport.is_closing():
+            self._refuse(*self._too_large())
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self.step == "idle" and not self.requests and self not in self.pool.new:
+            self._within(self.limits.header_seconds)
+        self.step, self.received, self.content = "head", 0, 0
+
+    def on_headers_complete(self) -> None:
+        size = len(self.url) + sum(map(len, chain.from_iterable(self.headers)))
+        if size > self.limits.max_header_bytes or len(self.headers) > self.limits.max_headers:
+            self.complaint = self._too_large()
+            raise ValueError
+        if self.requests >= _PIPELINE:
+            self.complaint = 400, "malformed_http", f"more than {_PIPELINE} requests were sent without waiting"
+            raise ValueError
+        self.step, self.received, self.unsent = "body", 0, 0
+        if not self.requests:
+            self.pool.begin(self)
+            self._within(self.limits.request_seconds + _GRACE)
+        self.requests += 1
+        admitted = all(group.busy <= group.limit for group in self.groups)
+        self.app = self.application if admitted or self.url.partition(b"?")[0] in HEALTH else self._unavailable
+        super().on_headers_complete()
+        self.headers = []  # trailers are no headers
+
+    def on_body(self, body: bytes) -> None:
+        self.content += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self.step = "idle"
+        self._within(self.limits.answer_seconds + _GRACE if self.requests else self.limits.idle_seconds)
+
+    def _too_large(self) -> tuple[int, str, str]:
+        limits = self.limits
+        complaint = f"a request may have at most {limits.max_headers} headers of {limits.max_header_bytes} bytes in all"
+        return 431, "headers_too_large", complaint
+
+    # What goes out
+
+    def on_response_complete(self) -> None:
+        self.requests -= 1
+        if not self.requests:
+            self.pool.end(self)
+            if self.step == "idle":
+                self._within(self.limits.idle_seconds)
+            elif self.step == "head":
+                self._within(self.limits.header_seconds)
+        if self.transport.is_closing():
+            self._within(_GRACE)
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what the parser, or a limit within it, has refused."""
+        self._refuse(*(self.complaint or (400, "malformed_http", "this is not valid HTTP/1.1")))
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        self.pool.refused(code)
+        own = self.requests == 1 and self.step == "body" and not self.cycle.response_started
+        if self.requests and not own:  # another answer is under way, and this one would be taken for it
+            self.transport.abort()
+            return
+        body = msgspec.json.encode(ErrorAnswer(ErrorBody(code, message)))
+        head = f"HTTP/1.1 {status} {_PHRASES.get(status, 'Service Unavailable')}\r\ncontent-type: application/json\r\n"
+        self.transport.write(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
+        self.transport.close()
+        self._within(_GRACE)
+
+    async def _unavailable(self, _scope: Any, _receive: Any, send: Any) -> None:
+        self.pool.refused(_BUSY.error.code)
+        body = msgspec.json.encode(_BUSY)
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers += [(b"connection", b"close"), (b"retry-after", b"1")]
+        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    # What takes too long
+
+    def leave(self) -> None:
+        """Ends at once."""
+        self.pool.leave(self)
+        self.transport.abort()
+
+    def expire(self, now: float) -> None:
+        """Ends a connection whose step has taken too long; a client that takes a large answer slowly may go on."""
+        unsent, before = self.transport.get_write_buffer_size(), self.unsent
+        if unsent and (not before or before - unsent >= _TAKEN):
+            self.unsent, self.deadline = unsent, now + self.limits.answer_seconds
+        elif self.transport.is_closing() or self.requests:
+            self.pool.refused("slow_client")
+            self.leave()
+        elif self.step == "head":
+            self._refuse(408, "headers_too_slow", "the headers of the request took too long to arrive")
+        else:  # nobody is waiting for anything
+            self.transport.close()
+            self._within(_GRACE)
+
+
+def address_group(address: str) -> str:
+    """The address that connections are counted by: of IPv6 the first 64 bits, for a single host has all the others.
+
+    >>> address_group("192.0.2.1"), address_group("2001:db8::1:2"), address_group("::ffff:192.0.2.1")
+    ('192.0.2.1', '2001:db8::', '192.0.2.1')
+    """
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv6Address):
+        return str(parsed.ipv4_mapped or IPv6Address(int(parsed) >> 64 << 64))
+    return address

@@ -1,0 +1,158 @@
+"""What every server needs before it serves: open files, a socket, kernels that are compiled, and limits."""
+
+from __future__ import annotations
+
+import math
+import resource
+import socket
+from collections.abc import Callable
+from errno import EADDRINUSE
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import uvicorn
+from msgspec import Raw, structs
+
+from ranktron.errors import DataError, MissingExtra
+from ranktron.service.auth import Tokens
+from ranktron.service.config import Config
+from ranktron.service.http.connections import SPARE, Connections
+from ranktron.service.telemetry import Telemetry
+from ranktron.store.rankers.features import document_matrix
+from ranktron.store.rankers.models import blank_model
+from ranktron.store.rankers.stats import observed_quality
+from ranktron.store.types import Definition, Document
+
+if TYPE_CHECKING:
+    from ranktron.service.sealing_keys import SealingKeys
+    from ranktron.service.tracing import Tracing
+
+_FILES = 100  # that may be open besides connections
+
+
+def within_open_files(settings: Config) -> Config:
+    """Asks the system for as many open files as there may be connections, or lowers the limit to what it allows."""
+    needed = settings.max_connections + SPARE + _FILES
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed in (resource.RLIM_INFINITY, -1) or allowed >= needed:
+        return settings
+    if most == resource.RLIM_INFINITY or most > allowed:
+        allowed = needed if most == resource.RLIM_INFINITY else min(needed, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+    if allowed >= needed:
+        return settings
+    left = max(1, allowed - SPARE - _FILES)
+    click.echo(f"Only {allowed} files may be open: at most {left} connections are taken (see ulimit -n).", err=True)
+    return structs.replace(settings, max_connections=left)
+
+
+def check_guarded(tokens: Tokens, host: str) -> None:
+    if not tokens and not is_loopback(host):
+        raise DataError(
+            f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
+            "at 127.0.0.1"
+        )
+
+
+def open_socket(host: str, port: int, shared: bool = False) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(1024)
+    except OSError as error:
+        listening.close()
+        instead = ": choose another with --port" if error.errno == EADDRINUSE else ""
+        raise DataError(f"cannot listen at {host}, port {port}: {error.strerror}{instead}") from None
+    return listening
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
+    (True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def compile_kernels() -> None:
+    """Does once what requests do, so that the first client does not wait for the compiler."""
+    blank_model(Definition(["feature"]), Config())
+    document_matrix([Document("first", Raw(b"[1.5]"))], ["feature"])
+    observed_quality((1.0,))
+
+
+def uvicorn_config(application: Any, settings: Config, telemetry: Telemetry) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        http=Connections(settings, telemetry.refused).protocol,
+        ws="none",
+        lifespan="off",
+        proxy_headers=False,  # who is behind a proxy is of no interest here
+        access_log=False,
+        log_level="error",  # what clients do wrong is counted, and fills no disk
+        server_header=False,
+        timeout_keep_alive=math.ceil(settings.idle_seconds) + 1,  # connections are closed before that
+        timeout_graceful_shutdown=int(settings.request_seconds) + 1,
+    )
+
+
+class AnnouncingServer(uvicorn.Server):
+    """Says where it is once it can be asked."""
+
+    def __init__(self, config: uvicorn.Config, line: Callable[[], str]) -> None:
+        super().__init__(config)
+        self.line = line
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        click.echo(self.line())
+
+
+def authentication(tokens: Tokens) -> str:
+    return f"{count_of(len(tokens), 'token')} accepted" if len(tokens) else "authentication off"
+
+
+def count_of(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def read_sealing_keys(settings: Config) -> SealingKeys | None:
+    """The keys of rounds that carry themselves, if there are any."""
+    if not settings.carry_keys:
+        return None
+    try:
+        from ranktron.service.sealing_keys import StoredSealingKeys
+    except ModuleNotFoundError:
+        raise MissingExtra("rounds that carry themselves", "serve") from None
+    return StoredSealingKeys(Path(settings.carry_keys))
+
+
+def read_tracing(settings: Config) -> Tracing | None:
+    """The traces of OpenTelemetry, if they are wanted."""
+    if not settings.tracing:
+        return None
+    try:
+        from ranktron.service.tracing import start_tracing
+
+        return start_tracing()
+    except ModuleNotFoundError:
+        raise MissingExtra("tracing requests", "tracing") from None
+
+
+def reload_secrets(tokens: Tokens, keys: SealingKeys | None) -> None:
+    """Reads tokens and keys again."""
+    tokens.reload()
+    if keys is not None:
+        keys.reload()

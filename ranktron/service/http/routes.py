@@ -1,0 +1,223 @@
+"""The table of routes: the application and its OpenAPI document are both made from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ranktron.service.experiments.routes import experiment_actions
+from ranktron.service.http.endpoint import BYTES, Action, Content
+from ranktron.service.http.large_requests import answer_in_turns
+from ranktron.service.ingest import ingestion as i
+from ranktron.service.replication.journal_feed import FollowRequest, RoundsRequest, decode_message, encode_message
+from ranktron.service.service import RankingService
+from ranktron.service.telemetry import Telemetry
+from ranktron.store import types as t
+from ranktron.store.errors import RequestError
+
+PAGES = Path(__file__).parents[1] / "pages"
+_KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_POLICY = b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+_PAGE_HEADERS = (
+    (b"content-security-policy", _POLICY + b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-cache"),
+)
+_ONE = "/v1/rankers/{name}"
+
+
+def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
+    """Everything that can be asked for, the busiest first."""
+    return [
+        *_rounds(service),
+        *_rankers(service),
+        *_versions(service),
+        *_read_actions(service),
+        *experiment_actions(service),
+        *follow_actions(service),
+        *_around(service, telemetry),
+    ]
+
+
+def _rounds(service: RankingService) -> list[Action]:
+    def rank(request: t.RankRequest, name: str) -> Any:
+        return answer_in_turns(service, service.rank, name, request)
+
+    def feedback(request: t.FeedbackRequest, name: str) -> Any:
+        return service.feedback(name, request)
+
+    def full(request: t.FullRequest, name: str) -> Any:
+        return answer_in_turns(service, service.full, name, request)
+
+    def many(one: Any) -> Any:
+        return lambda request, name: service.batch(request.requests, one, name)
+
+    post = "POST"
+    return [
+        Action(post, f"{_ONE}/rank", "Rank a list; its round stays open", "rank", t.RankRequest, t.RankAnswer, rank),
+        Action(
+            post,
+            f"{_ONE}/feedback",
+            "Learn from labels, clicks or gains of some of the first k documents that a round showed",
+            "feedback",
+            t.FeedbackRequest,
+            t.FeedbackAnswer,
+            feedback,
+        ),
+        Action(post, f"{_ONE}/full", "Learn from all labels of a list", "feedback", t.FullRequest, t.FullAnswer, full),
+        Action(post, f"{_ONE}/rank/batch", "Rank many lists", "rank", t.RankBatch, t.BatchAnswer, many(service.rank)),
+        Action(
+            post,
+            f"{_ONE}/feedback/batch",
+            "Learn from the feedback of many rounds",
+            "feedback",
+            t.FeedbackBatch,
+            t.BatchAnswer,
+            many(service.feedback),
+        ),
+        Action(
+            post,
+            f"{_ONE}/full/batch",
+            "Learn from all labels of many lists",
+            "feedback",
+            t.FullBatch,
+            t.BatchAnswer,
+            many(service.full),
+        ),
+        *_sources(service),
+    ]
+
+
+def _sources(service: RankingService) -> list[Action]:
+    def ingest(request: i.IngestRequest, name: str) -> Any:
+        return service.ingestion.take(name, request)
+
+    how, where = "Learn from a source, and advance it, in one transaction", "Where a source goes on"
+    return [
+        Action("POST", f"{_ONE}/ingest", how, "feedback", i.IngestRequest, i.IngestAnswer, ingest),
+        Action("GET", "/v1/sources/{source}", where, "feedback", None, i.SourceAnswer, service.ingestion.source),
+    ]
+
+
+def _rankers(service: RankingService) -> list[Action]:
+    def make(request: t.Definition, name: str) -> Any:
+        return service.create(name, request)
+
+    def take(request: bytes, name: str) -> Any:
+        return service.create_from_model(name, request)
+
+    how = "Make a ranker, from a definition or from a model file"
+    return [
+        Action("GET", "/v1/rankers", "All rankers", "rank", None, t.RankersAnswer, service.rankers),
+        Action("PUT", _ONE, how, "admin", t.Definition, t.RankerAnswer, make, take),
+        Action("GET", _ONE, "A ranker", "rank", None, t.RankerAnswer, service.ranker),
+        Action("DELETE", _ONE, "Delete a ranker and all it has learnt", "admin", None, None, service.delete),
+    ]
+
+
+def _versions(service: RankingService) -> list[Action]:
+    def model(name: str) -> Content:
+        return Content(service.model(name).to_bytes(), BYTES)
+
+    def start(request: bytes, name: str) -> Any:
+        return service.set_model(name, request)
+
+    def rollback(request: t.RollbackRequest, name: str) -> Any:
+        return service.rollback(name, request)
+
+    def release(name: str, version: str) -> Any:
+        return service.release(name, _number(version, "unknown_version", "versions are whole numbers"))
+
+    versions = f"{_ONE}/versions"
+    return [
+        Action("GET", f"{_ONE}/model", "The model file", "rank", None, bytes, model),
+        Action("POST", f"{_ONE}/model", "Start from a trained model", "admin", bytes, t.RankerAnswer, start),
+        Action("GET", versions, "The versions that are kept", "rank", None, t.VersionsAnswer, service.versions),
+        Action("POST", versions, "Keep the present version", "admin", None, t.VersionsAnswer, service.keep),
+        Action("DELETE", f"{versions}/{{version}}", "Let a version go", "admin", None, t.VersionsAnswer, release),
+        Action(
+            "POST",
+            f"{_ONE}/rollback",
+            "Go back to the weights of a version that was kept",
+            "admin",
+            t.RollbackRequest,
+            t.RankerAnswer,
+            rollback,
+        ),
+    ]
+
+
+def _read_actions(service: RankingService) -> list[Action]:
+    def explain(name: str, round: str) -> t.ExplainAnswer:
+        return service.explain(name, _number(round, "unknown_round", "rounds are whole numbers"))
+
+    board, why = "What the dashboard shows", "Why a round was ordered as it was"
+    return [
+        Action("GET", f"{_ONE}/dashboard", board, "rank", None, t.DashboardAnswer, service.dashboard),
+        Action(
+            "GET",
+            f"{_ONE}/explain/{{round}}",
+            why,
+            "rank",
+            None,
+            t.ExplainAnswer,
+            explain,
+        ),
+    ]
+
+
+def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
+    def metrics() -> Content:
+        text = telemetry.text(service)
+        return Content(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def ready() -> t.HealthAnswer:
+        service.check_leading()
+        if not service.journal.ready:
+            raise RequestError(503, "not_ready", "nothing can be written to disk")
+        return t.HealthAnswer(True)
+
+    return [
+        Action(
+            "GET", "/healthz", "Whether the server is running", None, None, t.HealthAnswer, lambda: t.HealthAnswer(True)
+        ),
+        Action("GET", "/readyz", "Whether feedback can be written to disk", None, None, t.HealthAnswer, ready),
+        Action("GET", "/metrics", "Metrics for Prometheus", "rank", None, str, metrics),
+        Action("GET", "/", "The dashboard", None, None, str, lambda: page("index.html")),
+        Action("GET", "/static/{file}", "A file of the dashboard", None, None, str, lambda file: page(file)),
+    ]
+
+
+def _number(text: str, code: str, complaint: str) -> int:
+    """A number of a path."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 16):
+        raise RequestError(404, code, complaint)
+    return int(text)
+
+
+def page(file: str, folder: Path = PAGES) -> Content:
+    """A file of a folder of pages; nothing outside of it can be asked for."""
+    kind = _KINDS.get(Path(file).suffix)
+    known = {path.name: path for path in folder.iterdir()}
+    if kind is None or file not in known:
+        raise RequestError(404, "not_found", "there is no such page")
+    return Content(known[file].read_bytes(), kind, _PAGE_HEADERS)
+
+
+def follow_actions(service: RankingService) -> list[Action]:
+    """What can be asked for by those who follow."""
+
+    async def follow(request: bytes) -> Content:
+        return Content(encode_message(await service.feed.follow(decode_message(request, FollowRequest))), BYTES)
+
+    def keep(request: bytes) -> Content:
+        return Content(encode_message(service.feed.keep(decode_message(request, RoundsRequest))), BYTES)
+
+    learnt, shown = (
+        "What was learnt since, for a server that follows",
+        "Keep rounds that a server has shown that follows",
+    )
+    return [
+        Action("POST", "/v1/follow", learnt, "admin", bytes, bytes, follow),
+        Action("POST", "/v1/follow/rounds", shown, "admin", bytes, bytes, keep),
+    ]

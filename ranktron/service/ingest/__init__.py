@@ -1,0 +1,1 @@
+"""Feedback from files and streams."""

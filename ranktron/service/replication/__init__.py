@@ -1,0 +1,1 @@
+"""Servers that follow another one, and take over from it."""

@@ -1,0 +1,183 @@
+"""High-water mark: the last position of the journal that a client was answered for; and what is missing below it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+from threading import Event, Thread
+from typing import NamedTuple
+from zlib import crc32
+
+from ranktron.errors import DataError
+from ranktron.store.journal.journal import CAPACITY, MissingEntriesError, StoredRanker
+from ranktron.store.journal.ranker_rows import RankerRow, is_whole, own_half
+from ranktron.store.journal.sql_database import Database
+
+SIZE = 256  # bytes of a place: a disk writes it whole or not at all
+_PLACE = Struct("<QQQIB64sd")
+_PAUSE = 0.1  # seconds between two flushes
+_REMOVED = 64  # removed rankers whose places are kept before they are used again
+
+
+class RankerMark(NamedTuple):
+    """How far one ranker had come: its last version with the checksum of that entry, its reserved numbers, its time."""
+
+    ranker: int
+    name: str
+    version: int
+    checksum: int
+    next: int
+    removed: bool
+    at: float = 0.0
+
+
+class Mark:
+    """The file of marks of one journal.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mark = Mark(Path(folder) / "mark")
+    ...     mark.write(7, [RankerMark(1, "shop", 3, 99, 20_000, False)])
+    ...     mark.close()
+    ...     again = Mark(Path(folder) / "mark")
+    ...     again.commits, again.rankers[1].version
+    (7, 3)
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self.commits, self.damaged = 0, 0
+        self.rankers: dict[int, RankerMark] = {}
+        self._places: dict[int, int] = {0: 0}
+        data = os.pread(self._file, os.fstat(self._file).st_size, 0)
+        self.missing = not data
+        self._end = -(-len(data) // SIZE) or 1
+        for place in range(len(data) // SIZE):
+            self._read(place, data[place * SIZE : (place + 1) * SIZE])
+        self.damaged += len(data) % SIZE > 0
+        self._moved, self._closing = Event(), Event()
+        self._thread = Thread(target=self._flush_often, name="ranktron-mark", daemon=True)
+        self._thread.start()
+
+    def _read(self, place: int, data: bytes) -> None:
+        if not any(data):
+            self.damaged += place == 0
+            return
+        if crc32(data[4:]) != int.from_bytes(data[:4], "little"):
+            self.damaged += 1
+            return
+        ranker, version, following, checksum, removed, name, at = _PLACE.unpack_from(data, 4)
+        self._places[ranker] = place
+        if ranker == 0:
+            self.commits = version
+        else:
+            self.rankers[ranker] = RankerMark(
+                ranker, name.rstrip(b"\0").decode(), version, checksum, following, bool(removed), at
+            )
+
+    def write(self, commits: int, rankers: list[RankerMark]) -> None:
+        """Moves the marks of some rankers, and then that of the journal."""
+        for mark in rankers:
+            place = self._places.get(mark.ranker)
+            if place is None:
+                place = self._places[mark.ranker] = self._free()
+            self.rankers[mark.ranker] = mark
+            self._put(place, mark)
+        self._put(0, RankerMark(0, "", commits, 0, 0, False))
+        self.commits = commits
+        self._moved.set()
+
+    def _free(self) -> int:
+        """A new place, or that of the ranker that was removed first, if there are many such."""
+        removed = [mark.ranker for mark in self.rankers.values() if mark.removed]
+        if len(removed) > _REMOVED:
+            first = min(removed)
+            del self.rankers[first]
+            return self._places.pop(first)
+        self._end += 1
+        return self._end - 1
+
+    def _put(self, place: int, mark: RankerMark) -> None:
+        name = mark.name.encode()
+        body = _PLACE.pack(mark.ranker, mark.version, mark.next, mark.checksum, mark.removed, name, mark.at)
+        body = body.ljust(SIZE - 4, b"\0")
+        os.pwrite(self._file, crc32(body).to_bytes(4, "little") + body, place * SIZE)
+
+    def _flush_often(self) -> None:
+        while not self._closing.is_set():
+            self._moved.wait()
+            self._moved.clear()
+            with suppress(OSError):  # the kernel has it all the same; the next one may succeed
+                os.fdatasync(self._file)
+            self._closing.wait(_PAUSE)
+
+    def close(self) -> None:
+        self._closing.set()
+        self._moved.set()
+        self._thread.join()
+        with suppress(OSError):
+            os.fsync(self._file)
+        os.close(self._file)
+
+
+_LOST = "it has lost its end, or is an older copy"
+
+
+def integrity_problems(mark: Mark, commits: int, new: bool) -> list[str]:
+    """Reasons to believe that the log is incomplete; a new one has no mark yet."""
+    doubts = []
+    if mark.missing and not new:
+        doubts.append("the file mark is missing: whether the log has lost its end cannot be told")
+    if mark.damaged and not mark.missing:
+        doubts.append(f"the file mark is damaged in {mark.damaged} places: the log may have lost its end")
+    if mark.commits > commits:
+        lost = f"the last {mark.commits - commits} commits of the log are missing: {_LOST}"
+        doubts.append(f"{lost}; rounds that were shown last may be gone")
+    return doubts
+
+
+def missing_entries(database: Database, rows: Iterable[RankerRow], damaged: set[int], mark: Mark) -> list[StoredRanker]:
+    """The rankers that the log has lost something of that was told of, and what."""
+    lost, seen = [], set()
+    for row in rows:
+        seen.add(row.id)
+        marked = mark.rankers.get(row.id)
+        wrong: DataError | None = None
+        if row.id in damaged:
+            removed = row.deleted if marked is None else marked.removed
+            wrong = None if removed else DataError("its row in the log is damaged")
+        elif marked is not None and not row.deleted:
+            wrong = _loss(database, row.id, marked)
+        if wrong is not None:
+            lost.append(_describe_stored(row, marked, wrong))
+    for marked in mark.rankers.values():
+        if marked.ranker not in seen and not marked.removed:
+            row = RankerRow(marked.ranker, marked.name, b"", 0, 0, 0, ((0, 0),))
+            lost.append(_describe_stored(row, marked, MissingEntriesError(f"its row in the log is missing: {_LOST}")))
+    return lost
+
+
+def _loss(database: Database, ranker: int, marked: RankerMark) -> MissingEntriesError | None:
+    if marked.removed:
+        return MissingEntriesError(f"it was deleted, but is in the log: {_LOST}")
+    first, version = ranker * CAPACITY, marked.version
+    span = first, first + CAPACITY
+    (last,) = database.execute("SELECT max(key) FROM entries WHERE key >= ? AND key < ?", span).fetchone()
+    last = 0 if last is None else last - first
+    if last < version:
+        return MissingEntriesError(f"version {version} was acknowledged, but its log ends at version {last}: {_LOST}")
+    query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
+    found = database.execute(query, (first + version,)).fetchone()
+    if found and is_whole(first + version, *found) and own_half(found[2]) != marked.checksum:
+        return MissingEntriesError(f"version {version} in its log is not the one that was acknowledged: {_LOST}")
+    return None
+
+
+def _describe_stored(row: RankerRow, marked: RankerMark | None, wrong: DataError) -> StoredRanker:
+    name, version, following = (row.name, -1, 0) if marked is None else (marked.name, marked.version, marked.next)
+    following = max(row.next, following)
+    return StoredRanker(row.id, name, row.definition, following, row.incarnation, row.epochs, version, wrong)

@@ -1,0 +1,329 @@
+"""The journal: where nothing gets lost. What a service writes, as values, and what it asks of whatever keeps them.
+
+`SQLiteJournal` and `PostgresJournal` are those that there are. A journal writes in the order in which it is asked to,
+tells its caller's thread what has been written, and loses nothing that it has told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from ranktron import __version__
+from ranktron.errors import DataError
+from ranktron.store.journal.snapshots import Snapshots
+
+Done = Callable[[Any], None]
+Failed = Callable[[BaseException], None]
+_T = TypeVar("_T")
+
+
+class Promise(Protocol[_T]):
+    """What becomes of something to be written: a future of asyncio, or of concurrent.futures."""
+
+    def done(self) -> bool: ...
+
+    def result(self) -> _T: ...
+
+    def set_result(self, result: _T, /) -> None: ...
+
+    def set_exception(self, exception: BaseException, /) -> None: ...
+
+
+class CallerThread(Protocol):
+    """The thread that puts jobs, and is told of them: an event loop of asyncio, or what calls back as one does."""
+
+    def call_soon(self, callback: Callable[..., object], *args: Any) -> object:
+        """Calls back on this thread, after what is under way."""
+        ...
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> object:
+        """Calls back on this thread after so many seconds."""
+        ...
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> object:
+        """Calls back on this thread, asked from another one."""
+        ...
+
+
+FORMAT = 1  # of what a journal holds: one of another format is refused
+CAPACITY = 1 << 40  # versions of a ranker, and numbers of its rounds, stay below this
+PREFIX = "/"  # of the names that experiments have in the journal: no ranker's name starts with it
+EPOCHS = 1 << 13  # and epochs below this: with the number of a round in it, 2**53 holds an epoch
+
+
+class JournalError(DataError):
+    """The journal as a whole cannot be read or written: no ranker can be served from it."""
+
+
+class FormatError(JournalError):
+    """The journal has a format that this version does not know; `version` is the one that wrote it, if it says so."""
+
+    def __init__(self, where: object, version: str | None) -> None:
+        writer = f"ranktron {version}" if version else "a ranktron before 0.3"
+        super().__init__(f"{where} was written by {writer}, and ranktron {__version__} cannot read its format")
+
+
+class MissingEntriesError(DataError):
+    """The journal lacks something of a ranker that was acknowledged."""
+
+    remedy = "To go on without what is missing, delete the file mark in the folder"
+
+
+class InUseError(DataError):
+    """Another server is the leader."""
+
+
+class TermError(JournalError):
+    """Another server has begun a later term: this one may write nothing more, and what it knows is out of date."""
+
+
+class UnknownOutcomeError(JournalError):
+    """The connection was lost while a commit was under way: whether it was made is not known yet."""
+
+
+class RemovedError(DataError):
+    """An entry came for a ranker that has been removed."""
+
+
+class StoredRanker(NamedTuple):
+    """A ranker as the journal knows it; `definition` is complete.
+
+    `epochs` says from which number of its rounds on which epoch counts. Clients have been answered for entries up to
+    version `last_acknowledged` at least; it is -1 where that is not known. `wrong` is what is wrong with the ranker, if
+    anything. For its rounds it was `at` or later.
+    """
+
+    id: int
+    name: str
+    definition: bytes
+    next: int
+    incarnation: int
+    epochs: tuple[tuple[int, int], ...]
+    last_acknowledged: int = -1
+    wrong: DataError | None = None
+    at: float = 0.0
+
+
+class Logged(NamedTuple):
+    """An entry as the journal has it, None if it is damaged; and the round that it answers, if that is there."""
+
+    version: int
+    body: bytes | None
+    shown: bytes | None
+
+
+class AddRanker(NamedTuple):
+    """Gives the new `StoredRanker`, and writes its first `entry`, if it has one, in the same transaction.
+
+    The rounds of a deleted ranker of that name count on, and are at least `rounds`; some numbers are reserved.
+    """
+
+    name: str
+    definition: bytes
+    reserve: int
+    rounds: int = 0
+    entry: bytes = b""
+
+
+class Reserve(NamedTuple):
+    """Sets round numbers below `next` aside: after a crash none of them is given out again."""
+
+    ranker: int
+    next: int
+
+
+class Settle(NamedTuple):
+    """Says which number the next round will have: none before it was given out."""
+
+    ranker: int
+    next: int
+
+
+class NoteTime(NamedTuple):
+    """Says how late it is for a ranker: its rounds grow older though nothing is logged."""
+
+    ranker: int
+    at: float
+
+
+class RemoveRanker(NamedTuple):
+    """Removes a ranker with all that it has; its name remembers how far its rounds have counted."""
+
+    ranker: int
+    next: int
+
+
+class DropRounds(NamedTuple):
+    """Drops rounds that nobody may answer any more."""
+
+    ranker: int
+    numbers: Sequence[int]
+
+
+class Prune(NamedTuple):
+    """Drops what a snapshot of version `settled` makes needless.
+
+    These are rounds that were answered up to version `explained`; and of the entries up to version `old` those up to
+    version `remembered`, and those that are not the last ones to answer a round. Of numbers of carried rounds, those
+    that have expired at the time `expired`.
+    """
+
+    ranker: int
+    settled: int
+    explained: int
+    remembered: int
+    old: int
+    expired: float = 0.0
+
+
+class AdvanceSource(NamedTuple):
+    """Moves a source of feedback from one place to the next, if it is there, and keeps what could not be used of it."""
+
+    source: str
+    start: int
+    end: int
+    dead: tuple[tuple[int, str, bytes], ...] = ()
+
+
+class Call(NamedTuple):
+    """Does something else on the writer's thread, after all that was asked before; the write it gives is done, too."""
+
+    function: Callable[[], Write | None]
+
+
+Write = AddRanker | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
+
+
+@dataclass(frozen=True)
+class Job:
+    """A write, and who is told of it, on the caller's thread. Without `failed` it is tried until it succeeds."""
+
+    write: Write
+    done: Done | None = None
+    failed: Failed | None = None
+
+
+class StoreRound(NamedTuple):
+    """A round to keep until its feedback comes; nobody waits for it."""
+
+    ranker: int
+    number: int
+    body: bytes
+    failed: None = None
+
+
+class SealedRow(NamedTuple):
+    """A round that came with its feedback: kept with the entry that answers it, its number known until it expires."""
+
+    body: bytes
+    digest: bytes
+    expires: float
+
+
+class Append(NamedTuple):
+    """An entry to write, and who is told of its version; `round` is the round that it answers, if any."""
+
+    ranker: int
+    round: int | None
+    body: bytes
+    done: Done
+    failed: Failed
+    carried: SealedRow | None = None
+
+
+class Journal(Protocol):
+    """What a service asks of the place where it keeps rankers, entries and rounds."""
+
+    ready: bool
+    cluster: str  # which state this is, whatever becomes of it: copies have the same
+
+    @property
+    def term(self) -> int:
+        """The number of this server's time with the journal; one that takes over has a higher one."""
+        ...
+
+    # Reading, before it starts
+
+    def rankers(self) -> list[StoredRanker]:
+        """All rankers that have not been removed."""
+        ...
+
+    def last_version(self, ranker: int) -> int:
+        """The version of the last entry; 0 if there is none."""
+        ...
+
+    def entries(self, ranker: int) -> Iterator[Logged]:
+        """The entries, in order, each with the round that it answers; only a few at a time are in memory."""
+        ...
+
+    def before_answers(self, ranker: int, count: int) -> int:
+        """The version after which entries have answered the last `count` rounds; 0 if there are no more than these."""
+        ...
+
+    def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
+        """Numbers and bodies of the rounds that no entry answers; None for a body that is damaged."""
+        ...
+
+    def last_rounds(self, ranker: int, count: int) -> list[tuple[int, bytes | None]]:
+        """The last rounds that are there, answered or not, oldest first."""
+        ...
+
+    def checksum(self, ranker: int, version: int) -> int | None:
+        """A number that stands for all entries up to a version, if the journal still has it."""
+        ...
+
+    def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
+        """Replaces the last entry, which is damaged; the round that it answered goes, if a snapshot has learnt it."""
+        ...
+
+    def follow(self, ranker: int, version: int) -> None:
+        """Says which version a ranker has reached: the next entry is numbered after it."""
+        ...
+
+    def snapshots(self, ranker: int, keep: int) -> Snapshots:
+        """The snapshots of a ranker."""
+        ...
+
+    def write_now(self, write: Write) -> None:
+        """Writes at once, which is possible only before the writer has started."""
+        ...
+
+    # Writing
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Rows of the journal's tables, as of the last commit; on the caller's thread."""
+        ...
+
+    def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
+        """Version and digest of the entry that answered a round which came with it; None if none did, or long ago."""
+        ...
+
+    def start(self, caller: CallerThread, superseded: Failed) -> None:
+        """Starts the writer, which tells its caller what has been written, and when its term is over."""
+        ...
+
+    def put(self, *jobs: Job | Append) -> None:
+        """Takes jobs, on the caller's thread; they are done in the order in which they are put.
+
+        Jobs that are put together are written together: all of them, or none.
+        """
+        ...
+
+    def put_later(self, job: StoreRound) -> None:
+        """Takes a job that nobody waits for: it may wait a few milliseconds for company."""
+        ...
+
+    def close(self) -> None:
+        """Writes all that waits, then lets go."""
+        ...
+
+    def __len__(self) -> int:
+        """How many jobs wait."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes on disk."""
+        ...

@@ -1,0 +1,135 @@
+"""What a journal in SQL asks of its database, and the statements that SQLite and PostgreSQL both understand.
+
+Parameters are written `?` (Python 3.12.0 to 3.12.3 warns of `?1`); `BLOB` is a column of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from ranktron.store.journal.journal import CAPACITY, AdvanceSource, DropRounds, JournalError, Prune, RemoveRanker
+from ranktron.store.journal.snapshots import Snapshots
+
+ENTRIES = """
+SELECT e.key, CAST(e.body AS BLOB), e.round, e.checksum, CAST(r.body AS BLOB), r.checksum
+FROM entries e LEFT JOIN rounds r ON r.key = e.round WHERE e.key >= ? AND e.key < ? ORDER BY e.key LIMIT ?
+"""
+ANSWERS = "SELECT key, round FROM entries WHERE key >= ? AND key < ? AND round IS NOT NULL ORDER BY key DESC"
+OPEN_ROUNDS = """
+SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ?
+AND key NOT IN (SELECT round FROM entries WHERE key >= ? AND key < ? AND round IS NOT NULL) ORDER BY key
+"""
+MOST_DEAD = 10_000  # dead letters that are kept of a source
+ACCEPTED = "SELECT version, digest FROM accepted WHERE key = ?"
+LAST_ROUNDS = """
+SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT ?
+"""
+
+
+class Database(Protocol):
+    """A connection to the tables of a journal, which one server at a time is elected to write."""
+
+    mark_needed: bool  # whether the server that writes now has written before, and so has a mark
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """A cursor over the rows of a statement."""
+        ...
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Executes a statement for each of some rows."""
+        ...
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Rows that are no part of a transaction of the journal; on the event loop's thread."""
+        ...
+
+    def begin(self) -> None:
+        """Begins a transaction that writes; one that was left open is rolled back first."""
+        ...
+
+    def lock(self) -> None:
+        """Within a transaction, waits for those that write, and keeps others from it."""
+        ...
+
+    def commit(self) -> None:
+        """Commits; an UnknownOutcomeError where nobody can say whether that was done."""
+        ...
+
+    def rollback(self) -> None:
+        """Rolls back, if there is a transaction."""
+        ...
+
+    def explained(self) -> AbstractContextManager[None]:
+        """Says in a sentence what the database says in a word."""
+        ...
+
+    def facts(self) -> str:
+        """What a copy cannot share."""
+        ...
+
+    def check(self) -> None:
+        """Refuses, before a commit, if what it writes could not be found again."""
+        ...
+
+    def snapshots(self, ranker: int, keep: int) -> Snapshots:
+        """The snapshots of a ranker."""
+        ...
+
+    def close(self) -> None: ...
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes on disk."""
+        ...
+
+
+def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[Any]]]:
+    """What a write deletes, as SQL: statements, each with the rows that it is executed for."""
+    base = write.ranker * CAPACITY
+    if isinstance(write, RemoveRanker):
+        span = base, base + CAPACITY
+        tables = ("entries", "rounds", "accepted")
+        return [(f"DELETE FROM {table} WHERE key >= ? AND key < ?", [span]) for table in tables]
+    if isinstance(write, DropRounds):
+        return [("DELETE FROM rounds WHERE key = ?", [(base + number,) for number in write.numbers])]
+    old = min(write.old, write.settled)
+    answered = "SELECT round FROM entries WHERE key > ? AND key <= ?"
+    oldest = "SELECT key, expires FROM accepted WHERE key >= ? AND key < ? ORDER BY key LIMIT 20000"
+    last = "SELECT max(key) FROM entries WHERE key > ? AND key < ? AND round IS NOT NULL GROUP BY round"
+    return [
+        (f"DELETE FROM rounds WHERE key IN ({answered})", [(base, base + min(write.explained, write.settled))]),
+        ("DELETE FROM entries WHERE key > ? AND key <= ?", [(base, base + min(write.remembered, old))]),
+        (
+            f"DELETE FROM entries WHERE key > ? AND key <= ? AND key NOT IN ({last})",
+            [(base, base + old, base, base + CAPACITY)],
+        ),
+        (
+            f"DELETE FROM accepted WHERE key IN (SELECT key FROM ({oldest}) AS oldest WHERE expires <= ?)",
+            [(base, base + CAPACITY, write.expired)],
+        ),
+    ]
+
+
+def advance_source(database: Database, write: AdvanceSource) -> None:
+    """Moves a source on; one that is elsewhere is an error, which undoes the transaction."""
+    name, start, end, dead = write
+    database.execute("INSERT INTO sources VALUES (?, 0) ON CONFLICT (name) DO NOTHING", (name,))
+    moved = database.execute("UPDATE sources SET next = ? WHERE name = ? AND next = ?", (end, name, start))
+    if moved.rowcount != 1:
+        raise JournalError(f"source {name!r} is not at {start}")
+    for place, reason, body in dead:
+        database.execute("INSERT INTO dead_letters VALUES (?, ?, ?, ?)", (name, place, reason, body))
+    if dead:
+        last = "SELECT place FROM dead_letters WHERE source = ? ORDER BY place DESC LIMIT 1 OFFSET ?"
+        database.execute(f"DELETE FROM dead_letters WHERE source = ? AND place <= ({last})", (name, name, MOST_DEAD))
+
+
+def insert(database: Database, table: str, rows: list[Any]) -> None:
+    """Inserts many rows with each statement: between statements the event loop's thread would have its turn."""
+    for size in (64, 8, 1):
+        while len(rows) >= size:
+            some, rows = rows[:size], rows[size:]
+            values = ", ".join([f"({', '.join('?' * len(some[0]))})"] * size)
+            database.execute(f"INSERT INTO {table} VALUES {values}", [value for row in some for value in row])

@@ -1,0 +1,358 @@
+"""The journal in SQL: what it reads at a start, and what it writes, in whichever database it is kept.
+
+Each commit is made in the name of one term, which a start increments: a server that another one has followed can write
+no more, and steps down. Each commit is counted, and after it the mark moves (see `high_water_mark`), by which a start
+finds that the log has lost its end. A journal that was copied, or restored from a copy, or that has lost something,
+begins a new epoch: no round that is shown from then on is taken for one that another copy has shown.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import SystemRandom
+from time import sleep
+from typing import Any
+
+from ranktron.errors import DataError
+from ranktron.store.journal.folder_lock import FolderLock
+from ranktron.store.journal.group_commit import PAUSE, GroupCommit, Task
+from ranktron.store.journal.integrity import Mark
+from ranktron.store.journal.journal import (
+    CAPACITY,
+    AddRanker,
+    AdvanceSource,
+    Append,
+    Call,
+    Done,
+    DropRounds,
+    Job,
+    JournalError,
+    Logged,
+    NoteTime,
+    Prune,
+    RemovedError,
+    RemoveRanker,
+    Reserve,
+    Settle,
+    StoredRanker,
+    StoreRound,
+    TermError,
+    UnknownOutcomeError,
+    Write,
+)
+from ranktron.store.journal.ranker_rows import (
+    RankerRow,
+    chain_checksum,
+    follows,
+    is_whole,
+    is_whole_round,
+    own_half,
+    round_checksum,
+)
+from ranktron.store.journal.snapshots import Snapshots
+from ranktron.store.journal.sql_database import (
+    ACCEPTED,
+    ANSWERS,
+    ENTRIES,
+    LAST_ROUNDS,
+    OPEN_ROUNDS,
+    Database,
+    advance_source,
+    deletions,
+    insert,
+)
+from ranktron.store.journal.startup import Known, begin_term, find_end
+
+_PAGE = 2_000  # entries that are read at once
+_logger = logging.getLogger("ranktron.service")
+
+
+class SQLJournal(GroupCommit):
+    """A journal in the tables of a database; the mark of how far it has come is in a folder, which it has locked."""
+
+    def __init__(self, folder: Path, lock: FolderLock, connect: Callable[[FolderLock], Database]) -> None:
+        super().__init__()
+        self.folder, self._lock = folder, lock
+        try:
+            self._database = connect(lock)
+            try:
+                self._mark = Mark(folder / "mark")
+            except OSError as error:
+                self._database.close()
+                raise DataError(f"{folder}: the state cannot be kept there: {error.strerror}") from None
+        except BaseException:
+            self._lock.close()
+            raise
+        try:
+            with self._database.explained():
+                self._term = begin_term(self._database, self._mark)
+                self.cluster: str = self._database.execute("SELECT cluster FROM identity").fetchone()[0]
+        except BaseException:
+            self.close()
+            raise
+        self._known, self._commits = self._term.known, self._term.commits
+
+    @property
+    def term(self) -> int:
+        return self._term.number
+
+    # Reading, before it starts
+
+    def rankers(self) -> list[StoredRanker]:
+        lost, marks = {stored.id for stored in self._term.lost}, self._mark.rankers
+        found = []
+        for row, _, _, at in self._known.values():
+            if not row.deleted and row.id not in lost:
+                stored = row.id, row.name, row.definition, row.next, row.incarnation, row.epochs
+                last_acknowledged = marks[row.id].version if row.id in marks else -1
+                found.append(StoredRanker(*stored, last_acknowledged, at=at))
+        return [*found, *self._term.lost]
+
+    def last_version(self, ranker: int) -> int:
+        with self._database.explained():
+            return find_end(self._database, self._known[ranker].row)[0]
+
+    def entries(self, ranker: int) -> Iterator[Logged]:
+        incarnation = self._known[ranker].row.incarnation
+        base, before = ranker * CAPACITY, None
+        at = last = base
+        while rows := self._page(at, base + CAPACITY):
+            for key, body, answers, checksum, shown, shown_checksum in rows:
+                if key == base + 1:
+                    before = incarnation << 32 | incarnation
+                elif key != last + 1:  # a snapshot has what is missing in between, or its version is found to be
+                    before = None
+                fits = is_whole(key, body, answers, checksum) and (before is None or follows(checksum, before))
+                before, last = checksum if fits else None, key
+                if shown is not None and not (fits and is_whole_round(answers, shown, shown_checksum)):
+                    shown = None
+                yield Logged(key - base, body if fits else None, shown)
+            at = rows[-1][0] + 1
+
+    def before_answers(self, ranker: int, count: int) -> int:
+        base, rounds = ranker * CAPACITY, set()
+        with self._database.explained():
+            for key, answered in self._database.execute(ANSWERS, (base, base + CAPACITY)):
+                rounds.add(answered)
+                if len(rounds) > count:
+                    return int(key) - base
+        return 0
+
+    def _page(self, first: int, end: int) -> list[Any]:
+        with self._database.explained():
+            rows: list[Any] = self._database.execute(ENTRIES, (first, end, _PAGE)).fetchall()
+        return rows
+
+    def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
+        return self._rounds(ranker, OPEN_ROUNDS, *2 * (ranker * CAPACITY, (ranker + 1) * CAPACITY))
+
+    def last_rounds(self, ranker: int, count: int) -> list[tuple[int, bytes | None]]:
+        return self._rounds(ranker, LAST_ROUNDS, ranker * CAPACITY, (ranker + 1) * CAPACITY, count)[::-1]
+
+    def _rounds(self, ranker: int, query: str, *arguments: int) -> list[tuple[int, bytes | None]]:
+        with self._database.explained():
+            rows = self._database.execute(query, arguments).fetchall()
+        base = ranker * CAPACITY
+        return [(key - base, body if is_whole_round(key, body, checksum) else None) for key, body, checksum in rows]
+
+    def checksum(self, ranker: int, version: int) -> int | None:
+        with self._database.explained():
+            key = ranker * CAPACITY + version
+            query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
+            found = self._database.execute(query, (key,)).fetchone()
+        return own_half(found[2]) if found and is_whole(key, *found) else None
+
+    def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._database.look_up(statement, values)
+
+    def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
+        found = self._database.look_up(ACCEPTED, (ranker * CAPACITY + number,))
+        return (found[0][0], bytes(found[0][1])) if found else None
+
+    def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
+        key = ranker * CAPACITY + version
+        with self._database.explained():
+            self._commit(lambda: self._replace_entry(ranker, key, entry, learnt))
+
+    def _replace_entry(self, ranker: int, key: int, entry: bytes, learnt: bool) -> None:
+        database = self._database
+        before = database.execute("SELECT checksum FROM entries WHERE key = ?", (key - 1,)).fetchone()
+        seed = self._known[ranker].row.incarnation if before is None else own_half(before[0])
+        if learnt:
+            database.execute("DELETE FROM rounds WHERE key = (SELECT round FROM entries WHERE key = ?)", (key,))
+        change = "UPDATE entries SET body = ?, checksum = ?, round = NULL WHERE key = ?"
+        database.execute(change, (entry, chain_checksum(key, entry, None, seed), key))
+
+    def write_now(self, write: Write) -> None:
+        with self._database.explained():
+            self._commit(lambda: self._write_one(write))
+
+    def follow(self, ranker: int, version: int) -> None:
+        known = self._known[ranker]
+        with self._database.explained():
+            last, checksum = find_end(self._database, known.row)
+        self._known[ranker] = known._replace(version=max(version, last), checksum=checksum)
+        self._move_mark([self._known[ranker]])
+
+    def _move_mark(self, moved: list[Known]) -> None:
+        try:
+            self._mark.write(self._commits, [known.mark for known in moved])
+        except OSError as error:  # what was written is written; only a loss of it might go unnoticed
+            _logger.error("%s cannot be written: %s", self._mark.path, error)
+
+    @property
+    def size(self) -> int:
+        return self._database.size
+
+    def snapshots(self, ranker: int, keep: int) -> Snapshots:
+        return self._database.snapshots(ranker, keep)
+
+    # Writing
+
+    def close(self) -> None:
+        super().close()
+        self._database.close()
+        self._mark.close()
+        self._lock.close()
+
+    def _write_jobs(self, jobs: list[Task]) -> list[tuple[Done | None, Any]]:
+        outcomes: list[tuple[Done | None, Any]] = self._commit(lambda: self._do(jobs))
+        return outcomes
+
+    def _commit(self, work: Callable[[], Any]) -> Any:
+        """Does some work in one transaction, in the name of this term, and then moves the mark."""
+        if self._over is not None:
+            raise self._over
+        before, database = dict(self._known), self._database
+        database.begin()
+        try:
+            counted = "UPDATE owner SET commits = ? WHERE id = 1 AND term = ? AND commits = ?"
+            values = self._commits + 1, self._term.number, self._commits
+            if database.execute(counted, values).rowcount != 1:
+                raise self._term_error()
+            result = work()
+            database.check()
+            try:
+                database.commit()
+            except UnknownOutcomeError as error:
+                if not self._was_committed(error):
+                    raise JournalError(str(error)) from None
+        except BaseException:
+            self._known = before
+            database.rollback()
+            raise
+        self._commits += 1
+        self._move_mark([known for ranker, known in self._known.items() if before.get(ranker) is not known])
+        return result
+
+    def _was_committed(self, trouble: UnknownOutcomeError) -> bool:
+        """Looks up whether the last commit was made, once the database answers again; no client is answered before."""
+        while True:
+            self._note_trouble(trouble)
+            try:
+                self._database.begin()
+                self._database.lock()  # waits for the transaction, if it is still under way
+                term, commits = self._database.execute("SELECT term, commits FROM owner WHERE id = 1").fetchone()
+                self._database.rollback()
+            except JournalError:
+                if self._closing:
+                    raise trouble from None
+                sleep(PAUSE)
+                continue
+            if term != self._term.number:
+                raise self._term_error()
+            return bool(commits == self._commits + 1)
+
+    def _term_error(self) -> TermError:
+        return TermError(f"another server has taken {self._database} over: send requests there, and stop this one")
+
+    def _do(self, jobs: list[Task]) -> list[tuple[Done | None, Any]]:
+        outcomes: list[tuple[Done | None, Any]] = []
+        keys = [(job.ranker * CAPACITY + job.number, job.body) for job in jobs if isinstance(job, StoreRound)]
+        insert(self._database, "rounds", [(key, body, round_checksum(key, body)) for key, body in keys])
+        entries = []
+        for job in jobs:
+            if isinstance(job, Append):
+                if self._known[job.ranker].row.deleted:
+                    outcomes.append((job.failed, RemovedError("the ranker has been deleted")))
+                    continue
+                entries.append(self._next_entry(job.ranker, job.body, job.round))
+                if job.carried is not None:
+                    key, (body, *known) = job.ranker * CAPACITY + (job.round or 0), job.carried
+                    insert(self._database, "rounds", [(key, body, round_checksum(key, body))])
+                    insert(self._database, "accepted", [(key, self._known[job.ranker].version, *known)])
+                outcomes.append((job.done, self._known[job.ranker].version))
+            elif isinstance(job, Job):
+                if isinstance(job.write, RemoveRanker):  # with what came before it
+                    insert(self._database, "entries", entries)
+                    entries = []
+                outcomes.append((job.done, self._write_one(job.write)))
+        insert(self._database, "entries", entries)
+        return outcomes
+
+    def _next_entry(self, ranker: int, body: bytes, round: int | None) -> tuple[int, bytes, int, int | None]:
+        """The row of a ranker's next entry, which is its last one from now on."""
+        row, version, checksum, at = self._known[ranker]
+        key = ranker * CAPACITY + version + 1
+        answers = None if round is None else ranker * CAPACITY + round
+        checksum = chain_checksum(key, body, answers, own_half(checksum))
+        self._known[ranker] = Known(row, version + 1, checksum, at)
+        return key, body, checksum, answers
+
+    # What can be written
+
+    def _write_one(self, write: Write) -> Any:
+        if isinstance(write, AddRanker):
+            return self._add_ranker(write)
+        if isinstance(write, Call):
+            further = write.function()
+            return None if further is None else self._write_one(further)
+        if isinstance(write, AdvanceSource):
+            advance_source(self._database, write)
+        if isinstance(write, NoteTime):
+            self._known[write.ranker] = self._known[write.ranker]._replace(at=write.at)
+        if isinstance(write, Reserve | Settle | RemoveRanker):
+            self._change_row(write)
+        if isinstance(write, RemoveRanker | DropRounds | Prune):
+            for statement, rows in deletions(write):
+                self._database.executemany(statement, rows)
+        return None
+
+    def _add_ranker(self, write: AddRanker) -> StoredRanker:
+        marks = self._mark.rankers
+        numbers = [(known.row.name, known.row.next) for known in self._known.values()]
+        numbers += [(mark.name, mark.next) for mark in marks.values()]
+        first = max((following for name, following in numbers if name == write.name), default=0)
+        following = max(first, write.rounds)
+        ranker, incarnation = max((*marks, *self._known), default=0) + 1, SystemRandom().randrange(1, 1 << 32)
+        row = RankerRow(
+            ranker,
+            write.name,
+            write.definition,
+            following + write.reserve,
+            0,
+            incarnation,
+            ((first, self._term.epoch),),
+        )
+        row.write(self._database)
+        self._known[ranker] = Known(row, 0, incarnation)
+        if write.entry:
+            insert(self._database, "entries", [self._next_entry(ranker, write.entry, None)])
+        return StoredRanker(ranker, row.name, row.definition, following, incarnation, row.epochs)
+
+    def _change_row(self, write: Reserve | Settle | RemoveRanker) -> None:
+        known = self._known.get(write.ranker)
+        if known is None:  # the log has lost it, and only its mark is left
+            row = RankerRow(write.ranker, self._mark.rankers[write.ranker].name, b"", 0, 0, 0, ((0, 0),))
+            known = Known(row, 0, 0)
+        row = known.row
+        if isinstance(write, Reserve):  # what is set aside stays so
+            row = row._replace(next=max(row.next, write.next))
+        elif isinstance(write, Settle):
+            row = row._replace(next=write.next)
+        else:
+            row = row._replace(next=max(write.next, 0), deleted=1)
+        row.write(self._database)
+        self._known[write.ranker] = known._replace(row=row)

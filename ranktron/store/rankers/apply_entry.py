@@ -1,0 +1,128 @@
+"""What a ranker learns from the entries of its journal, live or in a replay.
+
+The same entries applied in the same order give the same weights, to the bit. Nothing here waits or writes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from math import isfinite
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.store.journal.entries import (
+    Answered,
+    FeedbackItems,
+    JournalEntry,
+    Result,
+    decode,
+    decode_feedback,
+    decode_gains,
+    encode,
+)
+from ranktron.store.rankers import open_rounds
+from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.rankers.open_rounds import ShownRound, StoredRound
+from ranktron.store.rankers.stats import observed_quality
+from ranktron.training.model import Model
+from ranktron.types import Feedback
+
+_logger = logging.getLogger("ranktron.service")
+
+
+def apply(live: LiveRanker, entry: JournalEntry, version: int, model: Model | None = None) -> Result:
+    """Does what an entry says; weights that would overflow stay as they were. `model` is the entry's, if it is read."""
+    kept: bytes | None = None
+    feedback: FeedbackItems = []
+    if entry.kind == "feedback":
+        kept, feedback = live.rounds.open[entry.round], decode_feedback(entry.body)
+    elif entry.kind == "gains":
+        later = decode_gains(entry.body)
+        kept, feedback = later.shown, later.new
+    shown = None if kept is None else open_rounds.unpack(kept)
+    loss = _learn(live, entry, version, model) if shown is None else learn_shown(live, version, shown, feedback)
+    live.version = version
+    if entry.kind == "model":
+        live.closed = False
+    result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
+    if kept is not None:
+        live.rounds.open.pop(entry.round, None)
+        live.rounds.unwritten.pop(entry.round, None)
+        remember(live, entry, result, kept)
+    try:
+        if entry.kind not in ("model", "nothing"):
+            live.note_update()
+        count(live, entry, shown, feedback)
+    except Exception:  # it is only shown to people: what was learnt stands
+        _logger.exception("version %d of ranker %s could not be counted", version, live.name)
+    return result
+
+
+def _learn(live: LiveRanker, entry: JournalEntry, version: int, model: Model | None) -> float | None:
+    """The loss of an entry that answers no round; None if nothing could be learnt from it."""
+    return _attempt(live, version, lambda: _learn_alone(live, entry, model))
+
+
+def learn_shown(live: LiveRanker, version: int, shown: StoredRound, feedback: FeedbackItems) -> float | None:
+    """The loss of feedback on a round; None if nothing could be learnt from it."""
+    places, labels, _ = zip(*feedback, strict=True)
+    received = Feedback._make((np.array(places), np.array(labels, float)))  # which were checked when they came
+    return _attempt(live, version, lambda: live.learner.learn_pending(shown.pending(live.mapped), received))
+
+
+def _attempt(live: LiveRanker, version: int, learn: Callable[[], float]) -> float | None:
+    try:
+        return learn()
+    except DataError:
+        pass
+    except Exception:  # whatever it is, it will be the same in a replay
+        _logger.exception("version %d of ranker %s could not be learnt", version, live.name)
+    refuse(live, version)
+    return None
+
+
+def refuse(live: LiveRanker, version: int) -> None:
+    """Notes that nothing could be learnt from a version."""
+    live.refused = [*live.refused, version][-live.config.remembered :]
+
+
+def _learn_alone(live: LiveRanker, entry: JournalEntry, model: Model | None) -> float:
+    if entry.kind == "nothing":
+        raise DataError("it stands for an entry that was damaged")
+    if entry.kind == "model":
+        _replace(live, Model.from_bytes(entry.body) if model is None else model, entry.round)
+        return 0.0
+    rows, kept = decode(entry.body)
+    grades = np.frombuffer(kept).copy()
+    X = live.mapped(np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy())
+    return live.learner.learn(X, live.learner.rank(X, entry.round), Feedback(np.arange(len(grades)), grades))
+
+
+def _replace(live: LiveRanker, model: Model, barrier: int) -> None:
+    """Goes on with another model; if it is of another kind, rounds of before mean nothing to it."""
+    before = live.template
+    live.start_from(model)
+    live.rounds.next = max(live.rounds.next, live.learner.rounds)
+    if before.to_bytes() != live.template.to_bytes():
+        live.rounds.barrier = barrier
+        live.forget([number for number in live.rounds.open if number < barrier])
+
+
+def count(live: LiveRanker, entry: JournalEntry, shown: StoredRound | ShownRound | None, items: FeedbackItems) -> None:
+    """Counts what is shown to people, and changes nothing else."""
+    if shown is not None and entry.kind == "feedback":
+        delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
+        quality = observed_quality(tuple([label for _, label, _ in items]))
+        live.stats.answered(entry.round, quality, shown.explored, delay)
+
+
+def remember(live: LiveRanker, entry: JournalEntry, result: Result, kept: bytes | None) -> None:
+    """Remembers that a round was answered, and, if it is known, what it showed."""
+    answered = Answered(entry.body, entry.at, result)
+    if entry.kind == "gains":
+        later = decode_gains(entry.body)
+        kept = later.shown
+        answered = Answered(encode(later.now), entry.at, result, later.first)
+    live.rounds.remember(entry.round, answered, kept)

@@ -1,0 +1,169 @@
+"""Features from JSON to a matrix, without a Python number for each of them.
+
+A request's features stay raw JSON until it is known how many there must be; then one kernel reads them all. Whatever
+does not look like a list of plain numbers is read again with care, so that errors can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Raw
+
+from ranktron.data.io.decimals import parse_decimal, round_to_single, scale_decimal
+from ranktron.data.io.lexer import DOT, LETTER_E, MINUS, ZERO, Bytes
+from ranktron.kernels.jit import jit
+from ranktron.store.errors import RequestError
+from ranktron.store.types import Document
+from ranktron.types import Matrix
+
+_OPEN, _CLOSE, _COMMA, _SPACE = ord("["), ord("]"), ord(","), ord(" ")
+_DIGITS = 18  # so many digits and a point fit into 64 bits
+AT_ONCE = 8_192  # numbers that are read between two turns of the event loop: some 0.1 ms, by name some 0.7 ms
+_careful = msgspec.json.Decoder(list[float | None] | dict[str, float | None])
+
+
+@jit
+def _fill_matrix(data: Bytes, X: Matrix) -> bool:
+    """Fills X from lists of numbers, one after the other; false if one of them is anything else.
+
+    The JSON is known to be well-formed. Digits are read in this one loop, for to pass an array on to another kernel
+    costs as much as reading a number; only numbers with an exponent are worth it.
+    """
+    p = 0
+    for i in range(X.shape[0]):
+        if data[p] != _OPEN:
+            return False
+        p += 1
+        for j in range(X.shape[1]):
+            while data[p] <= _SPACE:
+                p += 1
+            start = p
+            p += data[p] == MINUS
+            mantissa, first, point = 0, p, p
+            while True:
+                digit = int(data[p]) - ZERO
+                if 0 <= digit <= 9:
+                    mantissa = mantissa * 10 + digit
+                elif data[p] == DOT:
+                    point = p + 1
+                else:
+                    break
+                p += 1
+            if p == first:
+                return False
+            if data[p] | 32 == LETTER_E or p - first > _DIGITS:
+                value, sure, p = parse_decimal(data, start)
+            else:
+                value, sure = scale_decimal(mantissa, point - p if point > first else 0, True)
+                value = -value if start < first else value
+            x, right = round_to_single(value, sure)
+            if not right:
+                return False
+            X[i, j] = x
+            while data[p] <= _SPACE:
+                p += 1
+            if data[p] != (_COMMA if j + 1 < X.shape[1] else _CLOSE):
+                return False
+            p += 1
+    return True
+
+
+def document_matrix(documents: Sequence[Document], names: Sequence[str], missing: bool = False) -> Matrix:
+    """The features of documents, in the order of the names; `missing` ones, null or left out by name, become NaN.
+
+    >>> document_matrix([Document("a", [1.0, 2.0]), Document("b", Raw(b'{"y": 4, "x": 3}'))], ["x", "y"])
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    m, d = len(documents), len(names)
+    X: Matrix = np.empty((m, d), np.float32)
+    given = [document.features for document in documents]
+    if isinstance(given[0], np.ndarray):
+        rows_read = [row for row in given if isinstance(row, np.ndarray) and row.shape == (d,)]
+        if len(rows_read) < m:
+            raise RequestError(422, "wrong_features", f"the documents should have {d} features each")
+        X = np.stack(rows_read)
+        if not missing and np.isnan(X).any():
+            raise RequestError(
+                422, "wrong_features", "a feature is missing, which only a model with a rule for it takes"
+            )
+        return X
+    if not isinstance(given[0], Raw) or not _fill_matrix(_join_bytes(given), X):
+        rows = [_row(document, names, missing) for document in documents]
+        with np.errstate(over="ignore"):  # what is too large is found below
+            X = np.array(list(chain.from_iterable(rows)), float).astype(np.float32).reshape(m, d)
+    if not (np.isfinite(X) | np.isnan(X)).all():
+        i, j = (int(places[0]) for places in np.nonzero(np.isinf(X)))
+        where = f"feature {names[j]!r} of document {documents[i].id!r}"
+        raise RequestError(422, "feature_too_large", f"{where} is too large: the largest number is 3.4e38")
+    return X
+
+
+def check_ids(documents: Sequence[Document]) -> None:
+    """Refuses two documents of one id."""
+    if len({document.id for document in documents}) < len(documents):
+        twice = first_repeated([document.id for document in documents])
+        raise RequestError(422, "duplicate_document", f"two documents have the id {twice!r}: each needs its own")
+
+
+def first_repeated(names: Sequence[str]) -> str:
+    """The first of some names that occurs twice.
+
+    >>> first_repeated(["a", "b", "a"])
+    'a'
+    """
+    seen: set[str] = set()
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+
+
+def _join_bytes(given: Sequence[Any]) -> Bytes:
+    """The raw features of all documents, and an end that no number has."""
+    return np.frombuffer(b"".join([*given, b"]"]), np.uint8)
+
+
+def _row(document: Document, names: Sequence[str], missing: bool) -> Sequence[float | None]:
+    given: Any = document.features
+    try:
+        features: list[float | None] | dict[str, float | None] = (
+            _careful.decode(given) if isinstance(given, Raw) else given
+        )
+    except msgspec.ValidationError as error:
+        raise RequestError(422, "invalid", f"the features of document {document.id!r}: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RequestError(400, "malformed", f"the features of document {document.id!r}: {error}") from None
+    if isinstance(features, list):
+        if len(features) != len(names):
+            complaint = f"document {document.id!r} should have {len(names)} features, and has {len(features)}"
+            raise RequestError(422, "wrong_features", complaint)
+        given_in_order: Sequence[float | None] = features
+    else:
+        lacking = [] if missing else [name for name in names if name not in features]
+        unknown = features.keys() - set(names)
+        if lacking or unknown:
+            wrong = f"lacks {lacking[0]!r}" if lacking else f"has {min(unknown)!r}"
+            complaint = f"document {document.id!r} {wrong}; every feature must be given once"
+            raise RequestError(422, "wrong_features", complaint)
+        given_in_order = [features.get(name) for name in names]
+    if not missing and None in given_in_order:
+        complaint = (
+            f"the features of document {document.id!r}: Expected `float`, got `null`; only a model that was trained "
+            "with a rule for missing values (nan) takes them"
+        )
+        raise RequestError(422, "invalid", complaint)
+    return given_in_order
+
+
+def check_comparable(X: Matrix, kernel: Any) -> None:
+    """Refuses documents that a kernel cannot compare: one that was learnt would spoil the scores of all others."""
+    if kernel is None:
+        return
+    with np.errstate(all="ignore"):
+        wide = 2.0 * X.astype(kernel.dtype)  # leaves room for others of the same size
+        finite = np.isfinite(kernel(wide, wide)).all()
+    if not finite:
+        raise RequestError(422, "feature_too_large", "a feature is too large for the kernel: scale the features")

@@ -1,0 +1,171 @@
+"""What clients send back about a ranking: checked, and made an entry of the journal, or found to have come before.
+
+A round is answered once: by labels, by clicks or by gains, or by time (`close_after`), which counts as no gain. Clicks
+and gains may come again. Gains are totals, and a click counts as 1: what a message adds to what was known of the round
+is learnt as a further lesson on the same page, where everything that has gained nothing more has the label 0. A message
+that adds nothing has come before, or too late, and gets the answer of the last one that did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import numpy as np
+
+from ranktron.store.errors import RequestError, round_gone
+from ranktron.store.journal.entries import (
+    Answered,
+    FeedbackItems,
+    JournalEntry,
+    LaterGains,
+    Result,
+    encode,
+    feedback_labels,
+)
+from ranktron.store.rankers import open_rounds
+from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.rankers.open_rounds import StoredRound
+from ranktron.store.types import FeedbackRequest, FullRequest
+
+
+def check_feedback(live: LiveRanker, request: FeedbackRequest, carried: bytes | None = None) -> JournalEntry | Result:
+    """The entry to write for this feedback; or what came of it, if it adds nothing to what has come before.
+
+    `carried` is the round itself, if it came with the feedback.
+    """
+    number = live.rounds.ids.number_of(request.round)
+    earlier = live.rounds.answered.get(number)
+    if earlier is not None:
+        if repeats(earlier.labels, request) or request.labels == earlier.first_labels:
+            return earlier.result
+        return _later(live, number, earlier, request, carried)
+    kept = live.rounds.open.get(number, carried)
+    if kept is None:
+        if number >= live.rounds.next:
+            raise RequestError(404, "unknown_round", f"there has been no round {request.round}")
+        raise round_gone(request.round, number in live.rounds.answered_ever, live.rounds.answered_ever.knows(number))
+    live.check_open()
+    _check_learns(live)
+    shown = _read_round(live, request, kept)
+    labels = _gains(live, request) if request.labels is None else request.labels
+    places = _places(shown, request.round, labels)
+    if request.labels is None:
+        _check_unnamed(live, places.keys() - labels.keys())
+        labels = {document: labels.get(document, 0.0) for document in places}
+    _check_labels(live, labels.values())
+    items = sorted((places[document], label, document) for document, label in labels.items())
+    return JournalEntry("feedback", number, live.rounds.now(), encode(items))
+
+
+def repeats(known: Mapping[str, float], request: FeedbackRequest) -> bool:
+    """Whether feedback says nothing beyond what is known of its round."""
+    if request.labels is not None:
+        return known == request.labels
+    totals = dict.fromkeys(request.clicks, 1.0) if request.gains is None else request.gains  # type: ignore[arg-type]
+    return all(total <= known.get(document, -1.0) for document, total in totals.items())
+
+
+def is_repeated(entry: JournalEntry, request: FeedbackRequest) -> bool:
+    """Whether feedback says nothing beyond an entry for the same round that is on its way to the disk."""
+    return repeats(feedback_labels(entry), request)
+
+
+def _later(
+    live: LiveRanker, number: int, earlier: Answered, request: FeedbackRequest, carried: bytes | None
+) -> JournalEntry | Result:
+    """The entry for what a round has gained after it was answered; what came of it before, if that is nothing more."""
+    if request.labels is not None:
+        closes = live.definition.close_after
+        zero = "" if closes is None else f", or closed after {closes:g} seconds without any"
+        complaint = f"round {request.round} has been answered with other labels{zero}"
+        raise RequestError(409, "already_answered", f"{complaint}; only clicks and gains may come later")
+    live.check_open()
+    _check_learns(live)
+    totals, kept = _gains(live, request), live.rounds.past.get(number, carried)
+    if kept is None or number < live.rounds.barrier:
+        raise round_gone(request.round, answered=True)
+    shown, known = _read_round(live, request, kept), earlier.labels
+    places = _places(shown, request.round, totals)
+    _check_labels(live, totals.values())
+    before: FeedbackItems = [(place, known.get(document, 0.0), document) for document, place in places.items()]
+    now = [(place, max(label, totals.get(document, 0.0)), document) for place, label, document in before]
+    if now == before:  # a document that was not named before has gained 0
+        return earlier.result
+    later = LaterGains(before, now, kept, earlier.first or earlier.body)
+    return JournalEntry("gains", number, live.rounds.now(), encode(later))
+
+
+def _read_round(live: LiveRanker, request: FeedbackRequest, kept: bytes) -> StoredRound:
+    shown = open_rounds.unpack(kept)
+    if shown.at < live.rounds.now() - live.config.open_seconds:
+        raise round_gone(request.round, live.rounds.ids.number_of(request.round) in live.rounds.answered)
+    return shown
+
+
+def _places(shown: StoredRound, number: int, named: Iterable[str]) -> dict[str, int]:
+    """The places of the documents that may be labelled; feedback on any other is refused."""
+    places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
+    for document in named:
+        if document not in places:
+            shown_first = f"the first {shown.k} shown in round {number}"
+            more = ": feedback is on these alone (the ranker's k)" if document in shown.ids else ""
+            raise RequestError(422, "not_shown", f"document {document!r} is not among {shown_first}{more}")
+    return places
+
+
+def _gains(live: LiveRanker, request: FeedbackRequest) -> dict[str, float]:
+    """What each document that is named has gained; only a learner that knows what a page is can learn from it."""
+    if live.learns != "top":
+        raise RequestError(409, "learns_from_labels", f"{live.template.kind} does not know what users saw: send labels")
+    return dict.fromkeys(request.clicks or (), 1.0) if request.gains is None else request.gains
+
+
+def _check_learns(live: LiveRanker) -> None:
+    if live.learns == "nothing":
+        raise RequestError(
+            409, "does_not_learn", f"{live.template.kind} was solved in one go: it ranks, but cannot learn"
+        )
+
+
+def _check_labels(live: LiveRanker, labels: Iterable[float]) -> None:
+    low, high = live.definition.labels
+    for label in labels:
+        if not low <= label <= high:
+            raise RequestError(422, "label_out_of_range", f"label {label:g} is not between {low:g} and {high:g}")
+
+
+def _check_unnamed(live: LiveRanker, documents: Collection[str]) -> None:
+    """Refuses clicks and gains that leave documents out where 0 is no label."""
+    low = live.definition.labels[0]
+    if documents and low > 0.0:
+        why = f"documents that clicks and gains do not name have gained 0, and the lowest label here is {low:g}"
+        raise RequestError(422, "label_out_of_range", f"{why}: send labels")
+
+
+def close_overdue(live: LiveRanker) -> Iterator[JournalEntry]:
+    """The entries that close rounds whose time is over: none of their documents has gained anything."""
+    after = live.definition.close_after
+    if after is None or live.closed or live.learns != "top":
+        return
+    for number in live.rounds.open.overdue(live.rounds.now() - after, open_rounds.shown_at, live.rounds.unwritten):
+        shown = open_rounds.unpack(live.rounds.open[number])
+        items = [(place, 0.0, document) for place, document in enumerate(shown.ids[: shown.k])]
+        yield JournalEntry("feedback", number, live.rounds.now(), encode(items))
+
+
+def check_full(live: LiveRanker, request: FullRequest) -> JournalEntry:
+    """The entry to write for a list of which all labels are known."""
+    if live.learns == "top":
+        raise RequestError(
+            409, "learns_from_the_top", f"{live.template.kind} learns from what it showed: rank, then send feedback"
+        )
+    live.check_open()
+    _check_learns(live)
+    ids = [document.id for document in request.documents]
+    if set(ids) != request.labels.keys():
+        raise RequestError(422, "wrong_labels", "every document must have a label, and every label a document")
+    _check_labels(live, request.labels.values())
+    X = live.matrix(request.documents)
+    labels = np.array([request.labels[document] for document in ids])
+    number, live.rounds.next = live.rounds.next, live.rounds.next + 1
+    return JournalEntry("full", number, live.rounds.now(), encode((X.tobytes(), labels.tobytes())))

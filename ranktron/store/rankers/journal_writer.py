@@ -1,0 +1,198 @@
+"""How a service writes: whatever changes a ranker goes to the journal first, and is applied when it is on disk."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import Any, Protocol
+
+from ranktron.data import serialization
+from ranktron.errors import DataError
+from ranktron.store.config import StoreConfig
+from ranktron.store.errors import RequestError, not_leader, not_written, unknown_ranker
+from ranktron.store.journal.entries import FeedEntry, JournalEntry, Result, encode
+from ranktron.store.journal.journal import (
+    Append,
+    Call,
+    DropRounds,
+    Job,
+    Journal,
+    Promise,
+    Prune,
+    RemovedError,
+    Reserve,
+    SealedRow,
+    TermError,
+    UnknownOutcomeError,
+    Write,
+)
+from ranktron.store.rankers import apply_entry
+from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.rankers.open_rounds import OpenRoundBook
+from ranktron.store.rankers.recovery import take_snapshot
+from ranktron.training.model import Model
+
+_logger = logging.getLogger("ranktron.service")
+RESERVE = 20_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
+
+
+class RoundKeeper(Protocol):
+    """What numbers rounds and keeps them open: a ranker, or an experiment."""
+
+    id: int
+    rounds: OpenRoundBook[Any, Any]
+
+
+class JournalWriter(ABC):
+    """Writes to a journal, on the caller's thread; only rankers that are in `live_rankers` get snapshots."""
+
+    def __init__(self, journal: Journal, config: StoreConfig, live_rankers: Mapping[str, LiveRanker]) -> None:
+        self.journal, self.config, self._live_rankers = journal, config, live_rankers
+        self.followed: Callable[[LiveRanker, FeedEntry], None] = lambda _live, _entry: None
+
+    @abstractmethod
+    def promise(self) -> Promise[Any]:
+        """A new future, which is fulfilled on the caller's thread."""
+
+    def written(self, write: Write, *, patient: bool = False) -> Promise[Any]:
+        """A future of what a job gives; if the disk refuses, so does the future, unless it is patient."""
+        future: Promise[Any] = self.promise()
+
+        def failed(error: BaseException) -> None:
+            if not future.done():
+                if patient:
+                    future.set_result(None)
+                else:
+                    future.set_exception(refusal(error))
+
+        def done(result: Any) -> None:
+            if not future.done():
+                future.set_result(result)
+
+        self.journal.put(Job(write, done, failed))
+        return future
+
+    def logged(
+        self,
+        live: LiveRanker,
+        entry: JournalEntry,
+        answers: int | None = None,
+        model: Model | None = None,
+        carried: SealedRow | None = None,
+    ) -> Promise[Result]:
+        """A future of what comes of an entry: it is logged, and when that is on disk, applied."""
+        job, future = self.prepared(live, entry, answers, model, carried)
+        self.journal.put(job)
+        return future
+
+    def check_not_busy(self) -> None:
+        """Refuses while too much waits for the disk."""
+        if len(self.journal) >= self.config.max_waiting:
+            raise RequestError(503, "busy", "too many requests are waiting for the disk: try again")
+
+    def prepared(
+        self,
+        live: LiveRanker,
+        entry: JournalEntry,
+        answers: int | None = None,
+        model: Model | None = None,
+        carried: SealedRow | None = None,
+    ) -> tuple[Append, Promise[Result]]:
+        """What puts an entry into the journal, to be put at once, and the future of what comes of it.
+
+        `model` is the entry's, if it has been read; `carried` is the round that it answers, if that came with it.
+        """
+        self.check_not_busy()
+        body = encode(entry)
+        future: Promise[Result] = self.promise()
+
+        def done(version: int) -> None:
+            if carried is not None:
+                live.rounds.open[entry.round] = carried.body
+            shown = live.rounds.open.get(entry.round) if entry.kind == "feedback" else None
+            self.followed(live, FeedEntry(version, body, shown))
+            result = apply_entry.apply(live, entry, version, model)
+            self.forget(live)
+            if not future.done():
+                future.set_result(result)
+            if (
+                version - live.last_snapshot.version >= self.config.snapshot_every
+                and self._live_rankers.get(live.name) is live
+            ):
+                self.snapshot(live)
+
+        def failed(error: BaseException) -> None:
+            live.rounds.unwritten.pop(answers, None)
+            live.closed = live.closed and entry.kind != "model"
+            if not future.done():
+                gone = isinstance(error, RemovedError)
+                future.set_exception(unknown_ranker(live.name) if gone else refusal(error))
+
+        live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
+        if answers is not None:
+            live.rounds.unwritten[answers] = (entry, future)
+        return Append(live.id, answers, body, done, failed, carried), future
+
+    # Numbers of rounds
+
+    def spare_number(self, live: RoundKeeper) -> None:
+        """Sees to it that the next round can be numbered, and soon those after it."""
+        if live.rounds.reserved - live.rounds.next < RESERVE * 3 // 4 and not live.rounds.reserving:
+            self.reserve(live, live.rounds.next)
+        if live.rounds.next >= live.rounds.reserved:
+            raise not_written("no further rounds can be numbered")
+
+    def reserve(self, live: RoundKeeper, first: int) -> None:
+        """Sets numbers of rounds aside before they are given out."""
+        upto, live.rounds.reserving = max(first, live.rounds.next) + RESERVE, True
+
+        def done(_result: object) -> None:
+            live.rounds.reserved, live.rounds.reserving = max(live.rounds.reserved, upto), False
+
+        self.journal.put(Job(Reserve(live.id, upto), done))
+
+    # What need not be kept
+
+    def forget(self, live: RoundKeeper) -> None:
+        """Drops from the disk the rounds that have been dropped."""
+        if live.rounds.forgotten:
+            self.journal.put(Job(DropRounds(live.id, live.rounds.forgotten)))
+            live.rounds.forgotten = []
+
+    def snapshot(self, live: LiveRanker, *, wished: bool = False) -> Promise[Any]:
+        """Writes a snapshot of what is on disk already, then shortens the journal to what the one before it needs."""
+        version, content = live.version, take_snapshot(live)
+        explained, remembered = _before(live, live.rounds.past), _before(live, live.rounds.answered)
+        live.note_kept(monotonic())
+        now = live.rounds.now()
+
+        def write() -> Prune | None:
+            try:
+                checksum = self.journal.checksum(live.id, version)
+                live.snapshots.write(version, serialization.serialize({**content, "checksum": checksum}), wished=wished)
+            except (DataError, OSError) as error:  # the journal has everything still: it only stays longer
+                _logger.warning("no snapshot of %s: %s", live.name, error)
+                return None
+            settled = live.snapshots.versions()[-2:-1]
+            if not settled:
+                return None
+            return Prune(live.id, settled[0], explained, remembered, version - self.config.most_remembered, now)
+
+        return self.written(Call(write), patient=True)
+
+
+def refusal(error: BaseException) -> RequestError:
+    """What a client is told when the journal did not take what was to be written."""
+    if isinstance(error, UnknownOutcomeError):
+        return RequestError(
+            503, "slow_disk", f"{error}; the request may have been accepted: feedback may be sent again"
+        )
+    return not_leader(str(error)) if isinstance(error, TermError) else not_written(str(error))
+
+
+def _before(live: LiveRanker, rounds: Mapping[int, object]) -> int:
+    """The version before the one that answered the first of some rounds; the present one if there are none."""
+    first = live.rounds.answered.get(next(iter(rounds), -1))
+    return live.version if first is None else first.result.version - 1

@@ -1,0 +1,223 @@
+"""Models that a ranker can be made of: from a definition, or from a file that a client sent."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import structs
+
+from ranktron.data import serialization
+from ranktron.data.maps.protocols import Explainable
+from ranktron.data.scaling import PerQuery
+from ranktron.defaults import PRESETS, find_preset
+from ranktron.errors import DataError
+from ranktron.kernels.csr_rows import as_dense
+from ranktron.learners.kernelized.rows import stored_documents
+from ranktron.store.config import StoreConfig
+from ranktron.store.errors import RequestError
+from ranktron.store.journal.journal import CAPACITY
+from ranktron.store.rankers.features import check_comparable, first_repeated
+from ranktron.store.types import Definition, ListScale
+from ranktron.training.algorithms import algorithm, stored_algorithm
+from ranktron.training.model import Model
+from ranktron.types import Feedback
+
+_logger = logging.getLogger("ranktron.service")
+MOST_HEADER = 3_000_000, 50_000  # bytes and values of a model's header: others wait while it is parsed
+# How rankers scale what they are shown, by how the estimator of their algorithm scales: a list is all that they have.
+_WITHIN_LISTS: dict[str, ListScale] = {"auto": "standard-query", "minmax": "minmax-query"}
+MOST_ROUNDS = CAPACITY // 2  # of a model that is taken over; there must be room for those to come
+
+
+def complete(definition: Definition) -> Definition:
+    """A client's definition with today's defaults for the parameters and the scaling that it leaves out."""
+    found = stored_algorithm if definition.model else algorithm
+    try:
+        parameters = found(definition.algorithm).complete(definition.parameters)
+    except DataError as error:
+        raise RequestError(422, "bad_parameters", str(error)) from None
+    scale = definition.scale
+    if scale is None and not definition.model:  # a model brings its own
+        scale = _WITHIN_LISTS.get(find_preset(definition.algorithm, PRESETS[0])["scale"])
+    return structs.replace(definition, parameters=parameters, scale=None if scale == "none" else scale)
+
+
+def blank_model(definition: Definition, config: StoreConfig) -> Model:
+    """The model of a ranker that has learnt nothing yet; a complete definition that makes no sense is refused."""
+    names = definition.features
+    if len(names) > config.max_features:
+        raise RequestError(413, "too_many_features", f"{len(names)} features; at most {config.max_features} are taken")
+    if len(set(names)) < len(names):
+        raise RequestError(422, "duplicate_feature", f"two features are called {first_repeated(names)!r}")
+    if not definition.labels[0] < definition.labels[1]:
+        raise RequestError(422, "bad_labels", "labels must be [lowest, highest], the highest above the lowest")
+    try:
+        learner = stored_algorithm(definition.algorithm).learner(len(names), definition.parameters)
+    except DataError as error:
+        raise RequestError(422, "bad_parameters", str(error)) from None
+    if not learner.learns_online and not definition.model:
+        raise RequestError(
+            422,
+            "not_online",
+            f"{definition.algorithm} does not learn from feedback: train it with `ranktron train`, then PUT the model "
+            "file here instead (Content-Type: application/octet-stream)",
+        )
+    scaler = None if definition.scale is None else PerQuery(len(names), definition.scale)
+    model = Model(
+        definition.algorithm,
+        definition.parameters,
+        learner.state(),
+        len(names),
+        feature_names=tuple(names),
+        scaler=scaler,
+    )
+    if definition.close_after is not None and not learner.labels_received:
+        why = f"{definition.algorithm} does not know what users saw: rounds without feedback teach it nothing"
+        raise RequestError(422, "bad_close_after", f"{why}; leave `close_after` out")
+    if definition.close_after is not None and definition.labels[0] > 0.0:
+        raise RequestError(422, "bad_close_after", "a round that closes gains 0: the lowest of `labels` must be 0")
+    if definition.close_after is not None and definition.close_after >= config.open_seconds:
+        dropped = f"rounds are dropped after {config.open_seconds:g} seconds (`open_seconds`)"
+        raise RequestError(422, "bad_close_after", f"{dropped}: `close_after` must be less")
+    _check_usable(model, config, "bad_parameters")
+    return model
+
+
+class Upload(NamedTuple):
+    """A model file that a client sent, read and checked: the ranker that it makes or fits, and what the journal keeps.
+
+    `rounds` is how many rounds the model has had.
+    """
+
+    definition: Definition
+    model: Model
+    body: bytes
+    rounds: int
+
+
+def read_upload(data: bytes, definition: Definition | None, config: StoreConfig) -> Upload:
+    """Reads a model file for a ranker, or for one that is to be made from it; whatever the file is, it is refused here.
+
+    It may take seconds, and changes nothing but what it returns: a thread may call it.
+    """
+    try:
+        model = _read_model(data, None if definition is None else len(definition.features), config)
+        definition = _define(model, sha256(data).hexdigest()) if definition is None else definition
+        model = _check_fits(model, definition, config)
+        return Upload(definition, model, model.to_bytes(), model.learner().rounds)
+    except RequestError:
+        raise
+    except DataError as error:
+        raise RequestError(422, "bad_model", str(error)) from None
+    except Exception as error:  # a file may hold anything
+        _logger.warning("a model was refused", exc_info=True)
+        raise RequestError(422, "bad_model", f"the model cannot be used: {error or type(error).__name__}") from None
+
+
+def _define(model: Model, digest: str) -> Definition:
+    """The definition of a ranker that is made from a model; it must be readable when it is found on disk again."""
+    made = Definition(list(model.names), model.kind, dict(model.parameters), model=digest)
+    try:
+        return msgspec.json.decode(msgspec.json.encode(made), type=Definition)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
+        raise RequestError(422, "bad_model", f"no ranker can be made from the model: {error}") from None
+
+
+def encode_definition(definition: Definition) -> bytes:
+    """A complete definition as the journal keeps it."""
+    return msgspec.json.encode(definition)
+
+
+def _read_model(data: bytes, width: int | None, config: StoreConfig) -> Model:
+    serialization.check_magic(data, "the model")
+    if any(size > most for size, most in zip(serialization.header_size(data), MOST_HEADER, strict=True)):
+        complaint = f"the header of the model has more than {MOST_HEADER[0]} bytes or {MOST_HEADER[1]} values"
+        raise DataError(f"{complaint}: what the model has learnt belongs into arrays")
+    found = serialization.deserialize(data, "the model").get("n_features")
+    if width is None and isinstance(found, int) and found > config.max_features:
+        raise DataError(f"the model has {found} features; at most {config.max_features} are taken")
+    if width is not None and found != width:
+        raise DataError(f"the model has {found} features, the ranker {width}")
+    return Model.from_bytes(data, "the model")
+
+
+def _check_fits(model: Model, definition: Definition, config: StoreConfig) -> Model:
+    """A model that can take a ranker's place; its features must be those of the ranker."""
+    _check_map(model, config)
+    names = tuple(definition.features)
+    if model.feature_names not in (None, names):
+        raise RequestError(422, "bad_model", "the features of the model have other names than those of the ranker")
+    _check_usable(model, config, "bad_model")
+    _check_support(model)
+    if not 0 <= model.learner().rounds <= MOST_ROUNDS:
+        raise RequestError(422, "bad_model", f"the model says that it has had more than {MOST_ROUNDS} rounds")
+    fitting = replace(model, feature_names=names, record={})
+    _define(fitting, "")  # what is shown of it can be
+    return fitting
+
+
+def _check_map(model: Model, config: StoreConfig) -> None:
+    """Refuses maps that cannot be served: pending rounds and explanations need one number for each feature."""
+    if model.map is None:
+        return
+    name, width = model.map.name, model.map.n_outputs
+    if not isinstance(model.map, Explainable):
+        complaint = (
+            f"models with the map {name} are not served, only those with bins:N, bins-linear:N or leaves:N, or "
+            "without one"
+        )
+    elif width > config.max_weights:
+        complaint = (
+            f"the map {name} makes {width} features of {model.n_features}; at most {config.max_weights} are taken"
+        )
+    else:
+        return
+    raise RequestError(422, "bad_model", complaint)
+
+
+def _check_support(model: Model) -> None:
+    """Refuses documents in a kernel model that no list could be compared with: what is learnt would not be finite."""
+    kernel = model.learner().kernel
+    if kernel is None or model.map is not None:
+        return
+    X = as_dense(stored_documents(model.state, model.n_filled))
+    if len(X):
+        lengths = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        check_comparable(X[[np.argmax(lengths)]], kernel)  # if the longest can be compared, all can
+
+
+def _check_usable(model: Model, config: StoreConfig, code: str) -> None:
+    """Lets a twin rank and learn once, so that numbers no kernel can take are found before they are kept."""
+    k = model.learner().labels_received or 1
+    if k > config.max_k:
+        raise RequestError(422, code, f"k must be at most {config.max_k}, not {k}")
+    try:
+        warm(model, k)
+    except DataError:
+        pass  # it knows how to say no
+    except (ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
+        raise RequestError(422, code, f"a ranker with these parameters cannot work: {error}") from None
+
+
+def warm(model: Model, k: int) -> None:
+    """Lets a learner that is not needed afterwards work once; no user then waits for kernels to be loaded."""
+    learner = model.learner()
+    X = np.zeros((max(k, 3), model.n_filled), np.float32)
+    if model.scaler is not None:
+        model.scaler(X, np.array([0, len(X)]))
+    X = X if model.map is None else model.map(X)
+    ranking = learner.rank(X, 0)
+    if learner.learns_online:
+        some = Feedback(np.array([0, 1])[:k], np.array([1.0, 0.0])[:k])
+        learner.learn_pending(learner.pending(X, ranking, 2), some)
+
+
+def note_other_kind(name: str, before: str, now: str, version: int) -> str:
+    """What to know about a model of another kind than the one before it."""
+    back = f"; to go back, roll back to version {version}" if version else ""
+    return f"ranker {name!r} was {before} and is {now} now: its open rounds were dropped{back}"

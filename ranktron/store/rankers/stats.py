@@ -1,0 +1,140 @@
+"""What has been seen so far of a ranker's work: quality, delays, exploration, updates. For people and for metrics."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from functools import lru_cache
+from math import sqrt
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from ranktron.errors import DataError
+from ranktron.metrics import metric
+from ranktron.store.types import Delay, Point, Received
+
+POINTS, WINDOW, DELAYS = 500, 100, 1000
+_NDCG = metric("ndcg")
+
+
+@lru_cache(4096)  # labels are few, and come again and again
+def observed_quality(labels: tuple[float, ...]) -> float | None:
+    """NDCG of the labels received, in the order shown; 0 where none of the documents was any good.
+
+    None where NDCG is not defined: labels may be higher than it can take.
+
+    >>> observed_quality((0.0, 1.0))
+    0.6309297535714575
+    >>> observed_quality((0.0, 1500.0))
+    """
+    try:
+        return float(_NDCG(np.array(labels, float))) if max(labels) > 0.0 else 0.0
+    except DataError:
+        return None
+
+
+class Stats:
+    """Counts, a thinned curve, and the last delays and update norms; all of bounded size.
+
+    >>> stats = Stats()
+    >>> for number in range(2000):
+    ...     stats.answered(number, 1.0, False, 0.5)
+    >>> len(stats.curve()) <= POINTS, stats.received().rounds
+    (True, 2000)
+    """
+
+    def __init__(self) -> None:
+        self.started = monotonic()
+        self.ranked = self.explored = self.received_rounds = self.dropped = 0
+        self._before = 0, 0, 0
+        self._points: list[Point] = []
+        self._stride = 1
+        self._window: deque[float] = deque(maxlen=WINDOW)
+        self._delays: deque[float] = deque(maxlen=DELAYS)
+        self._moves: deque[float | tuple[bytes, bytes]] = deque(maxlen=WINDOW)  # lengths, or weights before and after
+        self._times: deque[float] = deque(maxlen=DELAYS)
+
+    def showed(self, explored: bool) -> None:
+        self.ranked += 1
+        self.explored += explored
+
+    def answered(self, number: int, value: float | None, explored: bool, delay: float) -> None:
+        """Notes the feedback of a round: its observed quality, if it has one, and how late it was."""
+        if value is not None:
+            self._window.append(value)
+            if self.received_rounds % self._stride == 0:
+                self._points.append(Point(number, value, sum(self._window) / len(self._window), explored))
+                if len(self._points) > POINTS:
+                    self._points = self._points[::2]
+                    self._stride *= 2
+        self.received_rounds += 1
+        self._delays.append(delay)
+        self._times.append(monotonic())
+
+    def moved(self, before: bytes, now: bytes) -> None:
+        """Notes the weights before and after an update; how far it moved them is computed when someone asks."""
+        self._moves.append((before, now))
+
+    @property
+    def quality(self) -> float | None:
+        """The mean observed quality of the last rounds."""
+        return sum(self._window) / len(self._window) if self._window else None
+
+    def curve(self) -> list[Point]:
+        return self._points[-POINTS:]
+
+    def received(self) -> Received:
+        """Feedback so far: rounds, how many a second of late, and their delays."""
+        rate = 0.0
+        if self._times:
+            seconds = monotonic() - self._times[0]
+            rate = len(self._times) / max(seconds, 1.0)
+        p50, p90, p99 = np.quantile(self._delays, [0.5, 0.9, 0.99]).tolist() if self._delays else (None, None, None)
+        return Received(self.received_rounds, rate, Delay(p50, p90, p99))
+
+    def steps(self) -> tuple[float | None, float | None]:
+        """How far the weights moved: on average over the last updates, and in the last one."""
+        norms = self._norms()
+        return (sum(norms) / len(norms), norms[-1]) if norms else (None, None)
+
+    def _norms(self) -> list[float]:
+        norms = [move if isinstance(move, float) else _distance(*move) for move in self._moves]
+        self._moves.clear()
+        self._moves.extend(norms)
+        return norms
+
+    def begin(self) -> None:
+        """Begins to count for the metrics, from 0: one that came back a little smaller would be counted twice."""
+        self._before = self.ranked, self.explored, self.dropped
+        self._times.clear()  # of feedback that was replayed: it did not come just now
+
+    def since_start(self) -> tuple[int, int, int]:
+        """Rankings shown, those that explored, and rounds dropped, since the server started."""
+        ranked, explored, dropped = self._before
+        return self.ranked - ranked, self.explored - explored, self.dropped - dropped
+
+    def state(self) -> dict[str, Any]:
+        """All of it, for a snapshot."""
+        points = np.array([[p.round, p.value, p.mean, p.explored] for p in self._points]).reshape(-1, 4)
+        return {
+            "counts": [self.ranked, self.explored, self.received_rounds, self.dropped, self._stride],
+            "points": points,
+            "window": np.array(self._window),
+            "delays": np.array(self._delays),
+            "norms": np.array(self._norms()),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.ranked, self.explored, self.received_rounds, self.dropped, self._stride = state["counts"]
+        self._points = [Point(int(n), v, m, bool(e)) for n, v, m, e in state["points"].tolist()]
+        kept: deque[Any]
+        for kept, name in ((self._window, "window"), (self._delays, "delays"), (self._moves, "norms")):
+            kept.clear()
+            kept.extend(state[name].tolist())
+
+
+def _distance(before: bytes, now: bytes) -> float:
+    moved = np.frombuffer(now) - np.frombuffer(before)
+    return sqrt(float(moved @ moved))

@@ -1,0 +1,117 @@
+"""What a ranker shows to those who look at it: the ranker, its dashboard, the explanation of a round."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import numpy as np
+
+from ranktron.store.rankers import open_rounds
+from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.types import (
+    DashboardAnswer,
+    ExplainAnswer,
+    Explained,
+    Health,
+    RankerAnswer,
+    Recent,
+    Shown,
+    Updates,
+    Weight,
+)
+
+
+def ranker(live: LiveRanker) -> RankerAnswer:
+    return RankerAnswer(
+        live.name,
+        live.template.kind,
+        dict(live.template.parameters),
+        list(live.names),
+        live.definition.labels,
+        live.k,
+        live.learns,
+        live.version,
+        live.rounds.next,
+        len(live.rounds.open),
+        None if live.map is None else live.map.name,
+        live.definition.close_after,
+        None if live.template.scaler is None else live.template.scaler.name,
+    )
+
+
+def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
+    stats, rounds = live.stats, live.rounds
+    return DashboardAnswer(
+        live.name,
+        live.template.kind,
+        live.version,
+        live.rounds.next,
+        len(live.rounds.open),
+        live.k,
+        monotonic() - stats.started,
+        stats.received(),
+        stats.explored / stats.ranked if stats.ranked else 0.0,
+        stats.curve(),
+        _weights(live),
+        Updates(*stats.steps(), live.drift[0]),
+        [
+            _recent(live, number)
+            for number in reversed(live.rounds.recent)
+            if number in rounds.open or number in rounds.past
+        ],
+        health,
+        None if live.map is None else live.map.name,
+    )
+
+
+def explain(live: LiveRanker, number: int) -> ExplainAnswer:
+    """Why a round was ordered as it was: contributions w_j x_j, and what puts each document above the next."""
+    public, number = number, live.rounds.ids.number_of(number)
+    kept = live.rounds.open.get(number) or live.rounds.past.get(number)
+    if kept is None:
+        raise live.rounds.gone(number, public)
+    shown = open_rounds.unpack(kept)
+    scores, parts = shown.shown_scores(), shown.contributions()
+    answered = live.rounds.answered.get(number)
+    documents = []
+    for place, document in enumerate(shown.ids):
+        last = place + 1 == len(shown.ids)
+        documents.append(
+            Explained(
+                document,
+                place + 1,
+                float(scores[place]),
+                None if parts is None else _name_values(live, parts[place]),
+                None if last else float(scores[place] - scores[place + 1]),
+                None if last or parts is None else _name_values(live, parts[place] - parts[place + 1]),
+            )
+        )
+    labels = {} if answered is None else answered.labels
+    return ExplainAnswer(public, shown.query, shown.version, shown.explored, answered is not None, labels, documents)
+
+
+def _name_values(live: LiveRanker, values: np.ndarray) -> dict[str, float]:
+    return dict(zip(live.filled_names, values.tolist(), strict=True))
+
+
+def _weights(live: LiveRanker) -> list[Weight]:
+    now, (_, then) = live.weights, live.drift
+    if now is None:
+        return []
+    if live.curves is not None:
+        now, then = live.curves.spans(now), live.curves.spans(then)
+    return [Weight(*each) for each in zip(live.filled_names, now.tolist(), (now - then).tolist(), strict=True)]
+
+
+def _recent(live: LiveRanker, number: int) -> Recent:
+    shown = open_rounds.unpack(live.rounds.open.get(number) or live.rounds.past[number])
+    answered = live.rounds.answered.get(number)
+    return Recent(
+        live.rounds.ids.public(number),
+        shown.query,
+        shown.explored,
+        answered is not None,
+        None if answered is None else max(answered.at - shown.at, 0.0),
+        {} if answered is None else answered.labels,
+        [Shown(*each) for each in zip(shown.ids, shown.shown_scores().tolist(), strict=True)],
+    )

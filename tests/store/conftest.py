@@ -1,0 +1,3 @@
+"""The store is tried through a service in the same process."""
+
+from tests.service.conftest import *  # noqa: F403
