@@ -16,7 +16,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.blocks import Blocks
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.types import Features, Floats, Integers, Matrix
 
 
@@ -53,8 +52,8 @@ def _between_zero_and_one(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
 def _standardised_by_query(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
     # Document by document, as they stand in memory: a feature's numbers are added in the same order as one by one.
     width = X.shape[1]
-    low, high = allocate(width, X.dtype), allocate(width, X.dtype)
-    mean, deviation = allocate(width), allocate(width)
+    low, high = np.empty(width, X.dtype), np.empty(width, X.dtype)
+    mean, deviation = np.empty(width), np.empty(width)
     for q in range(offsets.shape[0] - 1):
         first, last = offsets[q], offsets[q + 1]
         for j in range(width):

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from ranktron.kernels.dense import move, squared_length
 from ranktron.kernels.jit import jit, jit_dot
-from ranktron.kernels.memory import allocate
 from ranktron.types import Floats, Integers
 
 Columns = npt.NDArray[np.int32] | npt.NDArray[np.uint16]
@@ -22,7 +21,7 @@ ONES: Values = np.empty(0, np.float32)
 @jit
 def _score_ones(starts: Integers, columns: Columns, w: Floats) -> Floats:
     """Scores rows of ones with four independent sums, which is faster than vector gather instructions."""
-    scores = allocate(starts.shape[0] - 1)
+    scores = np.empty(starts.shape[0] - 1)
     for i in range(scores.shape[0]):
         row = columns[starts[i] : starts[i + 1]]
         a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -48,7 +47,7 @@ def score_rows(starts: Integers, columns: Columns, values: Values, w: Floats) ->
     if values.shape[0] == 0:
         return _score_ones(starts, columns, w)
     m = starts.shape[0] - 1
-    scores = allocate(m)
+    scores = np.empty(m)
     # With slices and unsigned indices numba omits the check for negative indices.
     for i in range(m):
         row, held = columns[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]]

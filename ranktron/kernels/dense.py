@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.kernels.jit import jit, jit_dot
-from ranktron.kernels.memory import allocate, prefetch, zeros
+from ranktron.kernels.memory import prefetch
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Floats, Integers, Matrix
 
@@ -18,7 +18,7 @@ def score(X: Matrix, w: Floats) -> Floats:
     >>> score(np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.array([1.0, -1.0]))
     array([-1., -1.])
     """
-    scores = allocate(X.shape[0])
+    scores = np.empty(X.shape[0])
     for i in range(X.shape[0]):
         total = 0.0
         for j in range(X.shape[1]):
@@ -137,10 +137,10 @@ def gather_observed(scores: Floats, items: Integers, labels: Floats) -> tuple[Fl
     The second number is -1, or the position of the first invalid observation: a document that does not exist, the same
     document twice, a label that is negative, missing or not a number.
     """
-    gathered = allocate(items.shape[0])
+    gathered = np.empty(items.shape[0])
     if items.shape[0] != labels.shape[0]:
         return gathered, 0
-    seen = zeros(scores.shape[0], np.bool_)
+    seen = np.zeros(scores.shape[0], np.bool_)
     for i in range(items.shape[0]):
         item = items[i]
         if item < 0 or item >= scores.shape[0] or seen[item] or not (0.0 <= labels[i] < np.inf):

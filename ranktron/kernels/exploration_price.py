@@ -7,7 +7,6 @@ The reward of a list is estimated as its DCG at 10, where a document gains its s
 import numpy as np
 
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.types import Floats, Integers
 
 _PLACES = 10
@@ -37,7 +36,7 @@ def affordable_shortlist(scores: Floats, best: Integers, price: float, limit: in
     m = best.shape[0]
     if price >= 1.0 or m == 0:
         return limit
-    gains = allocate(m)
+    gains = np.empty(m)
     for place in range(m):
         gains[place] = scores[best[place]] - scores[best[m - 1]]
     least = (1.0 - price) * _worst_reward(gains, 1)

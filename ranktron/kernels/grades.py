@@ -6,7 +6,6 @@ import numpy.typing as npt
 from ranktron.errors import DataError
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers, validation
 
@@ -32,7 +31,7 @@ _SMALL = 32  # whole-number labels below this are graded by counting instead of 
 @jit
 def _sorted_grades(labels: Floats) -> tuple[Integers, int]:
     order = argsort_ascending(labels)
-    codes = allocate(labels.shape[0], np.int64)
+    codes = np.empty(labels.shape[0], np.int64)
     count = 0
     for i in range(order.shape[0]):
         if i == 0 or labels[order[i]] != labels[order[i - 1]]:
@@ -48,8 +47,8 @@ def grades(labels: Floats) -> tuple[Integers, int]:
     >>> grades(np.array([2.0, 0.0, 2.0, 0.5]))
     (array([2, 0, 2, 1]), 3)
     """
-    codes = allocate(labels.shape[0], np.int64)
-    present = zeros(_SMALL, np.int64)
+    codes = np.empty(labels.shape[0], np.int64)
+    present = np.zeros(_SMALL, np.int64)
     for i in range(labels.shape[0]):
         whole = np.int64(labels[i])
         if not 0 <= whole < _SMALL or whole != labels[i]:
@@ -73,11 +72,11 @@ def pair_weights(labels: Floats, offsets: Integers, weights: Floats) -> Floats:
     >>> pair_weights(np.array([2.0, 0.0, 2.0, 1.0, 1.0]), np.array([0, 3, 5]), np.array([1.0, 3.0, 1.0, 1.0, 1.0]))
     array([6., 0.])
     """
-    sums = zeros(offsets.shape[0] - 1)
+    sums = np.zeros(offsets.shape[0] - 1)
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         codes, count = grades(labels[start:stop])
-        of_grade = zeros(count)
+        of_grade = np.zeros(count)
         for i in range(stop - start):
             of_grade[codes[i]] += weights[start + i]
         lower = 0.0
@@ -97,7 +96,7 @@ def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
     (array([0, 2, 3, 1]), array([0, 2, 3, 4]), array([2. , 0.5, 0. ]))
     """
     m = labels.shape[0]
-    space = allocate(2 * m, np.int64)  # one array for both: to allocate costs as much as to count
+    space = np.empty(2 * m, np.int64)  # one array for both: to allocate costs as much as to count
     documents, codes = space[:m], space[m:]
     highest, others = 0, 0
     for i in range(m):
@@ -106,19 +105,19 @@ def by_grade(labels: Floats) -> tuple[Integers, Integers, Floats]:
         others += (codes[i] != labels[i]) | (codes[i] < 0)
     count = 0
     if others or highest >= _SMALL:
-        negated = allocate(m)
+        negated = np.empty(m)
         for i in range(m):
             negated[i] = -labels[i]
         documents = argsort_ascending(negated)
-        starts, values = allocate(m + 1, np.int64), allocate(m)
+        starts, values = np.empty(m + 1, np.int64), np.empty(m)
         for place in range(m):
             label = labels[documents[place]]
             if count == 0 or label != values[count - 1]:
                 starts[count], values[count] = place, label
                 count += 1
     else:
-        places = allocate(2 * highest + 3, np.int64)
-        starts, values = places[highest + 1 :], allocate(highest + 1)
+        places = np.empty(2 * highest + 3, np.int64)
+        starts, values = places[highest + 1 :], np.empty(highest + 1)
         first = 0
         for grade in range(highest, -1, -1):
             size = 0  # a vectorised count per grade is faster than a histogram
@@ -139,7 +138,7 @@ def grades_seen(labels: Floats, binary: bool) -> tuple[Integers, Integers, Float
     """The documents by grade as a metric sees them: for a binary one all labels above 0 are the same."""
     seen = labels
     if binary:
-        seen = allocate(labels.shape[0])
+        seen = np.empty(labels.shape[0])
         for i in range(labels.shape[0]):
             seen[i] = labels[i] > 0.0
     return by_grade(seen)
@@ -153,7 +152,7 @@ def extremes(scores: Floats, documents: Integers, starts: Integers) -> tuple[Int
     (array([1, 2]), array([1, 0]))
     """
     count = starts.shape[0] - 1
-    lowest, highest = allocate(count, np.int64), allocate(count, np.int64)
+    lowest, highest = np.empty(count, np.int64), np.empty(count, np.int64)
     for g in range(count):
         low = high = documents[starts[g]]
         lowest_score = highest_score = scores[low]
@@ -170,7 +169,7 @@ def extremes(scores: Floats, documents: Integers, starts: Integers) -> tuple[Int
 @jit
 def best_below(scores: Floats, highest: Integers) -> Integers:
     """For each grade the best-scored document of any lower grade, -1 for the lowest grade."""
-    best = allocate(highest.shape[0], np.int64)
+    best = np.empty(highest.shape[0], np.int64)
     best[-1:] = -1
     for g in range(highest.shape[0] - 2, -1, -1):
         new, before = highest[g + 1], best[g + 1]

@@ -1,8 +1,4 @@
-"""The memory of kernels: new arrays, arrays borrowed from the caller or found by address, and what to fetch next.
-
-numba compiles `np.empty`, `np.zeros` and `view` as functions, for each type of number and in each process: a sixth of a
-first run. What stands here are a few instructions.
-"""
+"""Arrays that kernels borrow from their caller or find by address, and what the processor should fetch next."""
 
 # mypy: allow-untyped-calls
 
@@ -16,7 +12,6 @@ import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed
 from numba.np.arrayobj import populate_array
 
 from ranktron.kernels.instructions import instructions_for
@@ -24,21 +19,6 @@ from ranktron.types import Floats
 
 _BUILD: Any = cgutils
 _LINE = 64  # bytes of a cache line
-
-
-def allocate(shape: int | tuple[int, ...], dtype: Any = np.float64) -> npt.NDArray[Any]:
-    """A new array, as `np.empty` makes it; in kernels no size may be negative."""
-    return np.empty(shape, dtype)
-
-
-def zeros(shape: int | tuple[int, ...], dtype: Any = np.float64) -> npt.NDArray[Any]:
-    """A new array of zeros, as `np.zeros` makes it; in kernels no size may be negative."""
-    return np.zeros(shape, dtype)
-
-
-def reinterpret(array: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
-    """The same memory as numbers of another type that has as many bytes."""
-    return array.view(dtype)
 
 
 def find_address(array: Floats) -> int:
@@ -79,35 +59,9 @@ def prefetch(array: npt.NDArray[Any], start: int, stop: int) -> None:
     """
 
 
-def _of_new(shape: Any, dtype: Any = None) -> Any:
-    given = (shape,) if dtype is None else (shape, dtype)
-    return types.Array(_number(dtype), len(shape) if isinstance(shape, types.BaseTuple) else 1, "C")(*given)
-
-
-def _of_reinterpreted(array: Any, dtype: Any) -> Any:
-    return array.copy(dtype=_number(dtype))(array, dtype)
-
-
-def _number(dtype: Any) -> Any:
-    if dtype is None:
-        return types.float64
-    return dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type
-
-
 def _of_numbers(address: Any, shape: Any) -> Any:
-    return _of_new(shape).return_type(types.int64, shape)
-
-
-@instructions_for(allocate, _of_new)
-def _new(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    return _reserve(context, builder, signature, values)._getvalue()
-
-
-@instructions_for(zeros, _of_new)
-def _new_zeros(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    array = _reserve(context, builder, signature, values)
-    _BUILD.memset(builder, array.data, builder.mul(array.itemsize, array.nitems), 0)
-    return array._getvalue()
+    dimensions = len(shape) if isinstance(shape, types.BaseTuple) else 1
+    return types.Array(types.float64, dimensions, "C")(types.int64, shape)
 
 
 @instructions_for(array_at, _of_numbers)
@@ -120,17 +74,6 @@ def _array_at(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     return array._getvalue()
 
 
-def _reserve(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    kind = signature.return_type
-    shape, strides = _extent(context, builder, kind, signature.args[0], values[0])
-    align = context.get_constant(types.uint32, context.get_preferred_array_alignment(kind.dtype))
-    owner = context.nrt.meminfo_alloc_aligned(builder, strides[0], align)
-    data = builder.bitcast(context.nrt.meminfo_data(builder, owner), context.get_data_type(kind.dtype).as_pointer())
-    array = context.make_array(kind)(context, builder)
-    populate_array(array, data, shape, strides[1:], strides[-1], owner)
-    return array
-
-
 def _extent(context: Any, builder: Any, kind: Any, size: Any, value: Any) -> tuple[list[Any], list[Any]]:
     """The lengths of an array without gaps, and how many bytes all of it takes, then each step along an axis."""
     whole = types.intp
@@ -141,15 +84,6 @@ def _extent(context: Any, builder: Any, kind: Any, size: Any, value: Any) -> tup
     for length in reversed(shape):
         steps.insert(0, builder.mul(steps[0], length))
     return shape, steps
-
-
-@instructions_for(reinterpret, _of_reinterpreted)
-def _reinterpret(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    kind, given = signature.return_type, context.make_array(signature.args[0])(context, builder, values[0])
-    array = context.make_array(kind)(context, builder)
-    data = builder.bitcast(given.data, context.get_data_type(kind.dtype).as_pointer())
-    populate_array(array, data, given.shape, given.strides, given.itemsize, given.meminfo, given.parent)
-    return impl_ret_borrowed(context, builder, kind, array._getvalue())
 
 
 @instructions_for(borrow, lambda array: array(array))

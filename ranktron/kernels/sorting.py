@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, reinterpret, zeros
 from ranktron.types import Floats, Integers
 
 Keys = npt.NDArray[Any]
@@ -22,13 +21,13 @@ def argsort_by_counting(keys: Keys, m: int) -> Integers:
     """Sorts few keys by counting how many are smaller than each: m² comparisons, but vectorised and branch-free."""
     # Comparison counting: Knuth, The Art of Computer Programming, volume 3, section 5.2, Algorithm C.
     n = keys.shape[0]
-    ranks = zeros(2 * n, np.int32)  # the second half: for each rank, how many keys have it already
+    ranks = np.zeros(2 * n, np.int32)  # the second half: for each rank, how many keys have it already
     for j in range(0, m, 4):
         a, b, c, d = keys[j], keys[j + 1], keys[j + 2], keys[j + 3]
         for i in range(n):
             key = keys[i]
             ranks[i] += np.int32(a < key) + np.int32(b < key) + np.int32(c < key) + np.int32(d < key)
-    order = allocate(m, np.int64)
+    order = np.empty(m, np.int64)
     for i in range(m):
         rank = ranks[i]
         order[rank + ranks[n + rank]] = i
@@ -41,8 +40,8 @@ def argsort_radix(keys: npt.NDArray[np.uint32]) -> Integers:
     """Sorts by four stable passes over bytes, without comparisons, half of which a processor would mispredict."""
     # Radix sort, least significant digit first: Knuth, volume 3, section 5.2.5, with all histograms made in one pass.
     m = keys.shape[0]
-    counts = zeros(4 * 256, np.int32)
-    order, other = allocate(m, np.int64), allocate(m, np.int64)
+    counts = np.zeros(4 * 256, np.int32)
+    order, other = np.empty(m, np.int64), np.empty(m, np.int64)
     for i in range(m):
         order[i] = i
         for digit in range(4):
@@ -69,8 +68,8 @@ def _falling_keys(scores: Floats) -> Keys:
     """Integers in the reverse order of the scores as float32, padded with the largest one."""
     # Flipping bits makes floats compare as integers: Herf, Radix Tricks (2001).
     m = scores.shape[0]
-    keys = allocate((m + LANES - 1) // LANES * LANES, np.int32)
-    singles = reinterpret(keys, np.float32)
+    keys = np.empty((m + LANES - 1) // LANES * LANES, np.int32)
+    singles = keys.view(np.float32)
     for i in range(m):
         singles[i] = np.float32(scores[i]) + np.float32(0.0)  # -0.0 and 0.0 are one score
     for i in range(m):
@@ -84,7 +83,7 @@ def _falling_keys(scores: Floats) -> Keys:
 def _argsort_by_radix(keys: Keys, m: int) -> Integers:
     if m <= FEW:
         return argsort_by_counting(keys, m)
-    unsigned = allocate(m, np.uint32)
+    unsigned = np.empty(m, np.uint32)
     for i in range(m):
         unsigned[i] = np.uint32(keys[i]) ^ np.uint32(0x80000000)
     return argsort_radix(unsigned)
@@ -114,7 +113,7 @@ def argsort_top(scores: Floats, k: int) -> Integers:
     keys = _falling_keys(scores)
     if m < 4 * k:
         return _argsort_by_radix(keys, m)[:k]
-    best = allocate(k, np.int32)
+    best = np.empty(k, np.int32)
     for group in range(k):
         best[group] = keys[group]
     for start in range(k, m - k + 1, k):
@@ -124,7 +123,7 @@ def argsort_top(scores: Floats, k: int) -> Integers:
     last = best[0]
     for group in range(k):
         last = best[group] if best[group] > last else last
-    chosen = allocate(m, np.int64)
+    chosen = np.empty(m, np.int64)
     n = 0
     for i in range(m):  # without branches: what is not chosen is overwritten by the next
         key = keys[i]
@@ -133,7 +132,7 @@ def argsort_top(scores: Floats, k: int) -> Integers:
     padded = (n + LANES - 1) // LANES * LANES
     for i in range(n, padded):
         keys[i] = 0x7FFFFFFF
-    order, top = _argsort_by_radix(keys[:padded], n), allocate(k, np.int64)
+    order, top = _argsort_by_radix(keys[:padded], n), np.empty(k, np.int64)
     for place in range(k):
         top[place] = chosen[order[place]]
     return top
@@ -151,27 +150,27 @@ def ideal_order(scores: Floats, documents: Integers, starts: Integers, wanted: i
         count += 1
     n = starts[count]
     if n > FEW:
-        ideal = allocate(n, np.int64)
+        ideal = np.empty(n, np.int64)
         for g in range(count):
             first, size = starts[g], starts[g + 1] - starts[g]
-            own = allocate(size)
+            own = np.empty(size)
             for place in range(size):
                 own[place] = scores[documents[first + place]]
             order = argsort_descending(own)
             for place in range(size):
                 ideal[first + place] = documents[first + order[place]]
         return ideal[:wanted]
-    singles = allocate(n, np.float32)
+    singles = np.empty(n, np.float32)
     for place in range(n):
         singles[place] = np.float32(scores[documents[place]]) + np.float32(0.0)
-    bits, keys = reinterpret(singles, np.int32), allocate((n + LANES - 1) // LANES * LANES, np.int64)
+    bits, keys = singles.view(np.int32), np.empty((n + LANES - 1) // LANES * LANES, np.int64)
     for g in range(count):
         for place in range(starts[g], starts[g + 1]):
             key = ~(bits[place] ^ ((bits[place] >> np.int32(31)) & np.int32(0x7FFFFFFF)))
             keys[place] = np.int64(key) + (g << 32)
     for place in range(n, keys.shape[0]):
         keys[place] = 0x7FFFFFFFFFFFFFFF
-    order, ideal = argsort_by_counting(keys, n), allocate(wanted, np.int64)
+    order, ideal = argsort_by_counting(keys, n), np.empty(wanted, np.int64)
     for place in range(wanted):
         ideal[place] = documents[order[place]]
     return ideal
@@ -187,7 +186,7 @@ def argsort_ascending(values: npt.NDArray[Any]) -> Integers:
     array([3, 1, 0, 2])
     """
     m = values.shape[0]
-    order, other = allocate(m, np.int64), allocate(m, np.int64)
+    order, other = np.empty(m, np.int64), np.empty(m, np.int64)
     for start in range(0, m, _RUN):
         for i in range(start, start + _RUN if start + _RUN < m else m):
             place = i

@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import zeros
 from ranktron.kernels.random_numbers import CLICKS, stream_origin, uniform
 from ranktron.types import Feedback, Floats, Ranking, Round
 from ranktron.types.validation import check_count
@@ -63,7 +62,7 @@ def _draw(seed: int, number: int, labels: Floats, grades: Floats, places: Floats
     `ClickModel` describes.
     """
     origin = stream_origin(seed, number, CLICKS)
-    clicks = zeros(labels.shape[0])
+    clicks = np.zeros(labels.shape[0])
     for place in range(labels.shape[0]):
         if not 0.0 <= labels[place] <= grades.shape[1] - 1:
             return clicks, place

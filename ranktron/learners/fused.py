@@ -19,7 +19,7 @@ from ranktron.kernels.csr_rows import Sparse, check_features
 from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, as_features, dot_rows, slice_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, borrow, prefetch, zeros
+from ranktron.kernels.memory import borrow, prefetch
 from ranktron.kernels.sorting import argsort_top
 from ranktron.learners.feedback import everyone
 from ranktron.learners.fused_step import as_spec, fused_step, fused_turn, label_plan, locate_arrays
@@ -75,7 +75,7 @@ def _many(
     sums, choices, values = borrow(sums), borrow(choices), borrow(values)
     m = labels.shape[0]
     depth = depth_of(choices, m)  # 0 without metrics
-    items, gradient, direction = np.arange(m), allocate(m), zeros(W.shape[1])
+    items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
     plan, ideal = label_plan(labels, as_spec(numbers[0])), call_best(best, labels, choices)
     for j in range(S.shape[0]):
         spec = as_spec(numbers[j])

@@ -17,7 +17,7 @@ from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows, sgd_step, slice_rows
 from ranktron.kernels.grades import best_below, extremes, grades_seen
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, array_at, borrow, find_address
+from ranktron.kernels.memory import array_at, borrow, find_address
 from ranktron.kernels.sorting import argsort_descending, ideal_order
 from ranktron.learners.mistakes import misordered_grades, misordered_list
 from ranktron.metrics.shown import call_best, call_measure, depth_of
@@ -165,7 +165,7 @@ def as_spec(numbers: Floats) -> KernelSpec:
 def label_plan(labels: Floats, spec: KernelSpec) -> tuple[Integers, Integers, Floats]:
     """What depends on the labels alone: the documents by grade, and the weights of SLAM."""
     if not spec.graded:
-        return allocate(0, np.int64), allocate(0, np.int64), allocate(0)
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
     documents, starts, values = grades_seen(labels, spec.binary)
     if spec.prepare == 0:
         return documents, starts, values
@@ -209,7 +209,7 @@ def fused_round(
     spec = as_spec(numbers)
     plan = label_plan(labels, spec)
     return fused_step(
-        X, items, labels, scores, spec, plan, eta, t, w, lagged_sum, sums, allocate(m), direction, ahead,
+        X, items, labels, scores, spec, plan, eta, t, w, lagged_sum, sums, np.empty(m), direction, ahead,
     )  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from numba import float64, int64
 
 from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.metrics.binary import (
     average_precision,
     bpref,
@@ -158,7 +157,7 @@ def shown_value(
     limit: float,
 ) -> float:
     """The same for labels in input order, shown in the given `order`."""
-    ranked = allocate(order.shape[0])
+    ranked = np.empty(order.shape[0])
     for place in range(order.shape[0]):
         there = 0 <= order[place] < labels.shape[0]
         ranked[place] = labels[order[place]] if there else np.nan

@@ -10,7 +10,6 @@ All take labels in ranked order; a `k` of 0 means all documents.
 import numpy as np
 
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.metrics.conventions import HIGHEST_ERR_GRADE
 from ranktron.types import Floats
@@ -55,7 +54,7 @@ def compute_gain(label: float, gain: int) -> float:
 @jit
 def exponential_gains(labels: Floats) -> Floats:
     """2^r − 1 of each label."""
-    gained = allocate(labels.shape[0])
+    gained = np.empty(labels.shape[0])
     for i in range(labels.shape[0]):
         grade = np.int64(labels[i])
         small = grade == labels[i] and 0 <= grade < _GRADES
@@ -93,7 +92,7 @@ def ideal_dcg(labels: Floats, k: int, gain: int, discount: int) -> float:
         highest = whole if whole > highest else highest
         fractions += whole != labels[i]
     if fractions or highest >= _GRADES:
-        order, falling = argsort_ascending(labels), allocate(labels.shape[0])
+        order, falling = argsort_ascending(labels), np.empty(labels.shape[0])
         for i in range(labels.shape[0]):
             falling[i] = labels[order[labels.shape[0] - 1 - i]]
         return dcg(falling, k, gain, discount, 0)

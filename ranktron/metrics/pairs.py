@@ -6,8 +6,9 @@
 Both take labels in ranked order.
 """
 
+import numpy as np
+
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.types import Floats
 
 
@@ -31,7 +32,7 @@ def _merge(source: Floats, target: Floats, start: int, middle: int, stop: int) -
 def wrong_and_all_pairs(labels: Floats) -> tuple[int, int]:
     """(Q, P) of labels in ranked order, counted by merge sort in O(m log m) (Knight, JASA 1966)."""
     m = labels.shape[0]
-    runs, merged = labels.copy(), allocate(m)
+    runs, merged = labels.copy(), np.empty(m)
     wrong = 0
     width = 1
     while width < m:

@@ -13,7 +13,6 @@ from numba import float64, int64, void
 
 from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.metrics.dispatch import NDCG, first_outside, metric_address, value
 from ranktron.metrics.gain import dcg, ideal_dcg
 from ranktron.metrics.metric import Metric
@@ -25,7 +24,7 @@ _FEW = 32  # up to this many positions only the first documents are sorted
 @jit
 def _best(labels: Floats, choices: Floats) -> Floats:
     """The ideal DCG of each NDCG; NaN if a label is out of range."""
-    best = zeros(choices.shape[0])
+    best = np.zeros(choices.shape[0])
     for c in range(choices.shape[0]):
         if first_outside(labels, choices[c, 6]) >= 0:
             best[c] = np.nan
@@ -38,7 +37,7 @@ def _best(labels: Floats, choices: Floats) -> Floats:
 @jit
 def _measure(order: Integers, labels: Floats, choices: Floats, best: Floats, values: Floats) -> None:
     """Every metric of an order, of which the first `depth_of(choices)` documents are enough; NaN where it has none."""
-    ranked = allocate(order.shape[0])
+    ranked = np.empty(order.shape[0])
     for place in range(order.shape[0]):
         ranked[place] = labels[order[place]]
     for c in range(choices.shape[0]):

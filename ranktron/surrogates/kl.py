@@ -7,7 +7,6 @@ import numpy as np
 
 from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.types import Floats, Integers
 
 
@@ -38,7 +37,7 @@ def _estimate_kl(scores: Floats, places: Integers, labels: Floats, weights: Floa
 
 @jit
 def _exponentials(scores: Floats) -> tuple[Floats, float]:
-    given = allocate(scores.shape[0])
+    given = np.empty(scores.shape[0])
     total = 0.0
     for i in range(scores.shape[0]):
         given[i] = np.exp(scores[i])

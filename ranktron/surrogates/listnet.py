@@ -7,7 +7,6 @@ import numpy as np
 
 from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit, jit_dot, jit_rounding
-from ranktron.kernels.memory import allocate, reinterpret
 from ranktron.surrogates.fused_forms import LISTNET_LOSS, FusedForm
 from ranktron.types import Floats
 
@@ -24,7 +23,7 @@ def exponentials(values: Floats, highest: float, out: Floats) -> None:
     exp(x) = 2^n exp(r) with an integer n and |r| <= log(2) / 2, for which few terms of the series are enough (Cody and
     Waite, Software Manual for the Elementary Functions, 1980, chapter 6).
     """
-    powers = allocate(values.shape[0], np.int64)
+    powers = np.empty(values.shape[0], np.int64)
     for i in range(values.shape[0]):
         x = values[i] - highest
         x = x if x > _LEAST else _LEAST
@@ -35,7 +34,7 @@ def exponentials(values: Floats, highest: float, out: Floats) -> None:
             series = _SERIES[k] + r * series
         out[i] = series
         powers[i] = (np.int64(n) + 1023) << 52  # the bits of 2^n
-    scales = reinterpret(powers, np.float64)
+    scales = powers.view(np.float64)
     for i in range(values.shape[0]):
         out[i] *= scales[i]
 
@@ -59,7 +58,7 @@ def _highest(values: Floats) -> float:
 def listnet(scores: Floats, labels: Floats, gradient: Floats) -> float:
     """Fills the gradient P(s) − P(y) and returns the cross-entropy, without overflow for large scores and labels."""
     highest = _highest(scores)
-    wanted = allocate(labels.shape[0])
+    wanted = np.empty(labels.shape[0])
     exponentials(labels, _highest(labels), wanted)
     exponentials(scores, highest, gradient)
     total, label_total = 0.0, 0.0

@@ -9,7 +9,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.grades import by_grade, check_scores
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.surrogates.fused_forms import MEAN_HINGE_LOSS, FusedForm
 from ranktron.types import Floats, Integers
@@ -28,7 +27,7 @@ def _hinge_by_comparison(
     For a few hundred documents faster than sorting: the inner loop only counts, and is vectorised.
     """
     m = documents.shape[0]
-    ordered, paid = allocate(m + _LANES), zeros(m + _LANES, np.int32)
+    ordered, paid = np.empty(m + _LANES), np.zeros(m + _LANES, np.int32)
     for place in range(m):
         ordered[place] = scores[documents[place]]
     for place in range(m, m + _LANES):
@@ -60,7 +59,7 @@ def _hinge_by_sorting(scores: Floats, documents: Integers, starts: Integers, mar
     """
     order = argsort_ascending(scores)
     m, count = scores.shape[0], starts.shape[0] - 1
-    codes = allocate(m, np.int64)
+    codes = np.empty(m, np.int64)
     for grade in range(count):
         for place in range(starts[grade], starts[grade + 1]):
             codes[documents[place]] = count - 1 - grade
@@ -68,7 +67,7 @@ def _hinge_by_sorting(scores: Floats, documents: Integers, starts: Integers, mar
     pairs = 0.0
     for mirrored in range(2):
         sign = -1.0 if mirrored else 1.0
-        tree = zeros((count + 1, 2))
+        tree = np.zeros((count + 1, 2))
         seen = 0
         for position in range(m):
             i = order[position] if mirrored else order[m - 1 - position]

@@ -11,7 +11,6 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels.grades import best_below, check_scores, extremes, grades_seen
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.kernels.sorting import argsort_ascending, ideal_order
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, compute_gain, discount_at
@@ -30,7 +29,7 @@ def slam_weights(starts: Integers, values: Floats, measure: int, k: int) -> Floa
         if values[g] > 0.0:
             relevant = starts[g + 1]
     wanted = k if 0 < k < relevant else relevant
-    v = allocate(wanted)
+    v = np.empty(wanted)
     if measure == AP:
         for place in range(wanted):
             v[place] = 1.0 / wanted  # Eq. (10)
@@ -75,8 +74,8 @@ def slam_fraction(
 ) -> float:  # fmt: skip
     """The loss with the mean hinge over the top fraction of the lower-graded documents in place of the maximum."""
     m = scores.shape[0]
-    grade, lower = allocate(m, np.int64), allocate(m, np.int64)
-    negated, sums, charged = allocate(m), allocate(m + 1), allocate(m + 1)
+    grade, lower = np.empty(m, np.int64), np.empty(m, np.int64)
+    negated, sums, charged = np.empty(m), np.empty(m + 1), np.empty(m + 1)
     for g in range(starts.shape[0] - 1):
         for place in range(starts[g], starts[g + 1]):
             grade[documents[place]] = g

@@ -8,7 +8,6 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, compute_gain
 from ranktron.types import Floats, Integers
 
@@ -18,7 +17,7 @@ def _softmax(scores: Floats, epsilon: float) -> Floats:
     highest = scores[0]
     for i in range(scores.shape[0]):
         highest = max(highest, scores[i])
-    P = allocate(scores.shape[0])
+    P = np.empty(scores.shape[0])
     total = 0.0
     for i in range(scores.shape[0]):
         P[i] = np.exp((scores[i] - highest) / epsilon)

@@ -13,7 +13,6 @@ import numpy as np
 
 from ranktron.kernels.dispatch import FeatureArrays, slice_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.learners.batch.rank_mm_exact import average_in
 from ranktron.learners.batch.rank_mm_losses import vertex
 from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry, scores_minus_labels
@@ -31,7 +30,7 @@ def _descend(
         if counts[q] > 1:
             rows = slice_rows(X, start, stop)
             a = scores_minus_labels(rows, w, labels[start:stop])
-            g = allocate(stop - start)
+            g = np.empty(stop - start)
             vertex(loss, a, codes[start:stop], counts[q], np.ones(stop - start), g)
             for j in range(w.shape[0]):
                 w[j] *= 1.0 - 1.0 / t

@@ -40,7 +40,6 @@ from ranktron.data.io.lexer import (
     stops,
 )
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.types import Floats, Integers, Matrix
 
 
@@ -319,7 +318,7 @@ def index_before(data: Bytes, start: int, colon: int) -> int:
 @jit
 def heads(data: Bytes, spans: Integers) -> Integers:
     """Finds the rows whose query id differs from that of the previous row."""
-    found = allocate(spans.shape[0], np.int64)
+    found = np.empty(spans.shape[0], np.int64)
     n = 0
     for i in range(spans.shape[0]):
         same = i > 0 and spans[i, 1] - spans[i, 0] == spans[i - 1, 1] - spans[i - 1, 0]

@@ -17,7 +17,6 @@ from ranktron.data.rounds import Rounds, group_by
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import zeros
 from ranktron.types import Features, Floats, Integers, Matrix
 
 
@@ -25,7 +24,7 @@ from ranktron.types import Features, Floats, Integers, Matrix
 def rearrange(X: Matrix, rows: Integers) -> None:
     """Moves row `rows[i]` to row i for every i, in place, with one row of extra memory."""
     # Follows the cycles of the permutation: Knuth, The Art of Computer Programming, volume 1, section 1.3.3.
-    done = zeros(rows.shape[0], np.bool_)
+    done = np.zeros(rows.shape[0], np.bool_)
     for start in range(rows.shape[0]):
         if done[start]:
             continue

@@ -19,7 +19,6 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.types import Integers, Matrix
 
 NUMBERS = 1 << 19  # how many numbers are written at a time
@@ -77,7 +76,7 @@ def unusual(values: Matrix, bits: Integers) -> Flags:
     Small powers of two as well: below a power of two, numbers of 32 bits are closer together than above, so that the
     nearest of the short decimals need not be the one that reads back.
     """
-    found = allocate(values.shape[0], np.bool_)
+    found = np.empty(values.shape[0], np.bool_)
     for i in range(values.shape[0]):
         size = abs(values[i])
         power_of_two = size < 2.0**-8 and bits[i] & 0x7FFFFF == 0

@@ -15,7 +15,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr import ONES, Columns
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.types import Floats, Integers, Matrix
 from ranktron.types.validation import check_count
 
@@ -49,7 +48,7 @@ def find_places(values: Matrix, edges: Matrix, places: Places) -> None:
 @jit
 def _columns(X: Matrix, edges: Matrix, firsts: Integers, columns: Columns) -> None:
     d = X.shape[1]
-    places = allocate(d, np.uint32)
+    places = np.empty(d, np.uint32)
     for i in range(X.shape[0]):
         find_places(X[i], edges, places)
         row = columns[i * d : (i + 1) * d]

@@ -21,7 +21,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.types import Floats, Integers, Matrix
 from ranktron.types.validation import check_count
 
@@ -76,9 +75,9 @@ def _split(sums: Floats, counts: Floats) -> tuple[int, int]:
 def _grow(codes: Codes, rest: Floats, trees: int, depth: int, features: Integers, cuts: Integers) -> None:
     """Grows trees level by level; `rest` ends as what they leave unexplained. Nodes are numbered as in a heap."""
     n, bins = codes.shape[0], int(codes.max()) + 1
-    sums = allocate((1 << (depth - 1), codes.shape[1], bins))
+    sums = np.empty((1 << (depth - 1), codes.shape[1], bins))
     counts = np.empty_like(sums)
-    nodes = allocate(n, np.int64)
+    nodes = np.empty(n, np.int64)
     for t in range(trees):
         nodes[:] = 0
         for level in range(depth):
@@ -91,7 +90,7 @@ def _grow(codes: Codes, rest: Floats, trees: int, depth: int, features: Integers
                 cut = cuts[t, node]
                 nodes[i] = 2 * node + 1 + (cut > 0 and codes[i, features[t, node]] >= cut)
         first = (1 << depth) - 1
-        means, sizes = zeros(first + 1), zeros(first + 1)
+        means, sizes = np.zeros(first + 1), np.zeros(first + 1)
         for i in range(n):
             means[nodes[i] - first] += rest[i]
             sizes[nodes[i] - first] += 1.0

@@ -15,7 +15,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.types import Floats, Integers, Matrix
 from ranktron.types.validation import check_count
 
@@ -25,7 +24,7 @@ def _shares(
     X: Matrix, edges: Matrix, low: Matrix, high: Matrix, firsts: Integers, columns: Columns, values: Values
 ) -> None:
     d = X.shape[1]
-    places = allocate(d, np.uint32)
+    places = np.empty(d, np.uint32)
     for i in range(X.shape[0]):
         find_places(X[i], edges, places)
         for j in range(d):

@@ -13,7 +13,6 @@ from ranktron.data.maps.strengths import curve_weight, strengths
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.types import Floats, Integers, Matrix
 from ranktron.types.validation import check_count
 
@@ -25,7 +24,7 @@ REACH = 2.0
 @jit
 def _products(X: Matrix, chosen: Integers, shift: Floats, divisor: Floats, weight: float, mapped: Matrix) -> None:
     d, n = X.shape[1], chosen.shape[0]
-    z, factor = allocate(n), weight * np.sqrt(2.0 * d / (n * (n + 1)))
+    z, factor = np.empty(n), weight * np.sqrt(2.0 * d / (n * (n + 1)))
     for i in range(X.shape[0]):
         for j in range(d):
             mapped[i, j] = X[i, j]

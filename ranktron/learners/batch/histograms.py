@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from ranktron.kernels.csr import Values
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, reinterpret
 from ranktron.types import Floats, Matrix
 
 BINS = 256
@@ -24,7 +23,7 @@ _Keys = npt.NDArray[np.uint32]
 @jit
 def _keys(column: Values, keys: _Keys, counts: Places) -> None:
     """Whole numbers that are ordered as the values are, the largest first, and how often each digit occurs."""
-    bits = reinterpret(column, np.uint32)
+    bits = column.view(np.uint32)
     counts[:] = 0
     for i in range(column.shape[0]):
         key = bits[i]
@@ -47,7 +46,7 @@ def sort_column(column: Values, order: Places, scratch: Places, keys: _Keys, mov
     >>> order
     array([0, 2, 1], dtype=int32)
     """
-    n, counts = column.shape[0], allocate((3, 2049), np.int32)
+    n, counts = column.shape[0], np.empty((3, 2049), np.int32)
     _keys(column, keys, counts)
     for digit in range(3):
         for d in range(2048):
@@ -76,8 +75,8 @@ def bin_columns(X: Matrix, orders: Places, codes: Codes, ends: Places, first: in
     (array([[1, 0, 1]], dtype=uint8), array([1, 3, 3], dtype=int32))
     """
     n = X.shape[0]
-    column, scratch = allocate(n, np.float32), allocate(n, np.int32)
-    keys, moved = allocate(n, np.uint32), allocate(n, np.uint32)
+    column, scratch = np.empty(n, np.float32), np.empty(n, np.int32)
+    keys, moved = np.empty(n, np.uint32), np.empty(n, np.uint32)
     for f in range(first, last):
         for i in range(n):
             column[i] = X[i, f]

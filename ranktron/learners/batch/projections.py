@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ranktron.kernels.jit import jit, jit_dot
-from ranktron.kernels.memory import zeros
 from ranktron.types import Floats, Integers
 
 _ROUNDING = 1e-15
@@ -47,7 +48,7 @@ def cap_groups(values: Floats, offsets: Integers, radius: float) -> None:
     Newton's method finds it from below in a few steps, each of them O(n), without sorting the values.
     """
     groups = offsets.shape[0] - 1
-    caps, theta, total, slope = zeros(groups), 0.0, 0.0, 0.0
+    caps, theta, total, slope = np.zeros(groups), 0.0, 0.0, 0.0
     for group in range(groups):
         for i in range(offsets[group], offsets[group + 1]):
             caps[group] = max(caps[group], values[i])

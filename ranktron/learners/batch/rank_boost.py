@@ -22,7 +22,6 @@ from ranktron.kernels.blocks import Blocks
 from ranktron.kernels.csr_rows import as_dense
 from ranktron.kernels.grades import grades, pair_weights
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import zeros
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.batch.thresholds import add_step, find_thresholds, step_scores
@@ -55,8 +54,8 @@ def fill_potentials(
         for i in range(start + 1, stop):
             highest, lowest = max(highest, scores[i]), min(lowest, scores[i])
         middle = 0.5 * (highest + lowest)
-        down = zeros(count + 1)  # down[g]: Σ u exp(H) of the grades below g; up[g]: Σ u exp(−H) of those from g on
-        up = zeros(count + 1)
+        down = np.zeros(count + 1)  # down[g]: Σ u exp(H) of the grades below g; up[g]: Σ u exp(−H) of those from g on
+        up = np.zeros(count + 1)
         for i in range(start, stop):
             rising, falling = np.exp(scores[i] - middle), np.exp(middle - scores[i])
             out[i], upper[i] = rising, falling

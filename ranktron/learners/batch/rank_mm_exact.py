@@ -20,7 +20,6 @@ from ranktron.data.rounds import largest_row_norm
 from ranktron.errors import DataError
 from ranktron.kernels.dispatch import FeatureArrays, slice_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.learners.batch.rank_mm_losses import vertex
 from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry, scores_minus_labels
 from ranktron.types import Floats, Integers, State
@@ -113,7 +112,7 @@ def _visit(
         if counts[q] > 1:
             rows = slice_rows(X, start, stop)
             a = scores_minus_labels(rows, w, labels[start:stop])
-            g = allocate(stop - start)
+            g = np.empty(stop - start)
             promise = bound * vertex(loss, a, codes[start:stop], counts[q], parts[start:stop], g)
             for k in range(weights.shape[1]):
                 if weights[q, k] > 0.0:

@@ -15,7 +15,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
 
@@ -30,7 +29,7 @@ def lower_counts(codes: Integers, count: int) -> Integers:
     >>> lower_counts(np.array([2, 0, 0, 1]), 3)
     array([0, 2, 3, 4])
     """
-    lower = zeros(count + 1, np.int64)
+    lower = np.zeros(count + 1, np.int64)
     for i in range(codes.shape[0]):
         lower[codes[i] + 1] += 1
     for grade in range(count):
@@ -44,7 +43,7 @@ def average_pairs(a: Floats, codes: Integers, count: int, parts: Floats, g: Floa
 
     A pair has the product of its documents' parts as its weight: a document of part 2 counts like two documents.
     """
-    lower = zeros(count + 1)
+    lower = np.zeros(count + 1)
     for i in range(a.shape[0]):
         lower[codes[i] + 1] += parts[i]
     for grade in range(count):
@@ -52,7 +51,7 @@ def average_pairs(a: Floats, codes: Integers, count: int, parts: Floats, g: Floa
     pairs = 0.0
     for i in range(a.shape[0]):
         pairs += parts[i] * lower[codes[i]]
-    tree = zeros((count + 1, 2))
+    tree = np.zeros((count + 1, 2))
     loss, seen = 0.0, 0.0
     for i in argsort_ascending(a):
         fewer, _ = below(tree, codes[i])
@@ -70,7 +69,7 @@ def worst_margin_pair(a: Floats, codes: Integers, count: int, parts: Floats, g: 
 
     To a maximum it is all the same whether a document is there twice: `parts` are not used.
     """
-    largest, smallest = allocate(count, np.int64), allocate(count, np.int64)
+    largest, smallest = np.empty(count, np.int64), np.empty(count, np.int64)
     for grade in range(count):
         largest[grade] = smallest[grade] = -1
     for i in range(a.shape[0]):
@@ -101,7 +100,7 @@ def worst_document(a: Floats, codes: Integers, count: int, parts: Floats, g: Flo
     """
     lower = lower_counts(codes, count)
     n = a.shape[0]
-    tree = zeros((count + 1, 2))
+    tree = np.zeros((count + 1, 2))
     loss, worst, seen, total = 0.0, -1, 0.0, 0.0
     for k in argsort_ascending(a):
         g[k] = 0.0

@@ -23,7 +23,6 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dispatch import FeatureArrays, add_one_row, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.grades import grades
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.learners.batch.rank_mm_losses import loss_address, vertex
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.types import Floats, Integers
@@ -55,7 +54,7 @@ def _sum_of_losses(
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
             a = scores_minus_labels(slice_rows(X, start, stop), w, labels[start:stop])
-            g = allocate(stop - start)
+            g = np.empty(stop - start)
             total += weights[q] * vertex(loss, a, codes[start:stop], counts[q], parts[start:stop], g)
     return total
 

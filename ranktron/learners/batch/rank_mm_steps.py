@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.learners.batch.projections import cap_groups
 from ranktron.learners.batch.rank_mm_exact import average_in
 from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
@@ -58,7 +57,7 @@ def project_pairs(alpha: Singles, a: Floats, columns: Integers, bound: float, et
 
     Negative values are set to 0 first: only then the projection onto the ball is the one onto the whole set.
     """
-    moved = allocate(alpha.shape[0])
+    moved = np.empty(alpha.shape[0])
     groups = columns - columns[0]
     for k in range(a.shape[0]):
         preferred = groups[k + 1] - groups[k]
@@ -83,7 +82,7 @@ def _log_sums(theta: Floats, sign: float, codes: Integers, count: int) -> Floats
     top = np.full(count, -np.inf)
     for i in range(theta.shape[0]):
         top[codes[i]] = max(top[codes[i]], sign * theta[i])
-    sums = zeros(count)
+    sums = np.zeros(count)
     for i in range(theta.shape[0]):
         sums[codes[i]] += np.exp(sign * theta[i] - top[codes[i]])
     found: Floats = np.log(sums) + top
@@ -134,12 +133,12 @@ def _visit_pairs(
             a = (dot_rows(rows, w) - labels[start:stop])[items]
             own = alpha[before[start] : before[stop]]
             columns = before[start : stop + 1]
-            change = zeros(stop - start)
+            change = np.zeros(stop - start)
             if box:
                 clip_pairs(own, a, columns, bounds[q] / own.shape[0], eta / np.sqrt(t), change)
             else:
                 project_pairs(own, a, columns, bounds[q], eta / np.sqrt(t), change)
-            g = allocate(stop - start)
+            g = np.empty(stop - start)
             g[items] = change
             margin += carry(rows, labels[start:stop], g, 1.0, w)
         average_in(w, margin, averaged, t)
@@ -157,7 +156,7 @@ def _visit_documents(
         if counts[q] > 1:
             rows = slice_rows(X, start, stop)
             a = dot_rows(rows, w) - labels[start:stop]
-            old, new = allocate(stop - start), allocate(stop - start)
+            old, new = np.empty(stop - start), np.empty(stop - start)
             marginals(theta[start:stop], codes[start:stop], counts[q], old)
             theta[start:stop] += eta * a  # section 3.2: the gradient of pair (j, k) is a_j − a_k
             marginals(theta[start:stop], codes[start:stop], counts[q], new)
@@ -175,7 +174,7 @@ def _carry_pairs(
     margin = 0.0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
-        g = zeros(stop - start)
+        g = np.zeros(stop - start)
         for at in range(start, stop):
             preferred = before[at + 1] - before[at]
             for j in range(preferred):
@@ -195,7 +194,7 @@ def _carry_documents(
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         if counts[q] > 1:
-            g = allocate(stop - start)
+            g = np.empty(stop - start)
             marginals(theta[start:stop], codes[start:stop], counts[q], g)
             margin += carry(slice_rows(X, start, stop), labels[start:stop], g, bounds[q], w)
     return margin

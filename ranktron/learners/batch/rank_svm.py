@@ -25,7 +25,6 @@ from ranktron.kernels.dispatch import linear_direction
 from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.grades import grades, pair_weights
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import zeros
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.learners.fixed_scorer import Fixed
 from ranktron.learners.schedule import Fit
@@ -53,7 +52,7 @@ def _windows(
     m = scores.shape[0]
     for mirrored in range(2):
         sign = -1.0 if mirrored else 1.0
-        tree = zeros((count + 1, 2))
+        tree = np.zeros((count + 1, 2))
         seen = 0
         for position in range(m):
             i = order[m - 1 - position] if mirrored else order[position]
@@ -78,7 +77,7 @@ def _squared_hinge(
         start, stop = offsets[q], offsets[q + 1]
         s = scores[start:stop]
         codes, count = grades(labels[start:stop])
-        found = zeros((stop - start, 4))
+        found = np.zeros((stop - start, 4))
         if weights[q] > 0.0:
             _windows(s, argsort_ascending(s)[::-1], codes, count, margin, s, parts[start:stop], found)
         for i in range(stop - start):
@@ -100,7 +99,7 @@ def _curvature(
         start, stop = offsets[q], offsets[q + 1]
         s = scores[start:stop]
         codes, count = grades(labels[start:stop])
-        found = zeros((stop - start, 4))
+        found = np.zeros((stop - start, 4))
         if weights[q] > 0.0:
             order = argsort_ascending(s)[::-1]
             _windows(s, order, codes, count, margin, u[start:stop], parts[start:stop], found)

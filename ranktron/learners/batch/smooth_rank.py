@@ -25,7 +25,6 @@ from ranktron.defaults import PAPER, find_preset
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.kernels.sorting import argsort_top
 from ranktron.learners.fixed_scorer import Fixed
 from ranktron.learners.fused import play_pass
@@ -58,7 +57,7 @@ def _smooth_ndcg(
         if weights[q] == 0.0:
             continue
         top = argsort_top(scores[start:stop], discounts.shape[0])
-        near = allocate(stop - start)
+        near = np.empty(stop - start)
         for place in range(min(discounts.shape[0], stop - start)):
             at = start + top[place]
             mass, mean = 0.0, 0.0

@@ -15,7 +15,6 @@ from ranktron.kernels.blocks import Blocks
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import zeros
 from ranktron.learners.batch.histograms import BINS, Places, bin_columns, sum_bins
 from ranktron.types import Features, Floats, Integers, Matrix
 
@@ -232,7 +231,7 @@ def add_step(X: Features, feature: int, threshold: float, alpha: float, scores: 
 
 @jit
 def _score_matrix(X: Matrix, features: Integers, thresholds: Floats, alphas: Floats) -> Floats:
-    scores = zeros(X.shape[0])
+    scores = np.zeros(X.shape[0])
     for t in range(features.shape[0]):
         _add_step(X[:, features[t]], thresholds[t], alphas[t], scores)
     return scores
@@ -244,7 +243,7 @@ def _score_rows(
     alphas: Floats,
 ) -> Floats:  # fmt: skip
     """Each row is made dense in turn, so that steps are added in the same order as for a matrix: equal to the bit."""
-    scores, row = zeros(starts.shape[0] - 1), zeros(width, np.float32)
+    scores, row = np.zeros(starts.shape[0] - 1), np.zeros(width, np.float32)
     for i in range(starts.shape[0] - 1):
         for at in range(starts[i], starts[i + 1]):
             row[columns[at]] = values[at] if values.shape[0] else np.float32(1.0)

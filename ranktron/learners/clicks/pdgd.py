@@ -10,7 +10,6 @@ from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, sgd_step
 from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.clicks.plackett_luce import draw_ranking, log_sum_below, swap_weight
@@ -32,7 +31,7 @@ def _outline(scores: Floats, order: Integers, k: int, price: float) -> tuple[Flo
     m = scores.shape[0]
     drawn = m if price >= 1.0 else affordable_shortlist(scores, argsort_descending(scores), price, m)
     k = min(k, drawn)
-    shown = allocate(k)
+    shown = np.empty(k)
     for place in range(m):
         if not 0 <= order[place] < m:
             return shown, 0.0, _NO_DOCUMENT
@@ -79,7 +78,7 @@ def pdgd_gradient(shown: Floats, log_below: float, gains: Floats) -> tuple[float
     last = k - 1
     while last >= 0 and not gains[last] > 0.0:
         last -= 1
-    loss, gradient = 0.0, zeros(k)
+    loss, gradient = 0.0, np.zeros(k)
     if last < 0:
         return loss, gradient
     for j in range(min(last + 2, k)):

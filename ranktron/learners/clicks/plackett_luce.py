@@ -13,7 +13,6 @@ from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.kernels.random_numbers import PLACKETT_LUCE, stream_origin, uniform
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Floats, Integers
@@ -41,7 +40,7 @@ def draw_ranking(X: FeatureArrays, w: Floats, seed: int, number: int, price: flo
 def _draw_order(scores: Floats, seed: int, number: int) -> Integers:
     origin = stream_origin(seed, number, PLACKETT_LUCE)
     highest = scores.max() if scores.shape[0] else 0.0
-    keys = allocate(scores.shape[0])
+    keys = np.empty(scores.shape[0])
     for i in range(scores.shape[0]):
         keys[i] = (scores[i] - highest) - np.log(-np.log(uniform(origin, i) + 2.0**-54))
     return argsort_descending(keys)

@@ -11,7 +11,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr import Columns, Values
 from ranktron.kernels.csr_rows import Sparse, as_dense
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.types import Features, Floats, Integers, State
 
 DOCUMENTS_AT_ONCE = 32
@@ -38,9 +37,9 @@ Documents = Any
 @jit
 def _products(X: Entries, S: Entries) -> Floats:
     """Inner products with a few documents of X at a time, so that each entry of S is used for all of them at once."""
-    K = zeros((X.first.shape[0], S.first.shape[0]))
+    K = np.zeros((X.first.shape[0], S.first.shape[0]))
     place = np.full(X.width, -1, np.int32)
-    sums = allocate(DOCUMENTS_AT_ONCE)
+    sums = np.empty(DOCUMENTS_AT_ONCE)
     for start in range(0, K.shape[0], DOCUMENTS_AT_ONCE):
         some = range(start, min(start + DOCUMENTS_AT_ONCE, K.shape[0]))
         used = 0
@@ -49,7 +48,7 @@ def _products(X: Entries, S: Entries) -> Floats:
                 if place[X.columns[at]] < 0:
                     place[X.columns[at]] = used
                     used += 1
-        held = zeros((used, len(some)))
+        held = np.zeros((used, len(some)))
         for i in some:
             for at in range(X.first[i], X.first[i] + X.length[i]):
                 held[place[X.columns[at]], i - start] = X.values[at]
@@ -70,7 +69,7 @@ def _products(X: Entries, S: Entries) -> Floats:
 
 @jit
 def _squares(X: Entries) -> Floats:
-    squares = zeros(X.first.shape[0])
+    squares = np.zeros(X.first.shape[0])
     for i in range(X.first.shape[0]):
         for at in range(X.first[i], X.first[i] + X.length[i]):
             squares[i] += np.float64(X.values[at]) * np.float64(X.values[at])

@@ -12,7 +12,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse, check_features, linear_scores
 from ranktron.kernels.dense import score
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import zeros
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.pairwise.hypothesis_history import SUCCESSES, HypothesisHistory, add_weighted
 from ranktron.types import Features, Floats, Integers, Matrix
@@ -44,7 +43,7 @@ def borda(X: Matrix, members: Floats, weights: Floats) -> Floats:
     >>> borda(np.array([[3.0], [1.0], [1.0]], np.float32), np.array([[1.0], [-1.0]]), np.array([2.0, 1.0]))
     array([4. , 2.5, 2.5])
     """
-    points = zeros(X.shape[0])
+    points = np.zeros(X.shape[0])
     for k in range(members.shape[0]):
         _vote(score(X, members[k]), weights[k], points)
     return points
@@ -53,7 +52,7 @@ def borda(X: Matrix, members: Floats, weights: Floats) -> Floats:
 @jit
 def _borda_counts(scores: Floats, weights: Floats) -> Floats:
     """The same from the scores of the rankers, one row for each."""
-    points = zeros(scores.shape[1])
+    points = np.zeros(scores.shape[1])
     for k in range(scores.shape[0]):
         _vote(scores[k], weights[k], points)
     return points

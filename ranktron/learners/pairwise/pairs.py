@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
 
@@ -22,9 +21,9 @@ _MOST = 2**31 - 1
 def _rank_by_grade(labels: Floats, offsets: Integers) -> tuple[Integers, Integers, Integers]:
     """Documents of each query by ascending label; for each position the pairs before it, and its query's start."""
     n = labels.shape[0]
-    ranked = allocate(n, np.int64)
-    before = zeros(n + 1, np.int64)
-    starts = allocate(n, np.int64)
+    ranked = np.empty(n, np.int64)
+    before = np.zeros(n + 1, np.int64)
+    starts = np.empty(n, np.int64)
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         order = argsort_ascending(labels[start:stop])

@@ -18,7 +18,6 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import zeros
 from ranktron.types import Floats
 
 NORMS = ("l2", "l1", "group", "trace")
@@ -92,7 +91,7 @@ def _power_norm(values: Floats, q: float) -> float:
 def _half_square_slope(theta: Floats, q: float) -> Floats:
     """The gradient of ½‖θ‖_q²: sign(θ_j) |θ_j|^(q−1) / ‖θ‖_q^(q−2)."""
     norm = _power_norm(theta, q)
-    w = zeros(theta.shape[0])
+    w = np.zeros(theta.shape[0])
     if norm > 0.0:
         for j in range(theta.shape[0]):
             w[j] = np.sign(theta[j]) * norm * (abs(theta[j]) / norm) ** (q - 1.0)

@@ -14,7 +14,6 @@ from ranktron.kernels.csr import pull_back_rows
 from ranktron.kernels.csr_rows import Sparse, linear_scores
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.jit import jit, jit_dot
-from ranktron.kernels.memory import allocate
 from ranktron.learners.linear import stored_count
 from ranktron.learners.predtron.links import Euclidean, Link
 from ranktron.learners.predtron.problem import UNIT, PredictionProblem
@@ -63,7 +62,7 @@ class MistakeRound(NamedTuple):
 
 @jit_dot
 def _matrix_scores(W: Floats, x: Floats) -> Floats:
-    scores = allocate(W.shape[0])
+    scores = np.empty(W.shape[0])
     for i in range(W.shape[0]):
         total = 0.0
         for j in range(W.shape[1]):

@@ -16,7 +16,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.kernels.sorting import argsort_ascending, argsort_descending
 from ranktron.learners.predtron.positions import PlaceLoss, Places
 from ranktron.types import Floats, Integers
@@ -24,7 +23,7 @@ from ranktron.types import Floats, Integers
 
 @jit
 def _places(order: Integers) -> Integers:
-    places = allocate(order.shape[0], np.int64)
+    places = np.empty(order.shape[0], np.int64)
     for place in range(order.shape[0]):
         places[order[place]] = place
     return places
@@ -48,12 +47,12 @@ def _follow_scores(by_score: Integers, by_gain: Integers, discounts: Floats) -> 
     """An order by gain, with the documents at places of one discount by score."""
     m, start = by_score.shape[0], 0
     # of the places of one discount: the first, and the next that is free
-    first, free = allocate(m, np.int64), allocate(m, np.int64)
+    first, free = np.empty(m, np.int64), np.empty(m, np.int64)
     for place in range(m):
         if discounts[place] != discounts[start]:
             start = place
         first[by_gain[place]], free[place] = start, place
-    order = allocate(m, np.int64)
+    order = np.empty(m, np.int64)
     for place in range(m):
         document = by_score[place]
         order[free[first[document]]] = document
@@ -68,7 +67,7 @@ def _place_loss(places: Integers, gains: Floats, upwards: Floats, discounts: Flo
     `upwards` are the gains in ascending order.
     """
     m = places.shape[0]
-    shown = allocate(m)
+    shown = np.empty(m)
     for i in range(m):
         shown[places[i]] = gains[i]
     missing, total = 0.0, 0.0
@@ -82,7 +81,7 @@ def _place_loss(places: Integers, gains: Floats, upwards: Floats, discounts: Flo
 @jit
 def _sorted_by_gap(scores: Floats, gains: Floats, best: float, norm: float) -> Integers:
     """Lemma 3 if f is the discount: the assignment is a sort of t_i/Z − F_i/N."""
-    keys = allocate(scores.shape[0])
+    keys = np.empty(scores.shape[0])
     for i in range(scores.shape[0]):
         keys[i] = scores[i] / norm - gains[i] / best
     return _places(argsort_ascending(-keys))

@@ -17,7 +17,6 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import zeros
 from ranktron.types import Floats
 
 UNIT = 1e-6  # how far from 1 the length of a representation may be
@@ -186,7 +185,7 @@ def unit_surrogate(problem: PredictionProblem, scores: Floats, label: Any, corre
 
 @jit
 def _similarities(reps: Floats, scores: Floats) -> Floats:
-    values = zeros(reps.shape[0])
+    values = np.zeros(reps.shape[0])
     for prediction in range(reps.shape[0]):
         for j in range(reps.shape[1]):
             values[prediction] += reps[prediction, j] * scores[j]

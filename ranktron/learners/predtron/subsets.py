@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
 
@@ -44,7 +43,7 @@ class CountLoss(Protocol):
 @jit
 def _flips(scores: Floats, label: Floats) -> Floats:
     m = scores.shape[0]
-    flips = allocate(m)
+    flips = np.empty(m)
     for j in range(m):
         flips[j] = (2.0 if label[j] == 1.0 else -2.0) * scores[j] / np.sqrt(m)
     return flips
@@ -104,7 +103,7 @@ def _best_counts(flips: Floats, label: Floats, table: Floats) -> Flags:
 
 @jit
 def _mark(m: int, some: Integers, others: Integers) -> Flags:
-    marked = zeros(m, np.bool_)
+    marked = np.zeros(m, np.bool_)
     for j in some:
         marked[j] = True
     for j in others:

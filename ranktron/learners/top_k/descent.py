@@ -11,7 +11,6 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import squared_length
 from ranktron.kernels.dispatch import FeatureArrays, add_one_row, as_features, take_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.learners.pending_rounds import EVERY, PendingRound
 from ranktron.types import Features, Floats, Integers, Matrix
 
@@ -19,7 +18,7 @@ from ranktron.types import Features, Floats, Integers, Matrix
 @jit
 def first_scores(scores: Floats, order: Integers, n: int) -> Floats:
     """The scores of the first n documents shown; NaN for a document that does not exist."""
-    shown = allocate(n)
+    shown = np.empty(n)
     for place in range(n):
         there = 0 <= order[place] < scores.shape[0]
         shown[place] = scores[order[place]] if there else np.nan
@@ -28,7 +27,7 @@ def first_scores(scores: Floats, order: Integers, n: int) -> Floats:
 
 @jit
 def _gather_dense(X: Matrix, order: Integers, r: int, base: Floats) -> tuple[Matrix, Floats]:
-    drift = zeros(X.shape[1] if base.shape[0] else 0)
+    drift = np.zeros(X.shape[1] if base.shape[0] else 0)
     for place in range(base.shape[0]):
         add_one_row(X, order[place], base[place], drift)
     return take_rows(X, order[:r]), drift
@@ -43,7 +42,7 @@ def _gathered_rows(
     for place in range(base.shape[0]):
         add_sparse_row(starts, columns, values, order[place], base[place], drift)
         most += starts[order[place] + 1] - starts[order[place]]
-    own, kept, n = allocate(most, np.int32), allocate(most), 0
+    own, kept, n = np.empty(most, np.int32), np.empty(most), 0
     for item in order[: base.shape[0]]:
         for column in columns[starts[item] : starts[item + 1]]:
             if drift[column] != 0.0:
@@ -73,7 +72,7 @@ def descend_dense(
 ) -> bool:  # fmt: skip
     """The step on Σ_i gradient_i X[items_i] and a multiple of the drift."""
     d = w.shape[0]
-    z = allocate(d)
+    z = np.empty(d)
     for j in range(d):
         z[j] = factor * drift[j] if drift.shape[0] else 0.0
     for place in range(gradient.shape[0]):

@@ -16,7 +16,6 @@ from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.kernels.random_numbers import EXPLORATION, stream_origin, uniform
 from ranktron.kernels.sorting import FEW, LANES, argsort_by_counting, argsort_descending, argsort_radix
 from ranktron.types import Floats, Integers
@@ -40,7 +39,7 @@ def uniform_scores(seed: int, number: int, m: int) -> Floats:
     array([0.135, 0.32 , 0.299])
     """
     origin = stream_origin(seed, number, EXPLORATION)
-    scores = allocate(m)
+    scores = np.empty(m)
     for i in range(m):
         scores[i] = uniform(origin, 1 + i)
     return scores
@@ -51,12 +50,12 @@ def _argsort_drawn(drawn: Floats) -> Integers:
     """Orders random scores, highest first, by all 53 bits: a radix sort of the lower 32 bits, then of the others."""
     m = drawn.shape[0]
     if m <= FEW:
-        few = allocate((m + LANES - 1) // LANES * LANES, np.int64)
+        few = np.empty((m + LANES - 1) // LANES * LANES, np.int64)
         for i in range(few.shape[0]):
             few[i] = np.int64((1.0 - drawn[i]) * 2.0**53) if i < m else 1 << 62
         return argsort_by_counting(few, m)
-    keys = allocate(drawn.shape[0], np.uint64)
-    low, high = allocate(drawn.shape[0], np.uint32), allocate(drawn.shape[0], np.uint32)
+    keys = np.empty(drawn.shape[0], np.uint64)
+    low, high = np.empty(drawn.shape[0], np.uint32), np.empty(drawn.shape[0], np.uint32)
     for i in range(drawn.shape[0]):
         keys[i] = np.uint64((1.0 - drawn[i]) * 2.0**53)
         low[i] = np.uint32(keys[i] & np.uint64(0xFFFFFFFF))
@@ -74,10 +73,10 @@ def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tupl
     """The order to show: the best, or the first n of them by drawn scores."""
     if not explores(seed, number, gamma):
         return best, False
-    origin, drawn = stream_origin(seed, number, EXPLORATION), allocate(n)
+    origin, drawn = stream_origin(seed, number, EXPLORATION), np.empty(n)
     for place in range(n):
         drawn[place] = uniform(origin, 1 + best[place])  # as in `uniform_scores`, but of these documents alone
-    order, by_chance = allocate(best.shape[0], np.int64), _argsort_drawn(drawn)
+    order, by_chance = np.empty(best.shape[0], np.int64), _argsort_drawn(drawn)
     copy_into(order, best)
     for place in range(n):
         order[place] = best[by_chance[place]]
@@ -87,7 +86,7 @@ def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tupl
 @jit
 def _among_the_best(order: Integers, best: Integers, k: int) -> Floats:
     """1 for each of the first k positions whose document is among the first k by score, else 0."""
-    marks, top = zeros(best.shape[0]), allocate(k)
+    marks, top = np.zeros(best.shape[0]), np.empty(k)
     for place in range(k):
         marks[best[place]] = 1.0
     for place in range(k):
@@ -118,7 +117,7 @@ def pair_propensities(order: Integers, best: Integers, gamma: float, k: int, n: 
     """
     top = _among_the_best(order, best, k)
     by_chance = gamma * k * (k - 1.0) / (n * (n - 1.0)) if n > 1 else 0.0
-    pairs = allocate((k, k))
+    pairs = np.empty((k, k))
     for i in range(k):
         for j in range(k):
             pairs[i, j] = (1.0 - gamma) * top[i] * top[j] + by_chance  # Eq. (1)

@@ -13,7 +13,6 @@ from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.dispatch import as_arrays
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import CompiledPass, WeightVectorLearner
 from ranktron.learners.clicks.examination import Examination
@@ -47,8 +46,8 @@ _NOTHING = np.zeros(0)
 @jit
 def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
     """The positions of the observed documents, and the error code and index of the first invalid one."""
-    places = allocate(items.shape[0], np.int64)
-    seen = zeros(k, np.bool_)
+    places = np.empty(items.shape[0], np.int64)
+    seen = np.zeros(k, np.bool_)
     for i in range(items.shape[0]):
         place = i
         if i >= k or order[i] != items[i]:
@@ -76,12 +75,12 @@ def learn_top_pairs(
 ) -> float:  # fmt: skip
     """Learns the pairwise hinge from a list that is still there: the loss, or NaN if the round has to be refused."""
     k = propensities.shape[0]
-    shown, gradient = first_scores(scores, order, n), allocate(k)
+    shown, gradient = first_scores(scores, order, n), np.empty(k)
     places, wrong, _ = _locate(order, k, items, labels, highest)
     if wrong or first_non_finite(shown) >= 0:
         return np.nan
     loss = estimate_hinge(shown, places, labels, inverse_propensities(propensities, share, floor), margin, gradient)
-    moved = descend_dense(X, order, gradient, allocate(0), 0.0, eta, radius, adaptive, weight, w, total, squares)
+    moved = descend_dense(X, order, gradient, np.empty(0), 0.0, eta, radius, adaptive, weight, w, total, squares)
     return loss if moved else np.nan
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate, zeros
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.top_k.descent import descend_dense
 from ranktron.learners.top_k.estimator import inverse_propensities
@@ -48,7 +47,7 @@ def _learn_all(
     share: float, floor: float, margin: float, radius: float, adaptive: bool, late: bool, rounds: int,
     w: Floats, total: Floats, squares: Floats, learnt: npt.NDArray[np.bool_],
 ) -> int:  # fmt: skip
-    none, gradient, items = zeros(0), allocate(shown.shape[1]), np.arange(shown.shape[1])
+    none, gradient, items = np.zeros(0), np.empty(shown.shape[1]), np.arange(shown.shape[1])
     for n in range(shown.shape[0]):
         weights = inverse_propensities(propensities[n], share, floor)
         estimate_hinge(shown[n], places[n], labels[n], weights, margin, gradient)

@@ -12,7 +12,6 @@ from numba import boolean, float32, float64, int64, types
 from ranktron.data.rounds import Rounds
 from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import allocate
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.fused import step_sizes
 from ranktron.learners.loop import play
@@ -67,7 +66,7 @@ def _pass(
                 return q
         if afford != 0:
             n = _call_cut(cut, scores, k, n, price, afford)
-        received = allocate(k)
+        received = np.empty(k)
         for place in range(k):
             received[place] = own[order[place]]
         losses[q] = _call_learn(
