@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.files import atomically
-from ranktron.data.io.files import STORE_MAGIC, detect_kind, readable
+from ranktron.data.files import atomically, readable
+from ranktron.data.io.formats import STORE_MAGIC, Source, detect_kind
 from ranktron.data.io.grouping import fitted_features
 from ranktron.data.io.streaming import QueryRun
 from ranktron.data.rounds import Rounds
@@ -115,7 +115,7 @@ def _map_privately(file: int) -> mmap.mmap:
 class RoundsStore:
     """An open store: its checked header and its mapped bytes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Source) -> None:
         self.path = path
         with readable(path), open(path, "rb") as file:
             self.raw = _map_privately(file.fileno())
@@ -208,14 +208,14 @@ class RoundsStore:
                 raise self.damaged(str(error)) from None
 
 
-def open_store(path: Path) -> RoundsStore:
+def open_store(path: Source) -> RoundsStore:
     """Opens a store; a small one is checked completely."""
     store = RoundsStore(path)
     store.check(None if len(store.raw) < WHOLE else PER_QUERY)
     return store
 
 
-def read_store(path: Path) -> Rounds:
+def read_store(path: Source) -> Rounds:
     """Maps a store into memory, privately, in milliseconds whatever its size, except to check sparse columns."""
     store = open_store(path)
     rounds = store.rounds()
@@ -244,7 +244,7 @@ def verify(path: str | Path) -> None:
     RoundsStore(Path(path)).check()
 
 
-def store_runs(path: Path, n_features: int | None, first_index: int | None) -> Iterator[QueryRun]:
+def store_runs(path: Source, n_features: int | None, first_index: int | None) -> Iterator[QueryRun]:
     """Reads a store some megabytes at a time, without mapping its features."""
     store = open_store(path)
     rounds = store.rounds()

@@ -9,12 +9,21 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
-from pathlib import Path
 from typing import Any, Protocol
 
 from ranktron.data.io.columns import Roles, join_names
-from ranktron.data.io.files import Decompressed, blocks, map_file
-from ranktron.data.io.formats import NOT_UTF_8, detect_separator, has_names, header, is_number
+from ranktron.data.io.formats import (
+    NOT_UTF_8,
+    Decompressed,
+    InputFile,
+    Source,
+    blocks,
+    detect_separator,
+    has_names,
+    header,
+    is_number,
+    map_file,
+)
 from ranktron.data.io.streaming import BLOCK, ahead, can_be_mapped, mapped_blocks
 from ranktron.errors import DataError, MissingExtra
 
@@ -58,15 +67,15 @@ class TableSource(Protocol):
         return str(self.schema.field(name).type)
 
 
-def open_table(path: Path, format: str, whole: bool) -> TableSource:
+def open_table(file: InputFile, whole: bool) -> TableSource:
     """Opens a file of one of the formats in `formats.TABLES`; `whole` if all of it will be in memory anyway."""
-    if format == "parquet":
-        return ParquetFile(path)
-    if format == "arrow":
-        return ArrowFile(path)
-    if format == "jsonl":
-        return JsonFile(path, whole)
-    return CsvFile(path, "\t" if format == "tsv" else None)
+    if file.format == "parquet":
+        return ParquetFile(file)
+    if file.format == "arrow":
+        return ArrowFile(file)
+    if file.format == "jsonl":
+        return JsonFile(file, whole)
+    return CsvFile(file, "\t" if file.format == "tsv" else None)
 
 
 def is_frame(given: object) -> bool:
@@ -75,7 +84,7 @@ def is_frame(given: object) -> bool:
 
 
 @contextmanager
-def legible(path: Path, what: str) -> Iterator[None]:
+def legible(path: Source, what: str) -> Iterator[None]:
     """Turns errors of pyarrow at a damaged file into a `DataError`."""
     arrow = import_pyarrow(*(("Parquet", "parquet") if what == "Parquet" else (f"reading {what}", "tables")))
     try:
@@ -91,11 +100,11 @@ def legible(path: Path, what: str) -> Iterator[None]:
 class ParquetFile(TableSource):
     """A Parquet file; pages are compared with their checksums."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Source) -> None:
         self.path, self.name = path, str(path)
         with legible(path, "Parquet"):
             arrow = import_pyarrow()
-            self.file = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
+            self.file = arrow.parquet.ParquetFile(self.name, page_checksum_verification=True)
             self.schema = self.file.schema_arrow
             self.n: int | None = self.file.metadata.num_rows
             self.rows: int = self.file.metadata.num_rows
@@ -127,10 +136,10 @@ class ParquetFile(TableSource):
 class ArrowFile(TableSource):
     """An Arrow file, which Feather calls its second version."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Source) -> None:
         self.path, self.name = path, str(path)
         with legible(path, "an Arrow file"):
-            self.table = import_pyarrow().feather.read_table(path, memory_map=True)
+            self.table = import_pyarrow().feather.read_table(self.name, memory_map=True)
             self.schema, self.n = self.table.schema, self.table.num_rows
 
     def batches(self, roles: Roles) -> Iterator[Any]:
@@ -164,7 +173,7 @@ class CsvFile(TableSource):
 
     n: int | None = None
 
-    def __init__(self, path: Path, separator: str | None = None) -> None:
+    def __init__(self, path: Source, separator: str | None = None) -> None:
         self.path, self.name = path, str(path)
         self.arrow = import_pyarrow("reading CSV", "tables")
         line = header(path)
@@ -276,7 +285,7 @@ class JsonFile(TableSource):
 
     n: int | None = None
 
-    def __init__(self, path: Path, whole: bool) -> None:
+    def __init__(self, path: Source, whole: bool) -> None:
         self.path, self.name = path, str(path)
         self.arrow = import_pyarrow("reading JSON lines", "tables")
         with legible(path, "JSON lines"):

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.data.io.columns import Columns, Roles, assign_roles, join_names
-from ranktron.data.io.grouping import assemble, fitted_features, in_file, room_for
-from ranktron.data.io.missing import placeholder
+from ranktron.data.io.grouping import assemble, fitted_features, in_file, placeholder, room_for
 from ranktron.data.io.streaming import QueryRun
 from ranktron.data.io.table_sources import TableSource, import_pyarrow, index_columns
 from ranktron.data.rounds import ROUNDED_AWAY, Rounds, rounded_away
