@@ -185,3 +185,16 @@ def import_zstandard() -> Any:
     except ImportError:
         raise MissingExtra("reading and writing .zst files", "zstd") from None
     return zstandard
+
+
+def package_version() -> str:
+    """The version of the package, which files carry."""
+    # Not imported: the package imports its parts, and no part the package.
+    return str(sys.modules[__name__.partition(".")[0]].__version__)
+
+
+def other_format(path: object, version: object, advice: str) -> DataError:
+    """The error for a file in a format that this version does not read; `version` wrote it, None before 0.3."""
+    writer = "a ranktron before 0.3" if version is None else f"ranktron {ascii(str(version))[1:-1][:40]}"
+    reader = f"ranktron {package_version()} cannot read its format"
+    return DataError(f"{path} was written by {writer}, and {reader}: {advice}")
