@@ -193,9 +193,9 @@ def read_data(
     if part != "train":  # training itself warns
         _say_if_scattered(path, rounds)
     elif not options.get("features"):  # those that were named are never questioned
-        from ranktron.data.query_warnings import warn_of_labels
+        from ranktron.data.query_warnings import warn_label_features
 
-        warn_of_labels(rounds.X, rounds.labels, rounds.feature_names or range(1, rounds.n_features + 1))
+        warn_label_features(rounds.X, rounds.labels, rounds.feature_names or range(1, rounds.n_features + 1))
     return rounds
 
 

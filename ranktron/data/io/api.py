@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ranktron.data.files import Paths, from_standard_input
-from ranktron.data.io.columns import Columns, Roles, as_columns, join_names, seldom_features
+from ranktron.data.io.columns import Columns, Roles, as_columns, join_names, unlikely_features
 from ranktron.data.io.formats import COMPRESSED, TABLES, InputFile, list_inputs
 from ranktron.data.io.grouping import fit_width, in_file, placeholder
 from ranktron.data.io.judgments import Judgments, read_judgments
@@ -283,7 +283,7 @@ def _roles_like(table: TableSource, options: ReadOptions, labelled: bool) -> Rol
     names = None if options.like is None else options.like.feature_names
     if names is None or options.columns.features is not None or not set(names) <= set(table.schema.names):
         roles = table_roles(table, options.columns, labelled)
-        said = None if options.columns.features is not None else seldom_features(roles.features)
+        said = None if options.columns.features is not None else unlikely_features(roles.features)
         if said is not None:
             warn(f"{table.name}: {said} (--drop, --features)")
         return roles
