@@ -51,8 +51,6 @@ def compile(algorithms: tuple[str, ...], service: bool, jobs: int | None, as_jso
         if service or (not algorithms and find_spec("uvicorn") is not None):
             code = "from ranktron.service.http.listening import compile_kernels as run; run()"
             tasks.append(("service", ["-c", code]))
-        if not algorithms and find_spec("pyarrow") is not None:
-            tasks.append(("large CSV", ["-c", "from ranktron.data.io.plain_csv import compile_parser as run; run()"]))
         with ThreadPoolExecutor(jobs) as pool:
             seconds = dict(zip((name for name, _ in tasks), pool.map(_run, (task for _, task in tasks)), strict=True))
     total = time.perf_counter() - started

@@ -13,10 +13,10 @@ from ranktron.types import Features, Floats, Integers
 _ROWS = 32  # as many rows make it no accident that a feature equals the labels
 
 
-def count_idle(rounds: Rounds) -> tuple[int, int]:
+def count_uninformative(rounds: Rounds) -> tuple[int, int]:
     """How many queries have fewer than two documents, and how many have several, all with the same label.
 
-    >>> count_idle(Rounds.from_arrays([[1.0]] * 6, [1, 0, 0, 2, 2, 1], group=[1, 2, 1, 2]))
+    >>> count_uninformative(Rounds.from_arrays([[1.0]] * 6, [1, 0, 0, 2, 2, 1], group=[1, 2, 1, 2]))
     (2, 1)
     """
     sizes = np.diff(rounds.offsets)
@@ -27,18 +27,18 @@ def count_idle(rounds: Rounds) -> tuple[int, int]:
     return int(np.count_nonzero(~several)), int(np.count_nonzero(~between))
 
 
-def is_idle(rounds: Rounds) -> bool:
+def all_uninformative(rounds: Rounds) -> bool:
     """Whether there is nothing to rank in any query.
 
-    >>> is_idle(Rounds.from_arrays([[1.0]] * 3, [1, 0, 0], group=[1, 2]))
+    >>> all_uninformative(Rounds.from_arrays([[1.0]] * 3, [1, 0, 0], group=[1, 2]))
     True
     """
-    return sum(count_idle(rounds)) == len(rounds)
+    return sum(count_uninformative(rounds)) == len(rounds)
 
 
-def warn_of_idle(rounds: Rounds, lost: str) -> None:
+def warn_uninformative_queries(rounds: Rounds, lost: str) -> None:
     """Warns if there is nothing to rank in more than half of the queries; `lost` is the consequence."""
-    single, equal = count_idle(rounds)
+    single, equal = count_uninformative(rounds)
     if 2 * (single + equal) <= len(rounds):
         return
     reasons = [f"{single:,} {'has' if single == 1 else 'have'} a single document"] if single else []
@@ -46,7 +46,7 @@ def warn_of_idle(rounds: Rounds, lost: str) -> None:
     warn(f"{lost} {single + equal:,} of {len(rounds):,} queries: {', '.join(reasons)}")
 
 
-def warn_of_merged(rounds: Rounds) -> None:
+def warn_reused_query_ids(rounds: Rounds) -> None:
     """Warns if rows of a query come in several blocks: different queries may have been given the same id.
 
     Shuffled rows are no reason to warn: there a query has nearly as many blocks as documents.
@@ -81,7 +81,7 @@ def columns_equal_to(X: Features, y: Floats) -> list[int]:
     return [j for j in likely.tolist() if (X[:, j] == y).all()]
 
 
-def warn_of_labels(X: Features, y: Floats, names: Sequence[str | int]) -> None:
+def warn_label_features(X: Features, y: Floats, names: Sequence[str | int]) -> None:
     """Warns of features that equal the labels; a few rows may well agree by chance."""
     for j in columns_equal_to(X, y) if len(y) >= _ROWS else ():
         warn(f"the feature {names[j]!r} equals the labels in all {len(y):,} rows: drop it, or it is all that is learnt")

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.data.files import from_standard_input
 from ranktron.data.impressions import Impressions
 from ranktron.data.io.columns import Roles, as_columns, join_names, plain
-from ranktron.data.io.files import blocks, from_standard_input, parts
-from ranktron.data.io.formats import TABLES, detect_format
+from ranktron.data.io.formats import TABLES, InputFile, blocks, list_inputs
 from ranktron.data.io.grouping import assemble, in_file
 from ranktron.data.io.table_sources import FrameSource, TableSource, import_pyarrow, index_columns, is_frame, open_table
 from ranktron.data.io.tables import read_rows
@@ -103,14 +103,13 @@ def read_click_log(
     if is_frame(source):
         return _join_events([_read_one(FrameSource(source), columns, asked)])
     with from_standard_input(source) as paths:
-        return _join_events([_read_one(_open_table(path, format), columns, asked) for path in parts(paths)])
+        return _join_events([_read_one(_open_table(file), columns, asked) for file in list_inputs(paths, format)])
 
 
-def _open_table(path: Path, format: str | None) -> TableSource:
-    found = detect_format(path, format)
-    if found not in TABLES:
-        raise DataError(f"{path}: a click log is a table ({', '.join(TABLES)}), and this is {found}")
-    return open_table(path, found, whole=True)
+def _open_table(file: InputFile) -> TableSource:
+    if file.format not in TABLES:
+        raise DataError(f"{file}: a click log is a table ({', '.join(TABLES)}), and this is {file.format}")
+    return open_table(file, whole=True)
 
 
 class _Part(NamedTuple):
@@ -140,8 +139,8 @@ def _read_one(table: TableSource, given: Mapping[str, str | None], asked: Any) -
 
 
 def _read_again(table: TableSource) -> TableSource:
-    path = getattr(table, "path", None)
-    return table if path is None else open_table(path, detect_format(path), whole=True)
+    file = getattr(table, "path", None)
+    return table if file is None else open_table(file, whole=True)
 
 
 def _find(names: list[str], given: Mapping[str, str | None]) -> dict[str, str]:

@@ -172,10 +172,10 @@ SELDOM_FEATURES = {plain(name) for lines in USUAL.values() for line in lines[:3]
 """Names that a feature may have, and seldom has: a column with such a name is warned of."""
 
 
-def seldom_features(names: Iterable[str]) -> str | None:
+def unlikely_features(names: Iterable[str]) -> str | None:
     """What to say of features that by their names are none; None where there are none of these.
 
-    >>> seldom_features(["bm25", "Position", "user_id", "paid"])
+    >>> unlikely_features(["bm25", "Position", "user_id", "paid"])
     "'Position', 'user_id' are learnt as features: drop what is none, or name the features with features=[...]"
     """
     found = [name for name in names if plain(name) in SELDOM_FEATURES or _ID.search(name)]

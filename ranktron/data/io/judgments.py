@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.data.io.columns import Columns, assign_roles
-from ranktron.data.io.files import blocks
-from ranktron.data.io.formats import TABLES, detect_format
+from ranktron.data.io.formats import TABLES, InputFile, blocks, detect
 from ranktron.data.io.table_sources import index_columns, open_table
 from ranktron.data.io.trec import read_qrels
 from ranktron.data.rounds import Rounds
@@ -91,15 +90,15 @@ def read_judgments(path: str | os.PathLike[str]) -> Judgments:
     >>> read_judgments(path).grades
     {'1': {'7555': 4.0, '1370': 0.0}}
     """
-    path = Path(path)
-    if detect_format(path) in TABLES:
-        return Judgments(_from_table(path))
-    lines = b"".join(blocks(path)).decode("utf-8", "replace").splitlines()
+    file = detect(Path(path))
+    if file.format in TABLES:
+        return Judgments(_from_table(file))
+    lines = b"".join(blocks(file)).decode("utf-8", "replace").splitlines()
     said = [(number, line) for number, line in enumerate(lines, start=1) if line.strip() and line.lstrip()[0] != "#"]
     if not said:
         raise DataError(f"{path}: there is no judgment in it")
     if "qid:" not in said[0][1]:
-        return Judgments(read_qrels(path))
+        return Judgments(read_qrels(file.path))
     grades: dict[str, dict[str, float]] = {}
     for number, line in said:
         found = _JUDGMENT.match(line)
@@ -117,12 +116,12 @@ def read_judgments(path: str | os.PathLike[str]) -> Judgments:
     return Judgments(grades)
 
 
-def _from_table(path: Path) -> dict[str, dict[str, float]]:
-    source = open_table(path, detect_format(path), whole=True)
+def _from_table(file: InputFile) -> dict[str, dict[str, float]]:
+    source = open_table(file, whole=True)
     names = source.schema.names
     roles = assign_roles(names, index_columns(source.schema), Columns(), labelled=True)
     if roles.doc is None:
-        raise DataError(f"{path}: found no column with the document id among {', '.join(names)}")
+        raise DataError(f"{file}: found no column with the document id among {', '.join(names)}")
     grades: dict[str, dict[str, float]] = {}
     for batch in source.batches(roles._replace(features=())):
         columns: list[list[Any]] = [batch.column(name).to_pylist() for name in (roles.query, roles.doc, roles.label)]

@@ -9,26 +9,30 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
-
-import numpy as np
+from typing import Any, Protocol
 
 from ranktron.data.io.columns import Roles, join_names
-from ranktron.data.io.files import Decompressed, blocks, map_file
-from ranktron.data.io.formats import NOT_UTF_8, detect_separator, has_names, header, is_number
-from ranktron.data.io.plain_csv import count_plain_lines
+from ranktron.data.io.formats import (
+    NOT_UTF_8,
+    Decompressed,
+    InputFile,
+    Source,
+    blocks,
+    detect_separator,
+    has_names,
+    header,
+    is_number,
+    map_file,
+)
 from ranktron.data.io.streaming import BLOCK, ahead, can_be_mapped, mapped_blocks
 from ranktron.errors import DataError, MissingExtra
 
 ROWS = 1 << 14
 CSV_BLOCK = 1 << 20  # larger ones are no faster, and a stream holds several of them
 JSON_BLOCK = 1 << 22
-LARGE_CSV = 1 << 26  # bytes; in a smaller file pyarrow is fast enough, and no kernel has to be compiled or loaded
 _CSV_VALUE = re.compile(r"In CSV column #(\d+): .*invalid value", re.DOTALL)
 
 Block = bytes | memoryview
-Parsed = TypeVar("Parsed")
 
 
 def import_pyarrow(what: str = "Parquet", extra: str = "parquet") -> Any:
@@ -63,15 +67,15 @@ class TableSource(Protocol):
         return str(self.schema.field(name).type)
 
 
-def open_table(path: Path, format: str, whole: bool) -> TableSource:
+def open_table(file: InputFile, whole: bool) -> TableSource:
     """Opens a file of one of the formats in `formats.TABLES`; `whole` if all of it will be in memory anyway."""
-    if format == "parquet":
-        return ParquetFile(path)
-    if format == "arrow":
-        return ArrowFile(path)
-    if format == "jsonl":
-        return JsonFile(path, whole)
-    return CsvFile(path, "\t" if format == "tsv" else None)
+    if file.format == "parquet":
+        return ParquetFile(file)
+    if file.format == "arrow":
+        return ArrowFile(file)
+    if file.format == "jsonl":
+        return JsonFile(file, whole)
+    return CsvFile(file, "\t" if file.format == "tsv" else None)
 
 
 def is_frame(given: object) -> bool:
@@ -80,7 +84,7 @@ def is_frame(given: object) -> bool:
 
 
 @contextmanager
-def legible(path: Path, what: str) -> Iterator[None]:
+def legible(path: Source, what: str) -> Iterator[None]:
     """Turns errors of pyarrow at a damaged file into a `DataError`."""
     arrow = import_pyarrow(*(("Parquet", "parquet") if what == "Parquet" else (f"reading {what}", "tables")))
     try:
@@ -96,11 +100,11 @@ def legible(path: Path, what: str) -> Iterator[None]:
 class ParquetFile(TableSource):
     """A Parquet file; pages are compared with their checksums."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Source) -> None:
         self.path, self.name = path, str(path)
         with legible(path, "Parquet"):
             arrow = import_pyarrow()
-            self.file = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
+            self.file = arrow.parquet.ParquetFile(self.name, page_checksum_verification=True)
             self.schema = self.file.schema_arrow
             self.n: int | None = self.file.metadata.num_rows
             self.rows: int = self.file.metadata.num_rows
@@ -132,10 +136,10 @@ class ParquetFile(TableSource):
 class ArrowFile(TableSource):
     """An Arrow file, which Feather calls its second version."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Source) -> None:
         self.path, self.name = path, str(path)
         with legible(path, "an Arrow file"):
-            self.table = import_pyarrow().feather.read_table(path, memory_map=True)
+            self.table = import_pyarrow().feather.read_table(self.name, memory_map=True)
             self.schema, self.n = self.table.schema, self.table.num_rows
 
     def batches(self, roles: Roles) -> Iterator[Any]:
@@ -169,7 +173,7 @@ class CsvFile(TableSource):
 
     n: int | None = None
 
-    def __init__(self, path: Path, separator: str | None = None) -> None:
+    def __init__(self, path: Source, separator: str | None = None) -> None:
         self.path, self.name = path, str(path)
         self.arrow = import_pyarrow("reading CSV", "tables")
         line = header(path)
@@ -192,7 +196,8 @@ class CsvFile(TableSource):
         with self._explained():
             start = self._first_row()
             if start is not None:
-                yield from self._parsed_in_parallel(start, options)
+                for table in ahead(self._block_parser(options), mapped_blocks(self.path, start)):
+                    yield from table.to_batches()
                 return
             with self._open(options) as rows:
                 yield from rows
@@ -222,51 +227,14 @@ class CsvFile(TableSource):
                 raise DataError(f"{self.name}: {why}: is one left out, or does a text with a separator need quotes?")
 
     def _first_row(self) -> int | None:
-        """Where the rows begin, if every line feed ends a row, as it does where nothing is quoted; else None."""
-        start = self._after_names()
-        if start is None:
-            return None
-        with closing(map_file(self.path)) as text:
-            return start if text.find(b'"', start) < 0 else None
-
-    def _after_names(self) -> int | None:
-        """Where the rows begin, if the file can be mapped and the names are one line without quotes; else None."""
+        """The byte where the rows begin, if every line feed ends a row because nothing is quoted; else None."""
         if not can_be_mapped(self.path):
             return None
         with closing(map_file(self.path)) as text:
             start = text.find(b"\n") + 1
-            line = text[:start]
-        plain = len(line.split(self.parsing.delimiter.encode())) == len(self.schema.names) and b'"' not in line
-        return start if start and plain else None
-
-    def _parsed_in_parallel(self, start: int, converting: Any) -> Iterator[Any]:
-        """What `_open` yields, from blocks of lines that are parsed on all processors."""
-        parse = self._block_parser(converting)
-        for table in ahead(parse, mapped_blocks(self.path, start)):
-            yield from table.to_batches()
-
-    def lines_of_blocks(self) -> list[int] | None:
-        """How many line feeds there are in each block of lines, if the file is large and nothing in it is quoted."""
-        start = self._after_names()
-        if start is None or self.path.stat().st_size < LARGE_CSV:
-            return None
-        lines = []
-        for count in ahead(_count_lines, mapped_blocks(self.path, start)):
-            if count < 0:
-                return None
-            lines.append(count)
-        return lines
-
-    def parsed_blocks(self, roles: Roles, parse_plainly: Callable[[int, Block], Parsed | None]) -> Iterator[Any]:
-        """Of each block of lines what `parse_plainly` makes of its number and itself; where that is None, a table."""
-        parse_all, start = self._block_parser(self._converting(roles)), self._after_names() or 0
-
-        def parse(numbered: tuple[int, Block]) -> Any:
-            found = parse_plainly(*numbered)
-            return parse_all(numbered[1]) if found is None else found
-
-        with self._explained():
-            yield from ahead(parse, enumerate(mapped_blocks(self.path, start)))
+            names = text[:start].split(self.parsing.delimiter.encode())
+            plain = start > 0 and len(names) == len(self.schema.names) and text.find(b'"') < 0
+        return start if plain else None
 
     def _block_parser(self, converting: Any) -> Callable[[Block], Any]:
         """Makes a table, in one piece, of a block of lines in which nothing is quoted."""
@@ -309,10 +277,6 @@ class CsvFile(TableSource):
         return self.arrow.bool_() if is_truth else self.arrow.float64()
 
 
-def _count_lines(block: Block) -> int:
-    return count_plain_lines(np.frombuffer(block, np.uint8))
-
-
 class JsonFile(TableSource):
     """One JSON object per line, or an array of objects; keys of nested objects are columns, too.
 
@@ -321,7 +285,7 @@ class JsonFile(TableSource):
 
     n: int | None = None
 
-    def __init__(self, path: Path, whole: bool) -> None:
+    def __init__(self, path: Source, whole: bool) -> None:
         self.path, self.name = path, str(path)
         self.arrow = import_pyarrow("reading JSON lines", "tables")
         with legible(path, "JSON lines"):

@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.data.io.columns import Columns, Roles, assign_roles, join_names
-from ranktron.data.io.grouping import assemble, fitted_features, in_file, room_for
-from ranktron.data.io.missing import placeholder
-from ranktron.data.io.plain_csv import PlainCsv
+from ranktron.data.io.grouping import assemble, fitted_features, in_file, placeholder, room_for
 from ranktron.data.io.streaming import QueryRun
-from ranktron.data.io.table_sources import Block, CsvFile, TableSource, import_pyarrow, index_columns
+from ranktron.data.io.table_sources import TableSource, import_pyarrow, index_columns
 from ranktron.data.rounds import ROUNDED_AWAY, Rounds, rounded_away
 from ranktron.errors import DataError, warn
 from ranktron.types import Matrix
@@ -64,9 +62,6 @@ def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
 def read_rows(source: TableSource, roles: Roles, null: str) -> TableRows:
     """The columns of a whole table that have a role, in the order of its rows."""
     cells = _Cells(source, roles, null)
-    found = _read_large_csv(source, roles, cells) if isinstance(source, CsvFile) else None
-    if found is not None:
-        return found
     X = None if source.n is None else room_for(source.n, len(roles.features))
     rows, row = [], 0
     for batch in source.batches(roles):
@@ -75,46 +70,9 @@ def read_rows(source: TableSource, roles: Roles, null: str) -> TableRows:
         row += len(batch)
     if row == 0:
         raise DataError(f"{source.name}: there is no document in it")
-    return _joined(np.concatenate([part.X for part in rows]) if X is None else X, rows)
-
-
-def _read_large_csv(source: CsvFile, roles: Roles, cells: _Cells) -> TableRows | None:
-    """The same of a large CSV file, each block of lines where its line feeds say; None if they cannot say that."""
-    plain = PlainCsv.of(source, roles, cells.filler)
-    lines = None if plain is None else source.lines_of_blocks()
-    if plain is None or lines is None:
-        return None
-    starts = np.cumsum([0, *lines]).tolist()
-    X = room_for(starts[-1], len(roles.features))
-
-    def parse_plainly(at: int, block: Block) -> TableRows | None:
-        # The first rows tell whether numbers are rounded too much: there each column is looked at.
-        room = X[starts[at] : starts[at + 1]]
-        found = plain.parse(block, room) if at > 0 else None
-        return None if found is None else TableRows(room, *found)
-
-    rows, row = [], 0
-    for at, found in enumerate(source.parsed_blocks(roles, parse_plainly)):
-        if len(found.labels if isinstance(found, TableRows) else found) > lines[at]:
-            return None  # a line may end in a return alone
-        if isinstance(found, TableRows):
-            rows.append(found)
-            if row < starts[at]:  # there were blank lines
-                X[row : row + lines[at]] = found.X
-            row += lines[at]
-            continue
-        for batch in found.to_batches():
-            rows.append(cells.rows(batch, row, X[row : row + len(batch)]))
-            row += len(batch)
-    if row == 0:
-        raise DataError(f"{source.name}: there is no document in it")
-    return _joined(X[:row], rows)
-
-
-def _joined(X: Matrix, parts: list[TableRows]) -> TableRows:
-    """All rows, whose features have been joined already."""
-    labels, qids = (np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "qids"))
-    docids = [part.docids for part in parts if part.docids is not None]
+    labels, qids = (np.concatenate([getattr(part, name) for part in rows]) for name in ("labels", "qids"))
+    docids = [part.docids for part in rows if part.docids is not None]
+    X = np.concatenate([part.X for part in rows]) if X is None else X
     return TableRows(X, labels, qids, np.concatenate(docids) if docids else None)
 
 
