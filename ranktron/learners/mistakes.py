@@ -11,7 +11,6 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels.grades import best_below, check_scores, extremes, grades_seen
 from ranktron.kernels.jit import jit
-from ranktron.lazy import lazy_names
 from ranktron.metrics import Metric
 from ranktron.types import Floats, Integers, Mistake
 
@@ -146,6 +145,3 @@ def mistake_rule(measure: Metric) -> Mistake:
     if measure.name == "map":
         return MisorderedBinary()
     raise DataError(f"there is no mistake rule for {measure}; there are rules for ndcg, ndcg@k and ap")
-
-
-__getattr__ = lazy_names(__name__, renamed={"mistake_of": "mistake_rule"})

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from ranktron.errors import DataError
-from ranktron.lazy import lazy_names
 from ranktron.types import Step
 
 
@@ -113,6 +112,3 @@ def make_step(name: str, eta: float) -> Step:
 def _check_positive(eta: float) -> None:
     if not 0.0 < eta < float("inf"):
         raise DataError(f"the step size eta must be a positive number, not {eta}")
-
-
-__getattr__ = lazy_names(__name__, renamed={"step_of": "make_step"})

@@ -14,16 +14,16 @@ from msgspec import structs
 from ranktron.data import serialization
 from ranktron.data.maps.protocols import Explainable
 from ranktron.data.scaling import PerQuery
-from ranktron.defaults import PRESETS, find_preset
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import as_dense
 from ranktron.learners.kernelized.rows import stored_documents
+from ranktron.learners.parameters import PRESETS
 from ranktron.service.config import Config
 from ranktron.service.errors import RequestError
 from ranktron.service.features import check_comparable, first_repeated
 from ranktron.service.journal import CAPACITY
 from ranktron.service.types import Definition, ListScale
-from ranktron.training.algorithms import FIXED, algorithm, stored_algorithm
+from ranktron.training.algorithms import algorithm, find_preset, stored_algorithm
 from ranktron.training.model import Model
 from ranktron.types import Feedback
 
@@ -38,21 +38,13 @@ def complete(definition: Definition) -> Definition:
     """A client's definition with today's defaults for the parameters and the scaling that it leaves out."""
     found = stored_algorithm if definition.model else algorithm
     try:
-        parameters = found(definition.algorithm).complete(definition.parameters)
+        parameters = dict(found(definition.algorithm).complete(definition.parameters))
     except DataError as error:
         raise RequestError(422, "bad_parameters", str(error)) from None
     scale = definition.scale
     if scale is None and not definition.model:  # a model brings its own
         scale = _WITHIN_LISTS.get(find_preset(definition.algorithm, PRESETS[0])["scale"])
     return structs.replace(definition, parameters=parameters, scale=None if scale == "none" else scale)
-
-
-def complete_stored(definition: Definition) -> Definition:
-    """A stored definition with the defaults that were in force when it was stored."""
-    if definition.algorithm == FIXED.name:
-        return definition
-    parameters = algorithm(definition.algorithm).complete_stored(definition.parameters)
-    return structs.replace(definition, parameters=parameters)
 
 
 def blank_model(definition: Definition, config: Config) -> Model:
@@ -138,8 +130,7 @@ def _define(model: Model, digest: str) -> Definition:
 
 def stored_bytes(definition: Definition) -> bytes:
     """A definition as the journal keeps it; as in 0.1.0 where it was not made from a model."""
-    parameters = stored_algorithm(definition.algorithm).stored(definition.parameters)
-    content = msgspec.to_builtins(structs.replace(definition, parameters=parameters))
+    content = msgspec.to_builtins(definition)
     later = {"model": "", "close_after": None, "scale": None}
     return msgspec.json.encode({name: value for name, value in content.items() if value != later.get(name, ...)})
 

@@ -24,7 +24,7 @@ from ranktron.service.config import Config
 from ranktron.service.journal import Define, Journal, JournalError, StoredRanker
 from ranktron.service.journal_entries import JournalEntry, encode
 from ranktron.service.live_ranker import RECENT, LiveRanker
-from ranktron.service.models import blank_model, complete_stored, stored_bytes, warm
+from ranktron.service.models import blank_model, stored_bytes, warm
 from ranktron.service.open_rounds import OpenRounds
 from ranktron.service.replay import replay
 from ranktron.service.round_numbers import Epochs
@@ -124,8 +124,8 @@ def recover_ranker(
 
 
 def _make_ranker(stored: StoredRanker, snapshots: Snapshots, config: Config) -> LiveRanker:
-    """The ranker as it is defined: with every parameter, where an older version left some out."""
-    definition = complete_stored(msgspec.json.decode(stored.definition, type=Definition))
+    """The ranker as it is defined."""
+    definition = msgspec.json.decode(stored.definition, type=Definition)
     asked = msgspec.json.decode(stored.asked, type=Definition)
     model = blank_model(definition, _without_limits(config))
     live = LiveRanker(stored.id, stored.name, definition, asked, model, config, snapshots, stored.next)

@@ -38,10 +38,11 @@ CHUNK = 1024  # rounds of a compiled pass between two reports of progress, when 
 
 @dataclass(frozen=True)
 class Trained:
-    """A model and the history of its training."""
+    """A model, the history of its training, and the learner that was trained."""
 
     model: Model
     history: History
+    learner: BaseLearner
 
 
 def train(
@@ -101,6 +102,8 @@ def train(
         if jobs != 1:
             raise DataError(f"{start.kind} solves for all queries at once: train it with one job")
         state = solver(fit, start.parameters)
+        learner = start.blank_learner()
+        learner.restore(state)
     else:
         fit.refuse_document_weights()
         if weights is not None and not any(fit.length(epoch + turn) for turn in range(schedule.epochs)):
@@ -116,7 +119,7 @@ def train(
                 play_schedule(learner, fit, metrics, MixedPass(division, run))
         state = learner.state()
     record = record_run(fit, division) | ({"feedback": feedback} if isinstance(feedback, str) else {})
-    return Trained(replace(start, state=state, record=record), history)
+    return Trained(replace(start, state=state, record=record), history, learner)
 
 
 def learn_once(

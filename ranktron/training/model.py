@@ -127,8 +127,7 @@ class Model:
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
             raise DataError(f"{len(self.feature_names)} feature names for {self.n_features} features")
         # what is left out is as the functions of `ranktron.learners` have it, whose state this may be
-        complete = stored_algorithm(self.kind).complete_stored(self.parameters)
-        object.__setattr__(self, "parameters", complete)  # so that no later default can change what is stored
+        object.__setattr__(self, "parameters", stored_algorithm(self.kind).complete(self.parameters, "paper"))
 
     def learner(self) -> BaseLearner:
         """A learner that continues exactly where this model stopped, on queries that `prepare` returns."""
@@ -382,7 +381,7 @@ class Model:
         return serialization.serialize(
             {
                 "kind": self.kind,
-                "parameters": stored_algorithm(self.kind).stored(self.parameters),
+                "parameters": dict(self.parameters),
                 "state": dict(self.state),
                 "n_features": self.n_features,
                 "first_index": self.first_index,
@@ -409,7 +408,6 @@ class Model:
         content = serialization.deserialize(data, name)
         try:
             _check_header(content, name)
-            content["parameters"] = stored_algorithm(content["kind"]).complete_stored(content["parameters"])
             content["encoder"] = encoder_from_dict(content.get("encoder"), content["n_features"])
             imputer = content["imputer"] = imputer_from_dict(content.get("imputer"), content["n_features"])
             width = content["n_features"] if imputer is None else imputer.n_outputs

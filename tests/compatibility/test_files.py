@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ranktron.training.stored_defaults import STORED_DEFAULTS
 
 import ranktron
 from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.training import algorithms
 from ranktron.training.model import Model
-from ranktron.training.stored_defaults import STORED_DEFAULTS
 
 HERE = Path(__file__).parent / "0.1.0"
 MODELS = sorted(path.stem for path in (HERE / "models").glob("*.model"))

@@ -4,7 +4,6 @@ A problem is a loss, a representation of predictions by unit vectors, a decoding
 argmax; `Predtron` learns any of them. Test your own with `check_problem`.
 """
 
-from ranktron.lazy import lazy_names
 from ranktron.learners.predtron.checking import check_problem
 from ranktron.learners.predtron.classes import binary, multiclass, ordinal, with_costs, with_reject
 from ranktron.learners.predtron.links import Euclidean, GroupLink, L1Link, Trace, make_link
@@ -12,7 +11,7 @@ from ranktron.learners.predtron.loop import MistakeRound, Predtron, theoretical_
 from ranktron.learners.predtron.permutations import Permutations
 from ranktron.learners.predtron.positions import PlaceLoss, Places
 from ranktron.learners.predtron.problem import Enumerated, PredictionProblem, surrogate, unit_surrogate
-from ranktron.learners.predtron.ranker import PredtronLearner, predtron_ranker
+from ranktron.learners.predtron.ranker import PredtronLearner
 from ranktron.learners.predtron.subsets import Counted, ErrorSetSize, Hamming, Subsets, SubsetZeroOne
 from ranktron.learners.predtron.variants import LossDriven, Standard, make_variant
 
@@ -42,7 +41,6 @@ __all__ = [
     "make_variant",
     "multiclass",
     "ordinal",
-    "predtron_ranker",
     "surrogate",
     "theoretical_step",
     "unit_surrogate",
@@ -50,15 +48,3 @@ __all__ = [
     "with_costs",
     "with_reject",
 ]
-
-__getattr__ = lazy_names(
-    __name__,
-    renamed={
-        "Group": "GroupLink",
-        "Mistake": "MistakeRound",
-        "Problem": "PredictionProblem",
-        "Sparse": "L1Link",
-        "link_of": "make_link",
-        "variant_of": "make_variant",
-    },
-)

@@ -19,7 +19,6 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.kernels.jit import jit
 from ranktron.kernels.memory import zeros
-from ranktron.lazy import lazy_names
 from ranktron.types import Floats
 
 NORMS = ("l2", "l1", "group", "trace")
@@ -311,6 +310,3 @@ def _largest_column(X: Floats) -> float:
 
 def _singular(W: Floats) -> Floats:
     return np.asarray(np.linalg.svd(W, compute_uv=False), float)
-
-
-__getattr__ = lazy_names(__name__, renamed={"Group": "GroupLink", "Sparse": "L1Link", "link_of": "make_link"})
