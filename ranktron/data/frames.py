@@ -169,7 +169,7 @@ def _check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
                 "features=[...]"
             )
     warn_of_labels(X, y, names or range(X.shape[1]))
-    if said := seldom_features(names):
+    if names and (said := seldom_features(names)):
         warn(said)
 
 

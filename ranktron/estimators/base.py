@@ -215,7 +215,8 @@ class BaseRanker(WithPresets):
         if trained.history.interrupted:
             raise KeyboardInterrupt
         self._adopt(trained.model, trained.learner, with_queries=len(rounds) > 1)
-        self._user = simulated_user(self.feedback, self.learner_, rounds, schedule.seed)
+        if self.feedback is not None:
+            self._user = simulated_user(self.feedback, self.learner_, rounds, schedule.seed)
         self.history_ = trained.history
         self._steps_before = steps_before(self)
 
@@ -314,7 +315,7 @@ class BaseRanker(WithPresets):
         return self._algorithm.complete({p.name: getattr(self, p.name) for p in self._algorithm.parameters})
 
     def _adopt(self, model: Model, learner: BaseLearner | None = None, *, with_queries: bool) -> None:
-        self._model = replace(model, encoder=self._encoder)
+        self._model = model if self._encoder is None else replace(model, encoder=self._encoder)
         self.learner_ = learner or (model.learner() if model.state else model.blank_learner())
         self.with_queries_ = with_queries
 
@@ -349,7 +350,8 @@ class BaseRanker(WithPresets):
     def _rounds(self, X: Any, y: Any, qid: Any, group: Any, groups: Any = None, *, reset: bool) -> Rounds:
         def check(X: Any, y: Any) -> tuple[Any, Any, Sequence[str] | None]:
             if reset:
-                self._encoder = fit_encoder(X, self.categorical, NAN.check(self.nan))
+                none = type(X) is np.ndarray and (self.categorical is None or str(self.categorical) == "auto")
+                self._encoder = None if none else fit_encoder(X, self.categorical, NAN.check(self.nan))
             if self._encoder is None:
                 X, y = self._validated(X, y=y, y_numeric=True, reset=reset)
                 return X, y, getattr(self, "feature_names_in_", None)

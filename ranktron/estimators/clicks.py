@@ -103,7 +103,7 @@ class ClickRanker(BaseRanker):
             Stops after this many passes without improvement on the validation set.
         """
         columns = dict(zip(_COLUMNS, (position, propensity, exploration, query, item, ranker), strict=True))
-        if not any(given is not None for given in (*columns.values(), examination)):
+        if {*map(type, columns.values()), type(examination)} == {type(None)}:
             others = {"groups": groups, "eval_set": eval_set, "eval_qid": eval_qid, "eval_group": eval_group}
             others |= {"eval_metric": eval_metric, "patience": patience}
             return super().fit(X, y, qid, group, sample_weight=sample_weight, **others)
@@ -192,7 +192,7 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         """
         columns = {"position": position, "propensity": propensity, "exploration": exploration}
         columns |= {"query": query, "item": item}
-        if not any(given is not None for given in (*columns.values(), examination)):
+        if {*map(type, columns.values()), type(examination)} == {type(None)}:
             return super().partial_fit(X, y, qid, group, sample_weight=sample_weight)
         if sample_weight is not None:
             raise DataError(OWN_WEIGHTS)

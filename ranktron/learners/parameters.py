@@ -192,7 +192,7 @@ class Algorithm:
         """The given parameters, checked, and those of the preset for the others; complete ones as they are."""
         if type(given) is Parameters and given.algorithm is self:
             return given
-        known = self._presets[preset]
+        known = self._presets[preset]._values
         for name in given:
             if name not in known:
                 raise DataError(unknown_parameter(name, known, self.name))

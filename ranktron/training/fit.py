@@ -26,7 +26,7 @@ from ranktron.learners.loop import play
 from ranktron.learners.schedule import Fit, History, Schedule, Validation, repetitions
 from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
-from ranktron.training.algorithms import algorithm, stored_algorithm
+from ranktron.training.algorithms import algorithm
 from ranktron.training.mixing import MixedPass, record_division, recorded_division, refuse_unmixable, run_in
 from ranktron.training.model import Model, served_scores
 from ranktron.training.passes import Division
@@ -95,7 +95,7 @@ def train(
     prepare = partial(start.prepare, consume=consume)
     validation = None if valid is None else Validation(prepare(valid), select or metric("ndcg@10"), patience)
     fit = Fit(prepare(rounds), schedule, history, validation, start.state, progress, weights, document_weights)
-    solver = stored_algorithm(start.kind).solver()
+    solver = start.algorithm.solver()
     if solver is not None:
         if feedback is not None:
             raise DataError(f"{start.kind} learns from all labels at once, not from the clicks of a simulated user")
@@ -170,8 +170,8 @@ def make_untrained(
     document_weights: Floats | None = None,
 ) -> Model:
     """An untrained model, with imputation, scaling and feature map fitted to the rounds."""
-    imputer = fit_imputer(nan, rounds)
-    filled = impute(rounds, imputer)
+    imputer = None if nan == "error" else fit_imputer(nan, rounds)
+    filled = rounds if imputer is None else impute(rounds, imputer)
     scaling = choose_scaling(scaling, sparse=isinstance(filled.X, Sparse), mapped=map is not None)
     model = Model(
         kind=name,
@@ -183,7 +183,7 @@ def make_untrained(
         scaler=fit_scaler(scaling, filled, weights, document_weights),
         imputer=imputer,
     )
-    recipe = as_map(map)
+    recipe = None if map is None else as_map(map)
     if isinstance(model.scaler, Running) and not (recipe is None and model.blank_learner().rescales):
         what = f"{name} keeps more than weights" if recipe is None else "a feature map is fitted to one scale"
         raise DataError(
