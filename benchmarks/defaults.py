@@ -26,10 +26,10 @@ from benchmarks.maps import Decisive
 from ranktron import DataError, Evaluation, Rounds, evaluate, metric, read
 from ranktron.data.scaling import LISTS
 from ranktron.data.synthetic import WebSearch
-from ranktron.defaults import PRESETS, find_preset
+from ranktron.learners.parameters import PRESETS
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics.significance import CORRECTIONS, t_test
-from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.algorithms import ALGORITHMS, find_preset
 from ranktron.training.baselines import best_feature
 from ranktron.training.fit import train
 from ranktron.training.tune import tune_rounds

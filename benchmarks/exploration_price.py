@@ -21,7 +21,9 @@ USERS = ("navigational", "informational")
 PRICES = (0.0, 0.02, 0.05, 0.1, 0.2, 1.0)
 LEARNERS = {
     "pdgd": lambda d, s, price: pdgd_ranker(d, seed=s, exploration_price=price),
-    "topk": lambda d, s, price: top_k_ranker(d, k=10, seed=s, exploration_price=price),
+    "topk": lambda d, s, price: top_k_ranker(
+        d, k=10, preset="recommended", explore=1.0, floor=0.0, seed=s, exploration_price=price
+    ),
 }
 
 

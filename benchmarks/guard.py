@@ -71,7 +71,11 @@ def first_click(clicks):
 
 def simulate(trouble, share, seed, guarded=True):
     """Bad rankings and reward lost after the break, and after how many users the guard acted; None if it did not."""
-    world, learner, number = World(trouble, seed), top_k_ranker(FEATURES, k=K, seed=seed), 0
+    world, learner, number = (
+        World(trouble, seed),
+        top_k_ranker(FEATURES, k=K, preset="recommended", explore=1.0, floor=0.0, seed=seed),
+        0,
+    )
 
     def show(X):
         nonlocal number

@@ -31,8 +31,11 @@ from ranktron.learners import (
 )
 from ranktron.learners.fused import play_pass
 from ranktron.learners.kernelized.functions import Gaussian
-from ranktron.learners.kernelized.learner import make_update
+from ranktron.learners.kernelized.updates import Descent
+from ranktron.learners.mistakes import Misordered
 from ranktron.learners.schedule import Fit, Schedule, Validation
+from ranktron.learners.steps import Constant
+from ranktron.surrogates import MeanPairwiseHinge
 from ranktron.training.cross_validation import read_folds
 from ranktron.training.fit import play_schedule as run_training
 from reproduction.datasets.simulations import Decisive
@@ -131,7 +134,7 @@ def quality(which):
 
 def rules(rounds=6_000, budget=300):
     """NDCG@10 over a stream whose target never stops turning, for each rule, and for a linear learner."""
-    update = make_update("hinge", "ndcg@10", 0.5, 1.0, 0.0)
+    update = Descent(MeanPairwiseHinge(), Constant(0.5), Misordered())
     learners = {
         rule: KernelLearner(4, update, Gaussian(0.3), budget, rule)
         for rule in (Oldest(), Random(), Smallest(fade=0.0), Smallest(), Projection())

@@ -46,7 +46,10 @@ def whole(user):
 LEARNERS = {
     "pdgd": (lambda d, s: pdgd_ranker(d, seed=s), whole),
     "pdgd, averaged": (lambda d, s: pdgd_ranker(d, seed=s, average=True), whole),
-    "topk, clicks as labels": (lambda d, s: top_k_ranker(d, k=10, seed=s), whole),
+    "topk, clicks as labels": (
+        lambda d, s: top_k_ranker(d, k=10, preset="recommended", explore=1.0, floor=0.0, seed=s),
+        whole,
+    ),
     "listnet, greedy, averaged": (lambda d, s: online_listnet(d, average=True), examined),
     "hinge, greedy, averaged": (lambda d, s: hinge_perceptron(d, average=True), examined),
 }

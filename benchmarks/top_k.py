@@ -88,11 +88,11 @@ def run():
 ROUNDS, SEEDS = 100_000, 3
 BASELINES = {
     "ListNet, all labels": lambda d, seed: online_listnet(d, 0.1),
-    "greedy, recommended steps": lambda d, seed: top_k_ranker(d, explore=1e-12),
-    "greedy, paper's steps": lambda d, seed: top_k_ranker(d, setting="paper", explore=1e-12),
+    "greedy, recommended steps": lambda d, seed: top_k_ranker(d, preset="recommended", explore=1e-12, floor=0.0),
+    "greedy, paper's steps": lambda d, seed: top_k_ranker(d, explore=1e-12),
 }
 PAPER = {
-    "paper: ranksvm, k = 2": lambda d, seed: top_k_ranker(d, setting="paper", seed=seed),
+    "paper: ranksvm, k = 2": lambda d, seed: top_k_ranker(d, seed=seed),
     "paper: squared, k = 1": lambda d, seed: top_k_ranker(d, "squared", 1, "paper", seed=seed),
     "paper: kl as printed, k = 1": lambda d, seed: top_k_ranker(d, "kl", 1, "paper", seed=seed),
     "paper: kl, scores in full, k = 1": lambda d, seed: as_in_the_paper(d, KL(), 1, 0.1, seed),
@@ -100,7 +100,9 @@ PAPER = {
     "paper: smooth-dcg, sign as printed": lambda d, seed: as_in_the_paper(d, SmoothDCG(printed=True), 1, 0.3, seed),
 }
 RECOMMENDED = {
-    f"recommended: {name}, k = 2": lambda d, seed, name=name: top_k_ranker(d, name, seed=seed)
+    f"recommended: {name}, k = 2": lambda d, seed, name=name: top_k_ranker(
+        d, name, 2, "recommended", 1.0, floor=0.0, seed=seed
+    )
     for name in ("ranksvm", "squared", "kl", "smooth-dcg")
 }
 

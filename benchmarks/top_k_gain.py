@@ -15,8 +15,8 @@ from benchmarks.maps import Decisive
 from ranktron import OnlineListNet
 from ranktron.data.scaling import fit_scaler, scale
 from ranktron.data.synthetic import WebSearch
-from ranktron.defaults import PRESETS
 from ranktron.learners import top_k_ranker
+from ranktron.learners.parameters import PRESETS
 from reproduction.theory.top_k_games import random_ndcg, trial
 
 ROUNDS, SEEDS = 10_000, 3
@@ -64,7 +64,7 @@ def shares(data, wanted):
         for row in found:
             scaling, given = ROWS[row]
             kept = served(
-                lambda seed, d=d, given=given: top_k_ranker(d, seed=seed, setting=PRESETS[0], **given),
+                lambda seed, d=d, given=given: top_k_ranker(d, seed=seed, preset=PRESETS[0], **given),
                 *scaled(parts, scaling),
             )
             found[row].append((kept - chance) / (best - chance))

@@ -15,8 +15,8 @@ import numpy as np
 
 from ranktron import read
 from ranktron.learners import TopK, online_listnet, top_k_ranker
+from ranktron.learners.algorithms.topk import make_surrogate
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.learners.top_k.settings import make_surrogate
 from ranktron.training.figures.curves import panels
 from reproduction.theory.top_k_games import trial
 

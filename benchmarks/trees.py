@@ -23,10 +23,10 @@ import numpy as np
 
 from benchmarks.defaults import MINUTES, SETS, divided, joined, tuned, values
 from ranktron import read
-from ranktron.defaults import PRESETS, find_preset
+from ranktron.learners.parameters import PRESETS
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics.significance import CORRECTIONS
-from ranktron.training.algorithms import ALGORITHMS
+from ranktron.training.algorithms import ALGORITHMS, find_preset
 from ranktron.training.fit import train
 
 NUMBERS = (20, 50, 100, 200, 300)

@@ -34,27 +34,38 @@ def spelled(kind):
     return f"np.random.{kind.__name__}" if kind.__name__ == "RandomState" else kind.__name__
 
 
+def base_of(cls):
+    """The base of a class of the stub: that of a derived estimator, or the class itself under another name."""
+    return (cls.__bases__[0], "") if cls.__module__ == estimators.__name__ else (cls, f" as _{cls.__name__}")
+
+
 def value(default):
     return json.dumps(default) if isinstance(default, str) else repr(default)
 
 
 def estimators_stub():
-    """Every estimator with the parameters of its signature; the rest it has from the class in its own module."""
+    """Every estimator with the parameters of its signature; the rest it has from its base class."""
     lines = ["from collections.abc import Sequence", "from typing import Any, Literal", "", "import numpy as np", ""]
-    imports = {f"from {getattr(ranktron, name).__module__} import {name} as _{name}" for name in CLASSES}
+    bases = {name: base_of(getattr(ranktron, name)) for name in CLASSES}
+    imports = {f"from {base.__module__} import {base.__name__}{alias}" for base, alias in bases.values()}
     imports |= {
         "from ranktron.data.maps import FeatureMap",
         "from ranktron.estimators.base import BaseRanker",
         "from ranktron.metrics import Metric",
         "from ranktron.training.model import Model",
-        "from ranktron.types import FeedbackModel",
+        "from ranktron.types import FeedbackModel, Floats",
     }
     lines += sorted(imports)
     for name in sorted(CLASSES):
-        lines += ["", f"class {name}(_{name}):", "    def __init__(", "        self,", "        *,"]
-        for p in inspect.signature(getattr(ranktron, name)).parameters.values():
+        cls, (base, alias) = getattr(ranktron, name), bases[name]
+        lines += ["", f"class {name}({alias.removeprefix(' as ') or base.__name__}):"]
+        lines += ["    def __init__(", "        self,", "        *,"]
+        for p in inspect.signature(cls).parameters.values():
             lines.append(f"        {p.name}: {spelled(p.annotation)} = {value(p.default)},")
         lines.append("    ) -> None: ...")
+        for compute in cls._algorithm.attributes if hasattr(cls, "_algorithm") else ():
+            kind = inspect.signature(compute).return_annotation
+            lines += ["    @property", f"    def {compute.__name__}(self) -> {kind}: ..."]
     return HEAD + "\n".join([*lines, "", "def as_estimator(model: Model) -> BaseRanker: ...", ""])
 
 

@@ -12,9 +12,9 @@ import click
 
 from ranktron.cli.output import compile_on_first_run, show_activity
 from ranktron.data.option_names import FORMATS, IMPUTATIONS, SCALINGS
-from ranktron.defaults import PRESETS, RECOMMENDED, RENAMED, find_preset
 from ranktron.errors import DataError
-from ranktron.training.algorithms import TRAINING, algorithm
+from ranktron.learners.parameters import PRESETS
+from ranktron.training.algorithms import ALGORITHMS, TRAINING, algorithm, find_preset
 
 if TYPE_CHECKING:
     from ranktron.data.io.formats import InputFile
@@ -94,7 +94,7 @@ map_option = click.option(
     help="Feature map, saved with the model: bins:N, bins-linear:N, rff:N, nystroem:N, products:N or leaves:N.",
 )
 
-_LONGER = [f"{values['n_epochs']} for {name}" for name, values in RECOMMENDED.items() if "n_epochs" in values]
+_LONGER = [f"{a.recommended['n_epochs']} for {name}" for name, a in ALGORITHMS.items() if "n_epochs" in a.recommended]
 _PASSES = ", ".join([str(TRAINING[0].default), *_LONGER])
 epochs_option = click.option(
     "--epochs",
@@ -309,7 +309,6 @@ def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") 
     parameters = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
-        key = RENAMED.get(name, {}).get(key, key)
         if not equals or key not in known:
             raise click.UsageError(
                 f"{option} {setting}: the parameters of {name} are {', '.join(known)}, given as --set KEY=VALUE"

@@ -6,29 +6,18 @@ import numpy as np
 
 from ranktron.data.maps import FeatureMap
 from ranktron.estimators.base import BaseRanker
-from ranktron.estimators.batch import CommitteePerceptron as _CommitteePerceptron
-from ranktron.estimators.batch import PairwisePerceptron as _PairwisePerceptron
-from ranktron.estimators.batch import RankBoost as _RankBoost
-from ranktron.estimators.batch import RankSVM as _RankSVM
-from ranktron.estimators.batch import SmoothRank as _SmoothRank
-from ranktron.estimators.margin import RankMM as _RankMM
-from ranktron.estimators.online import HingePerceptron as _HingePerceptron
-from ranktron.estimators.online import KernelPerceptron as _KernelPerceptron
-from ranktron.estimators.online import MinimaxPerceptron as _MinimaxPerceptron
-from ranktron.estimators.online import OnlineListNet as _OnlineListNet
-from ranktron.estimators.online import PDGDRanker as _PDGDRanker
-from ranktron.estimators.online import SLAMPerceptron as _SLAMPerceptron
-from ranktron.estimators.online import TopKRanker as _TopKRanker
-from ranktron.estimators.predtron import PredtronRanker as _PredtronRanker
+from ranktron.estimators.base import OnlineRanker
+from ranktron.estimators.clicks import ClickRanker
+from ranktron.estimators.clicks import OnlineClickRanker
 from ranktron.estimators.predtron_classes import PredtronClassifier as _PredtronClassifier
 from ranktron.estimators.predtron_classes import PredtronOrdinal as _PredtronOrdinal
 from ranktron.estimators.predtron_labels import PredtronLabelRanker as _PredtronLabelRanker
 from ranktron.estimators.predtron_labels import PredtronMultilabel as _PredtronMultilabel
 from ranktron.metrics import Metric
 from ranktron.training.model import Model
-from ranktron.types import FeedbackModel
+from ranktron.types import FeedbackModel, Floats
 
-class CommitteePerceptron(_CommitteePerceptron):
+class CommitteePerceptron(OnlineRanker):
     def __init__(
         self,
         *,
@@ -52,7 +41,7 @@ class CommitteePerceptron(_CommitteePerceptron):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class HingePerceptron(_HingePerceptron):
+class HingePerceptron(OnlineClickRanker):
     def __init__(
         self,
         *,
@@ -71,7 +60,7 @@ class HingePerceptron(_HingePerceptron):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class KernelPerceptron(_KernelPerceptron):
+class KernelPerceptron(OnlineRanker):
     def __init__(
         self,
         *,
@@ -88,11 +77,6 @@ class KernelPerceptron(_KernelPerceptron):
         fraction: float = 0.0,
         megabytes: float = 0.0,
         average: bool = False,
-        output: Literal["last", "pocket", "average", "voted", "committee"] = "last",
-        size: int = 30,
-        combine: Literal["average", "borda"] = "average",
-        weights: Literal["metric", "count", "uniform"] = "metric",
-        subcommittee: int = 0,
         selective: int = 0,
         pairs_per_query: int = 0,
         n_epochs: int = 10,
@@ -107,7 +91,7 @@ class KernelPerceptron(_KernelPerceptron):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class MinimaxPerceptron(_MinimaxPerceptron):
+class MinimaxPerceptron(OnlineRanker):
     def __init__(
         self,
         *,
@@ -125,7 +109,7 @@ class MinimaxPerceptron(_MinimaxPerceptron):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class OnlineListNet(_OnlineListNet):
+class OnlineListNet(OnlineRanker):
     def __init__(
         self,
         *,
@@ -144,7 +128,7 @@ class OnlineListNet(_OnlineListNet):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class PDGDRanker(_PDGDRanker):
+class PDGDRanker(OnlineRanker):
     def __init__(
         self,
         *,
@@ -167,7 +151,7 @@ class PDGDRanker(_PDGDRanker):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class PairwisePerceptron(_PairwisePerceptron):
+class PairwisePerceptron(OnlineRanker):
     def __init__(
         self,
         *,
@@ -262,7 +246,7 @@ class PredtronOrdinal(_PredtronOrdinal):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class PredtronRanker(_PredtronRanker):
+class PredtronRanker(OnlineRanker):
     def __init__(
         self,
         *,
@@ -288,7 +272,7 @@ class PredtronRanker(_PredtronRanker):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class RankBoost(_RankBoost):
+class RankBoost(BaseRanker):
     def __init__(
         self,
         *,
@@ -306,7 +290,7 @@ class RankBoost(_RankBoost):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class RankMM(_RankMM):
+class RankMM(ClickRanker):
     def __init__(
         self,
         *,
@@ -332,8 +316,12 @@ class RankMM(_RankMM):
         features: Sequence[str] | None = None,
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
+    @property
+    def gaps_(self) -> Floats: ...
+    @property
+    def gap_(self) -> float: ...
 
-class RankSVM(_RankSVM):
+class RankSVM(ClickRanker):
     def __init__(
         self,
         *,
@@ -354,7 +342,7 @@ class RankSVM(_RankSVM):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class SLAMPerceptron(_SLAMPerceptron):
+class SLAMPerceptron(OnlineRanker):
     def __init__(
         self,
         *,
@@ -377,7 +365,7 @@ class SLAMPerceptron(_SLAMPerceptron):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class SmoothRank(_SmoothRank):
+class SmoothRank(BaseRanker):
     def __init__(
         self,
         *,
@@ -396,20 +384,20 @@ class SmoothRank(_SmoothRank):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
-class TopKRanker(_TopKRanker):
+class TopKRanker(OnlineRanker):
     def __init__(
         self,
         *,
         surrogate: Literal["ranksvm", "squared", "kl", "smooth-dcg"] = "ranksvm",
         k: int = 2,
-        explore: float = -1.0,
-        eta: float = 0.0,
-        radius: float = 0.0,
-        shortlist: int = 0,
+        explore: float | None = None,
+        eta: float | None = None,
+        radius: float | None = None,
+        shortlist: int | None = None,
         epsilon: float = 0.01,
-        floor: float = -1.0,
+        floor: float | None = None,
         answered: float = 1.0,
-        highest: float = 0.0,
+        highest: float | None = None,
         strict: bool = False,
         seed: int = 0,
         average: bool = True,

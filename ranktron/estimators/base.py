@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -13,34 +14,55 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ranktron.data.categories import Encoder, fit_encoder
-from ranktron.data.maps import FeatureMap
-from ranktron.data.rounds import Rounds
-from ranktron.data.scaling import Running
-from ranktron.errors import DataError, warn
-from ranktron.estimators.columns import (
+from ranktron.data.frames import (
     UNGROUPED,
+    UNGROUPED_EVAL_SET,
     UNSEEN_NAMES,
-    are_columns_named,
-    check_left_over,
-    holds_dates,
+    explained,
+    mean_weights,
+    read_eval_set,
+    read_table,
+    refuse_dates,
     take_features,
     take_query_ids,
-    wrong_column,
+    weigh,
 )
-from ranktron.estimators.eval_sets import UNGROUPED_EVAL_SET, EvalSet, first_eval_set
-from ranktron.estimators.parameters import BEFORE, UNGROUPED_PARAMETER, draw_seed
-from ranktron.estimators.pipelines import steps_before
-from ranktron.estimators.signature import WithPresets
-from ranktron.estimators.weights import mean_weights, weigh
+from ranktron.data.maps import FeatureMap
+from ranktron.data.rounds import Rounds, frame_feature_names
+from ranktron.data.scaling import Running
+from ranktron.errors import DataError, warn
+from ranktron.estimators.signature import RANDOM_STATE, WithPresets, draw_seed, with_parameters
 from ranktron.learners.base import BaseLearner
-from ranktron.learners.schedule import UNEVEN, History, Schedule
+from ranktron.learners.parameters import Algorithm, Parameter, Parameters
+from ranktron.learners.schedule import UNEVEN, Schedule
 from ranktron.metrics import Metric, evaluate, metric
-from ranktron.training.algorithms import NAN, PRESET, TRAINING
+from ranktron.training.algorithms import CATEGORICAL, MAP, NAN, PRESET, TRAINING, common_parameters
 from ranktron.training.fit import learn_once, make_untrained, play_rescaled, simulated_user, train
 from ranktron.training.model import Model
-from ranktron.training.parameters import Algorithm
 from ranktron.types import FeedbackModel, Floats, Integers
-from ranktron.types.validation import check_count
+
+UNGROUPED_PARAMETER = Parameter(
+    "ungrouped", "what rows without query ids are: refused, or one list", "error", choices=("error", "one-list")
+)
+_FEEDBACK = Parameter(
+    "feedback",
+    "who answers while fitting: None (the simulation from labels described above), the name of a simulated user "
+    "(perfect, navigational, informational, position-based, dependent-click, dynamic-bayesian) who clicks by as many "
+    "grades as the labels have and with random_state as seed, or a function (round, ranking) -> Feedback",
+)
+_FEATURES = Parameter("features", "None, or the names of the columns of a data frame that are features")
+_COMMON = (MAP, NAN, CATEGORICAL, RANDOM_STATE, UNGROUPED_PARAMETER, _FEATURES, PRESET)
+_EXAMPLE = """
+Examples
+--------
+>>> import numpy as np
+>>> from ranktron.data.synthetic import Separable
+>>> lists = Separable(features=4).rounds(200)
+>>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
+>>> ranker = {}({}).fit(lists.X, lists.labels, qid=qid)
+>>> ranker.score(lists.X, lists.labels, qid=qid) > 0.95
+True
+"""
 
 
 @contextmanager
@@ -85,20 +107,12 @@ class BaseRanker(WithPresets):
     map: str | FeatureMap | None
     random_state: int | np.random.RandomState | None
     features: Sequence[str] | None
+    nan: str
+    categorical: str | Sequence[str] | None
+    feedback: FeedbackModel | str | None = None
 
     _algorithm: ClassVar[Algorithm]
     _encoder: Encoder | None = None
-    nan: str = "error"  # a pickle of 0.1.0 has neither
-    categorical: str | Sequence[str] | None = "auto"
-
-    _renamed_parameters: ClassVar[Mapping[str, str]]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        names = self._renamed_parameters
-        known = {names.get(name, name): value for name, value in state.items()}
-        super().__setstate__({**BEFORE, **self._algorithm.added, **known})
-
-    feedback: FeedbackModel | str | None = None
     _user: FeedbackModel | None = None
 
     def __sklearn_tags__(self) -> Any:
@@ -136,7 +150,6 @@ class BaseRanker(WithPresets):
         eval_group: Any = None,
         eval_metric: str | Metric | None = None,
         patience: int | None = None,
-        n_jobs: int = 1,
     ) -> Self:
         """Learns from scratch in `n_epochs` passes; the validation set, where given, chooses the best of them.
 
@@ -164,29 +177,25 @@ class BaseRanker(WithPresets):
         eval_metric : metric or its name
             What chooses the pass on the validation set; NDCG@10 where it is left out.
         patience : int >= 1
-            So many passes in a row that are no better on the validation set are the last ones: `n_epochs` is then the
-            most. `history_.valid` has the value of each pass.
-        n_jobs : int >= 1
-            The number of threads: each learns from its own share of the queries, and they are mixed ten times a pass.
-            The result depends on the number, as "Beyond one machine" says; 1 is the algorithm itself.
+            Stops after this many passes without improvement on the validation set: `n_epochs` is then the most.
+            `history_.valid` has the value of each pass.
         """
         with unchanged_if_refused(self):
-            part = first_eval_set(eval_set, eval_qid, eval_group, eval_metric=eval_metric, patience=patience)
+            part = read_eval_set(eval_set, eval_qid, eval_group, eval_metric=eval_metric, patience=patience)
             rounds, weights, documents = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
-            self._learn(rounds, weights, part, eval_metric, patience, documents, n_jobs)
+            self._learn(rounds, weights, part, eval_metric, patience, documents)
         return self
 
     def _learn(
         self,
         rounds: Rounds,
         weights: Floats | None,
-        part: EvalSet | None,
+        part: tuple[Any, Any, Any, Any] | None,
         eval_metric: str | Metric | None,
         patience: int | None,
         document_weights: Floats | None = None,
-        n_jobs: int = 1,
     ) -> None:
-        """Trains on rounds that count as much as their weights say, and adopts what was learnt."""
+        """Trains on rounds that count as much as their weights say, and keeps the learner."""
         schedule = self._schedule()
         trained = train(
             self._algorithm.name,
@@ -202,12 +211,12 @@ class BaseRanker(WithPresets):
             weights=weights,
             document_weights=document_weights,
             feedback=self.feedback,
-            jobs=check_count(n_jobs, "n_jobs, the number of threads and of shards,", 1),
         )
         if trained.history.interrupted:
             raise KeyboardInterrupt
-        self._adopt(replace(trained.model, encoder=self._encoder), with_queries=len(rounds) > 1)
-        self._user = simulated_user(self.feedback, self.learner_, rounds, schedule.seed)
+        self._adopt(trained.model, trained.learner, with_queries=len(rounds) > 1)
+        if self.feedback is not None:
+            self._user = simulated_user(self.feedback, self.learner_, rounds, schedule.seed)
         self.history_ = trained.history
         self._steps_before = steps_before(self)
 
@@ -223,7 +232,7 @@ class BaseRanker(WithPresets):
         """
         check_is_fitted(self)
         X, qid = take_query_ids(X, qid)
-        return self.model_.predict(self._table(X), qid)
+        return self.model_.predict(self._features(X), qid)
 
     def rank(self, X: Any) -> Integers:
         """The order of one list, best first.
@@ -234,7 +243,7 @@ class BaseRanker(WithPresets):
             The documents of one query.
         """
         check_is_fitted(self)
-        return self.model_.rank(self._table(take_query_ids(X, None)[0]))
+        return self.model_.rank(self._features(take_query_ids(X, None)[0]))
 
     def score(
         self,
@@ -279,13 +288,6 @@ class BaseRanker(WithPresets):
         return self.model_.coef
 
     @property
-    def course_(self) -> History:
-        """The old name of `history_`, until 0.3."""
-        warnings.warn("course_ is now history_", DeprecationWarning, stacklevel=2)
-        history: History = self.history_ if "history_" in vars(self) else vars(self)["course_"]  # a pickle of 0.1.0
-        return history
-
-    @property
     def model_(self) -> Model:
         """The model as it stands, ready to be saved."""
         return replace(self._model, state=self.learner_.state())
@@ -308,14 +310,13 @@ class BaseRanker(WithPresets):
             )
         self.model_.save(path)
 
-    def _own_parameters(self) -> dict[str, Any]:
+    def _own_parameters(self) -> Parameters:
         PRESET.check(self.preset)
-        names = self._renamed_parameters
-        return {p.name: getattr(self, names.get(p.name, p.name)) for p in self._algorithm.parameters}
+        return self._algorithm.complete({p.name: getattr(self, p.name) for p in self._algorithm.parameters})
 
-    def _adopt(self, model: Model, *, with_queries: bool) -> None:
-        self._model, self._encoder = model, model.encoder
-        self.learner_ = model.learner() if model.state else model.blank_learner()
+    def _adopt(self, model: Model, learner: BaseLearner | None = None, *, with_queries: bool) -> None:
+        self._model = model if self._encoder is None else replace(model, encoder=self._encoder)
+        self.learner_ = learner or (model.learner() if model.state else model.blank_learner())
         self.with_queries_ = with_queries
 
     def _schedule(self) -> Schedule:
@@ -324,65 +325,63 @@ class BaseRanker(WithPresets):
             return Schedule(n_epochs, int(self.random_state), shuffle)
         return Schedule(n_epochs, draw_seed(self.random_state), shuffle)
 
-    def _table(self, X: Any, *, reset: bool = False, **labels: Any) -> Any:
-        """The features, and labels where they are given, as scikit-learn checks them; categories become features."""
-        X = take_features(X, self.features, reset=reset)
-        if reset:
-            self._encoder = fit_encoder(X, self.categorical, NAN.check(self.nan))
-        if self._encoder is not None:
-            return self._encoded(X, self._encoder, reset=reset, **labels)
-        finite = True if self.nan == "error" else "allow-nan"  # NaN may stand for a missing value
-        how: dict[str, Any] = {"dtype": "numeric", "accept_sparse": "csr", "ensure_all_finite": finite}
+    def _features(self, X: Any) -> Any:
+        """The features to predict for, as scikit-learn checks them; categories become features."""
+        X = take_features(X, self.features, first=False)
+        return self._validated(X, reset=False) if self._encoder is None else self._encoder(X)
+
+    def _validated(self, X: Any, *, reset: bool, **labels: Any) -> Any:
+        """What scikit-learn makes of features, and of labels where they are given."""
+        missing = self.nan != "error"
+        how: dict[str, Any] = {"dtype": "numeric", "accept_sparse": "csr"}
+        how["ensure_all_finite"] = "allow-nan" if missing else True  # NaN may stand for a missing value
         if labels and type(X) is np.ndarray and X.dtype.kind == "f":
-            how["ensure_all_finite"] = False  # `_rounds` will look at each number, in half of the time
-        try:
+            how["ensure_all_finite"] = False  # `read_table` will look at each number, in half of the time
+        with explained(X, missing=missing):
             found = validate_data(self, X, **labels, **how, reset=reset)
             if (found[0] if labels else found).dtype.kind in "OUT":  # it lets the text of some frames pass
                 raise DataError("features must be numbers")
-        except (ValueError, TypeError):
-            wrong = wrong_column(X, missing=finite is not True)
-            if wrong is None:
-                raise
-            raise DataError(wrong) from None
-        if reset and not hasattr(self, "feature_names_in_") and are_columns_named(X):
+        if reset and not hasattr(self, "feature_names_in_") and frame_feature_names(X) is not None:
             raise DataError(UNSEEN_NAMES)  # without them, columns in another order would not be noticed later
-        if reset and holds_dates(X):  # numbers are made of those of polars, an error of those of pandas
-            raise DataError(wrong_column(X, missing=True))
+        if reset:
+            refuse_dates(X)
         return found
 
-    def _encoded(self, X: Any, encoder: Encoder, *, reset: bool, **labels: Any) -> Any:
-        encoded = encoder(X)
-        if reset:
-            self.feature_names_in_ = np.array(encoder.columns, object)
-            self.n_features_in_ = len(encoder.columns)
-        return (encoded, labels["y"]) if labels else encoded
-
     def _rounds(self, X: Any, y: Any, qid: Any, group: Any, groups: Any = None, *, reset: bool) -> Rounds:
-        frame, qid = take_query_ids(X, qid) if group is None else (take_query_ids(X, None)[0], qid)
-        qid = groups if qid is None and group is None else qid
-        grouped = qid is not None or group is not None
-        X, y = self._table(frame, y=y, y_numeric=True, reset=reset)
-        if reset and self.features is None:
-            check_left_over(frame, X, y, grouped=grouped)
-        if not grouped and UNGROUPED_PARAMETER.check(self.ungrouped) == "error":
-            raise DataError(UNGROUPED)
-        names = getattr(self, "feature_names_in_", None) if self._encoder is None else self._encoder.names
-        missing = self.nan != "error"
-        try:
-            return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=missing)
-        except DataError:
-            wrong = wrong_column(X, missing=missing) if type(X) is np.ndarray else None
-            if wrong is None:
-                raise
-            raise DataError(wrong) from None
+        def check(X: Any, y: Any) -> tuple[Any, Any, Sequence[str] | None]:
+            if reset:
+                none = type(X) is np.ndarray and (self.categorical is None or str(self.categorical) == "auto")
+                self._encoder = None if none else fit_encoder(X, self.categorical, NAN.check(self.nan))
+            if self._encoder is None:
+                X, y = self._validated(X, y=y, y_numeric=True, reset=reset)
+                return X, y, getattr(self, "feature_names_in_", None)
+            if reset:
+                self.feature_names_in_ = np.array(self._encoder.columns, object)
+                self.n_features_in_ = len(self._encoder.columns)
+            return self._encoder(X), y, self._encoder.names
 
-    def _validation_set(self, part: EvalSet | None, with_queries: bool) -> Rounds | None:
+        if groups is not None and qid is None and group is None and take_query_ids(X, None)[1] is None:
+            qid = groups
+        return read_table(
+            X,
+            y,
+            qid,
+            group,
+            check=check,
+            features=self.features,
+            one_list=UNGROUPED_PARAMETER.check(self.ungrouped) != "error",
+            missing=self.nan != "error",
+            first=reset,
+        )
+
+    def _validation_set(self, part: tuple[Any, Any, Any, Any] | None, with_queries: bool) -> Rounds | None:
         if part is None:
             return None
+        X, y, qid, group = part
         needed = with_queries or self.ungrouped == "error"
-        if needed and part.group is None and take_query_ids(part.X, part.qid)[1] is None:
+        if needed and group is None and take_query_ids(X, qid)[1] is None:
             raise DataError(UNGROUPED_EVAL_SET)
-        return self._rounds(*part, reset=False)
+        return self._rounds(X, y, qid, group, reset=False)
 
 
 class OnlineRanker(BaseRanker):
@@ -433,7 +432,7 @@ class OnlineRanker(BaseRanker):
             own, nan = self._own_parameters(), NAN.check(self.nan)
             scale = self.scale if self.scale != "auto" else self._scale_of_stream()
             model = make_untrained(self._algorithm.name, own, rounds, scale, self.map, nan)
-            self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
+            self._adopt(model, with_queries=len(rounds) > 1)
         if self._user is None and self.feedback is not None:
             self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)
         scaler = self._model.scaler
@@ -447,3 +446,64 @@ class OnlineRanker(BaseRanker):
     def _scale_of_stream(self) -> str:
         """How a stream is scaled of which only the beginning is known."""
         return "running-standard" if self.map is None and self.make_learner(1).rescales else "standard"
+
+
+def derive_estimator(algorithm: Algorithm, base: type[BaseRanker], module: str) -> type[BaseRanker]:
+    """The estimator of an algorithm: its name, parameters, documentation, and what it computes from the state."""
+    example = ", ".join(filter(None, (algorithm.example, "random_state=0")))
+    doc = f"{inspect.cleandoc(algorithm.about)}\n{_EXAMPLE.format(algorithm.estimator, example)}"
+    named = {each.__name__: _attribute(each) for each in algorithm.attributes}
+    names = {p.name for p in algorithm.parameters}
+    annotations = {"metric": str | Metric} if "metric" in names else {}
+    body = {"__module__": module, "__doc__": doc, "__annotations__": annotations, "_algorithm": algorithm, **named}
+    cls = type(algorithm.estimator, (base,), body)
+    own = [p for p in algorithm.parameters if p.name != PRESET.name]  # which is every estimator's
+    feedback = (_FEEDBACK,) if algorithm.simulates else ()
+    derived: type[BaseRanker] = with_parameters(*own, *feedback, *common_parameters(algorithm), *_COMMON)(cls)
+    return derived
+
+
+def _attribute(compute: Any) -> property:
+    def attribute(ranker: BaseRanker) -> Any:
+        check_is_fitted(ranker)
+        return compute(ranker._model.state)
+
+    return property(attribute, doc=compute.__doc__)
+
+
+def wrap_model(cls: type[BaseRanker], model: Model) -> BaseRanker:
+    """A fitted estimator around a model: its parameters, its learner and what it knows of its features."""
+    record = model.record
+    ranker = cls(
+        **model.parameters,
+        scale=None if model.scaler is None else model.scaler.name,
+        map=None if model.map is None else model.map.name,
+        nan="error" if model.imputer is None else model.imputer.name,
+        categorical="auto" if model.encoder is None else list(model.encoder.categories),
+        random_state=record.get("seed"),
+        shuffle=record.get("shuffle", True),
+    )
+    names = model.feature_names if model.encoder is None else model.encoder.columns
+    ranker.n_features_in_ = model.n_features if model.encoder is None else len(model.encoder.columns)
+    if names is not None:
+        ranker.feature_names_in_ = np.array(names, object)
+    ranker.feedback = record.get("feedback")  # the simulated user that the model was trained with goes on answering
+    ranker._encoder = model.encoder
+    ranker._adopt(model, with_queries=record.get("queries") != 1)
+    return ranker
+
+
+def steps_before(ranker: Any) -> tuple[str, ...]:
+    """The classes of the steps that transform what a ranker is being fitted to; none outside of a pipeline.
+
+    A step is never told of its pipeline. While it is fitted, the pipeline's own `fit` stands further down the stack:
+    it is looked for there. Features that were transformed by hand look like any others.
+    """
+    Pipeline = getattr(sys.modules.get("sklearn.pipeline"), "Pipeline", None)
+    frame = sys._getframe()
+    while Pipeline is not None and frame is not None:
+        found = frame.f_locals.get("self")
+        if isinstance(found, Pipeline) and found.steps and found.steps[-1][1] is ranker:
+            return tuple(type(step).__name__ for _, step in found.steps[:-1] if step not in (None, "passthrough"))
+        frame = frame.f_back  # type: ignore[assignment]
+    return ()

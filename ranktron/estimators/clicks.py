@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ranktron.data.frames import named_columns, read_eval_set
 from ranktron.data.impressions import Impressions, make_impressions
 from ranktron.errors import DataError
 from ranktron.estimators.base import BaseRanker, OnlineRanker, unchanged_if_refused
-from ranktron.estimators.eval_sets import first_eval_set
 from ranktron.learners.clicks.estimating import WeightedLog, weigh_log
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.clicks.randomised import update_examination
@@ -57,7 +57,6 @@ class ClickRanker(BaseRanker):
         eval_group: Any = None,
         eval_metric: str | Metric | None = None,
         patience: int | None = None,
-        n_jobs: int = 1,
     ) -> Self:
         """Learns from scratch, from labels, or from clicks where `position` says where each document stood.
 
@@ -101,24 +100,22 @@ class ClickRanker(BaseRanker):
         eval_metric : metric or its name
             What chooses the pass on the validation set; NDCG@10 where it is left out.
         patience : int >= 1
-            So many passes in a row that are no better on the validation set are the last ones.
-        n_jobs : int >= 1
-            The number of threads, for rankers that learn in passes: the result depends on it.
+            Stops after this many passes without improvement on the validation set.
         """
         columns = dict(zip(_COLUMNS, (position, propensity, exploration, query, item, ranker), strict=True))
-        if not any(given is not None for given in (*columns.values(), examination)):
+        if {*map(type, columns.values()), type(examination)} == {type(None)}:
             others = {"groups": groups, "eval_set": eval_set, "eval_qid": eval_qid, "eval_group": eval_group}
-            others |= {"eval_metric": eval_metric, "patience": patience, "n_jobs": n_jobs}
+            others |= {"eval_metric": eval_metric, "patience": patience}
             return super().fit(X, y, qid, group, sample_weight=sample_weight, **others)
         if sample_weight is not None:
             raise DataError(OWN_WEIGHTS)
         with unchanged_if_refused(self):
-            X, columns = _taken_out(X, columns)
+            X, columns = named_columns(X, columns)
             rounds = self._rounds(X, y, qid, group, groups, reset=True)
             log = make_impressions(rounds, **columns)
             found = weigh_log(log, rounds, examination, clip)
-            part = first_eval_set(eval_set, eval_qid, eval_group, eval_metric=eval_metric, patience=patience)
-            self._learn(found.lists, found.weights, part, eval_metric, patience, n_jobs=n_jobs)
+            part = read_eval_set(eval_set, eval_qid, eval_group, eval_metric=eval_metric, patience=patience)
+            self._learn(found.lists, found.weights, part, eval_metric, patience)
             self._remember(found)
         return self
 
@@ -195,13 +192,13 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         """
         columns = {"position": position, "propensity": propensity, "exploration": exploration}
         columns |= {"query": query, "item": item}
-        if not any(given is not None for given in (*columns.values(), examination)):
+        if {*map(type, columns.values()), type(examination)} == {type(None)}:
             return super().partial_fit(X, y, qid, group, sample_weight=sample_weight)
         if sample_weight is not None:
             raise DataError(OWN_WEIGHTS)
         blank = not hasattr(self, "learner_")
         with unchanged_if_refused(self):
-            X, columns = _taken_out(X, columns)
+            X, columns = named_columns(X, columns)
             rounds = self._rounds(X, y, qid, group, reset=blank)
             log = make_impressions(rounds, **columns)
             if examination is None and propensity is None and not blank:
@@ -220,17 +217,3 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
         if own is None or own.sums is None or log.exploration is None:
             return own
         return update_examination(own, log)
-
-
-def _taken_out(X: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The columns that are given by their names, taken out of the data frame that holds them."""
-    found = dict(columns)
-    for role, name in columns.items():
-        if isinstance(name, str) and hasattr(X, "columns"):
-            if name not in list(X.columns):
-                raise DataError(f"there is no column {name!r} to take {role} from")
-            found[role] = np.asarray(X[name])
-    named = [name for name in columns.values() if isinstance(name, str) and hasattr(X, "columns")]
-    if named:
-        X = X.drop(columns=named) if hasattr(X, "iloc") else X.drop(named)
-    return X, found

@@ -1,4 +1,4 @@
-"""Predtron in scikit-learn's shape: the ranker, and what all other estimators share."""
+"""Predtron in scikit-learn's shape, for single examples: what its estimators share."""
 
 from __future__ import annotations
 
@@ -12,65 +12,44 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ranktron.defaults import HOW, PAPER, PRESETS
 from ranktron.errors import DataError
-from ranktron.estimators.base import OnlineRanker, unchanged_if_refused
-from ranktron.estimators.parameters import RANDOM_STATE, draw_seed, from_table
-from ranktron.estimators.signature import WithPresets
+from ranktron.estimators.base import unchanged_if_refused
+from ranktron.estimators.signature import RANDOM_STATE, WithPresets, draw_seed
+from ranktron.learners.parameters import Parameter
 from ranktron.learners.predtron import PredictionProblem, Predtron, make_link, make_variant, theoretical_step
 from ranktron.learners.predtron.links import NORMS
 from ranktron.learners.predtron.variants import VARIANTS
 from ranktron.learners.schedule import Schedule
 from ranktron.learners.steps import Constant
-from ranktron.training.algorithms import ALGORITHMS, PRESET, TRAINING
-from ranktron.training.parameters import Parameter
+from ranktron.training.algorithms import ALGORITHMS, PRESET, SCALE, TRAINING
 from ranktron.types import Floats, Integers
 
-_N_EPOCHS, _SHUFFLE = TRAINING
 _RADIUS = Parameter(
-    "radius", 1.0, "of the (scaled) inputs, for theory; None measures it on the first data seen", above=0.0
+    "radius", "of the (scaled) inputs, for theory; None measures it on the first data seen", above=0.0, kind=float
 )
-
 RANKER = {p.name: p for p in ALGORITHMS["predtron"].parameters}
 SHARED = (
-    Parameter("variant", "standard", "loss-driven steps are as long as the loss is large", choices=VARIANTS),
-    Parameter("norm", "l2", "of the margin", choices=NORMS),
+    Parameter("variant", "loss-driven steps are as long as the loss is large", "standard", choices=tuple(VARIANTS)),
+    Parameter("norm", "of the margin", "l2", choices=NORMS),
     Parameter(
         "eta",
-        RANKER["eta"].default,
         'step size, or "theory": the step of the paper\'s theorems, which needs the radius',
+        1.0,
+        RANKER["eta"].default,
     ),
-    replace(_RADIUS, default=None),
+    _RADIUS,
     RANKER["average"],
-    Parameter(
-        "scale",
-        HOW[PRESETS[0]]["scale"],
-        'None, or "auto", "standard": inputs are standardised by the data of `fit` or of the first `partial_fit`, only '
-        "divided by their deviation without a constant",
+    replace(
+        SCALE,
+        help='None, or "auto", "standard": inputs are standardised by the data of `fit` or of the first `partial_fit`, '
+        "only divided by their deviation without a constant",
     ),
-    Parameter("fit_intercept", True, "whether every score has a constant"),
-    _N_EPOCHS,
-    replace(_SHUFFLE, help="whether every pass takes the examples in a new order"),
+    Parameter("fit_intercept", "whether every score has a constant", paper=True),
+    TRAINING[0],
+    replace(TRAINING[1], help="whether every pass takes the examples in a new order"),
     RANDOM_STATE,
     PRESET,
 )
-PRINTED = {"average": PAPER["predtron"]["average"], "scale": HOW["paper"]["scale"], "eta": 1.0}
-"""What `preset="paper"` changes."""
-
-
-@from_table("predtron")
-class PredtronRanker(OnlineRanker):
-    """A linear ranker that steps from the permutation it should not have shown towards the right one.
-
-    Examples
-    --------
-    >>> from ranktron.data.synthetic import Separable
-    >>> lists = Separable().rounds(200)
-    >>> qid = np.repeat(lists.qids, np.diff(lists.offsets))
-    >>> ranker = PredtronRanker(random_state=0).fit(lists.X, lists.labels, qid=qid)
-    >>> ranker.score(lists.X, lists.labels, qid=qid) > 0.99
-    True
-    """
 
 
 class PredtronEstimator(WithPresets):
@@ -80,8 +59,7 @@ class PredtronEstimator(WithPresets):
     they come, `online_losses_` the mean online loss of each pass, ties broken against the learner.
     """
 
-    scale: Literal["auto", "standard"] | None = None  # a pickle of 0.1.0 has neither this nor the next two
-    preset: str = "paper"
+    scale: Literal["auto", "standard"] | None
     _scaling: tuple[Floats, Floats] | None = None
     eta: float | str
     radius: float | None

@@ -9,10 +9,10 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from ranktron.errors import DataError
-from ranktron.estimators.predtron import PRINTED, SHARED, PredtronEstimator, encode_labels
+from ranktron.estimators.predtron import SHARED, PredtronEstimator, encode_labels
 from ranktron.estimators.signature import with_parameters
+from ranktron.learners.parameters import Parameter
 from ranktron.learners.predtron import Enumerated, binary, multiclass, ordinal, with_costs, with_reject
-from ranktron.training.parameters import Parameter
 from ranktron.types import Floats, Integers
 
 
@@ -40,18 +40,13 @@ class _Classes(ClassifierMixin, PredtronEstimator):  # type: ignore[misc]
 @with_parameters(
     Parameter(
         "loss",
-        "zero-one",
         '"zero-one", or a table of what predicting a class (row) costs where another (column) is right; classes stand '
         "in sorted order and the diagonal is 0",
+        "zero-one",
     ),
-    Parameter(
-        "reject", None, "what a rejection costs, between 0 and 1, for all classes or for each; only with zero-one"
-    ),
-    Parameter(
-        "reject_label", None, 'what `predict` answers instead of a class; None: "REJECT" for names, -1 for numbers'
-    ),
+    Parameter("reject", "what a rejection costs, between 0 and 1, for all classes or for each; only with zero-one"),
+    Parameter("reject_label", 'what `predict` answers instead of a class; None: "REJECT" for names, -1 for numbers'),
     *SHARED,
-    paper=PRINTED,
 )
 class PredtronClassifier(_Classes):
     """A linear classifier that learns from its mistakes, with any cost and with the option to reject.
@@ -122,7 +117,7 @@ class PredtronClassifier(_Classes):
         return problem, problem.dimension
 
 
-@with_parameters(*SHARED, paper=PRINTED)
+@with_parameters(*SHARED)
 class PredtronOrdinal(_Classes):
     """A classifier for ordered classes, which charges the distance between the predicted and the right class.
 

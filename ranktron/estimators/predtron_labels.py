@@ -10,10 +10,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from ranktron.data.frames import as_sample_weights
 from ranktron.errors import DataError
-from ranktron.estimators.predtron import PRINTED, RANKER, SHARED, PredtronEstimator, encode_labels
+from ranktron.estimators.predtron import RANKER, SHARED, PredtronEstimator, encode_labels
 from ranktron.estimators.signature import with_parameters
-from ranktron.estimators.weights import as_sample_weights
+from ranktron.learners.parameters import Parameter
 from ranktron.learners.predtron import (
     ErrorSetSize,
     Hamming,
@@ -25,7 +26,6 @@ from ranktron.learners.predtron import (
     SubsetZeroOne,
 )
 from ranktron.learners.predtron.subsets import CountLoss
-from ranktron.training.parameters import Parameter
 from ranktron.types import Floats, Integers
 
 SUBSET_LOSSES: dict[str, CountLoss] = {"subset": SubsetZeroOne(), "hamming": Hamming(), "error-set": ErrorSetSize()}
@@ -34,19 +34,19 @@ SUBSET_LOSSES: dict[str, CountLoss] = {"subset": SubsetZeroOne(), "hamming": Ham
 @with_parameters(
     Parameter(
         "loss",
-        "hamming",
         "hamming: the number of wrong classes; subset: 1 for any wrong class; error-set: the number of pairs (missed "
         "class, class in vain)",
+        "hamming",
         choices=tuple(SUBSET_LOSSES),
     ),
     Parameter(
         "class_cost",
-        0.1,
         "of error-set only: what each wrong class costs beside the pairs; with 0, as printed, all classes, or none, "
         "cost nothing",
+        paper=0.0,
+        recommended=0.1,
     ),
     *SHARED,
-    paper={**PRINTED, "class_cost": 0.0},
 )
 class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[misc]
     """A classifier that gives every example a subset of the classes: y is a table of zeros and ones.
@@ -136,7 +136,7 @@ class PredtronMultilabel(ClassifierMixin, PredtronEstimator):  # type: ignore[mi
         return Subsets(self.n_outputs_, loss), self.n_outputs_
 
 
-@with_parameters(RANKER["representation"], RANKER["loss"], *SHARED, paper=PRINTED)
+@with_parameters(RANKER["representation"], RANKER["loss"], *SHARED)
 class PredtronLabelRanker(PredtronEstimator):
     """Ranks the same labels anew for every example: y is a table of relevances >= 0, one column per label.
 

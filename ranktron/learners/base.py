@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from ranktron.kernels.csr_rows import as_dense, linear_scores
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.pending_rounds import PendingRound
 from ranktron.metrics import Metric
-from ranktron.types import Features, Feedback, FeedbackModel, Floats, Integers, Ranking, State
+from ranktron.types import Features, Feedback, Floats, Integers, Ranking, State
 
 CompiledPass = Callable[[Rounds, Integers, tuple[Metric, ...]], tuple[Floats, Floats]]
 """A function (rounds, queries, metrics) -> (the loss of each query, its metrics)."""
@@ -67,10 +66,6 @@ class BaseLearner(ABC):
     kernel: Any = None
     rescales: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
-    renamed_attributes: ClassVar[Mapping[str, str]] = {}  # the name in pickles of 0.1, which are read until 0.3
-
-    def __setstate__(self, pickled: dict[str, Any]) -> None:
-        self.__dict__.update({self.renamed_attributes.get(name, name): value for name, value in pickled.items()})
 
     @property
     @abstractmethod
@@ -192,12 +187,6 @@ class BaseLearner(ABC):
         5
         """
         return None
-
-    @property
-    def hears(self) -> FeedbackModel:
-        """The name of `simulated_feedback` in 0.1; removed in 0.3."""
-        warnings.warn("hears is deprecated: use simulated_feedback", DeprecationWarning, stacklevel=2)
-        return self.simulated_feedback
 
     def pending(self, X: Features, ranking: Ranking, k: int) -> PendingRound:
         """What has to be kept of a round until the labels of at most the first k documents arrive.

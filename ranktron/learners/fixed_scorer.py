@@ -1,7 +1,6 @@
 """A linear scorer that does not learn: the result of a batch solver, or a model with its scaling folded in."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +28,6 @@ class Fixed(BaseLearner):
     weights: Floats = field(init=False, repr=False)
 
     learns_online = False
-    renamed_attributes: ClassVar = {"coef": "weights"}
 
     def __post_init__(self) -> None:
         self.weights = np.zeros(self.n_features)

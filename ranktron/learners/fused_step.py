@@ -41,10 +41,6 @@ class FusedSpec(NamedTuple):
     mistake_k: int
 
 
-class Recipe:
-    """The name of this class in pickles of 0.1.0; `Linear` replaces it by a `FusedSpec`. Until 0.3."""
-
-
 def fused_spec(surrogate: Surrogate, mistake: Mistake | None) -> FusedSpec | None:
     """The spec of a surrogate and a mistake rule that use the same grades; None if one of them has no fused form."""
     form: FusedForm | None = _declaration(surrogate, "fused_form")

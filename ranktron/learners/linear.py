@@ -60,7 +60,6 @@ class Linear(WeightVectorLearner):
     step: Step
     mistake: Mistake | None = None
     average: bool = False
-    renamed_attributes: ClassVar = {"lag": "lagged_sum"}
     rescales: ClassVar = True
     mixes: ClassVar = True
     rounds: int = field(default=0, init=False)
@@ -77,7 +76,7 @@ class Linear(WeightVectorLearner):
         self._compose()
 
     def __setstate__(self, pickled: dict[str, Any]) -> None:
-        super().__setstate__(pickled)
+        self.__dict__.update(pickled)
         self._compose()
 
     def _compose(self) -> None:

@@ -12,7 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Trained", "make_untrained", "play_schedule", "train"]
 
-__getattr__ = lazy_names(
-    __name__,
-    homes=dict.fromkeys(__all__, "ranktron.training.fit"),
-)
+__getattr__ = lazy_names(__name__, homes=dict.fromkeys(__all__, "ranktron.training.fit"))

@@ -322,7 +322,8 @@ def train_parts(
     fit = Fit(_NOTHING, schedule, history, validation, start.state, progress, elsewhere=queries)
     if stored_algorithm(start.kind).solver() is not None:
         state = solve_on_parts(data, untrained, fit, division.shard_parts, metrics)
-        return Trained(replace(untrained, state=state, record=record_run(fit)), history)
+        model = replace(untrained, state=state, record=record_run(fit))
+        return Trained(model, history, model.learner())
     fit.progress = _reporting(progress, report, fit, metrics)
     learner = start.blank_learner() if blank else start.learner()
     if division.shards > 1:
@@ -337,7 +338,7 @@ def train_parts(
             save(replace(untrained, state=learner.state(), record=record))
 
     play_schedule(learner, fit, metrics, play_epoch)
-    return Trained(replace(untrained, state=learner.state(), record=record_run(fit, division)), history)
+    return Trained(replace(untrained, state=learner.state(), record=record_run(fit, division)), history, learner)
 
 
 def _reporting(

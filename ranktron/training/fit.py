@@ -26,7 +26,7 @@ from ranktron.learners.loop import play
 from ranktron.learners.schedule import Fit, History, Schedule, Validation, repetitions
 from ranktron.learners.weight_spread import Spread, next_snapshot
 from ranktron.metrics import Metric, metric
-from ranktron.training.algorithms import algorithm, stored_algorithm
+from ranktron.training.algorithms import algorithm
 from ranktron.training.mixing import MixedPass, record_division, recorded_division, refuse_unmixable, run_in
 from ranktron.training.model import Model, served_scores
 from ranktron.training.passes import Division
@@ -38,10 +38,11 @@ CHUNK = 1024  # rounds of a compiled pass between two reports of progress, when 
 
 @dataclass(frozen=True)
 class Trained:
-    """A model and the history of its training."""
+    """A model, the history of its training, and the learner that was trained."""
 
     model: Model
     history: History
+    learner: BaseLearner
 
 
 def train(
@@ -94,13 +95,15 @@ def train(
     prepare = partial(start.prepare, consume=consume)
     validation = None if valid is None else Validation(prepare(valid), select or metric("ndcg@10"), patience)
     fit = Fit(prepare(rounds), schedule, history, validation, start.state, progress, weights, document_weights)
-    solver = stored_algorithm(start.kind).solver()
+    solver = start.algorithm.solver()
     if solver is not None:
         if feedback is not None:
             raise DataError(f"{start.kind} learns from all labels at once, not from the clicks of a simulated user")
         if jobs != 1:
             raise DataError(f"{start.kind} solves for all queries at once: train it with one job")
         state = solver(fit, start.parameters)
+        learner = start.blank_learner()
+        learner.restore(state)
     else:
         fit.refuse_document_weights()
         if weights is not None and not any(fit.length(epoch + turn) for turn in range(schedule.epochs)):
@@ -116,7 +119,7 @@ def train(
                 play_schedule(learner, fit, metrics, MixedPass(division, run))
         state = learner.state()
     record = record_run(fit, division) | ({"feedback": feedback} if isinstance(feedback, str) else {})
-    return Trained(replace(start, state=state, record=record), history)
+    return Trained(replace(start, state=state, record=record), history, learner)
 
 
 def learn_once(
@@ -167,8 +170,8 @@ def make_untrained(
     document_weights: Floats | None = None,
 ) -> Model:
     """An untrained model, with imputation, scaling and feature map fitted to the rounds."""
-    imputer = fit_imputer(nan, rounds)
-    filled = impute(rounds, imputer)
+    imputer = None if nan == "error" else fit_imputer(nan, rounds)
+    filled = rounds if imputer is None else impute(rounds, imputer)
     scaling = choose_scaling(scaling, sparse=isinstance(filled.X, Sparse), mapped=map is not None)
     model = Model(
         kind=name,
@@ -180,7 +183,7 @@ def make_untrained(
         scaler=fit_scaler(scaling, filled, weights, document_weights),
         imputer=imputer,
     )
-    recipe = as_map(map)
+    recipe = None if map is None else as_map(map)
     if isinstance(model.scaler, Running) and not (recipe is None and model.blank_learner().rescales):
         what = f"{name} keeps more than weights" if recipe is None else "a feature map is fitted to one scale"
         raise DataError(

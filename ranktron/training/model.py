@@ -24,6 +24,7 @@ from ranktron.data.scaling import Global, PerQuery, Scaler, scale, scale_in_plac
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.sorting import argsort_descending
+from ranktron.learners.parameters import Algorithm
 from ranktron.training.algorithms import FIXED, stored_algorithm
 from ranktron.types import Floats, Integers, State
 
@@ -127,8 +128,12 @@ class Model:
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
             raise DataError(f"{len(self.feature_names)} feature names for {self.n_features} features")
         # what is left out is as the functions of `ranktron.learners` have it, whose state this may be
-        complete = stored_algorithm(self.kind).complete_stored(self.parameters)
-        object.__setattr__(self, "parameters", complete)  # so that no later default can change what is stored
+        object.__setattr__(self, "parameters", self.algorithm.complete(self.parameters, "paper"))
+
+    @cached_property
+    def algorithm(self) -> Algorithm:
+        """The algorithm of this kind."""
+        return stored_algorithm(self.kind)
 
     def learner(self) -> BaseLearner:
         """A learner that continues exactly where this model stopped, on queries that `prepare` returns."""
@@ -160,7 +165,7 @@ class Model:
     def blank_learner(self) -> BaseLearner:
         """An untrained learner of the same kind, for the same mapped features."""
         width = self.n_filled if self.map is None else self.map.n_outputs
-        return stored_algorithm(self.kind).learner(width, self.parameters)
+        return self.algorithm.learner(width, self.parameters)
 
     @property
     def n_filled(self) -> int:
@@ -178,7 +183,8 @@ class Model:
             Whether nobody uses these rounds afterwards: their features may then be scaled where they are.
         """
         filled = self._shiftable(self.fill(rounds))
-        return map_rounds((scale_in_place if consume else scale)(filled, self.scaler), self.map)
+        scaled = (scale_in_place if consume else scale)(filled, self.scaler)
+        return scaled if self.map is None else map_rounds(scaled, self.map)
 
     def fill(self, rounds: Rounds) -> Rounds:
         """The rounds with features in the model's order and imputed, but not scaled.
@@ -188,7 +194,8 @@ class Model:
         rounds : Rounds
             Queries with the model's features, by name or by number.
         """
-        return impute(self._in_order(rounds), self.imputer)
+        rounds = self._in_order(rounds)
+        return rounds if self.imputer is None else impute(rounds, self.imputer)
 
     def _in_order(self, rounds: Rounds) -> Rounds:
         """Rounds with the model's features, matched by name if both have names, otherwise by position."""
@@ -376,22 +383,19 @@ class Model:
 
     def to_bytes(self) -> bytes:
         """The model file as bytes; the same state gives the same bytes."""
-        mapped = {} if self.map is None else {"map": map_to_dict(self.map)}
-        imputed = {} if self.imputer is None else {"imputer": imputer_to_dict(self.imputer)}
-        encoded = {} if self.encoder is None else {"encoder": encoder_to_dict(self.encoder)}
         return serialization.serialize(
             {
                 "kind": self.kind,
-                "parameters": stored_algorithm(self.kind).stored(self.parameters),
+                "parameters": dict(self.parameters),
                 "state": dict(self.state),
                 "n_features": self.n_features,
                 "first_index": self.first_index,
                 "feature_names": None if self.feature_names is None else list(self.feature_names),
                 "scaler": scaler_to_dict(self.scaler),
                 "record": dict(self.record),
-                **mapped,
-                **imputed,
-                **encoded,
+                "map": None if self.map is None else map_to_dict(self.map),
+                "imputer": None if self.imputer is None else imputer_to_dict(self.imputer),
+                "encoder": None if self.encoder is None else encoder_to_dict(self.encoder),
             }
         )
 
@@ -409,12 +413,11 @@ class Model:
         content = serialization.deserialize(data, name)
         try:
             _check_header(content, name)
-            content["parameters"] = stored_algorithm(content["kind"]).complete_stored(content["parameters"])
-            content["encoder"] = encoder_from_dict(content.get("encoder"), content["n_features"])
-            imputer = content["imputer"] = imputer_from_dict(content.get("imputer"), content["n_features"])
+            content["encoder"] = encoder_from_dict(content["encoder"], content["n_features"])
+            imputer = content["imputer"] = imputer_from_dict(content["imputer"], content["n_features"])
             width = content["n_features"] if imputer is None else imputer.n_outputs
             content["scaler"] = scaler_from_dict(content["scaler"], width)
-            content["map"] = map_from_dict(content.get("map"), width)
+            content["map"] = map_from_dict(content["map"], width)
             names = content["feature_names"]
             content["feature_names"] = None if names is None else tuple(names)
             model = cls(**content)
@@ -478,7 +481,7 @@ def served_scores(learner: BaseLearner, rounds: Rounds) -> Floats:
 
 def _check_header(content: Mapping[str, Any], name: str) -> None:
     """Refuses numbers and names of features that are none."""
-    for key, number in (("n_features", content["n_features"]), ("first_index", content.get("first_index", 1))):
+    for key, number in (("n_features", content["n_features"]), ("first_index", content["first_index"])):
         if type(number) is not int or not 0 <= number < 2**53:
             raise DataError(
                 f"{name} is not a model that this version knows: its {key} must be a whole number from 0 to 2^53"

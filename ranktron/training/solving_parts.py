@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners.batch.cut_points import merge_bins
-from ranktron.learners.batch.rank_boost import boost, rank_boost
+from ranktron.learners.batch.rank_boost import Stumps, boost
 from ranktron.learners.batch.rank_mm import run_passes
 from ranktron.learners.batch.rank_svm import UNFINISHED
 from ranktron.learners.pairwise.learner import Pairwise
@@ -86,7 +86,7 @@ def _solve_rank_boost(data: PartData, model: Model, fit: Fit) -> State:
     balance = model.parameters["balance"]
     described = data.map(_describe, data.features, model, balance)
     cuts = merge_bins([bins for bins, _ in described])
-    start = {**rank_boost(model.n_filled).state(), **fit.start}
+    start = {**Stumps(model.n_filled).state(), **fit.start}
     sent = data.workers.submit(keep, cuts, home=data.homes[0])  # once, and not with the task of each part
     binned = data.hold(_bin, data.features, model, balance, sent, start)
     boosting = PartsBoosting(binned.map_homes, cuts, [weights for _, weights in described])

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ranktron.learners.algorithms.topk import PAPER
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.learners.top_k.learner import TopK
-from ranktron.learners.top_k.settings import PAPER
 from ranktron.surrogates import SmoothDCG
 from ranktron.types import Features, Feedback, Ranking, Step
 from reproduction.harness.data import all_lists

@@ -61,7 +61,7 @@ NAMED: Mapping[str, System] = {
     "minimax perceptron": System("minimax", {}, {"average": (False, True)}),
     "ListNet": System("listnet", {"average": True}, {"eta": (0.3, 1.0, 3.0)}),
     "hinge perceptron": System("hinge", {"average": True}, {"eta": (0.03, 0.1, 0.3)}),
-    "RTop-kF, 2 labels": System("topk", {"setting": "recommended"}, {}, 100),
+    "RTop-kF, 2 labels": System("topk", {"preset": "recommended", "explore": 1.0, "floor": 0.0}, {}, 100),
     "Predtron": System("predtron", {"average": True}, {"representation": ("-i^1.1", "discount")}, 10),
     "PDGD, clicks": System("pdgd", {}, {"eta": (0.1, 1.0), "average": (False, True)}),
     "kernel ListNet": System("kernel", {"update": "listnet", "output": "average"}, {"eta": (0.3, 1.0, 3.0)}, 5),

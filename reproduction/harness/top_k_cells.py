@@ -60,7 +60,7 @@ LEARNERS: Mapping[str, Callable[[int, int], Learner]] = {
     "SmoothDCG, printed sign": _printed_sign,
     "Squared, η × 100": _squared_learner(1.0),
     "Squared, η ÷ 100": _squared_learner(1e-4),
-    "RankSVM, our setting": lambda d, seed: top_k_ranker(d, "ranksvm", 2, seed=seed),
+    "RankSVM, our setting": lambda d, seed: top_k_ranker(d, "ranksvm", 2, "recommended", 1.0, floor=0.0, seed=seed),
 }
 
 

@@ -9,8 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 import ranktron
 from ranktron import DataError
+from ranktron.data.frames import UNGROUPED
 from ranktron.data.synthetic import WebSearch
-from ranktron.estimators.columns import UNGROUPED
 
 LISTS = WebSearch(features=6, documents=8).rounds(60)
 QID = np.repeat(LISTS.qids, np.diff(LISTS.offsets))

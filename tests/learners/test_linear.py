@@ -218,10 +218,3 @@ def test_a_step_is_positive(eta):
     for step in (Constant, InversePower):
         with pytest.raises(DataError, match="eta"):
             step(eta)
-
-
-def test_the_old_name_of_simulated_feedback_warns_and_works():
-    learner = Linear(2, PairwiseHinge(), Constant(1.0))
-    with pytest.warns(DeprecationWarning, match="simulated_feedback"):
-        old = learner.hears
-    assert old == learner.simulated_feedback

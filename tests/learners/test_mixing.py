@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
-from ranktron.learners import hinge_perceptron
+from ranktron.learners import hinge_perceptron, predtron_ranker
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.mixing import mix_states
-from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.schedule import Schedule
 from ranktron.training.passes import Division, play_pieces
 

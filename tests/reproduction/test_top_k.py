@@ -46,8 +46,8 @@ def gain(folder, name):
 
 LEARNERS = {
     "listnet": lambda d, seed: online_listnet(d, 0.1),
-    "recommended": lambda d, seed: top_k_ranker(d, seed=seed),
-    "ranksvm": lambda d, seed: top_k_ranker(d, setting="paper", seed=seed),
+    "recommended": lambda d, seed: top_k_ranker(d, preset="recommended", explore=1.0, floor=0.0, seed=seed),
+    "ranksvm": lambda d, seed: top_k_ranker(d, seed=seed),
     "squared": lambda d, seed: top_k_ranker(d, "squared", 1, "paper", seed=seed),
     "kl": lambda d, seed: top_k_ranker(d, "kl", 1, "paper", seed=seed),
     "smooth-dcg": lambda d, seed: top_k_ranker(d, "smooth-dcg", 1, "paper", seed=seed),
@@ -61,7 +61,10 @@ LEARNERS = {
 
 def test_a_few_thousand_rounds_are_far_better_than_chance(data_dir):
     train, test = fold(data_dir, 1)
-    assert trial(top_k_ranker(45), train, test, 5_000, 0).served > random_ndcg(test) + 0.05
+    assert (
+        trial(top_k_ranker(45, preset="recommended", explore=1.0, floor=0.0), train, test, 5_000, 0).served
+        > random_ndcg(test) + 0.05
+    )
 
 
 @claim("TOPK", "32 s6")

@@ -5,9 +5,8 @@ import pytest
 
 from ranktron import DataError
 from ranktron.data.synthetic import WebSearch
-from ranktron.learners import hinge_perceptron
+from ranktron.learners import hinge_perceptron, predtron_ranker
 from ranktron.learners.checks import same
-from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import metric
 from ranktron.training.passes import Division, QueryPiece, play_pieces

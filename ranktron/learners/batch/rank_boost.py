@@ -137,15 +137,6 @@ class Stumps(BaseLearner):
         self.features, self.thresholds, self.alphas = features, thresholds, alphas
 
 
-def rank_boost(n_features: int, **parameters: Any) -> Stumps:
-    """The scorer that boosting fills.
-
-    >>> rank_boost(2).alphas
-    array([], dtype=float64)
-    """
-    return Stumps(n_features)
-
-
 def pair_shares(rounds: Rounds, balance: str, parts: Floats | None = None) -> tuple[Floats, Floats]:
     """How much a pair of each query weighs, and the number of its pairs, or what `parts` of documents make of it.
 

@@ -16,13 +16,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ranktron.data.rounds import Rounds
-from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.learners.batch.rank_mm_exact import ExactDual
 from ranktron.learners.batch.rank_mm_problem import RankMMProblem, bytes_held
 from ranktron.learners.batch.rank_mm_steps import paper_dual
-from ranktron.learners.fixed_scorer import Fixed
+from ranktron.learners.parameters import ALGORITHMS, Parameters
 from ranktron.learners.schedule import Fit, History, Schedule
 from ranktron.types import Floats, Integers, State
 
@@ -32,7 +31,7 @@ FUTILE = "w = 0 is as good within tol: these lists may ask for another loss, ano
 _LOG = logging.getLogger(__name__)
 HELD = "megabytes held for dual variables"
 
-_PRINTED = PAPER["rankmm"]
+_PRINTED = ALGORITHMS["rankmm"].preset("paper")
 
 
 class Dual(Protocol):
@@ -91,21 +90,15 @@ def solve_rank_mm(
     C: float = _PRINTED["C"],
     loss: str = _PRINTED["loss"],
     *,
-    step: str = _PRINTED["step"],
-    tol: float = _PRINTED["tol"],
-    max_iter: int = _PRINTED["max_iter"],
-    max_seconds: float = _PRINTED["max_seconds"],
-    eta: float = _PRINTED["eta"],
-    average: bool = _PRINTED["average"],
-    corners: int = _PRINTED["corners"],
-    memory: float = _PRINTED["memory"],
     start: RankMMSolution | None = None,
     schedule: Schedule | None = None,
+    **parameters: Any,
 ) -> RankMMSolution:
     """Solves in passes until the gap is at most `tol` times the objective, for `max_iter` passes or `max_seconds`.
 
     `start` is a solution on the same queries with the same loss and step, for any C: solving for several C one after
-    the other is fast. `schedule` is the order in which the queries are visited.
+    the other is fast. `schedule` is the order in which the queries are visited. The other parameters are those of
+    `RankMM`, as the paper has them.
 
     Examples
     --------
@@ -118,12 +111,13 @@ def solve_rank_mm(
     True
     """
     problem = RankMMProblem(rounds, loss, C)
-    dual = make_dual(problem, step, eta, corners, memory)
+    p = Parameters(_PRINTED.algorithm, {**_PRINTED, **parameters})
+    dual = make_dual(problem, p.step, p.eta, p.corners, p.memory)
     if start is not None:
         _check_start(start, dual)
         dual.restore(start.dual.state(), start.dual.steps, C / start.dual.problem.C)
-    run = SolverRun(dual, tol, max_seconds, average)
-    for _ in run.passes(schedule or Schedule(), max_iter):
+    run = SolverRun(dual, p.tol, p.max_seconds, p.average)
+    for _ in run.passes(schedule or Schedule(), p.max_iter):
         pass
     return run.solution()
 
@@ -227,15 +221,6 @@ def _order(schedule: Schedule, lists: int, number: int) -> Integers:
     if not schedule.shuffle:
         return np.arange(lists)
     return np.random.default_rng((schedule.seed, number)).permutation(lists)
-
-
-def rank_mm(n_features: int, **parameters: Any) -> Fixed:
-    """The scorer for a solution.
-
-    >>> rank_mm(2).coef
-    array([0., 0.])
-    """
-    return Fixed(n_features)
 
 
 def fit_rank_mm(fit: Fit, parameters: Mapping[str, Any]) -> State:

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ranktron.data.rounds import Rounds
-from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
@@ -26,7 +25,7 @@ from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.grades import grades, pair_weights
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
-from ranktron.learners.fixed_scorer import Fixed
+from ranktron.learners.parameters import ALGORITHMS
 from ranktron.learners.schedule import Fit
 from ranktron.types import Floats, Integers, State
 
@@ -35,7 +34,7 @@ SMOOTHINGS = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 
 UNFINISHED = "solver stopped at max_iter before the gradient vanished"
 
-_PRINTED = PAPER["ranksvm"]
+_PRINTED = ALGORITHMS["ranksvm"].preset("paper")
 
 
 @jit
@@ -290,15 +289,6 @@ def _minimise(
     # with little rounding of the kink, rounding errors may end the descent before the gradient is that small
     converged = length <= goal or gap <= 1e-6 * found.fun
     return RankSVMSolution(found.x, float(found.fun), length, gap, int(found.nit), bool(converged))
-
-
-def rank_svm(n_features: int, **parameters: Any) -> Fixed:
-    """The scorer for a solution.
-
-    >>> rank_svm(2).coef
-    array([0., 0.])
-    """
-    return Fixed(n_features)
 
 
 def fit_rank_svm(fit: Fit, parameters: Mapping[str, Any]) -> State:

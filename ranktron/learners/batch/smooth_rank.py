@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 
 from ranktron.data.rounds import Rounds
-from ranktron.defaults import PAPER, find_preset
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_top
-from ranktron.learners.fixed_scorer import Fixed
+from ranktron.learners.algorithms.listnet import online_listnet
 from ranktron.learners.fused import play_pass
-from ranktron.learners.listnet import online_listnet
+from ranktron.learners.parameters import ALGORITHMS
 from ranktron.learners.schedule import Fit
 from ranktron.metrics.gain import exponential_gains, log_discounts
 from ranktron.types import Floats, Integers, State
@@ -37,7 +36,7 @@ from ranktron.types.validation import check_count
 SMOOTHINGS = (4.0, 2.0, 1.0, 0.5, 0.25)
 """σ, from one solution to the next; scores spread by 1."""
 
-_PRINTED = PAPER["smoothrank"]
+_PRINTED = ALGORITHMS["smoothrank"].preset("paper")
 
 
 @jit
@@ -181,19 +180,9 @@ def maximise(
     return found
 
 
-def smooth_rank(n_features: int, **parameters: Any) -> Fixed:
-    """The scorer for a solution.
-
-    >>> smooth_rank(2).coef
-    array([0., 0.])
-    """
-    return Fixed(n_features)
-
-
 def _play_listnet(fit: Fit) -> Floats:
     """The weights of ListNet with its recommended steps, after the passes of the schedule."""
-    recommended = find_preset("listnet", "recommended")
-    listnet = online_listnet(fit.rounds.n_features, **{name: recommended[name] for name in PAPER["listnet"]})
+    listnet = online_listnet(fit.rounds.n_features, **ALGORITHMS["listnet"].preset("recommended"))
     for epoch in range(fit.schedule.epochs):
         if fit.stopping:
             break

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dispatch import FeatureArrays, as_arrays, sgd_step
@@ -15,14 +14,11 @@ from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.clicks.plackett_luce import draw_ranking, log_sum_below, swap_weight
 from ranktron.learners.linear import as_weights, overflow, stored_count
 from ranktron.learners.pending_rounds import PendingRound
-from ranktron.learners.steps import ExponentialDecay
 from ranktron.types import Features, Feedback, Floats, Integers, Ranking, Round, State, Step
 from ranktron.types.validation import check_count
 
 _NOT_SHOWN, _TWICE, _NO_GAIN = 1, 2, 3
 _NO_DOCUMENT, _NO_SCORE = 1, 2
-
-_PRINTED = PAPER["pdgd"]
 
 
 @jit
@@ -260,39 +256,3 @@ class PDGD(WeightVectorLearner):
     def restore(self, state: State) -> None:
         w, lagged_sum = (as_weights(state[name], self.n_features) for name in ("w", "lag"))
         self.rounds, self.w, self.lagged_sum = stored_count(state, "rounds"), w, lagged_sum
-
-
-def pdgd_ranker(
-    n_features: int,
-    eta: float = _PRINTED["eta"],
-    decay: float = _PRINTED["decay"],
-    k: int = _PRINTED["k"],
-    seed: int = _PRINTED["seed"],
-    average: bool = _PRINTED["average"],
-    exploration_price: float = _PRINTED["exploration_price"],
-) -> PDGD:
-    """Composes `PDGD` with step sizes η_t = eta · decay^t.
-
-    Parameters
-    ----------
-    n_features : int
-        The number of features.
-    eta : float
-        The first step size, above 0.
-    decay : float
-        The factor by which the step size shrinks in each round, above 0 and at most 1.
-    k : int
-        How many documents the user sees.
-    seed : int
-        Seed of the rankings that are drawn.
-    average : bool
-        Whether `coef` and `predict` use the mean of the weights of all rounds.
-    exploration_price : float
-        No list falls below the one by score by more than this share of its estimated reward; 1 allows any.
-
-    Examples
-    --------
-    >>> pdgd_ranker(3).step
-    ExponentialDecay(eta=0.1, decay=0.9999977)
-    """
-    return PDGD(n_features, k, ExponentialDecay(eta, decay), seed, average, exploration_price)

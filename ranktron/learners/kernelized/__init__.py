@@ -1,7 +1,7 @@
 """Kernelized learners: weights are a sum of documents, w = Σ_s α_s φ(s)."""
 
 from ranktron.learners.kernelized.functions import Gaussian, LinearKernel, Polynomial
-from ranktron.learners.kernelized.learner import KernelLearner, kernel_perceptron
+from ranktron.learners.kernelized.learner import KernelLearner
 from ranktron.learners.kernelized.pairs import PairSteps
 from ranktron.learners.kernelized.removal import Oldest, Projection, Random, Smallest
 from ranktron.learners.kernelized.updates import Descent, PredtronLoss
@@ -18,5 +18,4 @@ __all__ = [
     "Projection",
     "Random",
     "Smallest",
-    "kernel_perceptron",
 ]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
 from ranktron.data.rounds import Rounds
-from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite
@@ -16,7 +14,7 @@ from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.kernelized.budget import BYTES_PER_DOCUMENT, UNLIMITED, Budget
 from ranktron.learners.kernelized.dual_history import DualHistory, blank_pool
-from ranktron.learners.kernelized.functions import Gaussian, KernelFunction, make_kernel
+from ranktron.learners.kernelized.functions import Gaussian, KernelFunction
 from ranktron.learners.kernelized.pairs import PairSteps
 from ranktron.learners.kernelized.removal import RULES, Projection, Removal, Smallest
 from ranktron.learners.kernelized.rows import GROWTH
@@ -24,16 +22,14 @@ from ranktron.learners.kernelized.support import LAG, Support
 from ranktron.learners.kernelized.updates import Descent, Move, PredtronLoss, Update
 from ranktron.learners.linear import observed_scores, overflow, stored_count
 from ranktron.learners.mistakes import Misordered, mistake_rule
-from ranktron.learners.pairwise.learner import OUTPUTS
-from ranktron.learners.pairwise.outputs import EVERYONE, Average, Committee, Ensemble, Last, Output
+from ranktron.learners.pairwise.outputs import EVERYONE, Committee, Ensemble, Last, Output
+from ranktron.learners.parameters import Parameters
 from ranktron.learners.predtron import Permutations, PlaceLoss, Places, make_variant
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.metrics import Metric, evaluate
 from ranktron.metrics import metric as as_metric
 from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair
 from ranktron.types import Features, Feedback, Floats, Ranking, State
-
-_PRINTED = PAPER["kernel"]
 
 
 @dataclass(eq=False)
@@ -110,7 +106,6 @@ class KernelLearner(BaseLearner):
         self._ensemble: Ensemble | None = None
 
     linear = False
-    renamed_attributes: ClassVar = {"readout": "output", "_ballot": "_ensemble"}
 
     @property
     def size(self) -> int:
@@ -194,41 +189,25 @@ class KernelLearner(BaseLearner):
         self.rounds, self.mistakes, self.support, self.pool, self._ensemble = rounds, mistakes, support, pool, None
 
 
-def make_update(name: str, metric: str, eta: float, margin: float, fraction: float, pairs_per_query: int = 0) -> Update:
-    """The update of that name: the step of one of the library's learners."""
+def make_update(p: Parameters) -> Update:
+    """The update that is named: the step of one of the library's learners."""
+    name, metric, eta = p.update, p.metric, p.eta
     if name == "slam":
         measure = as_metric(metric)
-        return Descent(SLAM(measure, margin, fraction), Constant(eta), mistake_rule(measure))
+        return Descent(SLAM(measure, p.margin, p.fraction), Constant(eta), mistake_rule(measure))
     if name == "minimax":
         return Descent(WorstPair(), Constant(eta), Misordered())
     if name == "hinge":
-        return Descent(MeanPairwiseHinge(margin), Constant(eta), Misordered())
+        return Descent(MeanPairwiseHinge(p.margin), Constant(eta), Misordered())
     if name == "listnet":
         return Descent(ListNet(), InversePower(eta, 0.5))
     if name == "pairwise":
-        return PairSteps(pairs_per_query)
+        return PairSteps(p.pairs_per_query)
     if name == "predtron":
         return Descent(
             PredtronLoss(Permutations(PlaceLoss(metric), Places("-i^1.1")), make_variant("standard")), Constant(eta)
         )
     raise DataError(f"there is no update {name!r}; there are: slam, minimax, hinge, listnet, pairwise, predtron")
-
-
-def output_named(output: str, average: bool, size: int, combine: str, weights: str, subcommittee: int) -> Output:
-    """The output of that name.
-
-    >>> output_named("committee", False, 10, "borda", "count", 0)
-    Committee(size=10, combine='borda', weights='count', subcommittee=0)
-    """
-    if average and output not in ("last", "average"):
-        raise DataError(f"average=true serves the mean of all hypotheses, output={output} does not: choose one")
-    if average:
-        return Average()
-    if output == "committee":
-        return Committee(size, combine, weights, subcommittee)
-    if output not in OUTPUTS:
-        raise DataError(f"there is no output {output!r}; there are: {', '.join(OUTPUTS)}, committee")
-    return OUTPUTS[output]
 
 
 def make_removal(name: str, output: Output) -> Removal:
@@ -237,6 +216,7 @@ def make_removal(name: str, output: Output) -> Removal:
     A mean or a committee consists of past hypotheses, which lose what they have learnt when their documents are
     removed.
 
+    >>> from ranktron.learners.pairwise.outputs import Average
     >>> make_removal("auto", Last()), make_removal("auto", Average())
     (Smallest(fade=1.0), Projection(ridge=0.0001))
     """
@@ -245,75 +225,3 @@ def make_removal(name: str, output: Output) -> Removal:
     if name not in RULES:
         raise DataError(f"there is no rule {name!r}; there are: auto, {', '.join(RULES)}")
     return RULES[name]
-
-
-def kernel_perceptron(
-    n_features: int,
-    kernel: str = _PRINTED["kernel"],
-    budget: int = _PRINTED["budget"],
-    metric: str = _PRINTED["metric"],
-    update: str = _PRINTED["update"],
-    removal: str = _PRINTED["removal"],
-    eta: float = _PRINTED["eta"],
-    gamma: float = _PRINTED["gamma"],
-    degree: int = _PRINTED["degree"],
-    constant: float = _PRINTED["constant"],
-    margin: float = _PRINTED["margin"],
-    fraction: float = _PRINTED["fraction"],
-    megabytes: float = _PRINTED["megabytes"],
-    average: bool = _PRINTED["average"],
-    output: str = _PRINTED["output"],
-    size: int = _PRINTED["size"],
-    combine: str = _PRINTED["combine"],
-    weights: str = _PRINTED["weights"],
-    subcommittee: int = _PRINTED["subcommittee"],
-    selective: int = _PRINTED["selective"],
-    pairs_per_query: int = _PRINTED["pairs_per_query"],
-) -> KernelLearner:
-    """Composes a kernel, an update, a budget with its removal rule, and an output.
-
-    Parameters
-    ----------
-    n_features : int
-        The number of features.
-    kernel : {"rbf", "linear", "poly"}
-        The kernel function.
-    budget : int
-        Maximum number of remembered documents; 0 sets no limit.
-    metric : str
-        What `slam` and `predtron` optimise, and what counts as a mistake.
-    update : {"slam", "minimax", "hinge", "listnet", "pairwise", "predtron"}
-        The learner whose updates are made.
-    removal : {"auto", "smallest", "oldest", "random", "projection"}
-        Which document is removed when the budget is full.
-    eta : float
-        The step size.
-    gamma : float
-        The width of the kernel; 0 takes one over the number of features.
-    degree, constant : int, float
-        Parameters of the polynomial kernel.
-    margin, fraction : float
-        Parameters of the surrogates `slam` and `hinge`.
-    megabytes : float
-        A budget in memory; 0 sets none.
-    average : bool
-        Serve the mean of all hypotheses.
-    output, size, combine, weights, subcommittee, selective, pairs_per_query
-        With the update `pairwise`: as in `pairwise_perceptron` and `committee_perceptron`.
-
-    Examples
-    --------
-    >>> kernel_perceptron(136, update="pairwise", output="committee", size=10, megabytes=1.0).size
-    10
-    """
-    served = output_named(output, average, size, combine, weights, subcommittee)
-    return KernelLearner(
-        n_features,
-        make_update(update, metric, eta, margin, fraction, pairs_per_query),
-        make_kernel(kernel, n_features, gamma, degree, constant),
-        budget or UNLIMITED,
-        make_removal(removal, served),
-        served,
-        selective,
-        megabytes * 1e6 or np.inf,
-    )

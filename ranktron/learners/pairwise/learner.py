@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
-from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite, gather_observed
@@ -29,8 +27,6 @@ from ranktron.types import Features, Feedback, Floats, Ranking, State
 
 UNBOUNDED: Counts = np.zeros(0, np.int32)
 """Counts no misrankings, so that no pair is ever passed over."""
-
-_PRINTED = PAPER["pairwise"]
 
 
 @dataclass(eq=False)
@@ -75,8 +71,6 @@ class Pairwise(BaseLearner):
     pairs_per_query: int = 0
     rounds: int = field(default=0, init=False)
     hypotheses: HypothesisHistory = field(init=False, repr=False)
-
-    renamed_attributes: ClassVar = {"readout": "output", "trail": "hypotheses", "_ballot": "_ensemble"}
 
     def __post_init__(self) -> None:
         if self.selective < 0:
@@ -175,39 +169,6 @@ OUTPUTS: dict[str, Output] = {
     "average": Average(),
     "voted": Committee(EVERYONE, "borda", "count"),
 }
-
-
-def pairwise_perceptron(
-    n_features: int,
-    output: str = _PRINTED["output"],
-    alpha_bound: float = _PRINTED["alpha_bound"],
-    selective: int = _PRINTED["selective"],
-    pairs_per_query: int = _PRINTED["pairs_per_query"],
-) -> Pairwise:
-    """Composes the pairwise perceptron with one of its outputs; `alpha_bound` needs passes over a whole data set.
-
-    Parameters
-    ----------
-    n_features : int
-        The number of features.
-    output : {"last", "pocket", "average", "voted"}
-        What `predict` uses: the last hypothesis, the one that ranked most pairs correctly, the mean, or a vote of all.
-    alpha_bound : float
-        Skip pairs misranked in more than this share of the passes; 1 skips none.
-    selective : int
-        Ignore hypotheses that ranked fewer pairs correctly than this.
-    pairs_per_query : int
-        Pairs of each query sampled in each pass; 0 takes all.
-
-    Examples
-    --------
-    >>> pairwise_perceptron(3, "pocket").output.size
-    1
-    """
-    if output not in OUTPUTS:
-        raise DataError(f"there is no output {output!r}; there are: {', '.join(OUTPUTS)}")
-    check_bound(alpha_bound, pairs_per_query)
-    return Pairwise(n_features, OUTPUTS[output], selective, pairs_per_query)
 
 
 def check_bound(alpha_bound: float, pairs_per_query: int) -> None:

@@ -15,9 +15,9 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import as_arrays
-from ranktron.learners.pairwise.committee import committee_perceptron
+from ranktron.learners.algorithms import committee_perceptron, pairwise_perceptron
 from ranktron.learners.pairwise.hypothesis_history import CHUNK, Counts, HypothesisHistory, visit
-from ranktron.learners.pairwise.learner import UNBOUNDED, Pairwise, check_bound, pairwise_perceptron
+from ranktron.learners.pairwise.learner import UNBOUNDED, Pairwise, check_bound
 from ranktron.learners.pairwise.outputs import Output
 from ranktron.learners.pairwise.pairs import Documents, Pairs
 from ranktron.learners.schedule import Fit, History, Schedule, Validation

@@ -11,7 +11,7 @@ from ranktron.learners.predtron.loop import MistakeRound, Predtron, theoretical_
 from ranktron.learners.predtron.permutations import Permutations
 from ranktron.learners.predtron.positions import PlaceLoss, Places
 from ranktron.learners.predtron.problem import Enumerated, PredictionProblem, surrogate, unit_surrogate
-from ranktron.learners.predtron.ranker import PredtronLearner, predtron_ranker
+from ranktron.learners.predtron.ranker import PredtronLearner
 from ranktron.learners.predtron.subsets import Counted, ErrorSetSize, Hamming, Subsets, SubsetZeroOne
 from ranktron.learners.predtron.variants import LossDriven, Standard, make_variant
 
@@ -41,7 +41,6 @@ __all__ = [
     "make_variant",
     "multiclass",
     "ordinal",
-    "predtron_ranker",
     "surrogate",
     "theoretical_step",
     "unit_surrogate",

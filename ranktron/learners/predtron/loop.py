@@ -156,9 +156,6 @@ class Predtron:
     W: Floats = field(init=False, repr=False)
     lagged_sum: Floats = field(init=False, repr=False)
 
-    def __setstate__(self, pickled: dict[str, Any]) -> None:
-        self.__dict__.update({"lagged_sum" if name == "lag" else name: value for name, value in pickled.items()})
-
     def __post_init__(self) -> None:
         self.theta = np.zeros(self.shape)
         self.W = self.link(self.theta)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ranktron.defaults import PAPER
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import gather_observed
@@ -12,15 +11,8 @@ from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.linear import why_refused
 from ranktron.learners.mixing import mix_states
-from ranktron.learners.predtron.links import make_link
-from ranktron.learners.predtron.loop import Predtron, theoretical_step
-from ranktron.learners.predtron.permutations import Permutations
-from ranktron.learners.predtron.positions import PlaceLoss, Places
-from ranktron.learners.predtron.variants import make_variant
-from ranktron.learners.steps import Constant
+from ranktron.learners.predtron.loop import Predtron
 from ranktron.types import Features, Feedback, Floats, Ranking, State
-
-_PRINTED = PAPER["predtron"]
 
 
 @dataclass(eq=False)
@@ -35,6 +27,7 @@ class PredtronLearner(BaseLearner):
     Examples
     --------
     >>> import numpy as np
+    >>> from ranktron.learners import predtron_ranker
     >>> learner = predtron_ranker(1, representation="-i")
     >>> X = np.array([[1.0], [3.0]], np.float32)
     >>> round(learner.learn(X, learner.rank(X, 0), Feedback(np.array([0, 1]), np.array([0.0, 1.0]))), 4)
@@ -95,50 +88,3 @@ class PredtronLearner(BaseLearner):
 
     def restore(self, state: State) -> None:
         self.core.restore(state)
-
-
-def predtron_ranker(
-    n_features: int,
-    representation: str = _PRINTED["representation"],
-    loss: str = _PRINTED["loss"],
-    variant: str = _PRINTED["variant"],
-    norm: str = _PRINTED["norm"],
-    eta: float = _PRINTED["eta"],
-    step: str = _PRINTED["step"],
-    radius: float = _PRINTED["radius"],
-    documents: int = _PRINTED["documents"],
-    highest: int = _PRINTED["highest"],
-    average: bool = _PRINTED["average"],
-) -> PredtronLearner:
-    """Composes permutations, a variant, a link and a step size; `step="theory"` is that of the theorems.
-
-    Parameters
-    ----------
-    n_features : int
-        The number of features.
-    representation : str
-        `-i`, `-i^p`, `1/i` or `discount`: the representation of positions.
-    loss : str
-        `ndcg`, `ndcg@k` or `p@k`: what is optimised, and what counts as a mistake.
-    variant : str
-        `standard` or `loss-driven`: which ranking an update lowers.
-    norm : {"l2", "l1", "group", "trace"}
-        The norm in which margins are measured.
-    eta : float
-        The step size.
-    step : {"constant", "theory"}
-        A constant step size, or that of the theorems.
-    radius, documents, highest
-        For `step="theory"`: the largest operator norm and number of documents of a query, and the highest grade.
-    average : bool
-        Serve the mean of all weight vectors instead of the last one.
-
-    Examples
-    --------
-    >>> predtron_ranker(3, representation="-i^1.1", norm="l2").core.step
-    Constant(eta=0.1)
-    """
-    problem = Permutations(PlaceLoss(loss), Places(representation), documents, highest)
-    how, link = make_variant(variant), make_link(norm, (n_features,))
-    taken = theoretical_step(problem, how, link, radius) if step == "theory" else Constant(eta)
-    return PredtronLearner(Predtron(problem, (n_features,), taken, how, link, average))

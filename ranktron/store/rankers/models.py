@@ -14,16 +14,16 @@ from msgspec import structs
 from ranktron.data import serialization
 from ranktron.data.maps.protocols import Explainable
 from ranktron.data.scaling import PerQuery
-from ranktron.defaults import PRESETS, find_preset
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import as_dense
 from ranktron.learners.kernelized.rows import stored_documents
+from ranktron.learners.parameters import PRESETS
 from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import CAPACITY
 from ranktron.store.rankers.features import check_comparable, first_repeated
 from ranktron.store.types import Definition, ListScale
-from ranktron.training.algorithms import algorithm, stored_algorithm
+from ranktron.training.algorithms import algorithm, find_preset, stored_algorithm
 from ranktron.training.model import Model
 from ranktron.types import Feedback
 
@@ -38,7 +38,7 @@ def complete(definition: Definition) -> Definition:
     """A client's definition with today's defaults for the parameters and the scaling that it leaves out."""
     found = stored_algorithm if definition.model else algorithm
     try:
-        parameters = found(definition.algorithm).complete(definition.parameters)
+        parameters = dict(found(definition.algorithm).complete(definition.parameters))
     except DataError as error:
         raise RequestError(422, "bad_parameters", str(error)) from None
     scale = definition.scale

@@ -26,6 +26,7 @@ from ranktron.learners import (
     Smallest,
     feedback,
     kernel_perceptron,
+    predtron_ranker,
 )
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.kernelized.budget import Budget
@@ -33,7 +34,6 @@ from ranktron.learners.kernelized.dual_history import blank_pool
 from ranktron.learners.kernelized.support import Support
 from ranktron.learners.mistakes import Misordered, mistake_rule
 from ranktron.learners.predtron import Permutations, PlaceLoss, Places, make_variant
-from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.metrics import metric
 from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair

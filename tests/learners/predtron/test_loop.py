@@ -6,7 +6,7 @@ from sklearn.linear_model import Perceptron
 
 from ranktron import DataError, Feedback, play
 from ranktron.data.synthetic import Separable
-from ranktron.learners import feedback
+from ranktron.learners import feedback, predtron_ranker
 from ranktron.learners.checks import same
 from ranktron.learners.predtron import (
     Euclidean,
@@ -31,7 +31,6 @@ from ranktron.learners.predtron import (
 )
 from ranktron.learners.predtron import loop as loops
 from ranktron.learners.predtron.problem import unit_surrogate
-from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.steps import Constant, InversePower
 from reproduction.theory.predtron_bounds import gradient
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranktron.learners.predtron.ranker import predtron_ranker
+from ranktron.learners import predtron_ranker
 from ranktron.types import Feedback, Ranking
 
 X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)

@@ -269,9 +269,9 @@ def test_gamma_is_below_one_half_where_the_theory_needs_it(gamma):
     with pytest.raises(DataError, match="below 1/2, as the theory needs it"):
         learner_of(gamma=gamma, strict=True)
     with pytest.raises(DataError, match="below 1/2"):
-        top_k_ranker(6, explore=gamma, strict=True)
+        top_k_ranker(6, preset="recommended", explore=gamma, strict=True)
     with pytest.raises(DataError, match="below 1/2"):
-        top_k_ranker(6, setting="paper", explore=gamma)
+        top_k_ranker(6, explore=gamma)
 
 
 def test_the_smallest_settings_are_accepted():
@@ -321,15 +321,15 @@ def test_gradients_too_small_to_be_squared_do_not_overflow():
 
 
 def test_settings_by_one_word():
-    paper, ours = top_k_ranker(6, setting="paper"), top_k_ranker(6)
+    paper, ours = top_k_ranker(6), top_k_ranker(6, preset="recommended")
     assert paper.explore == InversePower(0.1, 1 / 3)
     assert paper.step == InversePower(0.01, 2 / 3)
     assert (paper.adaptive, paper.shortlist) == (False, 0)
     assert ours.adaptive
     assert top_k_ranker(6, "kl", 1, "paper").surrogate == KL(printed=True)
-    assert top_k_ranker(6, "kl", 1).surrogate == KL()
-    assert top_k_ranker(6, k=50).shortlist in (0, 50)
-    assert top_k_ranker(6, shortlist=7).shortlist == 7
+    assert top_k_ranker(6, "kl", 1, "recommended").surrogate == KL()
+    assert top_k_ranker(6, k=50, preset="recommended").shortlist in (0, 50)
+    assert top_k_ranker(6, shortlist=7, preset="recommended").shortlist == 7
 
 
 def test_the_estimator_hears_the_first_k_only_and_goes_on_with_real_feedback():
@@ -354,7 +354,7 @@ def test_the_command_line(tmp_path, monkeypatch):
     for command in (
         "simulate separable d.txt --queries 30",
         "train d.txt --algo topk --set surrogate=ranksvm --set k=2 --epochs 3 --model m",
-        "train d.txt --algo topk --set surrogate=squared --set k=1 --set setting=paper --model p",
+        "train d.txt --algo topk --set surrogate=squared --set k=1 --set preset=paper --model p",
         "evaluate m d.txt",
     ):
         with pytest.raises(SystemExit) as exit:
@@ -400,7 +400,7 @@ def test_the_settings_are_those_that_the_pages_name():
         setting: {
             name: (made.radius, made.step, made.explore.eta, made.adaptive, made.shortlist, made.late, made.strict)
             for name in ("ranksvm", "squared", "kl", "smooth-dcg")
-            for made in [top_k_ranker(3, name, setting=setting)]
+            for made in [top_k_ranker(3, name, preset=setting)]
         }
         for setting in ("paper", "recommended")
     }

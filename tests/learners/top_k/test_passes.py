@@ -15,12 +15,13 @@ from ranktron.surrogates import PairwiseHinge, Squared
 
 LISTS = WebSearch(features=7, documents=40).rounds(150)
 METRICS = (metric("ndcg@10"), metric("map"))
+OURS = {"preset": "recommended", "explore": 1.0, "floor": 0.0}
 SETTINGS = {
-    "default": {},
-    "labels of ten": {"k": 10, "floor": 0.3, "answered": 0.7},
-    "paper": {"setting": "paper", "k": 3},
-    "price": {"exploration_price": 0.05},
-    "few": {"k": 60, "shortlist": 0, "radius": 0.3},
+    "default": OURS,
+    "labels of ten": OURS | {"k": 10, "floor": 0.3, "answered": 0.7},
+    "paper": {"k": 3},
+    "price": OURS | {"exploration_price": 0.05},
+    "few": OURS | {"k": 60, "radius": 0.3},
 }
 
 
@@ -45,9 +46,9 @@ def test_a_compiled_pass_equals_play_to_the_bit(settings):
 def test_what_a_pass_refuses_is_refused_as_in_play():
     short = Rounds.from_arrays(np.ones((5, 7)) * np.arange(5)[:, None], [1, 0, 1, 1, 0], group=[2, 1, 2])
     for lists, settings, metrics, complaint in (
-        (short, {"k": 2, "setting": "paper"}, (), "too short"),
-        (short, {"highest": 0.5}, (), "0.5"),
-        (Rounds.from_arrays(np.ones((4, 7)), [1, 0, 9, 9], group=[2, 2]), {}, ("err",), "err is defined for labels"),
+        (short, {"k": 2}, (), "too short"),
+        (short, OURS | {"highest": 0.5}, (), "0.5"),
+        (Rounds.from_arrays(np.ones((4, 7)), [1, 0, 9, 9], group=[2, 2]), OURS, ("err",), "err is defined for labels"),
     ):
         plain, compiled = (top_k_ranker(7, **settings) for _ in range(2))
         with pytest.raises(DataError) as refused:
@@ -61,7 +62,7 @@ def test_what_a_pass_refuses_is_refused_as_in_play():
 
 def test_lists_of_one_document_are_played_as_well():
     lists = Rounds.from_arrays(np.arange(28.0).reshape(4, 7), [1, 0, 1, 0], group=[1, 2, 1])
-    plain, compiled = top_k_ranker(7), top_k_ranker(7)
+    plain, compiled = top_k_ranker(7, **OURS), top_k_ranker(7, **OURS)
     losses, values = play_plainly(plain, lists)
     own, measured = compiled.compiled_pass(lists)(lists, np.arange(3), METRICS)
     assert (own.tolist(), measured.tolist()) == (losses, values)

@@ -124,7 +124,7 @@ def test_lists_of_another_width_are_refused():
 def test_whole_runs_agree_as_their_scores_do(surrogate):
     source = WebSearch(features=20, documents=15).rounds(120)
     X = source.X * (np.random.default_rng(2).random(source.X.shape) < 0.4)
-    learners = [top_k_ranker(20, surrogate=surrogate, k=5) for _ in range(2)]
+    learners = [top_k_ranker(20, surrogate, 5, "recommended", 1.0, floor=0.0) for _ in range(2)]
     for learner, features in zip(learners, (X, Sparse.from_matrix(X)), strict=True):
         rounds = Rounds.from_arrays(features, source.labels, group=np.diff(source.offsets))
         for number, round in enumerate(rounds):
