@@ -35,13 +35,12 @@ from ranktron.estimators.weights import mean_weights, weigh
 from ranktron.lazy import lazy_names
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.schedule import UNEVEN, History, Schedule
-from ranktron.metrics import Metric, evaluate, metric
+from ranktron.metrics import Metric, evaluate
 from ranktron.training.algorithms import NAN, PRESET, TRAINING
-from ranktron.training.fit import learn_once, make_untrained, play_rescaled, simulated_user, train
+from ranktron.training.fit import TrainingPlan, learn_once, make_untrained, play_rescaled, simulated_user, train
 from ranktron.training.model import Model
 from ranktron.training.parameters import Algorithm
 from ranktron.types import FeedbackModel, Floats, Integers
-from ranktron.types.validation import check_count
 
 
 @contextmanager
@@ -137,7 +136,6 @@ class BaseRanker(WithPresets):
         eval_group: Any = None,
         eval_metric: str | Metric | None = None,
         patience: int | None = None,
-        n_jobs: int = 1,
     ) -> Self:
         """Learns from scratch in `n_epochs` passes; the validation set, where given, chooses the best of them.
 
@@ -167,14 +165,11 @@ class BaseRanker(WithPresets):
         patience : int >= 1
             So many passes in a row that are no better on the validation set are the last ones: `n_epochs` is then the
             most. `history_.valid` has the value of each pass.
-        n_jobs : int >= 1
-            The number of threads: each learns from its own share of the queries, and they are mixed ten times a pass.
-            The result depends on the number, as "Beyond one machine" says; 1 is the algorithm itself.
         """
         with unchanged_if_refused(self):
             part = first_eval_set(eval_set, eval_qid, eval_group, eval_metric=eval_metric, patience=patience)
             rounds, weights, documents = weigh(self._rounds(X, y, qid, group, groups, reset=True), sample_weight)
-            self._learn(rounds, weights, part, eval_metric, patience, documents, n_jobs)
+            self._learn(rounds, weights, part, eval_metric, patience, documents)
         return self
 
     def _learn(
@@ -185,32 +180,24 @@ class BaseRanker(WithPresets):
         eval_metric: str | Metric | None,
         patience: int | None,
         document_weights: Floats | None = None,
-        n_jobs: int = 1,
     ) -> None:
         """Trains on rounds that count as much as their weights say, and adopts what was learnt."""
-        schedule = self._schedule()
-        trained = train(
-            self._algorithm.name,
-            self._own_parameters(),
-            rounds,
-            schedule,
-            nan=NAN.check(self.nan),
-            scaling=self.scale,
-            map=self.map,
-            valid=self._validation_set(part, len(rounds) > 1),
-            select=None if eval_metric is None else metric(eval_metric),
-            patience=patience,
-            weights=weights,
-            document_weights=document_weights,
-            feedback=self.feedback,
-            jobs=check_count(n_jobs, "n_jobs, the number of threads and of shards,", 1),
-        )
+        plan = replace(self._plan(), patience=patience)
+        plan = plan if eval_metric is None else replace(plan, select=eval_metric)
+        valid = self._validation_set(part, len(rounds) > 1)
+        trained = train(plan, rounds, valid=valid, weights=weights, document_weights=document_weights)
         if trained.history.interrupted:
             raise KeyboardInterrupt
         self._adopt(replace(trained.model, encoder=self._encoder), with_queries=len(rounds) > 1)
-        self._user = simulated_user(self.feedback, self.learner_, rounds, schedule.seed)
+        self._user = simulated_user(self.feedback, self.learner_, rounds, plan.schedule.seed)
         self.history_ = trained.history
         self._steps_before = steps_before(self)
+
+    def _plan(self) -> TrainingPlan:
+        """The training with this estimator's parameters."""
+        own, nan = self._own_parameters(), NAN.check(self.nan)
+        plan = TrainingPlan(self._algorithm.name, own, self._schedule(), self.scale, self.map, nan)
+        return replace(plan, feedback=self.feedback)
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
         """Scores of the documents, in input order.
@@ -431,9 +418,8 @@ class OnlineRanker(BaseRanker):
     def _play(self, rounds: Rounds, weights: Floats | None, *, blank: bool) -> None:
         """Plays rounds once, in order; the first ones that there are fit imputation, scaling and map."""
         if blank:
-            own, nan = self._own_parameters(), NAN.check(self.nan)
             scale = self.scale if self.scale != "auto" else self._scale_of_stream()
-            model = make_untrained(self._algorithm.name, own, rounds, scale, self.map, nan)
+            model = make_untrained(replace(self._plan(), scaling=scale), rounds)
             self._adopt(replace(model, encoder=self._encoder), with_queries=len(rounds) > 1)
         if self._user is None and self.feedback is not None:
             self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)

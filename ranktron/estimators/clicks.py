@@ -57,7 +57,6 @@ class ClickRanker(BaseRanker):
         eval_group: Any = None,
         eval_metric: str | Metric | None = None,
         patience: int | None = None,
-        n_jobs: int = 1,
     ) -> Self:
         """Learns from scratch, from labels, or from clicks where `position` says where each document stood.
 
@@ -102,13 +101,11 @@ class ClickRanker(BaseRanker):
             What chooses the pass on the validation set; NDCG@10 where it is left out.
         patience : int >= 1
             So many passes in a row that are no better on the validation set are the last ones.
-        n_jobs : int >= 1
-            The number of threads, for rankers that learn in passes: the result depends on it.
         """
         columns = dict(zip(_COLUMNS, (position, propensity, exploration, query, item, ranker), strict=True))
         if not any(given is not None for given in (*columns.values(), examination)):
             others = {"groups": groups, "eval_set": eval_set, "eval_qid": eval_qid, "eval_group": eval_group}
-            others |= {"eval_metric": eval_metric, "patience": patience, "n_jobs": n_jobs}
+            others |= {"eval_metric": eval_metric, "patience": patience}
             return super().fit(X, y, qid, group, sample_weight=sample_weight, **others)
         if sample_weight is not None:
             raise DataError(OWN_WEIGHTS)
@@ -118,7 +115,7 @@ class ClickRanker(BaseRanker):
             log = make_impressions(rounds, **columns)
             found = weigh_log(log, rounds, examination, clip)
             part = first_eval_set(eval_set, eval_qid, eval_group, eval_metric=eval_metric, patience=patience)
-            self._learn(found.lists, found.weights, part, eval_metric, patience, n_jobs=n_jobs)
+            self._learn(found.lists, found.weights, part, eval_metric, patience)
             self._remember(found)
         return self
 
