@@ -30,7 +30,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from ranktron.training.mixing import MixedPass, run_in
+from ranktron.training.parts import LocalWorkers, play_parts, set_cache_limit
 
+from ranktron.dask.training import inspect_parts, train_parts
 from ranktron.data.io import read, write
 from ranktron.data.io.parts import divide_files
 from ranktron.data.rounds import Rounds
@@ -39,11 +42,8 @@ from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.metrics import evaluate
 from ranktron.training.algorithms import algorithm
-from ranktron.training.distributed import inspect_parts, train_parts
-from ranktron.training.fit import play_schedule, train
-from ranktron.training.mixing import MixedPass, run_in
-from ranktron.training.parts import LocalWorkers, play_parts, set_cache_limit
-from ranktron.training.passes import Division
+from ranktron.training.division import Division
+from ranktron.training.fit import TrainingPlan, play_schedule, train
 
 EPOCHS = 3
 STEPS = {
@@ -157,7 +157,9 @@ def survivors(options):
             borders = np.arange(shards + 1) * len(train_lists) // shards
             parts = [train_lists[a:b] for a, b in itertools.pairwise(borders.tolist())]
             data = inspect_parts(parts, LocalWorkers(Here()), shards=shards)
-            found = train_parts(kind, {}, data, Schedule(10, seed), scaling="standard", shards=shards, valid=valid)
+            found = train_parts(
+                TrainingPlan(kind, schedule=Schedule(10, seed), scaling="standard"), data, shards=shards, valid=valid
+            )
             values = evaluate(found.model.score_rounds(test), test, "ndcg@10")
             yield str(shards), values.means["ndcg@10"]
 
@@ -221,12 +223,14 @@ def measure_store(path, small, what, limit):
 
 def _train_store(path, what, limit):
     if what == "memory":
-        train("hinge", {"average": True}, read(path), Schedule(EPOCHS), scaling="standard")
+        train(TrainingPlan("hinge", {"average": True}, Schedule(EPOCHS), scaling="standard"), read(path))
         return
     set_cache_limit(limit)
     with ThreadPoolExecutor(2) as executor:
         data = inspect_parts(divide_files(path), LocalWorkers(executor))
-        train_parts("hinge", {"average": True}, data, Schedule(EPOCHS), mode="sequential", scaling="standard")
+        train_parts(
+            TrainingPlan("hinge", {"average": True}, Schedule(EPOCHS), scaling="standard"), data, mode="sequential"
+        )
 
 
 def _without_data(argument):
@@ -260,7 +264,7 @@ def growth(options):
         with ThreadPoolExecutor(os.cpu_count()) as executor:
             found = inspect_parts(pieces, Counting(executor), shards=shards)
             Counting.sent, began = 0, time.perf_counter()
-            train_parts("hinge", {"average": True}, found, Schedule(2, 0), shards=shards)
+            train_parts(TrainingPlan("hinge", {"average": True}, Schedule(2, 0)), found, shards=shards)
             seconds = time.perf_counter() - began
         mixed = 2 if shards <= 4 else 1
         predicted = 2 * shards * 10 * 2 * features * 8 * mixed + (2 - mixed) * 2 * parts * 2 * features * 8
@@ -282,7 +286,7 @@ def network(options):
         Client(cluster) as client,
     ):
         workers = Cluster(client)
-        model = train("hinge", {"average": True}, lists, Schedule(1), scaling="standard").model
+        model = train(TrainingPlan("hinge", {"average": True}, scaling="standard"), lists).model
         empty, learner = replace(model, state={}, record={}), model.learner()
         for shards in (1, 4, 16, 64, 256, 1000):
             for repetition in (False, True):  # the first one connects and compiles

@@ -89,9 +89,9 @@ def measured(options, row):
 def ours(kind, mode, parameters):
     def fit(client, folder, test):
         from ranktron.dask import Cluster
+        from ranktron.dask.training import inspect_parts, train_parts
         from ranktron.data.io.parts import divide_files
         from ranktron.learners.schedule import Schedule
-        from ranktron.training.distributed import inspect_parts, train_parts
 
         data = inspect_parts(divide_files(f"{folder}/part-*.parquet"), Cluster(client), shards=2)
         options = {} if kind == "rankboost" else {"scaling": "standard"}

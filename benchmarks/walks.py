@@ -20,12 +20,12 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from ranktron.service.app import application
-from ranktron.service.types import Definition
 
 import ranktron
 from ranktron.cli import main as command_line
+from ranktron.service.http.app import application
 from ranktron.service.service import RankingService
+from ranktron.store.types import Definition
 
 PACKAGE = Path(ranktron.__file__).parent
 LISTS = ranktron.synthetic.Separable(documents=6, features=4).rounds(10)

@@ -19,7 +19,7 @@ from reproduction.datasets.command import datasets
 def cli() -> None:
     """Run the experiments of the five papers again, and list their data sets.
 
-    \b
+    \\b
       python -m reproduction datasets
       python -m reproduction all --quick --out report
     """

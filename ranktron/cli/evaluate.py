@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ranktron.cli.cluster_options import PARTS, evaluate_on_parts
 from ranktron.cli.options import (
     DATA,
     PICTURE,
@@ -17,7 +18,6 @@ from ranktron.cli.options import (
     table_options,
 )
 from ranktron.cli.output import print_json, print_table, show_progress
-from ranktron.cli.parts import PARTS, evaluate_on_parts
 
 if TYPE_CHECKING:
     from ranktron.metrics import Evaluation, Metric

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ranktron.cli.cluster_options import task_workers, tasks_option
 from ranktron.cli.options import (
     DATA,
     OUT,
@@ -22,7 +23,6 @@ from ranktron.cli.options import (
     table_options,
 )
 from ranktron.cli.output import print_json, print_widest, show_activity, table
-from ranktron.cli.parts import task_workers, tasks_option
 
 if TYPE_CHECKING:
     from ranktron.metrics import Metric
@@ -65,15 +65,14 @@ def tune(
 
     Example: ranktron tune train.txt --minutes 0.2 --model my.model
     """
-    from ranktron.training.tune import rehearse, tune_rounds
-    from ranktron.training.tune_families import LEARNERS
+    from ranktron.training.tune import LEARNERS, compile_families, tune_rounds
 
     keep_inputs(out, data)
     first = dask is None and compile_for(data, learners or LEARNERS)
     rounds = read_data(data, null or null_for(None, nan), part="train")
     if first:  # the time that is given is for the search
         with show_activity("compiling the rest, on the first run only"):
-            rehearse(rounds, metric, learners or None, exportable, nan or "error")
+            compile_families(rounds, metric, learners or None, exportable, nan or "error")
     with task_workers(dask) as workers, _line() as watch:
         found = tune_rounds(
             rounds, minutes=minutes, metric=metric, learners=learners or None, exportable=exportable, seed=seed,

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Number = Annotated[int, Meta(ge=0, le=2**53)]
 Grade = Annotated[float, Meta(ge=0.0)]
-Value = bool | int | float | str
+Value = bool | int | float | str | None
 ListScale = Literal["none", "standard-query", "minmax-query"]
 
 

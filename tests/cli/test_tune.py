@@ -75,8 +75,8 @@ def test_the_first_run_compiles_before_the_time_of_the_search(lists, monkeypatch
 
     monkeypatch.setattr("ranktron.kernels.first_run.kernels_to_compile", missing)
     monkeypatch.setattr("ranktron.kernels.first_run.compile_together", happened.append)
-    rehearse = tuning.rehearse
-    monkeypatch.setattr(tuning, "rehearse", lambda *given: happened.append(rehearse(*given)))
+    compile_families = tuning.compile_families
+    monkeypatch.setattr(tuning, "compile_families", lambda *given: happened.append(compile_families(*given)))
     monkeypatch.setattr(tuning, "tune_rounds", lambda *_, **__: happened.append("search") or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         lists("tune", "lists.txt", "--algo", "hinge", "--model", "m")

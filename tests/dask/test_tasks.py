@@ -12,7 +12,7 @@ from ranktron.data.io import write
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.schedule import Schedule
 from ranktron.training.cross_validation import cross_validate, split_folds
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.sweep import sweep
 from ranktron.training.tune import tune_rounds
 
@@ -29,10 +29,10 @@ OPTIONS = {"learners": ["hinge", "ranksvm"], "exportable": True}
 
 
 def test_cross_validation_is_that_of_one_machine_to_the_bit(client):
-    folds, seen = split_folds(LISTS, 3), []
-    options = {"grid": {"eta": [0.1, 1.0]}, "epochs": 2, "seeds": 2}
-    here = cross_validate("hinge", folds, **options)
-    there = cross_validate("hinge", folds, **options, workers=Cluster(client), watch=lambda: seen.append(1))
+    folds, seen, plan = split_folds(LISTS, 3), [], TrainingPlan("hinge", schedule=Schedule(2), scaling="auto")
+    options = {"grid": {"eta": [0.1, 1.0]}, "seeds": 2}
+    here = cross_validate(plan, folds, **options)
+    there = cross_validate(plan, folds, **options, workers=Cluster(client), watch=lambda: seen.append(1))
     assert len(seen) == 3 * 2 * 2
     assert there.mean == here.mean
     for one, two in zip(here.trials, there.trials, strict=True):
@@ -42,9 +42,11 @@ def test_cross_validation_is_that_of_one_machine_to_the_bit(client):
 
 
 def test_a_sweep_is_that_of_one_machine_to_the_bit(client):
-    given = "slam", {"average": True}, "eta", [0.01, 0.1, 1.0], LISTS[:40], Schedule(2), [NDCG, metric("map")]
-    options = {"scaling": "standard", "valid": LISTS[40:]}
-    assert sweep(*given, **options, workers=Cluster(client)) == sweep(*given, **options)
+    metrics = [NDCG, metric("map")]
+    plan = TrainingPlan("slam", {"average": True}, Schedule(2), scaling="standard", metrics=metrics)
+    arguments = plan, "eta", [0.01, 0.1, 1.0], LISTS[:40]
+    there = sweep(*arguments, valid=LISTS[40:], workers=Cluster(client))
+    assert there == sweep(*arguments, valid=LISTS[40:])
 
 
 def test_tuning_finds_what_one_machine_finds(client):
@@ -91,7 +93,7 @@ def test_the_commands_take_a_cluster(client, tmp_path):
     for k in range(2):
         write(LISTS[30 * k : 30 * k + 30], tmp_path / f"part-{k}.rounds")
     write(LISTS, tmp_path / "all.rounds")
-    model = train("hinge", {}, LISTS[:20], Schedule()).model
+    model = train(TrainingPlan("hinge"), LISTS[:20]).model
     model.save(tmp_path / "my.model")
 
     def printed(*arguments):

@@ -8,7 +8,7 @@ from ranktron.learners import hinge_perceptron, predtron_ranker
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.mixing import mix_states
 from ranktron.learners.schedule import Schedule
-from ranktron.training.passes import Division, play_pieces
+from ranktron.training.division import Division, play_pieces
 
 
 def whole_numbers(queries, documents=4, features=9, seed=0):

@@ -12,9 +12,8 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.schedule import Schedule
 from ranktron.training import tune as tuning
 from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.fit import train
-from ranktron.training.tune import tune_rounds
-from ranktron.training.tune_families import ONLINE, families
+from ranktron.training.fit import TrainingPlan, train
+from ranktron.training.tune import ONLINE, families, tune_rounds
 
 LISTS = Separable(documents=8, features=4).rounds(30)
 
@@ -57,7 +56,9 @@ def test_the_best_of_the_table_is_trained_on_everything():
     assert best["mean"] == max(row["mean"] for row in most)
     assert all(row["low"] <= row["mean"] <= row["high"] for row in found.table)
     schedule = Schedule(best["epochs"], 0)
-    again = train(best["learner"], best["parameters"], lists, schedule, scaling=best["scale"], map=best["map"])
+    again = train(
+        TrainingPlan(best["learner"], best["parameters"], schedule, scaling=best["scale"], map=best["map"]), lists
+    )
     assert found.model.to_bytes() == again.model.to_bytes()
 
 

@@ -37,9 +37,9 @@ def draw_history(
     >>> from tempfile import TemporaryDirectory
     >>> from ranktron.data.synthetic import Separable
     >>> from ranktron.learners.schedule import Schedule
-    >>> from ranktron.training.fit import train
+    >>> from ranktron.training.fit import TrainingPlan, train
     >>> lists = Separable().rounds(60)
-    >>> history = train("hinge", {}, lists[:40], Schedule(3), valid=lists[40:]).history
+    >>> history = train(TrainingPlan("hinge", schedule=Schedule(3)), lists[:40], valid=lists[40:]).history
     >>> len(history.valid)
     3
     >>> with TemporaryDirectory() as folder:

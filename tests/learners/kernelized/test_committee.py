@@ -34,7 +34,7 @@ from ranktron.learners.schedule import Schedule
 from ranktron.learners.steps import Constant
 from ranktron.metrics import metric
 from ranktron.surrogates import WorstPair
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.sweep import sweep
 
 NOISY = WebSearch(features=5, documents=12).rounds(50)
@@ -190,7 +190,7 @@ def test_members_that_enter_late_in_a_round_have_the_steps_of_the_round_before()
 def test_held_out_lists_weigh_the_members():
     lists, valid = NOISY[:30], NOISY[30:]
     parameters = {"update": "pairwise", "output": "committee", "size": 5, "kernel": "rbf", "gamma": 0.2, "budget": 200}
-    model = train("kernel", parameters, lists, Schedule(2, seed=1), valid=valid).model
+    model = train(TrainingPlan("kernel", parameters, Schedule(2, seed=1)), lists, valid=valid).model
     learner = model.learner()
     rows = learner.support.scores(valid.X, learner.support.members)
     values = [evaluate(row, valid, "ndcg@10").means["ndcg@10"] for row in rows]
@@ -200,10 +200,12 @@ def test_held_out_lists_weigh_the_members():
     hypotheses = learner.pool.hypotheses(learner.support).settled(5, 0)
     mean = np.average(hypotheses.members, axis=0, weights=hypotheses.values)
     assert learner.ensemble.members[0] == pytest.approx(mean, rel=1e-9, abs=1e-12)
-    counted = train("kernel", {**parameters, "weights": "count"}, lists, Schedule(2, seed=1)).model.learner()
+    counted = train(
+        TrainingPlan("kernel", {**parameters, "weights": "count"}, Schedule(2, seed=1)), lists
+    ).model.learner()
     assert np.isnan(counted.pool.values).all()
     with pytest.raises(DataError, match="higher values are better"):
-        train("kernel", parameters, lists, Schedule(1), valid=valid, select=metric("inversions"))
+        train(TrainingPlan("kernel", parameters, select=metric("inversions")), lists, valid=valid)
 
 
 @pytest.mark.parametrize("output", ["pocket", "voted", "committee"])
@@ -307,7 +309,7 @@ def test_the_rule_follows_the_output_unless_one_is_named():
 def test_a_sweep_judges_votes_list_by_list():
     parameters = {"update": "pairwise", "output": "committee", "combine": "borda", "gamma": 0.2, "budget": 200}
     lists, valid = NOISY[:20], NOISY[20:40]
-    (row,) = sweep("kernel", parameters, "size", [3], lists, Schedule(1), [metric("ndcg@10")], valid=valid)
+    (row,) = sweep(TrainingPlan("kernel", parameters, metrics=[metric("ndcg@10")]), "size", [3], lists, valid=valid)
     learner = kernel_perceptron(5, size=3, **parameters)
     played(learner, Schedule(1).epoch(lists, 0, 0))
     assert row.valid["ndcg@10"] == evaluate(by_list(learner, valid), valid, "ndcg@10").means["ndcg@10"]

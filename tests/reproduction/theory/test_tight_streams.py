@@ -20,7 +20,6 @@ from ranktron.learners import (
     slam_perceptron,
 )
 from ranktron.learners.predtron import LossDriven, Predtron, Standard, binary, theoretical_step, walk
-from ranktron.learners.schedule import Schedule
 from ranktron.learners.steps import Constant
 from ranktron.learners.top_k.learner import TopK
 from ranktron.surrogates import SLAM, PairwiseHinge
@@ -36,7 +35,7 @@ from ranktron.theory.bounds import (
     slam_constant,
 )
 from ranktron.theory.certificates import certify
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 from ranktron.types import Round
 from reproduction.theory import predtron_bounds
 from reproduction.theory.tight_streams import (
@@ -142,7 +141,7 @@ def self_bounding():
 
 def regret_inequality():
     lists = orthogonal_lists(40, R=0.25)
-    trained = train("slam", {"eta": 0.5}, lists, Schedule(1)).model
+    trained = train(TrainingPlan("slam", {"eta": 0.5}), lists).model
     line = certify(trained, lists, comparator=trained.learner().w).lines[0]
     return line.observed / line.bound
 

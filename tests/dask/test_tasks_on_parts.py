@@ -1,10 +1,10 @@
 from typing import NamedTuple
 
 import pytest
+from ranktron.training.parts import common_features
 
 from ranktron import DataError
 from ranktron.data.io.parts import FeatureNumbers
-from ranktron.training.parts import common_features
 
 
 class Summary(NamedTuple):
