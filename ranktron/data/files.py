@@ -25,19 +25,19 @@ PARTS = {
     "vali": ("vali", "valid", "validation", "validationset", "dev"),
     "test": ("test", "testing", "testset", "heldout"),
 }
-"""The usual names of the files of a fold."""
+"""Common names of the files of a fold."""
 
 
 def parts(paths: Paths) -> list[Path]:
-    """Lists the files that a path, several paths, or a directory of parts stand for.
+    """Lists the files of a path, several paths, or a directory of parts.
 
     A directory means its files in the order of their names, without those that start with a dot or an underscore.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    found = [part for path in given for part in _list_parts(Path(path))]
-    if not found:
+    sources = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files = [part for path in sources for part in _list_parts(Path(path))]
+    if not files:
         raise DataError("there is no file to read: the list of paths is empty")
-    return found
+    return files
 
 
 def _list_parts(path: Path) -> list[Path]:
@@ -55,7 +55,7 @@ def _list_parts(path: Path) -> list[Path]:
 
 
 def fold_parts(path: str | os.PathLike[str]) -> dict[str, Path]:
-    """The files of a folder with a training set and a validation or test set; empty for any other path.
+    """The files of a fold: a folder with a training set and a validation or test set; empty for any other path.
 
     >>> folder = getfixture("tmp_path")
     >>> for name in ("train.txt", "vali.txt", "test.txt"):
@@ -79,11 +79,11 @@ def fold_parts(path: str | os.PathLike[str]) -> dict[str, Path]:
 
 @contextmanager
 def from_standard_input(paths: Any) -> Iterator[Any]:
-    """Replaces `-` by a temporary file with the contents of standard input; errors then name "standard input"."""
+    """Replaces `-` by a temporary file with the contents of standard input; errors name it "standard input"."""
     one = isinstance(paths, str | os.PathLike)
-    given = [paths] if one else list(paths)
-    if "-" not in map(os.fspath, given):
-        yield paths if one else given
+    sources = [paths] if one else list(paths)
+    if "-" not in map(os.fspath, sources):
+        yield paths if one else sources
         return
     with tempfile.TemporaryDirectory() as folder:
         spooled = Path(folder, "input")
@@ -92,7 +92,7 @@ def from_standard_input(paths: Any) -> Iterator[Any]:
         if spooled.stat().st_size == 0:
             raise DataError("standard input: there is nothing in it")
         try:
-            yield spooled if one else [spooled if os.fspath(path) == "-" else path for path in given]
+            yield spooled if one else [spooled if os.fspath(path) == "-" else path for path in sources]
         except DataError as error:
             raise DataError(str(error).replace(str(spooled), "standard input")) from None
 
@@ -116,8 +116,8 @@ def readable(path: os.PathLike[str]) -> Iterator[None]:
 def atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Opens a file for writing that appears under its name only when it is complete and on disk.
 
-    Of a symbolic link, the target is replaced. A device or a pipe is written to directly. `-` is standard output, which
-    gets everything or nothing as well.
+    Replaces the target of a symbolic link, and writes to a device or a pipe directly. `-` is standard output, which
+    also gets everything or nothing.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

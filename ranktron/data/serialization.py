@@ -1,4 +1,4 @@
-"""A nested dict of numbers, texts and arrays as bytes: a JSON header, then the arrays, then a checksum.
+"""Nested dicts of numbers, texts and arrays as bytes: a JSON header, the arrays, and a checksum.
 
 The header holds the number of this format, the version of the package that wrote it, and the content. No pickle, no
 time stamps: the same content and version always give the same bytes. Reading executes no code and refuses anything
@@ -47,7 +47,7 @@ def same(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
 
 
 def deserialize(data: bytes, name: str = "the file") -> dict[str, Any]:
-    """Turns bytes back into the nested dict; anything that `serialize` did not write is an error."""
+    """Turns bytes back into the nested dict; anything that `serialize` cannot have written is an error."""
     check_magic(data, name)
     start = len(_MAGIC) + 8
     if len(data) < start + 4 or struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):

@@ -100,7 +100,7 @@ def read(
         feature within the query (0 where the whole query has none). "min" is what LETOR's own "minimum" version does.
         "nan" keeps them for the model, which has learnt how to replace them.
     n_features : int >= 1, optional
-        The number of features: a higher index is an error, features that no line mentions are 0. By default the
+        The number of features: a higher index is an error, features that no line names are 0. By default the
         largest index in the data.
     first_index : {0, 1}, optional
         The index of the first feature. By default 1, unless an index 0 occurs.
@@ -113,7 +113,7 @@ def read(
         Raise an error where `like` would warn.
     sparse : bool, optional
         Whether to keep the features as `Sparse` rows. By default as a store has them; for text, if it has 1,000
-        features or more and lines mention at most a twentieth of them.
+        features or more and lines name at most a twentieth of them.
 
     Examples
     --------
@@ -129,10 +129,10 @@ def read(
     >>> read(frame).feature_names
     ('price',)
     """
-    asked = as_columns(label, query, doc, features, drop)
-    options = ReadOptions(null, n_features, first_index, feature_names, sparse, asked, format, like, strict)
-    judged = None if judgments is None else read_judgments(judgments)
-    return _read_source(source, options, judged, labelled=True)
+    columns = as_columns(label, query, doc, features, drop)
+    options = ReadOptions(null, n_features, first_index, feature_names, sparse, columns, format, like, strict)
+    grades = None if judgments is None else read_judgments(judgments)
+    return _read_source(source, options, grades, labelled=True)
 
 
 def read_documents(source: Any, **options: Any) -> Rounds:
@@ -163,7 +163,7 @@ def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Rol
     Parameters
     ----------
     source : path, several paths, or a data frame
-        As in `read`; of several files the first one is looked at.
+        As in `read`; of several files the first one counts.
     format : str, optional
         As in `read`.
     **columns
@@ -176,12 +176,12 @@ def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Rol
     >>> read_roles(path)
     Roles(label='relevance', query='query_id', doc=None, features=('price',), dropped=(), guessed=('label', 'query'))
     """
-    asked = as_columns(*(columns.pop(name, None) for name in COLUMNS))
+    selected = as_columns(*(columns.pop(name, None) for name in COLUMNS))
     if is_frame(source):
-        return table_roles(FrameSource(source), asked, labelled=False)
+        return table_roles(FrameSource(source), selected, labelled=False)
     with from_standard_input(source) as paths:
         first = list_inputs(paths, format)[0]
-        return table_roles(open_table(first, whole=False), asked, labelled=False) if first.format in TABLES else None
+        return table_roles(open_table(first, whole=False), selected, labelled=False) if first.format in TABLES else None
 
 
 class ReadOptions(NamedTuple):
@@ -198,16 +198,16 @@ class ReadOptions(NamedTuple):
     strict: bool = False
 
 
-def _read_source(source: Any, options: ReadOptions, judged: Judgments | None, labelled: bool) -> Rounds:
+def _read_source(source: Any, options: ReadOptions, judgments: Judgments | None, labelled: bool) -> Rounds:
     check_feature_range(options.n_features, options.first_index)
     placeholder(options.null)
     if is_frame(source):
-        rounds = _read_one(source, options, judged, labelled and judged is None)
+        rounds = _read_one(source, options, judgments, labelled and judgments is None)
     else:
         with from_standard_input(source) as paths:
-            rounds = _read_files(list_inputs(paths, options.format), options, judged, labelled and judged is None)
-    if judged is not None:
-        return judged.applied_to(rounds, "the table" if is_frame(source) else str(source))
+            rounds = _read_files(list_inputs(paths, options.format), options, judgments, labelled and judgments is None)
+    if judgments is not None:
+        return judgments.applied_to(rounds, "the table" if is_frame(source) else str(source))
     if labelled and np.isnan(rounds.labels).any():
         raise DataError(
             "a document has no grade: give the judgments with judgments= (--judgments FILE), or a grade beside each "
@@ -216,10 +216,10 @@ def _read_source(source: Any, options: ReadOptions, judged: Judgments | None, la
     return rounds
 
 
-def _read_files(files: list[InputFile], options: ReadOptions, judged: Judgments | None, labelled: bool) -> Rounds:
+def _read_files(files: list[InputFile], options: ReadOptions, judgments: Judgments | None, labelled: bool) -> Rounds:
     if all(file.format == "letor" for file in files):
         return _read_text(files, options)
-    each = [_read_one(file, options, judged, labelled) for file in files]
+    each = [_read_one(file, options, judgments, labelled) for file in files]
     return each[0] if len(each) == 1 else Rounds.concat(each)
 
 
@@ -235,39 +235,40 @@ def _read_text(files: list[InputFile], options: ReadOptions) -> Rounds:
     except DataError:
         width = 0 if like is None else text_width(files, like.first_index)
         if like is not None and width > like.n_features:
-            raise DataError(f"{name}: {_both(width, like.n_features)}") from None
+            raise DataError(f"{name}: {_describe_widths(width, like.n_features)}") from None
         raise
     if like is not None and not isinstance(rounds.X, Sparse) and not rounds.X[:, -1].any():
         _compare_widths(text_width(files, like.first_index), options, name)
     return rounds
 
 
-def _both(found: int, expected: int) -> str:
+def _describe_widths(found: int, expected: int) -> str:
     return f"expected the {expected} features of the model or of the training data, found {found}"
 
 
 def _compare_widths(found: int, options: ReadOptions, name: str) -> None:
-    """Warns that features are missing; an error if the caller is strict."""
+    """Warns of missing features; an error if the caller is strict."""
     like = options.like
     if like is not None and found < like.n_features:
-        text = f"{name}: {_both(found, like.n_features)}"
+        text = f"{name}: {_describe_widths(found, like.n_features)}"
         warn_or_raise(text if options.strict else f"{text}; those that are missing count as 0", options.strict)
 
 
 def warn_or_raise(text: str, strict: bool) -> None:
+    """Issues a warning, or an error if the caller is strict."""
     if strict:
         raise DataError(text)
     warnings.warn(text, RankingWarning, stacklevel=2)
 
 
-def _read_one(source: Any, options: ReadOptions, judged: Judgments | None, labelled: bool) -> Rounds:
+def _read_one(source: Any, options: ReadOptions, judgments: Judgments | None, labelled: bool) -> Rounds:
     format = source.format if isinstance(source, InputFile) else None
     if format == "letor":
         return _read_text([source], options)
     if format == "rounds":
         rounds, name = read_store(source), str(source)
     elif format == "ltrlog":
-        rounds, name = read_ltr_log(source, options.null, judged), str(source)
+        rounds, name = read_ltr_log(source, options.null, judgments), str(source)
     else:
         table = FrameSource(source) if format is None else open_table(source, whole=True)
         name = table.name
@@ -279,26 +280,26 @@ def _read_one(source: Any, options: ReadOptions, judged: Judgments | None, label
 
 
 def _roles_like(table: TableSource, options: ReadOptions, labelled: bool) -> Roles:
-    """The roles of a table's columns; with `like`, the features are found by its names."""
+    """The roles of a table's columns; with `like`, the features are those of its names."""
     names = None if options.like is None else options.like.feature_names
     if names is None or options.columns.features is not None or not set(names) <= set(table.schema.names):
         roles = table_roles(table, options.columns, labelled)
-        said = None if options.columns.features is not None else unlikely_features(roles.features)
-        if said is not None:
-            warn(f"{table.name}: {said} (--drop, --features)")
+        warning = None if options.columns.features is not None else unlikely_features(roles.features)
+        if warning is not None:
+            warn(f"{table.name}: {warning} (--drop, --features)")
         return roles
     roles = table_roles(table, options.columns._replace(features=names, drop=()), labelled)
-    new = [name for name in roles.dropped if name not in options.columns.drop]
-    if new:
+    unknown = [name for name in roles.dropped if name not in options.columns.drop]
+    if unknown:
         warn_or_raise(
-            f"{table.name}: columns that the model or the training data lack are ignored: {join_names(new)}",
+            f"{table.name}: columns that the model or the training data lack are ignored: {join_names(unknown)}",
             options.strict,
         )
     return roles
 
 
 def _as_expected(rounds: Rounds, options: ReadOptions) -> tuple[Rounds, int]:
-    """Rounds with the features that the caller expects, and how many of them the data has itself."""
+    """Rounds with the expected features, and the number of those that the data has itself."""
     like = options.like
     if like is None:
         rounds = fit_width(rounds.ordered_by(options.feature_names), options.n_features, options.first_index)
@@ -354,8 +355,8 @@ def stream(
     >>> [(round.qid, round.labels.tolist()) for round in stream(path)]
     [('7', [2.0, 0.0]), ('8', [1.0])]
     """
-    asked = as_columns(label, query, doc, features, drop)
-    options = ReadOptions(null, n_features, first_index, None, sparse, asked, format)
+    columns = as_columns(label, query, doc, features, drop)
+    options = ReadOptions(null, n_features, first_index, None, sparse, columns, format)
     check_feature_range(n_features, first_index)
     placeholder(null)
     return _stream(paths, options)

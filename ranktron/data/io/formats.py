@@ -62,15 +62,15 @@ class InputFile:
 Source = Path | InputFile
 
 
-def list_inputs(paths: Paths, asked: str | None) -> list[InputFile]:
+def list_inputs(paths: Paths, format: str | None) -> list[InputFile]:
     """The files that paths and folders of parts stand for, with their formats."""
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    files = [path for path in given if isinstance(path, InputFile)]
-    return files if files and len(files) == len(given) else [detect(path, asked) for path in parts(given)]
+    sources = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files = [source for source in sources if isinstance(source, InputFile)]
+    return files if files and len(files) == len(sources) else [detect(path, format) for path in parts(sources)]
 
 
-def detect(path: Path, asked: str | None = None) -> InputFile:
-    """Detects the format of a file; `asked` overrides it.
+def detect(path: Path, format: str | None = None) -> InputFile:
+    """Detects the format of a file; `format` overrides it.
 
     >>> path = getfixture("tmp_path") / "some.data"
     >>> _ = path.write_text("label,qid,price\\n1,7,0.5\\n")
@@ -81,8 +81,8 @@ def detect(path: Path, asked: str | None = None) -> InputFile:
     kind = _name_kind(path, start)
     if kind == "model":
         raise DataError(f"{path}: expected lists of documents, found a model")
-    if asked is not None:
-        return InputFile(path, kind, _check_format(path, asked, kind))
+    if format is not None:
+        return InputFile(path, kind, _check_format(path, format, kind))
     if kind not in TEXT:
         return InputFile(path, kind, "rounds" if kind == "store" else kind)
     if kind != "text":
@@ -90,9 +90,9 @@ def detect(path: Path, asked: str | None = None) -> InputFile:
     return InputFile(path, kind, _text_format(path, start))
 
 
-def detect_format(path: Path, asked: str | None = None) -> str:
-    """The format of a file, one of `FORMATS`; `asked` overrides it."""
-    return detect(path, asked).format
+def detect_format(path: Path, format: str | None = None) -> str:
+    """The format of a file, one of `FORMATS`; `format` overrides it."""
+    return detect(path, format).format
 
 
 def detect_kind(path: Path) -> str:
@@ -116,14 +116,14 @@ def _name_kind(path: Path, start: bytes) -> str:
     return kind
 
 
-def _check_format(path: Path, asked: str, kind: str) -> str:
-    if asked not in FORMATS:
-        raise DataError(f"there is no format {asked!r}; there are {', '.join(FORMATS)}")
+def _check_format(path: Path, format: str, kind: str) -> str:
+    if format not in FORMATS:
+        raise DataError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
     found = {"store": "rounds", "parquet": "parquet", "arrow": "arrow"}.get(kind, "text")
-    wanted = asked if asked in ("rounds", "parquet", "arrow") else "text"
+    wanted = format if format in ("rounds", "parquet", "arrow") else "text"
     if found != wanted:
-        raise DataError(f"{path}: expected {asked}, found {found}")
-    return asked
+        raise DataError(f"{path}: expected {format}, found {found}")
+    return format
 
 
 def _text_format(path: Path, start: bytes) -> str:

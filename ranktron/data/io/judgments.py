@@ -35,7 +35,7 @@ class Judgments:
                 self._queries.setdefault(docid, []).append(qid)
 
     def query_of(self, docid: str, where: str) -> str | None:
-        """The query for which a document is judged, None where there is none."""
+        """The query for which a document is judged, None if it is not judged."""
         queries = self._queries.get(docid, [])
         if len(queries) > 1:
             raise DataError(
@@ -45,7 +45,7 @@ class Judgments:
         return queries[0] if queries else None
 
     def applied_to(self, rounds: Rounds, name: str) -> Rounds:
-        """The documents that were judged, with their grades as labels; what is left out is said in a warning."""
+        """The judged documents, with their grades as labels; a warning counts those that are left out."""
         if rounds.docids is None:
             raise DataError(
                 f"{name}: judgments are found by the documents' ids, and these have none: name them (--doc)"
@@ -94,13 +94,15 @@ def read_judgments(path: str | os.PathLike[str]) -> Judgments:
     if file.format in TABLES:
         return Judgments(_from_table(file))
     lines = b"".join(blocks(file)).decode("utf-8", "replace").splitlines()
-    said = [(number, line) for number, line in enumerate(lines, start=1) if line.strip() and line.lstrip()[0] != "#"]
-    if not said:
+    judgments = [
+        (number, line) for number, line in enumerate(lines, start=1) if line.strip() and line.lstrip()[0] != "#"
+    ]
+    if not judgments:
         raise DataError(f"{path}: there is no judgment in it")
-    if "qid:" not in said[0][1]:
+    if "qid:" not in judgments[0][1]:
         return Judgments(read_qrels(file.path))
     grades: dict[str, dict[str, float]] = {}
-    for number, line in said:
+    for number, line in judgments:
         found = _JUDGMENT.match(line)
         named = _NAMED.search(found["comment"]) if found else None
         words = found["comment"].split() if found else []

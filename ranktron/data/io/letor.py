@@ -52,7 +52,7 @@ def read_text(
             texts = list(pool.map(lambda path: Text(str(path), map_file(path)), sources))
             return _read(texts, pool, null, declared, sparse)
         ahead = _ParseAhead(pool, null, declared, sparse)
-        texts = [Text(str(sources[0]), map_file(sources[0], ahead.see))]
+        texts = [Text(str(sources[0]), map_file(sources[0], ahead.add))]
         filled = ahead.filled()
         return _read(texts, pool, null, declared, sparse) if filled is None else _group_queries(texts, filled, null)
 
@@ -65,7 +65,7 @@ def read_texts(
     first_index: int | None = None,
     sparse: bool | None = None,
 ) -> Rounds:
-    """The same from texts in memory."""
+    """Reads LETOR texts in memory as one set of rounds."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return _read(texts, pool, null, check_feature_range(n_features, first_index), sparse)
 
@@ -86,7 +86,7 @@ def text_width(sources: Sequence[Source], first: int) -> int:
 
 
 def reads_sparse(first: Text, declared: FeatureRange, null: str, sparse: bool | None) -> bool:
-    """Whether texts become sparse rows: the caller's choice, or decided by the start of the first one."""
+    """Whether texts are read as sparse rows: the caller's choice, or decided by the start of the first one."""
     if sparse is None:
         sample = next(first.pieces(SAMPLE))
         guess = declared.completed(*kernels.index_range(sample.data, sample.start, sample.end))
@@ -97,13 +97,13 @@ def reads_sparse(first: Text, declared: FeatureRange, null: str, sparse: bool | 
 
 
 class FeatureRange(NamedTuple):
-    """The first index and the number of features, None if they are taken from the file."""
+    """The first index and the number of features; None if the file decides."""
 
     first: int | None
     width: int | None
 
     def completed(self, low: int, high: int) -> FeatureRange:
-        """Completes what is not known from the smallest and the largest index (-1 if there are none)."""
+        """Fills in missing values from the smallest and the largest index (-1 if there are none)."""
         first = self.first if self.first is not None else int(low != 0)
         return FeatureRange(first, self.width if self.width is not None else max(high - first + 1, 0))
 
@@ -118,7 +118,7 @@ def check_feature_range(n_features: int | None, first_index: int | None) -> Feat
 
 
 class Filled(NamedTuple):
-    """All lines parsed: the table, where the rows of each text end in it, and the first index."""
+    """All parsed lines: the table, the end of each text's rows in it, and the first index."""
 
     table: ParsedTable | SparseTable
     bounds: list[int]
@@ -153,8 +153,8 @@ def _parse_texts(texts: list[Text], pool: ThreadPoolExecutor, filler: float, dec
 def _parse_sparse_texts(texts: list[Text], pool: ThreadPoolExecutor, filler: float, declared: FeatureRange) -> Filled:
     """Parses all texts into sparse rows, after scanning them for the largest index."""
     pieces = [(part, piece) for part, text in enumerate(texts) for piece in text.pieces(CHUNK)]
-    frame = declared.completed(*_index_range([piece for _, piece in pieces], pool)) if None in declared else declared
-    settings = [settings_for(text, frame, filler) for text in texts]
+    features = declared.completed(*_index_range([piece for _, piece in pieces], pool)) if None in declared else declared
+    settings = [settings_for(text, features, filler) for text in texts]
     tables = list(pool.map(lambda job: parse_sparse(texts[job[0]], job[1], settings[job[0]]), pieces))
     bounds, n = [0] * len(texts), 0
     for (part, _), table in zip(pieces, tables, strict=True):
@@ -171,18 +171,20 @@ def _parse_sparse_texts(texts: list[Text], pool: ThreadPoolExecutor, filler: flo
 class _ParseAhead:
     """Parses the lines of a compressed text while the rest is being decompressed.
 
-    A line that cannot be read, a feature that the start of the text lacks, or sparse rows make it give up: then the
-    text is parsed as a whole afterwards, as others are.
+    Gives up at an invalid line, a feature that the start of the text lacks, and sparse rows: the text is then parsed
+    as a whole after its decompression.
     """
 
     def __init__(self, pool: ThreadPoolExecutor, null: str, declared: FeatureRange, sparse: bool | None) -> None:
         self._pool, self._null, self._declared, self._sparse = pool, null, declared, sparse
         self._settings: ParseSettings | None = None
         self._jobs: list[Future[ParsedTable | None]] = []
-        self._rest, self._base, self._going = b"", 0, True
+        self._rest = b""  # the incomplete last line of the blocks so far
+        self._base = 0  # bytes in the blocks that were submitted
+        self._going = True  # false after giving up
 
-    def see(self, block: bytes) -> None:
-        """Has the lines parsed that end in a further block of the text."""
+    def add(self, block: bytes) -> None:
+        """Submits the lines that end in the next block of the text."""
         cut = block.rfind(b"\n") + 1
         if self._going and cut:
             self._parse(b"".join((self._rest, memoryview(block)[:cut])))
@@ -200,11 +202,11 @@ class _ParseAhead:
             self._settings = settings_for(text, guess, placeholder(self._null))
         self._jobs.append(self._pool.submit(_parse_block, lines, self._base, self._settings))
         self._base += len(lines)
-        if len(self._jobs) > MAX_AHEAD:  # no more blocks than that are in memory
+        if len(self._jobs) > MAX_AHEAD:  # bounds the blocks in memory
             self._going = self._jobs[-MAX_AHEAD].result() is not None
 
     def filled(self) -> Filled | None:
-        """All lines, after the last block; None if it gave up."""
+        """All lines, after the last block; None after giving up."""
         if self._going and self._rest:
             self._parse(self._rest + b"\n")
         tables = [job.result() for job in self._jobs] if self._going else [None]
@@ -233,20 +235,20 @@ def _index_range(pieces: list[Piece], pool: ThreadPoolExecutor) -> tuple[int, in
     return min((low for low, _ in ranges if low >= 0), default=-1), max(high for _, high in ranges)
 
 
-def settings_for(text: Text, frame: FeatureRange, filler: float) -> ParseSettings:
-    """How to read one text of a set whose features are known."""
-    assert frame.first is not None
-    assert frame.width is not None
-    return ParseSettings(frame.first, frame.width, bool(text.ids_after_hash()), filler)
+def settings_for(text: Text, features: FeatureRange, filler: float) -> ParseSettings:
+    """The settings for one text of a set whose features are known."""
+    assert features.first is not None
+    assert features.width is not None
+    return ParseSettings(features.first, features.width, bool(text.ids_after_hash()), filler)
 
 
 def _fill(
-    texts: list[Text], pieces: list[tuple[int, Piece]], pool: ThreadPoolExecutor, filler: float, frame: FeatureRange
+    texts: list[Text], pieces: list[tuple[int, Piece]], pool: ThreadPoolExecutor, filler: float, features: FeatureRange
 ) -> Filled | Refused:
-    """Parses all pieces in parallel into one table; the number of lines before a piece tells its first row."""
+    """Parses all pieces in parallel into one table; a piece's first row is the number of lines before it."""
     counts = list(pool.map(lambda job: kernels.count_lines(job[1].data, job[1].start, job[1].end), pieces))
     starts = np.cumsum([0, *counts]).tolist()
-    settings = [settings_for(text, frame, filler) for text in texts]
+    settings = [settings_for(text, features, filler) for text in texts]
     table = ParsedTable.empty(starts[-1], settings[0].width, settings[0].first)
     jobs = pool.map(lambda job, row: parse(job[1], row, table, settings[job[0]]), pieces, starts)
     bounds, n = [0] * len(texts), 0
@@ -274,7 +276,7 @@ def _group_queries(texts: list[Text], filled: Filled, null: str) -> Rounds:
 
 
 def _codes(texts: list[Text], part: int, spans: Integers, owners: dict[str, int]) -> Integers:
-    """Numbers the query of each row, in order of appearance. `owners` has the part of each query so far."""
+    """Numbers the query of each row, in order of appearance. `owners` maps each query so far to its text."""
     text = texts[part]
     numbers = {name: number for number, name in enumerate(owners)}
     starts = kernels.query_starts(text.data, spans)

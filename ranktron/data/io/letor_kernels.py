@@ -212,7 +212,9 @@ def parse_common_pairs(
         q += stop
         ended = data[Word(q)]
         if m <= WORD_DIGITS and (ended == SPACE) | (ended == LINE_FEED):
-            value = float(np.int64(mantissa)) / POWERS[m]  # at most 14 digits: exact factors, as in `decimals`
+            value = (
+                float(np.int64(mantissa)) / POWERS[m]
+            )  # at most 14 digits: exact factors, see `decimals.scale_decimal`
         else:
             power = -m
             if ended | 32 == LETTER_E:

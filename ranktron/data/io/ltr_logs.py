@@ -26,7 +26,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 class _Hit(NamedTuple):
-    """A document as it was logged."""
+    """A logged document."""
 
     qid: Any
     docid: str
@@ -37,7 +37,7 @@ class _Hit(NamedTuple):
 def read_ltr_log(path: Source, null: str, judgments: Judgments | None) -> Rounds:
     """Reads a feature log; the features have their names in the order in which they first appear.
 
-    The engines leave out the value of a feature that does not match a document, and score it as 0; so does this,
+    The engines leave out the value of a feature that does not match a document, and score it as 0. It is read as 0,
     unless `null` is "min" or "mean". A hit without a grade has the label NaN.
     """
     hits = [hit for number, value in _values(path) for hit in _hits(value, f"{path}, entry {number}", None, judgments)]

@@ -52,7 +52,7 @@ def write_store(rounds: Rounds, path: Path) -> None:
     head |= {"n_features": rounds.n_features, "first_index": rounds.first_index, "feature_names": rounds.feature_names}
     for name, array in arrays.items():
         crc = _crc(array)
-        # 15 digits of place hold the header's length while the places are still to be found.
+        # 15 digits reserve room for the positions, which depend on the header's length.
         head["arrays"][name] = {"dtype": array.dtype.str, "shape": array.shape, "at": 10**15, "crc32": crc}
     head["size"] = 10**15
     at = _align(16 + len(_pack_header(head)))
@@ -101,14 +101,16 @@ def _pack_header(head: dict[str, Any]) -> bytes:
 
 
 def _map_privately(file: int) -> mmap.mmap:
-    """Maps a file so that what is written to its pages, which nothing here does, stays in this process.
+    """Maps a file as writable, private pages; nothing here writes to them.
 
-    Arrays on pages that are read-only are a type of their own for numba, and every kernel would be compiled again.
-    Nothing is reserved for the pages: a file may be larger than the memory.
+    Read-only arrays are a type of their own for numba, so that every kernel would be compiled once more. No memory is
+    reserved: a file may be larger than the memory.
     """
     if sys.platform == "win32":
         return mmap.mmap(file, 0, access=mmap.ACCESS_READ)
-    unreserved = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)  # named since Python 3.13
+    unreserved = getattr(
+        mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0
+    )  # has a name since Python 3.13
     return mmap.mmap(file, 0, mmap.MAP_PRIVATE | unreserved, mmap.PROT_READ | mmap.PROT_WRITE)
 
 
@@ -148,7 +150,7 @@ class RoundsStore:
         return None if array is None else self.bytes_of(name).view(array["dtype"]).reshape(array["shape"])
 
     def rows(self, name: str, start: int, stop: int) -> Array:
-        """Copies some rows out of the file: mapped pages would stay in memory."""
+        """Copies rows out of the file, because mapped pages would stay in memory."""
         array = self.head["arrays"][name]
         size = np.dtype(array["dtype"]).itemsize * int(np.prod(array["shape"][1:], dtype=np.int64))
         with readable(self.path), open(self.path, "rb") as file:
@@ -197,7 +199,7 @@ class RoundsStore:
         return X
 
     def check_places(self, X: Features) -> None:
-        """Refuses sparse rows with invalid columns."""
+        """Raises an error for sparse rows with invalid columns."""
         if isinstance(X, Sparse):
             try:
                 X.check_places()

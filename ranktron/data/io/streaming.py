@@ -33,12 +33,12 @@ from ranktron.types import Features, Floats, Round
 
 BLOCK = 1 << 22
 LONGEST_LINE = 1 << 26
-_LEAVE = 1 << 25  # bytes of a mapped file that are let go at a time, after they were read
+_LEAVE = 1 << 25  # bytes of a mapped file that are released at once, after reading them
 
 
 Parser = Callable[[Text, ParseSettings, int], ParsedTable | SparseTable]
 Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
+Result = TypeVar("Result")
 
 
 class QueryRun(NamedTuple):
@@ -92,15 +92,15 @@ def text_runs(
 ) -> Iterator[QueryRun]:
     """Yields the runs of LETOR text files, a few megabytes at a time."""
     filler = placeholder(null)
-    frame = check_feature_range(n_features, first_index)
+    features = check_feature_range(n_features, first_index)
     start = Text(str(sources[0]), bytes(next(_line_blocks(sources[0]), b"\n")))
-    parsed = _sparse_block if reads_sparse(start, frame, null, sparse) else _block
-    if None in frame:
-        frame = frame.completed(*_index_range(sources))
+    parse = _sparse_block if reads_sparse(start, features, null, sparse) else _block
+    if None in features:
+        features = features.completed(*_index_range(sources))
     lacking = "document"
     for path in sources:
-        for run in _read_runs(path, frame, filler, parsed):
-            lacking = "" if frame.width else "feature"
+        for run in _read_runs(path, features, filler, parse):
+            lacking = "" if features.width else "feature"
             if not lacking:
                 yield run
     if lacking:
@@ -108,7 +108,7 @@ def text_runs(
 
 
 def _line_blocks(path: Source) -> Iterator[bytes | memoryview]:
-    """Yields blocks of whole lines; a line feed is added to the last one if it is missing."""
+    """Yields blocks of whole lines; the last one gets a line feed if it has none."""
     if can_be_mapped(path):
         yield from mapped_blocks(path)
         return
@@ -127,15 +127,17 @@ def _line_blocks(path: Source) -> Iterator[bytes | memoryview]:
 
 
 def can_be_mapped(path: Source) -> bool:
-    """Whether a file is a file, not compressed, and not empty."""
+    """Whether a path is a regular file, not compressed, and not empty."""
     return os.path.isfile(path) and not is_compressed(path) and os.path.getsize(path) > 0
 
 
 def mapped_blocks(path: Source, start: int = 0) -> Iterator[bytes | memoryview]:
-    """The same of a file that can be mapped into memory, from a byte on, without a copy."""
+    """Yields blocks of whole lines of a mapped file from a byte on, without copying them."""
     text, left = map_file(path), 0
     while start < len(text):
-        if start - left >= _LEAVE and hasattr(text, "madvise"):  # else all that was read would count as memory in use
+        if start - left >= _LEAVE and hasattr(
+            text, "madvise"
+        ):  # otherwise all pages that were read count as memory in use
             text.madvise(mmap.MADV_DONTNEED, left, _LEAVE)
             left += _LEAVE
         cut = text.rfind(b"\n", start, start + BLOCK) + 1
@@ -164,34 +166,34 @@ def _block_index_range(block: bytes | memoryview) -> tuple[int, int]:
     return kernels.index_range(np.frombuffer(block, np.uint8), 0, len(block))
 
 
-def ahead(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
-    """What a function makes of each item, in order, with as many items under way as there are threads."""
+def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Maps a function over items in order, with as many items in flight as there are threads."""
     threads = os.cpu_count() or 1
-    under_way: deque[Future[Outcome]] = deque()
+    in_flight: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for item in items:
-            under_way.append(pool.submit(function, item))
-            if len(under_way) > threads:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
+            in_flight.append(pool.submit(function, item))
+            if len(in_flight) > threads:
+                yield in_flight.popleft().result()
+        while in_flight:
+            yield in_flight.popleft().result()
 
 
-def _read_runs(path: Source, frame: FeatureRange, filler: float, parsed: Parser) -> Iterator[QueryRun]:
+def _read_runs(path: Source, features: FeatureRange, filler: float, parse: Parser) -> Iterator[QueryRun]:
     def documents() -> Iterator[tuple[Text, ParseSettings, int]]:
-        """The blocks from the first one on that has a document, and the number of lines before each."""
+        """The blocks from the first document on, with the number of lines before each."""
         lines, settings = 0, None
         for block in _line_blocks(path):
             text = Text(str(path), bytes(block))
             if settings is None and text.ids_after_hash() is not None:
-                settings = settings_for(text, frame, filler)
+                settings = settings_for(text, features, filler)
             if settings is not None:
                 yield text, settings, lines
             lines += kernels.count_lines(text.data, 0, len(block))
 
-    def parse_block(given: tuple[Text, ParseSettings, int]) -> tuple[Text, int, ParsedTable | SparseTable]:
-        text, settings, lines = given
-        return text, lines, parsed(text, settings, lines)
+    def parse_block(block: tuple[Text, ParseSettings, int]) -> tuple[Text, int, ParsedTable | SparseTable]:
+        text, settings, lines = block
+        return text, lines, parse(text, settings, lines)
 
     for text, lines, table in ahead(parse_block, documents()):
         yield from _block_runs(text, lines, table)

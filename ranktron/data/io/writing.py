@@ -27,7 +27,7 @@ from ranktron.types import Integers, Matrix
 NUMBERS = 1 << 19  # numbers of text that are written at once
 BATCH = 1 << 16  # documents of a binary table that are written at once
 RESERVED = ("label", "qid", "docid")
-MOST_WORDS = 1_000_000
+MAX_CACHED = 1_000_000
 WIDTH = 16  # the longest shortest decimal of a 32-bit number
 SMALLEST, SCIENTIFIC = float(np.nextafter(np.float32(1e-4), np.float32(1.0))), 1e6
 WHOLE_POWERS = np.array([10**k for k in range(19)], np.int64)
@@ -39,14 +39,14 @@ class Digits(dict[int, str]):
     """A cache of the shortest decimal of each 32-bit number, by its bits: values of features recur."""
 
     def __missing__(self, bits: int) -> str:
-        if len(self) >= MOST_WORDS:
+        if len(self) >= MAX_CACHED:
             self.clear()
         text = self[bits] = str(np.int32(bits).view(np.float32)).removesuffix(".0")
         return text
 
 
 def write_text(rounds: Rounds, path: Path) -> None:
-    """Writes one line per document, with every feature, including zeros, or with the entries of sparse rows."""
+    """Writes one line per document: all features, or the entries of sparse rows."""
     if isinstance(rounds.X, Sparse):
         _write_sparse(rounds, rounds.X, path)
         return
@@ -76,17 +76,17 @@ def format_rows(heads: Packed, names: Packed, X: Matrix, digits: Digits, tails: 
 
 @jit
 def needs_numpy(values: Matrix, bits: Integers) -> Flags:
-    """Which numbers `write_number` leaves to numpy: large and small ones, and NaN.
+    """Marks the numbers that `write_number` leaves to numpy: large and small ones, NaN, and small powers of two.
 
-    Small powers of two as well: below a power of two, numbers of 32 bits are closer together than above, so that the
-    nearest of the short decimals need not be the one that reads back.
+    Below a power of two, numbers of 32 bits are closer together than above, so that the nearest short decimal may read
+    back as another number.
     """
-    found = np.empty(values.shape[0], np.bool_)
+    marks = np.empty(values.shape[0], np.bool_)
     for i in range(values.shape[0]):
         size = abs(values[i])
         power_of_two = size < 2.0**-8 and bits[i] & 0x7FFFFF == 0
-        found[i] = size != 0.0 and (not SMALLEST <= size < SCIENTIFIC or power_of_two)
-    return found
+        marks[i] = size != 0.0 and (not SMALLEST <= size < SCIENTIFIC or power_of_two)
+    return marks
 
 
 @jit
@@ -103,7 +103,7 @@ def write_rows(
     tail_starts: Integers,
     out: Bytes,
 ) -> int:
-    """Writes lines: a head, then a name and a number for each feature, then a tail; returns how many bytes."""
+    """Writes lines: a head, then a name and a number for each feature, then a tail; returns the position after them."""
     p, width, n = 0, name_starts.shape[0] - 1, 0
     for i in range(head_starts.shape[0] - 1):
         p = copy_bytes(heads, head_starts[i], head_starts[i + 1], out, p)
@@ -153,7 +153,7 @@ def write_number(value: float, out: Bytes, p: int) -> int:
 
 @jit
 def write_whole(number: int, least: int, out: Bytes, p: int) -> int:
-    """Writes a whole number with leading zeros up to so many digits at least; returns the position after."""
+    """Writes an integer, padded with zeros to at least `least` digits; returns the position after."""
     n = least
     while number >= WHOLE_POWERS[n]:
         n += 1
@@ -173,13 +173,13 @@ def copy_bytes(source: Bytes, a: int, b: int, out: Bytes, p: int) -> int:
 
 
 def pack_words(words: Sequence[bytes]) -> Packed:
-    """Concatenates words; also returns where each begins."""
+    """Concatenates words; also returns their starts."""
     starts = np.concatenate(([0], np.cumsum([len(word) for word in words], dtype=np.int64)))
     return np.frombuffer(bytearray(b"".join(words)), np.uint8), starts
 
 
 def _write_sparse(rounds: Rounds, X: Sparse, path: Path) -> None:
-    """Writes the stored entries; the first line also has the last feature, to keep the number of features."""
+    """Writes the entries of sparse rows; the first line also names the last feature, to keep their number."""
     qids = [_word(qid, path) for qid in rounds.qids.tolist()]
     owners = np.repeat(np.arange(len(rounds)), np.diff(rounds.offsets)).tolist()
     ends, digits, starts = _endings(rounds, path), Digits(), X.starts.tolist()

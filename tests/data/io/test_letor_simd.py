@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 from llvmlite import ir
@@ -35,8 +36,9 @@ print(letor_simd.VECTORS, rounds.X.tobytes().hex(), rounds.qids.tolist(), rounds
 
 
 @pytest.fixture
-def load_without(monkeypatch):
+def load_without(monkeypatch, tmp_path):
     """Loads the module once more, without a name that it needs."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))  # that of the package is for the module's own name
 
     def load(owner, name):
         spec = importlib.util.spec_from_file_location("letor_simd_without", letor_simd.__file__)
