@@ -20,8 +20,9 @@ _T = TypeVar("_T")
 class AwaitedWriter(JournalWriter):
     """A writer of the journal whose promises can be awaited."""
 
-    def promise(self) -> asyncio.Future[Any]:
-        return asyncio.get_running_loop().create_future()
+    def start(self) -> None:
+        """Promises futures of the running event loop from now on."""
+        self.promise = asyncio.get_running_loop().create_future
 
     if TYPE_CHECKING:  # the same methods, which give what `promise` makes
 

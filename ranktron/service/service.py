@@ -21,7 +21,7 @@ from ranktron.errors import DataError
 from ranktron.service.awaiting import AwaitedWriter, awaitable
 from ranktron.service.config import Config
 from ranktron.service.experiments.experiments import Experiments
-from ranktron.service.http.large_requests import answer_batch
+from ranktron.service.http.endpoint import answer_batch
 from ranktron.service.ingest.ingestion import Ingestion
 from ranktron.service.replication.journal_feed import JournalFeed
 from ranktron.service.sealed_rounds import SealedRoundBook, row_of
@@ -258,7 +258,6 @@ class RankingService:
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._closer: asyncio.Task[None] | None = None
         self.feed = JournalFeed(self, self._writer)
-        self._writer.followed = self.feed.add
         self.superseded = asyncio.Event()  # another server has taken over
 
     async def __aenter__(self) -> RankingService:
@@ -275,6 +274,7 @@ class RankingService:
             live.rounds.reserved = live.rounds.next + RESERVE
             self.journal.write_now(Reserve(live.id, live.rounds.reserved))
         self.experiments.start()
+        self._writer.start()
         self.journal.start(asyncio.get_running_loop(), self._step_down)
         self._closer = asyncio.create_task(self._close_in_time())
 

@@ -17,8 +17,7 @@ from starlette.routing import BaseRoute, Route, Router
 
 from ranktron import __version__
 from ranktron.service.auth import Authenticator, Tokens
-from ranktron.service.http.endpoint import BYTES, JSON, Action, Endpoint, Missing
-from ranktron.service.http.logs import LoggedRouter
+from ranktron.service.http.endpoint import BYTES, JSON, Action, Endpoint, LoggedRouter, Missing
 from ranktron.service.http.routes import actions
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry

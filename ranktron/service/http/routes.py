@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ranktron.service.experiments.routes import experiment_actions
-from ranktron.service.http.endpoint import BYTES, Action, Content
-from ranktron.service.http.large_requests import answer_in_turns
+from ranktron.service.http.endpoint import BYTES, Action, Content, answer_in_turns
 from ranktron.service.ingest import ingestion as i
 from ranktron.service.replication.journal_feed import FollowRequest, RoundsRequest, decode_message, encode_message
 from ranktron.service.service import RankingService

@@ -118,6 +118,7 @@ class JournalFeed:
         if monotonic() - self._watched > _WATCHED:
             self._recent.clear()
             self._bytes.clear()
+            self._writer.followed = None
             return
         recent = self._recent.setdefault(live.incarnation, deque())
         recent.append(entry)
@@ -131,6 +132,7 @@ class JournalFeed:
     async def follow(self, request: FollowRequest) -> FollowAnswer:
         """What a follower lacks; if that is nothing, it waits."""
         self._watched = monotonic()
+        self._writer.followed = self.add
         if request.wait and self._has_everything(request):
             with suppress(TimeoutError):
                 async with asyncio.timeout(request.wait):

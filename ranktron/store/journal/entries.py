@@ -12,7 +12,7 @@ encode = msgspec.msgpack.Encoder().encode
 FeedbackItems = list[tuple[int, float, str]]
 """Places, labels and names of documents, in the order of the places."""
 
-_items_decoder = msgspec.msgpack.Decoder(FeedbackItems)
+decode_feedback = msgspec.msgpack.Decoder(FeedbackItems).decode
 
 
 class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
@@ -75,16 +75,11 @@ class Answered(NamedTuple):
 
     @property
     def labels(self) -> dict[str, float]:
-        return {document: label for _, label, document in _items_decoder.decode(self.body)}
+        return {document: label for _, label, document in decode_feedback(self.body)}
 
     @property
     def first_labels(self) -> dict[str, float]:
-        return {document: label for _, label, document in _items_decoder.decode(self.first or self.body)}
-
-
-def decode_feedback(body: bytes) -> FeedbackItems:
-    """What an entry of feedback tells."""
-    return _items_decoder.decode(body)
+        return {document: label for _, label, document in decode_feedback(self.first or self.body)}
 
 
 def decode_gains(body: bytes) -> LaterGains:

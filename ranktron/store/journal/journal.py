@@ -1,7 +1,8 @@
-"""The journal: where nothing gets lost. What a service writes, as values, and what it asks of whatever keeps them.
+"""The journal: what a store asks of the place where it keeps rankers, entries and rounds; its writes, as values.
 
-`SQLiteJournal` and `PostgresJournal` are those that there are. A journal writes in the order in which it is asked to,
-tells its caller's thread what has been written, and loses nothing that it has told.
+`SQLiteJournal` and `PostgresJournal` are the implementations. A journal writes jobs in the order in which they are put,
+calls back on its caller's thread when they are on disk, and loses nothing that it has called back for. README.md has
+the words: entry, version, term, epoch, incarnation, mark, snapshot.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ EPOCHS = 1 << 13  # and epochs below this: with the number of a round in it, 2**
 
 
 class JournalError(DataError):
-    """The journal as a whole cannot be read or written: no ranker can be served from it."""
+    """The journal as a whole cannot be read or written, so no ranker can be served from it."""
 
 
 class FormatError(JournalError):
@@ -76,11 +77,11 @@ class InUseError(DataError):
 
 
 class TermError(JournalError):
-    """Another server has begun a later term: this one may write nothing more, and what it knows is out of date."""
+    """Another server has begun a later term: this one may write nothing more, and its state is out of date."""
 
 
 class UnknownOutcomeError(JournalError):
-    """The connection was lost while a commit was under way: whether it was made is not known yet."""
+    """The connection was lost during a commit, and whether the commit was made is not known yet."""
 
 
 class RemovedError(DataError):
@@ -128,35 +129,35 @@ class AddRanker(NamedTuple):
 
 
 class Reserve(NamedTuple):
-    """Sets round numbers below `next` aside: after a crash none of them is given out again."""
+    """Reserves round numbers below `next`: after a crash none of them is given out again."""
 
     ranker: int
     next: int
 
 
 class Settle(NamedTuple):
-    """Says which number the next round will have: none before it was given out."""
+    """Records which number the next round gets, at the end of a server that is not killed."""
 
     ranker: int
     next: int
 
 
 class NoteTime(NamedTuple):
-    """Says how late it is for a ranker: its rounds grow older though nothing is logged."""
+    """Records a ranker's clock, so that open rounds expire even when nothing is written."""
 
     ranker: int
     at: float
 
 
 class RemoveRanker(NamedTuple):
-    """Removes a ranker with all that it has; its name remembers how far its rounds have counted."""
+    """Removes a ranker with everything it has; its name keeps the number that its rounds have reached."""
 
     ranker: int
     next: int
 
 
 class DropRounds(NamedTuple):
-    """Drops rounds that nobody may answer any more."""
+    """Deletes expired rounds."""
 
     ranker: int
     numbers: Sequence[int]
@@ -198,7 +199,7 @@ Write = AddRanker | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Pr
 
 @dataclass(frozen=True)
 class Job:
-    """A write, and who is told of it, on the caller's thread. Without `failed` it is tried until it succeeds."""
+    """A write with callbacks for the caller's thread. Without `failed` it is tried until it succeeds."""
 
     write: Write
     done: Done | None = None
@@ -206,7 +207,7 @@ class Job:
 
 
 class StoreRound(NamedTuple):
-    """A round to keep until its feedback comes; nobody waits for it."""
+    """A round to keep until its feedback comes; it has no callback."""
 
     ranker: int
     number: int
@@ -223,7 +224,7 @@ class SealedRow(NamedTuple):
 
 
 class Append(NamedTuple):
-    """An entry to write, and who is told of its version; `round` is the round that it answers, if any."""
+    """An entry to append, with its completion callbacks; `round` is the round that it answers, if any."""
 
     ranker: int
     round: int | None
@@ -312,11 +313,11 @@ class Journal(Protocol):
         ...
 
     def put_later(self, job: StoreRound) -> None:
-        """Takes a job that nobody waits for: it may wait a few milliseconds for company."""
+        """Takes a job without a callback; it may wait a few milliseconds for others to be written with."""
         ...
 
     def close(self) -> None:
-        """Writes all that waits, then lets go."""
+        """Writes the jobs that wait, then releases the journal."""
         ...
 
     def __len__(self) -> int:

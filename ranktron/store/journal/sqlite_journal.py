@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 from ranktron import __version__
 from ranktron.errors import DataError
-from ranktron.store.journal.folder_lock import FolderLock, OpenFiles
+from ranktron.store.journal.folder_lock import FolderLock
 from ranktron.store.journal.journal import FORMAT, FormatError, JournalError
 from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.journal.sql_journal import SQLJournal
@@ -56,7 +57,7 @@ class SQLiteDatabase:
             return self._reader.execute(statement, values).fetchall()
 
     def begin(self) -> None:
-        self.rollback()  # the disk may not even have taken that it was to be forgotten
+        self.rollback()  # the last rollback itself may have failed
         self.connection.execute("BEGIN IMMEDIATE")
 
     def lock(self) -> None:
@@ -92,6 +93,26 @@ class SQLiteDatabase:
     @property
     def size(self) -> int:
         return sum(file.stat().st_size for file in self._paths() if file.exists())
+
+
+class OpenFiles:
+    """Files that are written to; it notices when they are no longer the ones that stand at their paths."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._identities = [_identity(path) for path in paths]
+
+    def are_gone(self) -> bool:
+        """Whether one of them was removed, or another put in its place."""
+        return [_identity(path) for path in self._paths] != self._identities
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from time import monotonic
 from typing import Any, Protocol
 
@@ -45,16 +45,13 @@ class RoundKeeper(Protocol):
     rounds: OpenRoundBook[Any, Any]
 
 
-class JournalWriter(ABC):
+class JournalWriter:
     """Writes to a journal, on the caller's thread; only rankers that are in `live_rankers` get snapshots."""
 
     def __init__(self, journal: Journal, config: StoreConfig, live_rankers: Mapping[str, LiveRanker]) -> None:
         self.journal, self.config, self._live_rankers = journal, config, live_rankers
-        self.followed: Callable[[LiveRanker, FeedEntry], None] = lambda _live, _entry: None
-
-    @abstractmethod
-    def promise(self) -> Promise[Any]:
-        """A new future, which is fulfilled on the caller's thread."""
+        self.promise: Callable[[], Promise[Any]] = Future  # makes what becomes of a write; its caller
+        self.followed: Callable[[LiveRanker, FeedEntry], None] | None = None  # takes entries, while servers follow
 
     def written(self, write: Write, *, patient: bool = False) -> Promise[Any]:
         """A future of what a job gives; if the disk refuses, so does the future, unless it is patient."""
@@ -112,7 +109,8 @@ class JournalWriter(ABC):
             if carried is not None:
                 live.rounds.open[entry.round] = carried.body
             shown = live.rounds.open.get(entry.round) if entry.kind == "feedback" else None
-            self.followed(live, FeedEntry(version, body, shown))
+            if self.followed is not None:
+                self.followed(live, FeedEntry(version, body, shown))
             result = apply_entry.apply(live, entry, version, model)
             self.forget(live)
             if not future.done():

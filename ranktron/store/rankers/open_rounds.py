@@ -203,6 +203,7 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
 
     def __init__(self, first: int, ids: RoundIds, config: StoreConfig, shown_at: Callable[[bytes], float]) -> None:
         self._config = config
+        self._most_answered = config.most_remembered
         self._shown_at = shown_at  # when a round was shown, by its body
         self._offset = 0.0  # what the clock is ahead of the monotonic clock of the machine; set_clock
         self.ids = ids  # what clients call rounds; a start, a new ranker
@@ -233,7 +234,7 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
         self.past.pop(number, None)
         self.answered_ever.add(number)
         self.answered[number] = answer
-        while len(self.answered) > self._config.most_remembered:
+        while len(self.answered) > self._most_answered:
             self.answered.popitem(last=False)
         if body is not None:
             self.past[number] = body
