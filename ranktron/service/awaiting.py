@@ -34,7 +34,7 @@ class AwaitedWriter(JournalWriter):
             entry: JournalEntry,
             answers: int | None = None,
             model: Model | None = None,
-            carried: SealedRow | None = None,
+            sealed: SealedRow | None = None,
         ) -> asyncio.Future[Result]: ...
 
         def prepared(
@@ -43,10 +43,10 @@ class AwaitedWriter(JournalWriter):
             entry: JournalEntry,
             answers: int | None = None,
             model: Model | None = None,
-            carried: SealedRow | None = None,
+            sealed: SealedRow | None = None,
         ) -> tuple[Append, asyncio.Future[Result]]: ...
 
-        def snapshot(self, live: LiveRanker, *, wished: bool = False) -> asyncio.Future[Any]: ...
+        def snapshot(self, live: LiveRanker, *, pinned: bool = False) -> asyncio.Future[Any]: ...
 
 
 def awaitable(promise: Promise[_T]) -> asyncio.Future[_T]:

@@ -206,7 +206,7 @@ class RankerList:
 
 
 _UPLOADS = 10  # model files that are in memory at one time
-MOST_WISHED = 100  # versions of a ranker that are kept because someone wished it
+MOST_PINNED = 100  # pinned versions of a ranker
 _SWEEP = 64  # rounds, at most, between two looks at whether there are too many
 _CLOSING = 1.0  # seconds between two looks at whether the time of rounds is over
 _NOTING = 60.0  # seconds between two notes of how late it is
@@ -366,12 +366,12 @@ class RankingService:
     async def keep(self, name: str) -> VersionsAnswer:
         """Keeps the present version, to roll back to."""
         live = self.live(name)
-        version, wished = live.version, live.snapshots.wished()
-        if len(wished) >= MOST_WISHED and version not in wished:
+        version, pinned = live.version, live.snapshots.pinned()
+        if len(pinned) >= MOST_PINNED and version not in pinned:
             remedy = f"let one go with DELETE /v1/rankers/{name}/versions/N"
-            raise RequestError(409, "too_many_versions", f"{MOST_WISHED} versions are kept already: {remedy}")
-        await self._writer.snapshot(live, wished=True)
-        if version not in live.snapshots.wished():
+            raise RequestError(409, "too_many_versions", f"{MOST_PINNED} versions are kept already: {remedy}")
+        await self._writer.snapshot(live, pinned=True)
+        if version not in live.snapshots.pinned():
             raise not_written("no snapshot could be written")
         return self.versions(name)
 
@@ -461,7 +461,7 @@ class RankingService:
             row = row_of(carried, found)
             found = self._carried.first_result(live, found) or found
         if isinstance(found, JournalEntry):
-            found = await asyncio.shield(self._writer.logged(live, found, found.round, carried=row))
+            found = await asyncio.shield(self._writer.logged(live, found, found.round, sealed=row))
         if self.tracing is not None:
             self.tracing.answered(name, request.round, found.version)
         return FeedbackAnswer(found.learned, found.version)

@@ -1,7 +1,7 @@
 """How a request is answered: authorize, read, decode, act, encode, answer. Every request takes these steps.
 
-An endpoint is an ASGI application of its own. It costs a request a few microseconds, where a framework's request and
-response objects would cost ten times that.
+An endpoint is an ASGI application of its own, which costs a request a few microseconds: a tenth of a framework's
+request and response objects.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON, BYTES = "application/json", "application/octet-stream"
-_GIVEN = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # ids that a request may come with
+_GIVEN = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # valid ids of requests
 _encode = msgspec.json.Encoder().encode
 
 
@@ -56,10 +56,10 @@ class Content:
 
 @dataclass(frozen=True)
 class Action:
-    """What a method does at a path: who may, what it takes and gives, and the function (path, request) -> answer.
+    """A method at a path: its scope, the types of request and answer, and its function (request, path) -> answer.
 
-    `takes` is a type, or bytes for a body that is not JSON, or None for no body; `scope` None means anyone. `upload` is
-    what a body of bytes does where one of JSON would do `run`.
+    `takes` is a type, bytes for a binary body, or None for no body; `scope` None means anyone. `upload` is the function
+    for a binary body, where `run` is the one for JSON.
     """
 
     method: str
@@ -73,14 +73,14 @@ class Action:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The content types of the body that it takes."""
+        """The content types it accepts."""
         if self.takes is None:
             return ()
         return (BYTES,) if self.takes is bytes else (JSON, BYTES) if self.upload else (JSON,)
 
     @property
     def name(self) -> str:
-        """Short, for metrics: the path without the ranker."""
+        """The label in metrics: the path without the ranker."""
         return f"{self.method} {self.path}"
 
 
@@ -111,10 +111,10 @@ class Endpoint:
         except RequestError as refused:
             self.telemetry.refused(refused.code)
             status = await send_refusal(send, refused, self._readable(scope))
-        except JournalError as error:  # a database may be away for a while
+        except JournalError as error:  # the database may be down for a while
             self.telemetry.refused("journal_away")
             status = await send_refusal(send, RequestError(503, "journal_away", str(error)), self._readable(scope))
-        except OSError:  # the client has gone
+        except OSError:  # the client has disconnected
             status = 499
         except Exception:
             _logger.exception("a request failed")
@@ -175,7 +175,7 @@ class Endpoint:
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
-    """The body of a request; one that is too large is refused."""
+    """The body of a request, up to a size."""
     message = await receive()
     if message["type"] == "http.disconnect":
         raise ConnectionResetError
@@ -195,7 +195,7 @@ async def read_body(receive: Receive, limit: int) -> bytes:
 
 
 async def send_answer(send: Send, status: int, answer: Any, headers: list[tuple[bytes, bytes]]) -> int:
-    """Sends an answer; its status."""
+    """Sends an answer; returns its status."""
     if isinstance(answer, Content):
         body, kind = answer.body, answer.kind
         headers = [*headers, *answer.headers]
@@ -218,7 +218,7 @@ async def send_answer(send: Send, status: int, answer: Any, headers: list[tuple[
 
 
 async def send_refusal(send: Send, refused: RequestError, headers: list[tuple[bytes, bytes]]) -> int:
-    """Sends why a request is refused; the status."""
+    """Sends an error; returns its status."""
     answer = ErrorAnswer(ErrorBody(refused.code, str(refused)))
     if refused.status in (408, 413) or refused.code == "too_many_bodies":
         headers.append((b"connection", b"close"))
@@ -228,7 +228,7 @@ async def send_refusal(send: Send, refused: RequestError, headers: list[tuple[by
 
 
 class Missing:
-    """The ASGI application of all other paths."""
+    """The ASGI application for unknown paths."""
 
     def __init__(self, authenticator: Authenticator) -> None:
         self.authenticator = authenticator
@@ -240,9 +240,9 @@ class Missing:
 
 
 class LoggedRouter(Router):
-    """A router whose answers name their request: by the id in `X-Request-Id`, if it came with one, or by a new one.
+    """A router that gives each request an id, that of its `X-Request-Id` or a new one, and returns it in the answer.
 
-    A request is logged if the logger `ranktron.requests` wants it: as an error if it failed, or else as information.
+    Requests are logged to `ranktron.requests`: as errors if they failed with a 5xx, or else as information.
     """
 
     tracing: Tracing | None = None
@@ -282,15 +282,15 @@ class LoggedRouter(Router):
         REQUESTS.log(level, "%s %r: %d", about["method"], about["path"], status, extra={"about": about})
 
 
-# Large requests and batches: others have their turn while they are read and answered
+# Large requests and batches, which yield to other requests
 
-_ATTEMPTS = 3  # to read a list for a ranker that is replaced meanwhile
+_ATTEMPTS = 3  # to parse a list while its ranker is being replaced
 
 Answer = Callable[[str, Any], Any]
 
 
 def answer_in_turns(service: RankingService, one: Answer, name: str, request: Any) -> Any:
-    """What `one` gives for a request; the documents of a large one are read a few at a time."""
+    """The answer of `one` to a request; documents of a large request are parsed a few at a time."""
     return (
         _large(service, one, name, request) if _is_large(service, service.live(name), request) else one(name, request)
     )
@@ -306,19 +306,19 @@ async def _large(service: RankingService, one: Answer, name: str, request: Any) 
     for _ in range(_ATTEMPTS):
         documents = await read_in_turns(request.documents, *form)
         before, form = form, _form(service.live(name))
-        if form == before:  # what was read is still what the ranker takes
+        if form == before:  # the ranker still takes these features
             answer = one(name, structs.replace(request, documents=documents))
             return await answer if isinstance(answer, Awaitable) else answer
     raise RequestError(409, "replaced", f"ranker {name!r} changed its features again and again: send it again")
 
 
 def _form(live: LiveRanker) -> tuple[tuple[str, ...], bool]:
-    """How a ranker takes documents: the names of its features in order, and whether any may be missing."""
+    """The features that a ranker takes: their names in order, and whether any may be missing."""
     return live.names, live.template.imputer is not None
 
 
 async def read_in_turns(documents: Sequence[Document], names: Sequence[str], missing: bool = False) -> list[Document]:
-    """The same documents with their features read, a few at a time: others have their turn in between."""
+    """The documents with parsed features, parsed a few at a time, yielding in between."""
     step = max(1, AT_ONCE // len(names))
     read: list[Document] = []
     for start in range(0, len(documents), step):
@@ -329,7 +329,7 @@ async def read_in_turns(documents: Sequence[Document], names: Sequence[str], mis
 
 
 async def answer_batch(service: RankingService, one: Answer, name: str, requests: Sequence[Any]) -> BatchAnswer:
-    """The answers to many requests, each its own or why it was refused; those that wait are written together."""
+    """The answers to many requests, each an answer or an error; their entries share commits."""
     live, most = service.live(name), service.config.max_batch
     if len(requests) > most:
         raise RequestError(413, "too_many_requests_in_batch", f"a batch has at most {most} requests")
@@ -343,7 +343,7 @@ async def answer_batch(service: RankingService, one: Answer, name: str, requests
             return ErrorAnswer(ErrorBody(refused.code, str(refused)))
 
     answers: list[asyncio.Future[ResponseBody]] = []
-    for request in requests:  # rounds are numbered in the order of the batch
+    for request in requests:  # so that rounds are numbered in the order of the batch
         answers.append(asyncio.ensure_future(attempt(request)))
         await (asyncio.wait(answers[-1:]) if _is_large(service, live, request) else asyncio.sleep(0))
     return BatchAnswer(await asyncio.gather(*answers))

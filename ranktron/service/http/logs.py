@@ -1,4 +1,4 @@
-"""What the service writes about itself: lines for people, or JSON with times and the ids of requests."""
+"""Log formats: text, or JSON with times and ids of requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUESTS = logging.getLogger("ranktron.requests")
 
 
 class JsonLines(logging.Formatter):
-    """A line of JSON for each record: time, level, logger, message, request, and what the record has beside it.
+    """A line of JSON per record: time, level, logger, message, id of the request, and extra fields.
 
     >>> line = JsonLines().format(logging.LogRecord("ranktron", logging.INFO, "", 0, "%d done", (3,), None))
     >>> sorted(json.loads(line).items())[:3]
@@ -41,7 +41,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """A line for people, with the time and, where there is one, the id of the request."""
+    """A line of text with the time and the id of the request, if any."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
@@ -52,7 +52,7 @@ class TextLines(logging.Formatter):
 
 
 def write_logs(form: str, every_request: bool, stream: TextIO | None = None) -> None:
-    """Lets everything below the logger `ranktron` write to standard error, as "text" or "json"."""
+    """Configures the logger `ranktron` to write to standard error, as "text" or "json"."""
     logger, handler = logging.getLogger("ranktron"), logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logger.handlers = [handler]

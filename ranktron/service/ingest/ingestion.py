@@ -165,7 +165,7 @@ class Ingestion:
         jobs: list[Job | Append] = [Job(advance, _set_result(future), _set_error(future))]
         futures = [future]
         for entry, row in entries:
-            job, result = self._writer.prepared(live, entry, entry.round, carried=row)
+            job, result = self._writer.prepared(live, entry, entry.round, sealed=row)
             jobs.append(job)
             futures.append(result)
         self._journal.put(*jobs)

@@ -3,7 +3,7 @@
 The high-water mark is the last position of the journal that a client was answered for, in a small file beside the log.
 A commit is on disk before the mark moves, and the mark moves before any client is answered. So a log that ends below
 its mark has lost something; a crash between the two leaves a mark that is a little low, which is harmless. Each ranker
-has a place of its own in the file, with a checksum, which one write replaces. The kernel has the write at once, so
+has a slot of its own in the file, with a checksum, which one write replaces. The kernel has the write at once, so
 killing the process does not undo it. A power cut may undo the last `_PAUSE` seconds of it, since the file is flushed
 beside the commits and not within them.
 """
@@ -29,10 +29,10 @@ from ranktron.store.journal.tables import Database, RankerRow, is_whole, own_hal
 _logger = logging.getLogger("ranktron.service")
 
 
-SIZE = 256  # bytes of a place: a disk writes it whole or not at all
+SIZE = 256  # bytes of a slot: a disk writes it atomically
 _PLACE = Struct("<QQQIB64sd")
 _PAUSE = 0.1  # seconds between two flushes
-_REMOVED = 64  # removed rankers whose places are kept before they are used again
+_REMOVED = 64  # slots of removed rankers that are kept before they are reused
 
 
 class RankerMark(NamedTuple):
@@ -48,7 +48,7 @@ class RankerMark(NamedTuple):
 
 
 class Mark:
-    """The file of marks of one journal.
+    """The file with the marks of one journal.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +93,7 @@ class Mark:
             )
 
     def write(self, commits: int, rankers: list[RankerMark]) -> None:
-        """Moves the marks of some rankers, and then that of the journal."""
+        """Moves the marks of some rankers, then that of the journal."""
         for mark in rankers:
             place = self._places.get(mark.ranker)
             if place is None:
@@ -105,7 +105,7 @@ class Mark:
         self._moved.set()
 
     def _free(self) -> int:
-        """A new place, or that of the ranker that was removed first, if there are many such."""
+        """A new slot, or that of the oldest removed ranker, if there are many."""
         removed = [mark.ranker for mark in self.rankers.values() if mark.removed]
         if len(removed) > _REMOVED:
             first = min(removed)
@@ -204,7 +204,7 @@ _random = SystemRandom()
 
 
 class Known(NamedTuple):
-    """A ranker as far as it is written: its row, its last version, the checksum of that entry, and its time."""
+    """What is on disk of a ranker: its row, its last version with the checksum of that entry, and its clock."""
 
     row: RankerRow
     version: int
@@ -219,7 +219,7 @@ class Known(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One server's time with a journal: its number, which a later one increments, and what it found."""
+    """One server's time with a journal: its number, which the next one increments, and what it found at its start."""
 
     number: int
     commits: int
@@ -229,7 +229,7 @@ class Term(NamedTuple):
 
 
 def begin_term(database: Database, mark: Mark) -> Term:
-    """Begins a term, and a new epoch if the folder is not provably the one that it was."""
+    """Begins a term, and a new epoch unless the folder is provably the one that it was."""
     facts = database.facts()
     database.begin()
     database.lock()  # two servers that start at once get different terms

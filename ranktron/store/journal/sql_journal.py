@@ -406,8 +406,8 @@ class SQLJournal(GroupCommit):
                     outcomes.append((job.failed, RemovedError("the ranker has been deleted")))
                     continue
                 entries.append(self._next_entry(job.ranker, job.body, job.round))
-                if job.carried is not None:
-                    key, (body, *known) = job.ranker * CAPACITY + (job.round or 0), job.carried
+                if job.sealed is not None:
+                    key, (body, *known) = job.ranker * CAPACITY + (job.round or 0), job.sealed
                     insert(self._database, "rounds", [(key, body, round_checksum(key, body))])
                     insert(self._database, "accepted", [(key, self._known[job.ranker].version, *known)])
                 outcomes.append((job.done, self._known[job.ranker].version))

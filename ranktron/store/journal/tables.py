@@ -30,9 +30,9 @@ SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ? 
 
 
 class Database(Protocol):
-    """A connection to the tables of a journal, which one server at a time is elected to write."""
+    """A connection to the tables of a journal, which one server at a time may write."""
 
-    mark_needed: bool  # whether the server that writes now has written before, and so has a mark
+    mark_needed: bool  # whether a journal that is not new must have a mark in this folder
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """A cursor over the rows of a statement."""
@@ -43,19 +43,19 @@ class Database(Protocol):
         ...
 
     def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Rows that are no part of a transaction of the journal; on the event loop's thread."""
+        """Rows of the last commit, outside of the journal's transactions; on the caller's thread."""
         ...
 
     def begin(self) -> None:
-        """Begins a transaction that writes; one that was left open is rolled back first."""
+        """Begins a transaction that writes; rolls back an open one first."""
         ...
 
     def lock(self) -> None:
-        """Within a transaction, waits for those that write, and keeps others from it."""
+        """Within a transaction, waits for other writers and excludes them."""
         ...
 
     def commit(self) -> None:
-        """Commits; an UnknownOutcomeError where nobody can say whether that was done."""
+        """Commits; raises UnknownOutcomeError if the outcome is unknown."""
         ...
 
     def rollback(self) -> None:
@@ -63,15 +63,15 @@ class Database(Protocol):
         ...
 
     def explained(self) -> AbstractContextManager[None]:
-        """Says in a sentence what the database says in a word."""
+        """Turns errors of the database into JournalErrors with a sentence."""
         ...
 
     def facts(self) -> str:
-        """What a copy cannot share."""
+        """Properties that a copy cannot share."""
         ...
 
     def check(self) -> None:
-        """Refuses, before a commit, if what it writes could not be found again."""
+        """Refuses a commit that could not be read again."""
         ...
 
     def snapshots(self, ranker: int, keep: int) -> Snapshots:
@@ -87,7 +87,7 @@ class Database(Protocol):
 
 
 def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[Any]]]:
-    """What a write deletes, as SQL: statements, each with the rows that it is executed for."""
+    """The deletions of a write, as SQL: statements with the rows that each is executed for."""
     base = write.ranker * CAPACITY
     if isinstance(write, RemoveRanker):
         span = base, base + CAPACITY
@@ -114,7 +114,7 @@ def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[
 
 
 def advance_source(database: Database, write: AdvanceSource) -> None:
-    """Moves a source on; one that is elsewhere is an error, which undoes the transaction."""
+    """Advances a source; if it is not at `start`, the transaction fails."""
     name, start, end, dead = write
     database.execute("INSERT INTO sources VALUES (?, 0) ON CONFLICT (name) DO NOTHING", (name,))
     moved = database.execute("UPDATE sources SET next = ? WHERE name = ? AND next = ?", (end, name, start))
@@ -128,7 +128,7 @@ def advance_source(database: Database, write: AdvanceSource) -> None:
 
 
 def insert(database: Database, table: str, rows: list[Any]) -> None:
-    """Inserts many rows with each statement: between statements the event loop's thread would have its turn."""
+    """Inserts many rows per statement: between statements another thread may take the interpreter."""
     for size in (64, 8, 1):
         while len(rows) >= size:
             some, rows = rows[:size], rows[size:]
@@ -146,7 +146,7 @@ ON CONFLICT (id) DO UPDATE SET {", ".join(f"{column} = excluded.{column}" for co
 
 
 class RankerRow(NamedTuple):
-    """A ranker in the journal. `epochs` says from which number of its rounds on which epoch counts."""
+    """The row of a ranker. `epochs` has the first round number of each epoch."""
 
     id: int
     name: str
@@ -157,7 +157,7 @@ class RankerRow(NamedTuple):
     epochs: tuple[tuple[int, int], ...]
 
     def write(self, database: Database) -> None:
-        """Writes the row anew; that another ranker has its name is an error."""
+        """Writes the row; another ranker of the same name is an error."""
         row = (*self[:-1], msgspec.json.encode(self.epochs))
         database.execute(_WRITE, (*row, _checksum(row)))
 
@@ -180,7 +180,7 @@ def read_rankers(database: Database) -> tuple[list[RankerRow], set[int]]:
 
 
 def _number(value: Any) -> int:
-    """A number of a damaged row; it is not trusted."""
+    """A number of a damaged row, if plausible."""
     return value if isinstance(value, int) and 0 <= value < 1 << 40 else 0
 
 
