@@ -40,8 +40,8 @@ from ranktron.store.journal.journal import (
     Settle,
     StoredRanker,
     StoreRound,
+    open_journal,
 )
-from ranktron.store.journal.open_journal import open_journal
 from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.rankers import apply_entry, views
 from ranktron.store.rankers import feedback as feedbacks

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ranktron import __version__
@@ -327,3 +328,22 @@ class Journal(Protocol):
     def size(self) -> int:
         """How many bytes it takes on disk."""
         ...
+
+
+def open_journal(folder: Path, address: str | None = None) -> Journal:
+    """The journal at an address, for the one server that may write it; without an address SQLite in the folder.
+
+    >>> open_journal(Path("state"), "mysql://db/shop")
+    Traceback (most recent call last):
+    ...
+    ranktron.errors.DataError: the journal's address begins with postgresql://; without one it is SQLite in the folder
+    """
+    if address is None:
+        from ranktron.store.journal.sqlite_journal import SQLiteJournal
+
+        return SQLiteJournal(folder)
+    if not address.startswith(("postgresql://", "postgres://")):
+        raise DataError("the journal's address begins with postgresql://; without one it is SQLite in the folder")
+    from ranktron.store.journal.postgres_journal import PostgresJournal
+
+    return PostgresJournal(folder, address)
