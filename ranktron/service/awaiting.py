@@ -20,8 +20,9 @@ _T = TypeVar("_T")
 class AwaitedWriter(JournalWriter):
     """A writer of the journal whose promises can be awaited."""
 
-    def promise(self) -> asyncio.Future[Any]:
-        return asyncio.get_running_loop().create_future()
+    def start(self) -> None:
+        """Promises futures of the running event loop from now on."""
+        self.promise = asyncio.get_running_loop().create_future
 
     if TYPE_CHECKING:  # the same methods, which give what `promise` makes
 
@@ -33,7 +34,7 @@ class AwaitedWriter(JournalWriter):
             entry: JournalEntry,
             answers: int | None = None,
             model: Model | None = None,
-            carried: SealedRow | None = None,
+            sealed: SealedRow | None = None,
         ) -> asyncio.Future[Result]: ...
 
         def prepared(
@@ -42,10 +43,10 @@ class AwaitedWriter(JournalWriter):
             entry: JournalEntry,
             answers: int | None = None,
             model: Model | None = None,
-            carried: SealedRow | None = None,
+            sealed: SealedRow | None = None,
         ) -> tuple[Append, asyncio.Future[Result]]: ...
 
-        def snapshot(self, live: LiveRanker, *, wished: bool = False) -> asyncio.Future[Any]: ...
+        def snapshot(self, live: LiveRanker, *, pinned: bool = False) -> asyncio.Future[Any]: ...
 
 
 def awaitable(promise: Promise[_T]) -> asyncio.Future[_T]:

@@ -1,4 +1,4 @@
-"""The configuration: settings of the store, of requests, and of the server. A file in TOML may change some."""
+"""The configuration: settings of the store, limits of requests, settings of the server. A TOML file may change some."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VARIABLES = {"tokens": "RANKTRON_TOKENS_FILE"}  # RANKTRON_TOKENS has tokens th
 
 
 class RequestLimits(StoreConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How large requests may be, how many there may be, and how long they may take."""
+    """Limits of requests: their size, number and time."""
 
     max_body: Annotated[Count, Meta(description="bytes of the body of a request")] = 8_000_000
     max_arriving: Annotated[Count, Meta(description="bytes of all bodies that are arriving at one time")] = 256_000_000
@@ -45,7 +45,7 @@ class RequestLimits(StoreConfig, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Config(RequestLimits, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Settings of the service; none of them has to be given.
+    """Settings of the service, all with defaults.
 
     >>> Config().max_open
     1000000
@@ -70,11 +70,11 @@ class Config(RequestLimits, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def read_settings(path: str | Path | None, environment: Mapping[str, str] = os.environ) -> Config:
-    """The settings of the environment, before those of a file, before the defaults.
+    """The settings: the environment overrides a file, which overrides the defaults.
 
-    A setting `max_open` is in the environment as `RANKTRON_MAX_OPEN`, lists with commas between their parts; but the
-    file of tokens is `RANKTRON_TOKENS_FILE`. Relative paths begin at the folder of the file that has them, or, in the
-    environment, at the working directory.
+    In the environment, `max_open` is `RANKTRON_MAX_OPEN`, and lists are separated by commas; the file of tokens is
+    `RANKTRON_TOKENS_FILE`. Relative paths start at the folder of the file that has them, or at the working directory in
+    the environment.
 
     >>> read_settings(None, {"RANKTRON_MAX_OPEN": "1000", "RANKTRON_ORIGINS": "https://a.example,https://b.example"})
     Config(max_open=1000, ...origins=['https://a.example', 'https://b.example'])
@@ -101,7 +101,7 @@ def read_settings(path: str | Path | None, environment: Mapping[str, str] = os.e
 
 
 def read_config(path: str | Path) -> Config:
-    """The settings of a file; what it does not mention keeps its default."""
+    """The settings of a file, with defaults for the rest."""
     try:
         settings = tomllib.loads(Path(path).read_text("utf-8"))
         return msgspec.convert(settings, Config)

@@ -21,7 +21,7 @@ from ranktron.errors import DataError
 from ranktron.service.awaiting import AwaitedWriter, awaitable
 from ranktron.service.config import Config
 from ranktron.service.experiments.experiments import Experiments
-from ranktron.service.http.large_requests import answer_batch
+from ranktron.service.http.endpoint import answer_batch
 from ranktron.service.ingest.ingestion import Ingestion
 from ranktron.service.replication.journal_feed import JournalFeed
 from ranktron.service.sealed_rounds import SealedRoundBook, row_of
@@ -40,8 +40,8 @@ from ranktron.store.journal.journal import (
     Settle,
     StoredRanker,
     StoreRound,
+    open_journal,
 )
-from ranktron.store.journal.open_journal import open_journal
 from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.rankers import apply_entry, views
 from ranktron.store.rankers import feedback as feedbacks
@@ -206,7 +206,7 @@ class RankerList:
 
 
 _UPLOADS = 10  # model files that are in memory at one time
-MOST_WISHED = 100  # versions of a ranker that are kept because someone wished it
+MOST_PINNED = 100  # pinned versions of a ranker
 _SWEEP = 64  # rounds, at most, between two looks at whether there are too many
 _CLOSING = 1.0  # seconds between two looks at whether the time of rounds is over
 _NOTING = 60.0  # seconds between two notes of how late it is
@@ -258,7 +258,6 @@ class RankingService:
         self._sweep = max(1, min(_SWEEP, self.config.max_open // 100))
         self._closer: asyncio.Task[None] | None = None
         self.feed = JournalFeed(self, self._writer)
-        self._writer.followed = self.feed.add
         self.superseded = asyncio.Event()  # another server has taken over
 
     async def __aenter__(self) -> RankingService:
@@ -275,6 +274,7 @@ class RankingService:
             live.rounds.reserved = live.rounds.next + RESERVE
             self.journal.write_now(Reserve(live.id, live.rounds.reserved))
         self.experiments.start()
+        self._writer.start()
         self.journal.start(asyncio.get_running_loop(), self._step_down)
         self._closer = asyncio.create_task(self._close_in_time())
 
@@ -366,12 +366,12 @@ class RankingService:
     async def keep(self, name: str) -> VersionsAnswer:
         """Keeps the present version, to roll back to."""
         live = self.live(name)
-        version, wished = live.version, live.snapshots.wished()
-        if len(wished) >= MOST_WISHED and version not in wished:
+        version, pinned = live.version, live.snapshots.pinned()
+        if len(pinned) >= MOST_PINNED and version not in pinned:
             remedy = f"let one go with DELETE /v1/rankers/{name}/versions/N"
-            raise RequestError(409, "too_many_versions", f"{MOST_WISHED} versions are kept already: {remedy}")
-        await self._writer.snapshot(live, wished=True)
-        if version not in live.snapshots.wished():
+            raise RequestError(409, "too_many_versions", f"{MOST_PINNED} versions are kept already: {remedy}")
+        await self._writer.snapshot(live, pinned=True)
+        if version not in live.snapshots.pinned():
             raise not_written("no snapshot could be written")
         return self.versions(name)
 
@@ -461,7 +461,7 @@ class RankingService:
             row = row_of(carried, found)
             found = self._carried.first_result(live, found) or found
         if isinstance(found, JournalEntry):
-            found = await asyncio.shield(self._writer.logged(live, found, found.round, carried=row))
+            found = await asyncio.shield(self._writer.logged(live, found, found.round, sealed=row))
         if self.tracing is not None:
             self.tracing.answered(name, request.round, found.version)
         return FeedbackAnswer(found.learned, found.version)

@@ -1,4 +1,4 @@
-"""Settings of the store: every one with its default, its limits and a sentence."""
+"""Settings of the store, each with its default, its limits and a description."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Seconds = Annotated[float, Meta(gt=0.0)]
 
 
 class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What rankers and experiments keep, and how large they may be.
+    """Limits of rankers and experiments, and how much of their past is kept.
 
     >>> StoreConfig().max_open
     1000000
@@ -47,5 +47,5 @@ class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     @property
     def most_remembered(self) -> int:
-        """Answered rounds of a ranker that are remembered; those that can be explained are among them."""
+        """The number of answered rounds that are remembered, explainable ones included."""
         return max(self.remembered, self.explained_rounds)

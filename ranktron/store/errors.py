@@ -1,14 +1,14 @@
-"""What a client is told when a request cannot be granted: a status, a code for machines, a sentence for people."""
+"""Errors of requests: a status, a code for programs, a sentence for people."""
 
 from __future__ import annotations
 
 from ranktron.errors import RanktronError
 
-_LONGEST = 2_000  # characters of a message; what a client sent may be repeated in it
+_LONGEST = 2_000  # characters of a message, which may quote the request
 
 
 def encodable(message: str) -> str:
-    """A message that can be sent and logged: halves of surrogate pairs are spelt out, and a long one is cut.
+    """A message that can be encoded: lone surrogates are escaped, and long messages truncated.
 
     >>> encodable("no kind " + chr(0xD800))
     'no kind \\\\ud800'
@@ -19,7 +19,7 @@ def encodable(message: str) -> str:
 
 
 class RequestError(RanktronError):
-    """A request that is not granted; nothing was changed."""
+    """A refused request, which changed nothing."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(encodable(message))
@@ -36,7 +36,7 @@ def unknown_version(version: int) -> RequestError:
 
 
 def round_gone(number: int, answered: bool = False, known: bool = True) -> RequestError:
-    """Of a round that is no longer open: whether it was answered, if that is known."""
+    """The error for a round that is no longer open, which says whether it was answered, if known."""
     if answered:
         why = "it was answered before, and learnt from then; this request changed nothing"
     elif known:

@@ -202,7 +202,7 @@ class Experiments:
         """Keeps the versions that are arms for good: a snapshot that comes later does not take their place."""
         for arm in definition.arms:
             live = self._service.live(arm.ranker)
-            if arm.version is not None and arm.version not in live.snapshots.wished():
+            if arm.version is not None and arm.version not in live.snapshots.pinned():
                 await self._keep_version(live, arm.version)
 
     async def _keep_version(self, live: LiveRanker, version: int) -> None:
@@ -210,7 +210,7 @@ class Experiments:
 
         def keep() -> None:
             try:
-                live.snapshots.keep_for_good(version)
+                live.snapshots.pin(version)
             except DataError as error:
                 wrong.append(error)
 

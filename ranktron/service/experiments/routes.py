@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
-from ranktron.service.http.endpoint import Action
-from ranktron.service.http.large_requests import read_in_turns
+from ranktron.service.http.endpoint import Action, read_in_turns
 from ranktron.service.service import RankingService
 from ranktron.store.experiments import types as t
 from ranktron.store.rankers.features import AT_ONCE

@@ -1,1 +1,1 @@
-"""Requests and answers: connections, one path after the other, and the server that listens."""
+"""HTTP: connections, routes, endpoints, and the server."""

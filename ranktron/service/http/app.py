@@ -1,8 +1,7 @@
-"""The application: `application(service)` makes the ASGI app that `ranktron serve` runs.
+"""The ASGI application that `ranktron serve` runs, and its OpenAPI document.
 
-The `RankingService` is what Python code in the same process talks to: on the event loop's thread it calls
-`service.rank` and `await service.feedback`, without HTTP. `routes(service)` can be mounted beside other pages of a
-Starlette application.
+Python code in the same process can use the `RankingService` without HTTP: `service.rank` and `await service.feedback`
+on the thread of the event loop. `routes(service)` can be mounted in another Starlette application.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from starlette.routing import BaseRoute, Route, Router
 
 from ranktron import __version__
 from ranktron.service.auth import Authenticator, Tokens
-from ranktron.service.http.endpoint import BYTES, JSON, Action, Endpoint, Missing
-from ranktron.service.http.logs import LoggedRouter
+from ranktron.service.http.endpoint import BYTES, JSON, Action, Endpoint, LoggedRouter, Missing
 from ranktron.service.http.routes import actions
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
@@ -33,7 +31,7 @@ def application(
 ) -> Router:
     """The service as an ASGI application; without tokens it answers to this machine only.
 
-    `also` are routes of one's own, which come first; `telemetry` is where requests are counted.
+    `also` are further routes, which come first; `telemetry` counts requests.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +55,7 @@ def application(
 
 
 def routes(service: RankingService, tokens: Tokens | None = None, telemetry: Telemetry | None = None) -> list[Route]:
-    """All paths of the service, each with its endpoint."""
+    """The routes of the service."""
     telemetry = telemetry or Telemetry()
     authenticator = Authenticator(service.config, Tokens([]) if tokens is None else tokens)
     table = actions(service, telemetry)
@@ -88,7 +86,7 @@ _STATUSES = {
 
 
 def document(actions: Sequence[Action]) -> dict[str, Any]:
-    """The document for a table of routes."""
+    """The OpenAPI document of a table of routes."""
     types = {kind for action in actions for kind in (action.takes, action.gives) if _is_struct(kind)}
     ordered = [*sorted(types, key=lambda kind: str(kind.__name__)), ErrorAnswer]
     schemas, components = msgspec.json.schema_components(ordered, ref_template="#/components/schemas/{name}")

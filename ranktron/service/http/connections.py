@@ -1,9 +1,8 @@
-"""Connections: how many there may be, how much their headers may hold, and how long each step may take.
+"""Limits of connections: their number, the size of headers, and the time of each step.
 
-All of this comes before any token is looked at. A connection either waits (for a request, or for the rest of its
-headers) or is busy (a request is being answered). Where there is no place left, the one that has waited longest makes
-room: whoever holds many connections and sends nothing only loses them to those who ask. A request gets a 503 when as
-many others are busy as there may be connections; health checks are answered even then.
+They apply before authentication. A connection is either waiting (for a request, or for the rest of its headers) or busy
+(a request is being answered). At the limit, the connection that has waited longest is closed for a new one, so idle
+connections cannot keep others out. If all are busy, requests get a 503; health checks are answered even then.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from ranktron.service.config import Config
 from ranktron.store.types import ErrorAnswer, ErrorBody
 
 HEALTH = (b"/healthz", b"/readyz")
-SPARE = 16  # connections above a limit: requests there get a 503, unless they ask for health
-_PIPELINE = 16  # requests of one connection that may wait for their turn
-_GRACE = 2.0  # seconds that the server gives itself to answer before a connection is closed
-_TAKEN = 65_536  # bytes of an answer that a slow client must take to be given more time
+SPARE = 16  # connections beyond a limit, where requests other than health checks get a 503
+_PIPELINE = 16  # pipelined requests of one connection
+_GRACE = 2.0  # seconds to answer before a connection is closed
+_TAKEN = 65_536  # bytes of an answer that a slow client must read to get more time
 _PHRASES = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
 _BUSY = ErrorAnswer(ErrorBody("too_many_connections", "the server has too many connections: try again in a moment"))
 
 
 class ConnectionLimit:
-    """The connections that share a limit: all of them, or those of one address."""
+    """The connections that share a limit: all, or those of one address."""
 
     __slots__ = ("busy", "limit", "total")
 
@@ -44,7 +43,7 @@ class ConnectionLimit:
 
 
 class Connections:
-    """All connections of a server; `refused` is told the reason of each refusal.
+    """The pool of all connections; `refused` is called with the code of each refusal.
 
     >>> Connections(Config(), print).protocol is not None
     True
@@ -55,7 +54,7 @@ class Connections:
         self.all = ConnectionLimit(config.max_connections)
         self.addresses: dict[str, ConnectionLimit] = {}
         self.members: set[Connection] = set()
-        # Those that wait, longest first: they make room in this order, and those that never asked anything go first.
+        # Waiting connections, longest first, in the order in which they are closed; those without any request go first.
         self.new: dict[Connection, None] = {}
         self.idle: dict[Connection, None] = {}
         self._proxies = frozenset(map(address_group, config.proxies))
@@ -64,11 +63,11 @@ class Connections:
 
     @property
     def protocol(self) -> Any:
-        """What uvicorn calls for every connection."""
+        """The protocol factory for uvicorn."""
         return partial(Connection, self)
 
     def join(self, connection: Connection) -> bool:
-        """Lets a connection in; false if it has to leave, because all others are busy."""
+        """Admits a connection; false if all others are busy."""
         address = self.addresses.get(connection.address)
         if address is None:
             limit = float("inf") if connection.address in self._proxies else self.config.max_connections_per_address
@@ -84,7 +83,7 @@ class Connections:
         return not crowded or self._make_room(connection, crowded[0])
 
     def _make_room(self, newcomer: Connection, group: ConnectionLimit) -> bool:
-        """Ends the connection of a group that has waited longest."""
+        """Closes the connection that has waited longest."""
         for each in chain(self.new, self.idle):
             if each is not newcomer and group in each.groups:
                 self.refused("too_many_connections")
@@ -105,21 +104,21 @@ class Connections:
             del self.addresses[connection.address]
 
     def begin(self, connection: Connection) -> None:
-        """Notes that a connection is busy."""
+        """Marks a connection as busy."""
         self.new.pop(connection, None)
         self.idle.pop(connection, None)
         for group in connection.groups:
             group.busy += 1
 
     def end(self, connection: Connection) -> None:
-        """Notes that a connection waits again."""
+        """Marks a connection as waiting."""
         if connection in self.members:
             self.idle[connection] = None
             for group in connection.groups:
                 group.busy -= 1
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Ends what has taken too long. One look at all of them costs less than a timer for each step of each."""
+        """Closes connections that are past their deadline; one sweep is cheaper than a timer for each step."""
         now = loop.time()
         for connection in [each for each in self.members if each.deadline <= now]:
             connection.expire(now)
@@ -128,7 +127,7 @@ class Connections:
 
 
 class Connection(HttpToolsProtocol):
-    """One connection. Deadlines are set when a step begins: no byte that arrives puts one off."""
+    """One connection. A deadline is set when a step begins, and arriving bytes do not extend it."""
 
     groups: tuple[ConnectionLimit, ConnectionLimit]
 
@@ -138,16 +137,16 @@ class Connection(HttpToolsProtocol):
         self.application: Any = self.app
         self.address = ""
         self.deadline = float("inf")
-        self.step = "idle"  # of what is being read: then "head", then "body"
-        self.requests = 0  # that are not answered yet
-        self.received = self.content = 0  # bytes of this step, and those of them that were content
+        self.step = "idle"  # of reading a request: idle, head, body
+        self.requests = 0  # requests not answered yet
+        self.received = self.content = 0  # bytes of this step, and of these the body
         self.unsent = 0
         self.complaint: tuple[int, str, str] | None = None
 
     def _within(self, seconds: float) -> None:
         self.deadline = self.loop.time() + seconds
 
-    # What arrives
+    # Reading
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -163,7 +162,7 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self.received += len(data)
         super().data_received(data)
-        # Headers, trailers and the sizes of chunks are kept by the parser until they are complete.
+        # The parser buffers headers, trailers and chunk sizes until they are complete.
         if self.received > self.limits.max_header_bytes + 8 * self.content and not self.transport.is_closing():
             self._refuse(*self._too_large())
 
@@ -205,7 +204,7 @@ class Connection(HttpToolsProtocol):
         complaint = f"a request may have at most {limits.max_headers} headers of {limits.max_header_bytes} bytes in all"
         return 431, "headers_too_large", complaint
 
-    # What goes out
+    # Writing
 
     def on_response_complete(self) -> None:
         self.requests -= 1
@@ -220,13 +219,13 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what the parser, or a limit within it, has refused."""
+        """Answers a request that the parser, or a limit, has refused."""
         self._refuse(*(self.complaint or (400, "malformed_http", "this is not valid HTTP/1.1")))
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         self.pool.refused(code)
         own = self.requests == 1 and self.step == "body" and not self.cycle.response_started
-        if self.requests and not own:  # another answer is under way, and this one would be taken for it
+        if self.requests and not own:  # it would be mistaken for the answer that is under way
             self.transport.abort()
             return
         body = msgspec.json.encode(ErrorAnswer(ErrorBody(code, message)))
@@ -243,15 +242,15 @@ class Connection(HttpToolsProtocol):
         await send({"type": "http.response.start", "status": 503, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    # What takes too long
+    # Timeouts
 
     def leave(self) -> None:
-        """Ends at once."""
+        """Closes at once."""
         self.pool.leave(self)
         self.transport.abort()
 
     def expire(self, now: float) -> None:
-        """Ends a connection whose step has taken too long; a client that takes a large answer slowly may go on."""
+        """Closes a connection past its deadline, unless the client is reading a large answer slowly."""
         unsent, before = self.transport.get_write_buffer_size(), self.unsent
         if unsent and (not before or before - unsent >= _TAKEN):
             self.unsent, self.deadline = unsent, now + self.limits.answer_seconds
@@ -260,13 +259,13 @@ class Connection(HttpToolsProtocol):
             self.leave()
         elif self.step == "head":
             self._refuse(408, "headers_too_slow", "the headers of the request took too long to arrive")
-        else:  # nobody is waiting for anything
+        else:  # idle
             self.transport.close()
             self._within(_GRACE)
 
 
 def address_group(address: str) -> str:
-    """The address that connections are counted by: of IPv6 the first 64 bits, for a single host has all the others.
+    """The key of the limit per address: of IPv6 the /64 network, which one host may own.
 
     >>> address_group("192.0.2.1"), address_group("2001:db8::1:2"), address_group("::ffff:192.0.2.1")
     ('192.0.2.1', '2001:db8::', '192.0.2.1')

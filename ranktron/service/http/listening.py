@@ -1,4 +1,4 @@
-"""What every server needs before it serves: open files, a socket, kernels that are compiled, and limits."""
+"""What every server needs before it serves: open files, a socket, compiled kernels, limits."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from ranktron.service.sealing_keys import SealingKeys
     from ranktron.service.tracing import Tracing
 
-_FILES = 100  # that may be open besides connections
+_FILES = 100  # files besides connections
 
 
 def within_open_files(settings: Config) -> Config:
-    """Asks the system for as many open files as there may be connections, or lowers the limit to what it allows."""
+    """Raises the limit of open files to that of connections, or lowers the latter to what the system allows."""
     needed = settings.max_connections + SPARE + _FILES
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed in (resource.RLIM_INFINITY, -1) or allowed >= needed:
@@ -73,7 +73,7 @@ def open_socket(host: str, port: int, shared: bool = False) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone.
+    """Whether an address can be reached from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
     (True, False)
@@ -87,7 +87,7 @@ def is_loopback(host: str) -> bool:
 
 
 def compile_kernels() -> None:
-    """Does once what requests do, so that the first client does not wait for the compiler."""
+    """Warms up: compiles everything a request needs."""
     blank_model(Definition(["feature"]), Config())
     document_matrix([Document("first", Raw(b"[1.5]"))], ["feature"])
     observed_quality((1.0,))
@@ -99,17 +99,17 @@ def uvicorn_config(application: Any, settings: Config, telemetry: Telemetry) -> 
         http=Connections(settings, telemetry.refused).protocol,
         ws="none",
         lifespan="off",
-        proxy_headers=False,  # who is behind a proxy is of no interest here
+        proxy_headers=False,  # clients behind a proxy are not told apart
         access_log=False,
-        log_level="error",  # what clients do wrong is counted, and fills no disk
+        log_level="error",  # errors of clients are counted, not logged
         server_header=False,
-        timeout_keep_alive=math.ceil(settings.idle_seconds) + 1,  # connections are closed before that
+        timeout_keep_alive=math.ceil(settings.idle_seconds) + 1,  # its own timeout; connections are closed earlier
         timeout_graceful_shutdown=int(settings.request_seconds) + 1,
     )
 
 
 class AnnouncingServer(uvicorn.Server):
-    """Says where it is once it can be asked."""
+    """A server that announces its address once it accepts connections."""
 
     def __init__(self, config: uvicorn.Config, line: Callable[[], str]) -> None:
         super().__init__(config)
@@ -129,7 +129,7 @@ def count_of(number: int, what: str) -> str:
 
 
 def read_sealing_keys(settings: Config) -> SealingKeys | None:
-    """The keys of rounds that carry themselves, if there are any."""
+    """The keys for sealed rounds, if configured."""
     if not settings.carry_keys:
         return None
     try:
@@ -140,7 +140,7 @@ def read_sealing_keys(settings: Config) -> SealingKeys | None:
 
 
 def read_tracing(settings: Config) -> Tracing | None:
-    """The traces of OpenTelemetry, if they are wanted."""
+    """Tracing with OpenTelemetry, if configured."""
     if not settings.tracing:
         return None
     try:
@@ -152,7 +152,7 @@ def read_tracing(settings: Config) -> Tracing | None:
 
 
 def reload_secrets(tokens: Tokens, keys: SealingKeys | None) -> None:
-    """Reads tokens and keys again."""
+    """Reloads tokens and keys."""
     tokens.reload()
     if keys is not None:
         keys.reload()

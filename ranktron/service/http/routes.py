@@ -1,4 +1,4 @@
-"""The table of routes: the application and its OpenAPI document are both made from it."""
+"""The table of routes, from which the application and its OpenAPI document are made."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ranktron.service.experiments.routes import experiment_actions
-from ranktron.service.http.endpoint import BYTES, Action, Content
-from ranktron.service.http.large_requests import answer_in_turns
+from ranktron.service.http.endpoint import BYTES, Action, Content, answer_in_turns
 from ranktron.service.ingest import ingestion as i
 from ranktron.service.replication.journal_feed import FollowRequest, RoundsRequest, decode_message, encode_message
 from ranktron.service.service import RankingService
@@ -27,7 +26,7 @@ _ONE = "/v1/rankers/{name}"
 
 
 def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
-    """Everything that can be asked for, the busiest first."""
+    """All actions, the busiest first."""
     return [
         *_rounds(service),
         *_rankers(service),
@@ -189,14 +188,14 @@ def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
 
 
 def _number(text: str, code: str, complaint: str) -> int:
-    """A number of a path."""
+    """A number in a path."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 16):
         raise RequestError(404, code, complaint)
     return int(text)
 
 
 def page(file: str, folder: Path = PAGES) -> Content:
-    """A file of a folder of pages; nothing outside of it can be asked for."""
+    """A file of a folder of pages, and of no other folder."""
     kind = _KINDS.get(Path(file).suffix)
     known = {path.name: path for path in folder.iterdir()}
     if kind is None or file not in known:

@@ -1,4 +1,4 @@
-"""Running the service: configuration, tokens, and a server around the application."""
+"""Runs the service: reads configuration and tokens, and serves the application."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def run(
     journal: str | None = None,
     workers: int = 1,
 ) -> None:
-    """Serves until it is told to stop; then waits for what is under way, and takes snapshots.
+    """Serves until it is stopped; then finishes open requests and takes snapshots.
 
-    `also` are more routes; `models` are files, each of which becomes a ranker with the name of the file; `journal` is
-    the address of a database, whose servers elect one that leads; `workers` is how many processes serve.
+    `also` are further routes; `models` are model files, each served as a ranker of its name; `journal` is the address
+    of a database, whose servers elect a leader; `workers` is the number of processes.
     """
     settings = within_open_files(read_settings(config))
     write_logs(settings.log_format, settings.log_requests)
@@ -64,10 +64,10 @@ def run(
     check_guarded(tokens, host)
     keys, tracing = read_sealing_keys(settings), read_tracing(settings)
     listening = open_socket(host, port, shared=workers > 1)
-    os.umask(0o077)  # what users search for, and what was learnt from them, is nobody else's business
+    os.umask(0o077)  # queries of users and what was learnt from them are private
     _warn_of_readers(Path(folder))
     signal.signal(signal.SIGHUP, lambda _number, _frame: reload_secrets(tokens, keys))
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # in good order, in the middle of a replay, too
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # shut down cleanly, even during a replay
     telemetry = Telemetry()
 
     def make(service: RankingService) -> Router:
@@ -90,7 +90,7 @@ def run(
         uvicorn_config(leadership if service is None else make(service), settings, telemetry), line
     )
 
-    for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again when it has ended in good order
+    for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again after a clean shutdown
         signal.signal(each, lambda _number, _frame: setattr(server, "should_exit", True))
     inner = open_socket("127.0.0.1", 0) if workers > 1 else listening
     sockets = [listening, inner] if workers > 1 else [listening]
@@ -118,7 +118,7 @@ def _announcement(service: RankingService | None, tokens: Tokens, folder: str, w
 
 
 async def _beside(workers: WorkerProcesses, serving: Coroutine[Any, Any, None]) -> None:
-    """Serves, with other processes beside this one."""
+    """Serves, with worker processes beside this one."""
     running = asyncio.create_task(workers.run())
     try:
         await serving
@@ -128,7 +128,7 @@ async def _beside(workers: WorkerProcesses, serving: Coroutine[Any, Any, None]) 
 
 
 def _warn_of_readers(folder: Path) -> None:
-    """Says that others can read a folder of before. It is left as it is: it may be shared on purpose, or be /tmp."""
+    """Warns of an existing folder that others can read; it may be shared on purpose, so its mode stays."""
     try:
         readable = folder.stat().st_mode & 0o001 and (folder / "log.sqlite").stat().st_mode & 0o004
     except OSError:
@@ -155,7 +155,7 @@ async def _serve(
 async def _serve_elected(
     leadership: Leadership, server: AnnouncingServer, sockets: list[socket.socket], models: Sequence[str]
 ) -> None:
-    """Serves while this server leads, and refuses while it stands by."""
+    """Serves while this server leads, and refuses requests while it stands by."""
 
     async def begin(service: RankingService) -> None:
         await _make_rankers(service, models)
@@ -181,7 +181,7 @@ async def _make_rankers(service: RankingService, models: Sequence[str]) -> None:
 
 
 async def _make_ranker(service: RankingService, file: Path) -> None:
-    """Serves a model file as a ranker with its name, or says why not."""
+    """Serves a model file as a ranker of its name, or logs why not."""
     try:
         await service.create_from_model(file.stem, file.read_bytes())
     except OSError as error:

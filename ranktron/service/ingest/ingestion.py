@@ -168,7 +168,7 @@ class Ingestion:
         jobs: list[Job | Append] = [Job(advance, _set_result(future), _set_error(future))]
         futures = [future]
         for entry, row in entries:
-            append, result = self._writer.prepared(live, entry, entry.round, carried=row)
+            append, result = self._writer.prepared(live, entry, entry.round, sealed=row)
             jobs.append(append)
             futures.append(result)
         self._journal.put(*jobs)

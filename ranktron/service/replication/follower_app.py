@@ -21,10 +21,10 @@ from ranktron.service.http.endpoint import (
     Scope,
     Send,
     read_body,
+    read_in_turns,
     send_answer,
     send_refusal,
 )
-from ranktron.service.http.large_requests import read_in_turns
 from ranktron.service.replication.follower import Follower
 from ranktron.service.replication.leader_client import LeaderAnswer
 from ranktron.service.telemetry import Telemetry

@@ -118,6 +118,7 @@ class JournalFeed:
         if monotonic() - self._last_request > _FOLLOWER_TIMEOUT:
             self._recent.clear()
             self._bytes.clear()
+            self._writer.followed = None
             return
         recent = self._recent.setdefault(live.incarnation, deque())
         recent.append(entry)
@@ -131,6 +132,7 @@ class JournalFeed:
     async def follow(self, request: FollowRequest) -> FollowAnswer:
         """Entries the follower has not seen; long-polls when there are none."""
         self._last_request = monotonic()
+        self._writer.followed = self.add
         if request.wait and self._up_to_date(request):
             with suppress(TimeoutError):
                 async with asyncio.timeout(request.wait):

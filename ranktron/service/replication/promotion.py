@@ -25,10 +25,9 @@ from ranktron.store.journal.backup import check_free
 from ranktron.store.journal.entries import JournalEntry, encode
 from ranktron.store.journal.folder_lock import FolderLock
 from ranktron.store.journal.journal import CAPACITY
-from ranktron.store.journal.ranker_rows import RankerRow, chain_checksum, round_checksum
 from ranktron.store.journal.snapshots import Snapshots
-from ranktron.store.journal.sql_database import insert
 from ranktron.store.journal.sqlite_journal import SQLiteDatabase
+from ranktron.store.journal.tables import RankerRow, chain_checksum, insert, round_checksum
 from ranktron.store.rankers.journal_writer import RESERVE
 from ranktron.store.rankers.models import encode_definition
 from ranktron.store.rankers.recovery import take_snapshot

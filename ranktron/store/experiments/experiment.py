@@ -40,31 +40,32 @@ class LiveExperiment:
 
     def __init__(self, stored: StoredRanker, name: str, definition: ExperimentDefinition, config: StoreConfig) -> None:
         self.id, self.name, self.config = stored.id, name, config
-        self.original = definition  # as it was made: a promotion changes `definition`
-        self.version = 0  # of the last entry that was applied; apply
+        self.original = definition  # as created; fixed, where a promotion changes `definition`
+        self.version = 0  # the last entry applied; apply
         self.rounds: Pages = OpenRoundBook(stored.next, RoundIds(stored.epochs), config, _shown_at)
-        self.stated: list[int] = []  # the last two versions of which an entry holds the whole state; apply
-        self.busy = False  # while such an entry, or a consequence of the verdict, is on its way to the disk
-        self.noted = ""  # why the service went back, once that is in the journal; apply
-        self._rankers: Rankers | None = None
+        self.stated: list[int] = []  # the last two entries that hold the whole state; apply
+        self.busy = False  # such an entry, or a consequence of the verdict, is not on disk yet; the service
+        self.noted = ""  # the alarm's message, once the return to the incumbent is in the journal; apply
+        self._rankers: Rankers | None = None  # where arms are looked up; attach
         self.begin(definition)
 
     def begin(self, definition: ExperimentDefinition) -> None:
-        """Counts from nothing, for this definition."""
+        """Starts counting for this definition, from nothing."""
         self.definition = definition  # what is counted now
         assert definition.seed is not None
-        self.seed: int = definition.seed
+        self.seed: int = definition.seed  # of the assignment of users and of interleaving
         self.shares = definition.shares or (1.0 / len(definition.arms),) * len(definition.arms)
-        self.tally, self.agreement = Tally(definition), Agreement(definition.level)
-        self.seen = SeenUsers()
-        self.shows: int | None = None  # the arm that everyone sees, once that is so
+        self.tally = Tally(definition)  # outcomes and the verdict; apply
+        self.agreement = Agreement(definition.level)  # of a shadow with what is shown; apply
+        self.seen = SeenUsers()  # users that have counted; apply
+        self.shows: int | None = None  # the arm that all users see, after the verdict; apply
         if self._rankers is not None:
             self.attach(self._rankers)
 
     def attach(self, rankers: Rankers) -> None:
         """Finds the arms among the rankers of a service."""
         self._rankers = rankers
-        self.arms = [Arm(arm, rankers) for arm in self.definition.arms]
+        self.arms = [Arm(arm, rankers) for arm in self.definition.arms]  # with their rankers; attach
 
     # Its verdict
 

@@ -1,8 +1,8 @@
-"""A backup of a state folder while its server runs, and what becomes a state folder again.
+"""Online backup of a state folder, and restoring it.
 
-The log is copied by SQLite itself, as of one commit; snapshots are whole files that never change, and of these only
-those count that the copied log goes on from. The mark is left behind: a folder without one begins a new epoch, so that
-no feedback is learnt on a list that another copy has shown.
+SQLite copies the log as of one commit. Snapshots are immutable files; only those that the copied log continues are
+kept. The mark is not copied: a folder without one begins a new epoch, so that no feedback is learnt on a list that
+another copy has shown.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ranktron.store.journal.journal import CAPACITY, PREFIX
 from ranktron.store.journal.sqlite_journal import check_format, connect
 
 LOG, SNAPSHOTS, TABLE = "log.sqlite", "snapshots", "backup.json"
-_ATTEMPTS = 3  # while so much is learnt that snapshots go faster than they are copied
+_ATTEMPTS = 3  # in case snapshots are pruned faster than they are copied
 _RESTORED = "INSERT INTO owner VALUES (1, 0, 0, 'restored', 0) ON CONFLICT (id) DO UPDATE SET facts = excluded.facts"
-_PAGES = 1_000  # of the log that are copied at a time: commits have their turn in between
+_PAGES = 1_000  # of the log per step: commits happen between steps
 
 
 class BackedUp(NamedTuple):
-    """One ranker or experiment of a backup: its version, and that of the snapshot from which its log goes on."""
+    """A ranker or an experiment in a backup: its version, and that of its newest snapshot."""
 
     name: str
     version: int
@@ -38,7 +38,7 @@ class BackedUp(NamedTuple):
 
 
 class Backup(msgspec.Struct, frozen=True):
-    """What a backup says of itself."""
+    """The description of a backup, in backup.json."""
 
     ranktron: str
     made: str
@@ -48,7 +48,7 @@ class Backup(msgspec.Struct, frozen=True):
 
 
 def back_up(folder: str | Path, target: str | Path) -> Backup:
-    """Copies a state folder, whether a server runs on it or not, to a new one, which is there complete or not at all.
+    """Copies a state folder, with or without a running server, to a new folder, atomically.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -83,7 +83,7 @@ def back_up(folder: str | Path, target: str | Path) -> Backup:
 
 
 def restore(backup: str | Path, folder: str | Path) -> Backup:
-    """Makes a new state folder of a backup; a server that starts there goes on from it, in a new epoch."""
+    """Makes a new state folder of a backup; a server that starts there begins a new epoch."""
     source, target = Path(backup), Path(folder)
     found = read_backup(source)
     check_free(target)
@@ -108,7 +108,7 @@ def restore(backup: str | Path, folder: str | Path) -> Backup:
 
 
 def read_backup(folder: Path) -> Backup:
-    """What a backup says of itself."""
+    """The description of a backup."""
     try:
         return msgspec.json.decode((folder / TABLE).read_bytes(), type=Backup)
     except (OSError, msgspec.DecodeError) as error:
@@ -116,13 +116,13 @@ def read_backup(folder: Path) -> Backup:
 
 
 def check_free(target: Path) -> None:
-    """Refuses to write over what is there."""
+    """Refuses to overwrite existing files."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DataError(f"{target} exists, and nothing is written over it: choose another folder, or move it away")
 
 
 def _copied(source: Path, draft: Path) -> Backup | None:
-    """Copies all; None if the snapshots that were found do not fit the log."""
+    """Copies everything; None if the copied snapshots do not fit the log."""
     _copy_snapshots(source, draft)
     with closing(sqlite3.connect(source / LOG)) as log, closing(sqlite3.connect(draft / LOG)) as copy:
         log.backup(copy, pages=_PAGES, sleep=0.001)
@@ -131,7 +131,7 @@ def _copied(source: Path, draft: Path) -> Backup | None:
             raise DataError(f"{source / LOG} is damaged: no backup was made")
         check_format(copy, source / LOG)
         cluster = copy.execute("SELECT cluster FROM identity").fetchone()[0]
-    _copy_snapshots(source, draft)  # those that were written meanwhile, too
+    _copy_snapshots(source, draft)  # those written meanwhile
     rankers = [*_backed_up(draft)]
     if any(each.snapshot < 0 for each in rankers):
         return None
@@ -146,12 +146,12 @@ def _copy_snapshots(source: Path, draft: Path) -> None:
             copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 shutil.copyfile(path, copy)
-            except FileNotFoundError:  # the server has let it go
+            except FileNotFoundError:  # pruned by the server
                 copy.unlink(missing_ok=True)
 
 
 def _backed_up(draft: Path) -> Iterator[BackedUp]:
-    """The rankers of a copy, without the snapshots that are newer than its log; -1 for one that lacks a snapshot."""
+    """The rankers of a copy, with snapshots beyond its log removed; -1 where a snapshot is missing."""
     with closing(sqlite3.connect(draft / LOG)) as copy:
         for ranker, name in copy.execute("SELECT id, name FROM rankers WHERE NOT deleted ORDER BY id").fetchall():
             base = ranker * CAPACITY

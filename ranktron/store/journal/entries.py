@@ -1,4 +1,4 @@
-"""Entries of the journal: what changes the weights, and what came of it."""
+"""Entries of the journal, which change weights, and their results."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ decode = msgspec.msgpack.Decoder().decode
 encode = msgspec.msgpack.Encoder().encode
 
 FeedbackItems = list[tuple[int, float, str]]
-"""Places, labels and names of documents, in the order of the places."""
+"""Positions, labels and ids of documents, by position."""
 
-_items_decoder = msgspec.msgpack.Decoder(FeedbackItems)
+decode_feedback = msgspec.msgpack.Decoder(FeedbackItems).decode
 
 
 class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
-    """One line of the journal: something that changes the weights.
+    """One entry of the journal: something that changes the weights.
 
-    Its `kind` says what `body` is. "feedback": the labels of a round. "gains": what a round that was answered before
-    has gained since (`LaterGains`). "full": a list with all labels. "model": another model. "nothing": it was damaged.
+    `kind` says what `body` is. "feedback": the labels of a round. "gains": gains of a round after its first answer
+    (`LaterGains`). "full": a list with all labels. "model": another model. "nothing": it replaces a damaged entry.
     """
 
     kind: str
@@ -29,7 +29,7 @@ class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
 
 
 class FeedEntry(NamedTuple):
-    """An entry as servers that follow get it, with the round that it answers."""
+    """An entry as followers get it, with the round that it answers."""
 
     version: int
     body: bytes
@@ -37,9 +37,9 @@ class FeedEntry(NamedTuple):
 
 
 class LaterGains(msgspec.Struct, array_like=True, frozen=True):
-    """What the documents of a round had gained before, and have now; the round, and the feedback that came first.
+    """Gains of a round after its first answer: totals before and now, the round, and its first feedback.
 
-    The entries and the round of before may be gone when it is replayed: it holds all that is needed of them.
+    It is self-contained, since earlier entries and the round may have been pruned when it is replayed.
     """
 
     before: FeedbackItems
@@ -49,7 +49,7 @@ class LaterGains(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def new(self) -> FeedbackItems:
-        """What each document has gained in between."""
+        """The gain of each document in between."""
         pairs = zip(self.before, self.now, strict=True)
         return [(place, label - earlier, document) for (_, earlier, _), (place, label, document) in pairs]
 
@@ -58,7 +58,7 @@ _later = msgspec.msgpack.Decoder(LaterGains)
 
 
 class Result(NamedTuple):
-    """What came of an entry."""
+    """The result of applying an entry."""
 
     learned: bool
     version: int
@@ -66,7 +66,7 @@ class Result(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A round that has had its feedback: what is known of it now, and what was first, if it has gained more since."""
+    """The answer to a round: its present labels, and its first feedback, if it has gained more since."""
 
     body: bytes
     at: float
@@ -75,20 +75,15 @@ class Answered(NamedTuple):
 
     @property
     def labels(self) -> dict[str, float]:
-        return {document: label for _, label, document in _items_decoder.decode(self.body)}
+        return {document: label for _, label, document in decode_feedback(self.body)}
 
     @property
     def first_labels(self) -> dict[str, float]:
-        return {document: label for _, label, document in _items_decoder.decode(self.first or self.body)}
-
-
-def decode_feedback(body: bytes) -> FeedbackItems:
-    """What an entry of feedback tells."""
-    return _items_decoder.decode(body)
+        return {document: label for _, label, document in decode_feedback(self.first or self.body)}
 
 
 def decode_gains(body: bytes) -> LaterGains:
-    """What an entry of later gains tells."""
+    """The body of an entry of later gains."""
     return _later.decode(body)
 
 

@@ -1,11 +1,10 @@
-"""The lock of a folder: one server writes there, and notices when the folder is no longer the one that it was."""
+"""The lock of a folder: one process writes there, and tells a copy of the folder from the original."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +14,7 @@ _TAKEN = {errno.EWOULDBLOCK, errno.EACCES}
 
 
 class FolderLock:
-    """Locks the file `lock`, and the folder itself, which nobody removes by the way as one may remove a file."""
+    """Locks the file `lock`, and the folder as well, because a lock file may be deleted by accident."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "lock"
@@ -46,23 +45,3 @@ class FolderLock:
             with suppress(OSError):
                 os.close(each)
         self._held = []
-
-
-class OpenFiles:
-    """Files that are written to; it notices when they are no longer the ones that stand at their paths."""
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths = paths
-        self._identities = [_identity(path) for path in paths]
-
-    def are_gone(self) -> bool:
-        """Whether one of them was removed, or another put in its place."""
-        return [_identity(path) for path in self._paths] != self._identities
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -1,29 +1,42 @@
-"""High-water mark: the last position of the journal that a client was answered for; and what is missing below it."""
+"""Whether a journal is all that was written: its high-water mark, what is missing below it, the start of a term.
+
+The high-water mark is the last position of the journal that a client was answered for, in a small file beside the log.
+A commit is on disk before the mark moves, and the mark moves before any client is answered. So a log that ends below
+its mark has lost something; a crash between the two leaves a mark that is a little low, which is harmless. Each ranker
+has a slot of its own in the file, with a checksum, which one write replaces. The kernel has the write at once, so
+killing the process does not undo it. A power cut may undo the last `_PAUSE` seconds of it, since the file is flushed
+beside the commits and not within them.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from random import SystemRandom
 from struct import Struct
 from threading import Event, Thread
 from typing import NamedTuple
 from zlib import crc32
 
+from ranktron import __version__
 from ranktron.errors import DataError
-from ranktron.store.journal.journal import CAPACITY, MissingEntriesError, StoredRanker
-from ranktron.store.journal.ranker_rows import RankerRow, is_whole, own_half
-from ranktron.store.journal.sql_database import Database
+from ranktron.store.journal.journal import CAPACITY, EPOCHS, MissingEntriesError, StoredRanker
+from ranktron.store.journal.tables import Database, RankerRow, is_whole, own_half, read_rankers
 
-SIZE = 256  # bytes of a place: a disk writes it whole or not at all
+_logger = logging.getLogger("ranktron.service")
+
+
+SIZE = 256  # bytes of a slot: a disk writes it atomically
 _PLACE = Struct("<QQQIB64sd")
 _PAUSE = 0.1  # seconds between two flushes
-_REMOVED = 64  # removed rankers whose places are kept before they are used again
+_REMOVED = 64  # slots of removed rankers that are kept before they are reused
 
 
 class RankerMark(NamedTuple):
-    """How far one ranker had come: its last version with the checksum of that entry, its reserved numbers, its time."""
+    """The mark of one ranker: its last version with the checksum of that entry, its reserved numbers, its clock."""
 
     ranker: int
     name: str
@@ -35,7 +48,7 @@ class RankerMark(NamedTuple):
 
 
 class Mark:
-    """The file of marks of one journal.
+    """The file with the marks of one journal.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +93,7 @@ class Mark:
             )
 
     def write(self, commits: int, rankers: list[RankerMark]) -> None:
-        """Moves the marks of some rankers, and then that of the journal."""
+        """Moves the marks of some rankers, then that of the journal."""
         for mark in rankers:
             place = self._places.get(mark.ranker)
             if place is None:
@@ -92,7 +105,7 @@ class Mark:
         self._moved.set()
 
     def _free(self) -> int:
-        """A new place, or that of the ranker that was removed first, if there are many such."""
+        """A new slot, or that of the oldest removed ranker, if there are many."""
         removed = [mark.ranker for mark in self.rankers.values() if mark.removed]
         if len(removed) > _REMOVED:
             first = min(removed)
@@ -111,7 +124,7 @@ class Mark:
         while not self._closing.is_set():
             self._moved.wait()
             self._moved.clear()
-            with suppress(OSError):  # the kernel has it all the same; the next one may succeed
+            with suppress(OSError):  # the kernel has the bytes; the next flush may succeed
                 os.fdatasync(self._file)
             self._closing.wait(_PAUSE)
 
@@ -129,19 +142,19 @@ _LOST = "it has lost its end, or is an older copy"
 
 def integrity_problems(mark: Mark, commits: int, new: bool) -> list[str]:
     """Reasons to believe that the log is incomplete; a new one has no mark yet."""
-    doubts = []
+    problems = []
     if mark.missing and not new:
-        doubts.append("the file mark is missing: whether the log has lost its end cannot be told")
+        problems.append("the file mark is missing: whether the log has lost its end cannot be told")
     if mark.damaged and not mark.missing:
-        doubts.append(f"the file mark is damaged in {mark.damaged} places: the log may have lost its end")
+        problems.append(f"the file mark is damaged in {mark.damaged} places: the log may have lost its end")
     if mark.commits > commits:
         lost = f"the last {mark.commits - commits} commits of the log are missing: {_LOST}"
-        doubts.append(f"{lost}; rounds that were shown last may be gone")
-    return doubts
+        problems.append(f"{lost}; rounds that were shown last may be gone")
+    return problems
 
 
 def missing_entries(database: Database, rows: Iterable[RankerRow], damaged: set[int], mark: Mark) -> list[StoredRanker]:
-    """The rankers that the log has lost something of that was told of, and what."""
+    """The rankers of which the log lacks acknowledged entries, each with what is missing."""
     lost, seen = [], set()
     for row in rows:
         seen.add(row.id)
@@ -181,3 +194,85 @@ def _describe_stored(row: RankerRow, marked: RankerMark | None, wrong: DataError
     name, version, following = (row.name, -1, 0) if marked is None else (marked.name, marked.version, marked.next)
     following = max(row.next, following)
     return StoredRanker(row.id, name, row.definition, following, row.incarnation, row.epochs, version, wrong)
+
+
+_BEGIN_TERM = """
+INSERT INTO owner (id, term, commits, facts, epoch) VALUES (1, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
+SET term = excluded.term, commits = excluded.commits, facts = excluded.facts, epoch = excluded.epoch
+"""
+_random = SystemRandom()
+
+
+class Known(NamedTuple):
+    """What is on disk of a ranker: its row, its last version with the checksum of that entry, and its clock."""
+
+    row: RankerRow
+    version: int
+    checksum: int
+    at: float = 0.0
+
+    @property
+    def mark(self) -> RankerMark:
+        row = self.row
+        own = own_half(self.checksum)
+        return RankerMark(row.id, row.name, self.version, own, row.next, bool(row.deleted), self.at)
+
+
+class Term(NamedTuple):
+    """One server's time with a journal: its number, which the next one increments, and what it found at its start."""
+
+    number: int
+    commits: int
+    epoch: int
+    known: dict[int, Known]
+    lost: list[StoredRanker]
+
+
+def begin_term(database: Database, mark: Mark) -> Term:
+    """Begins a term, and a new epoch unless the folder is provably the one that it was."""
+    facts = database.facts()
+    database.begin()
+    database.lock()  # two servers that start at once get different terms
+    owner = database.execute("SELECT term, commits, facts, epoch FROM owner WHERE id = 1").fetchone()
+    rows, damaged = read_rankers(database)
+    before, commits, facts_before, epoch = owner or (0, 0, facts, 0)
+    problems = integrity_problems(mark, commits, owner is None or not database.mark_needed)
+    if facts != facts_before:
+        problems.append("it is a copy, or was restored from one")
+    if damaged:
+        problems.append("rows of rankers are damaged")
+    if problems:
+        used = {each for row in rows for _, each in row.epochs} | {epoch}
+        epoch = _random.choice([each for each in range(1, EPOCHS) if each not in used] or [epoch])
+        _logger.warning("%s: %s; rounds are numbered in a new epoch", database, "; ".join(problems))
+    known = {}
+    for row in rows:
+        marked = mark.rankers.get(row.id)
+        following = max(row.next, 0 if marked is None else marked.next)
+        epochs = (*row.epochs, (following, epoch)) if problems and not row.deleted else row.epochs
+        at = 0.0 if marked is None else marked.at
+        known[row.id] = Known(row._replace(next=following, epochs=epochs), *find_end(database, row), at)
+    term = Term(
+        before + 1,
+        max(commits, mark.commits),
+        epoch,
+        known,
+        missing_entries(database, rows, damaged, mark),
+    )
+    for ranker, each in known.items():
+        if ranker not in damaged:  # a damaged row stays as it is
+            each.row.write(database)
+    database.execute(_BEGIN_TERM, (*term[:2], facts, epoch))
+    database.execute("UPDATE identity SET version = ?", (__version__,))
+    database.commit()
+    return term
+
+
+def find_end(database: Database, row: RankerRow) -> tuple[int, int]:
+    """The last version of a ranker, and the checksum of that entry."""
+    query = "SELECT key, checksum FROM entries WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT 1"
+    found = database.execute(query, (row.id * CAPACITY, (row.id + 1) * CAPACITY)).fetchone()
+    if found is None:
+        return 0, row.incarnation
+    key, checksum = found
+    return key - row.id * CAPACITY, checksum if isinstance(checksum, int) else 0

@@ -1,13 +1,15 @@
-"""The journal: where nothing gets lost. What a service writes, as values, and what it asks of whatever keeps them.
+"""The journal: what a store asks of the place where it keeps rankers, entries and rounds; its writes, as values.
 
-`SQLiteJournal` and `PostgresJournal` are those that there are. A journal writes in the order in which it is asked to,
-tells its caller's thread what has been written, and loses nothing that it has told.
+`SQLiteJournal` and `PostgresJournal` are the implementations. A journal writes jobs in the order in which they are put,
+calls back on its caller's thread when they are on disk, and loses nothing that it has called back for. README.md has
+the words: entry, version, term, epoch, incarnation, mark, snapshot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ranktron import __version__
@@ -20,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Promise(Protocol[_T]):
-    """What becomes of something to be written: a future of asyncio, or of concurrent.futures."""
+    """The future of a write: one of asyncio or of concurrent.futures."""
 
     def done(self) -> bool: ...
 
@@ -32,33 +34,33 @@ class Promise(Protocol[_T]):
 
 
 class CallerThread(Protocol):
-    """The thread that puts jobs, and is told of them: an event loop of asyncio, or what calls back as one does."""
+    """The thread that puts jobs and runs their callbacks: an event loop of asyncio, or anything with these methods."""
 
     def call_soon(self, callback: Callable[..., object], *args: Any) -> object:
-        """Calls back on this thread, after what is under way."""
+        """Calls back on this thread, after its present work."""
         ...
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> object:
-        """Calls back on this thread after so many seconds."""
+        """Calls back on this thread after `delay` seconds."""
         ...
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> object:
-        """Calls back on this thread, asked from another one."""
+        """The same as `call_soon`, from another thread."""
         ...
 
 
-FORMAT = 1  # of what a journal holds: one of another format is refused
-CAPACITY = 1 << 40  # versions of a ranker, and numbers of its rounds, stay below this
-PREFIX = "/"  # of the names that experiments have in the journal: no ranker's name starts with it
-EPOCHS = 1 << 13  # and epochs below this: with the number of a round in it, 2**53 holds an epoch
+FORMAT = 1  # of journals: another one is refused
+CAPACITY = 1 << 40  # upper bound of versions and of round numbers
+PREFIX = "/"  # of the names of experiments in the journal; names of rankers cannot begin with it
+EPOCHS = 1 << 13  # upper bound of epochs: an epoch and a number fit into 2**53
 
 
 class JournalError(DataError):
-    """The journal as a whole cannot be read or written: no ranker can be served from it."""
+    """The journal as a whole cannot be read or written, so no ranker can be served from it."""
 
 
 class FormatError(JournalError):
-    """The journal has a format that this version does not know; `version` is the one that wrote it, if it says so."""
+    """The journal has another format; `version` is the one that wrote it, if it says so."""
 
     def __init__(self, where: object, version: str | None) -> None:
         writer = f"ranktron {version}" if version else "a ranktron before 0.3"
@@ -66,7 +68,7 @@ class FormatError(JournalError):
 
 
 class MissingEntriesError(DataError):
-    """The journal lacks something of a ranker that was acknowledged."""
+    """The journal lacks acknowledged entries of a ranker."""
 
     remedy = "To go on without what is missing, delete the file mark in the folder"
 
@@ -76,23 +78,23 @@ class InUseError(DataError):
 
 
 class TermError(JournalError):
-    """Another server has begun a later term: this one may write nothing more, and what it knows is out of date."""
+    """Another server has begun a later term: this one may write nothing more, and its state is out of date."""
 
 
 class UnknownOutcomeError(JournalError):
-    """The connection was lost while a commit was under way: whether it was made is not known yet."""
+    """The connection was lost during a commit, and whether the commit was made is not known yet."""
 
 
 class RemovedError(DataError):
-    """An entry came for a ranker that has been removed."""
+    """An entry was put for a ranker that has been removed."""
 
 
 class StoredRanker(NamedTuple):
     """A ranker as the journal knows it; `definition` is complete.
 
-    `epochs` says from which number of its rounds on which epoch counts. Clients have been answered for entries up to
+    `epochs` has the first round number of each epoch. Clients have been answered for entries up to
     version `last_acknowledged` at least; it is -1 where that is not known. `wrong` is what is wrong with the ranker, if
-    anything. For its rounds it was `at` or later.
+    anything. Its clock was at `at` or later.
     """
 
     id: int
@@ -107,7 +109,7 @@ class StoredRanker(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """An entry as the journal has it, None if it is damaged; and the round that it answers, if that is there."""
+    """An entry in the journal, None if it is damaged, and the round that it answers, if that is there."""
 
     version: int
     body: bytes | None
@@ -115,9 +117,9 @@ class Logged(NamedTuple):
 
 
 class AddRanker(NamedTuple):
-    """Gives the new `StoredRanker`, and writes its first `entry`, if it has one, in the same transaction.
+    """Adds a ranker, with its first `entry`, if any, in the same transaction; the result is the `StoredRanker`.
 
-    The rounds of a deleted ranker of that name count on, and are at least `rounds`; some numbers are reserved.
+    Round numbers continue those of a deleted ranker of that name and are at least `rounds`; `reserve` are reserved.
     """
 
     name: str
@@ -128,46 +130,45 @@ class AddRanker(NamedTuple):
 
 
 class Reserve(NamedTuple):
-    """Sets round numbers below `next` aside: after a crash none of them is given out again."""
+    """Reserves round numbers below `next`: after a crash none of them is given out again."""
 
     ranker: int
     next: int
 
 
 class Settle(NamedTuple):
-    """Says which number the next round will have: none before it was given out."""
+    """Records which number the next round gets, at the end of a server that is not killed."""
 
     ranker: int
     next: int
 
 
 class NoteTime(NamedTuple):
-    """Says how late it is for a ranker: its rounds grow older though nothing is logged."""
+    """Records a ranker's clock, so that open rounds expire even when nothing is written."""
 
     ranker: int
     at: float
 
 
 class RemoveRanker(NamedTuple):
-    """Removes a ranker with all that it has; its name remembers how far its rounds have counted."""
+    """Removes a ranker with everything it has; its name keeps the number that its rounds have reached."""
 
     ranker: int
     next: int
 
 
 class DropRounds(NamedTuple):
-    """Drops rounds that nobody may answer any more."""
+    """Deletes expired rounds."""
 
     ranker: int
     numbers: Sequence[int]
 
 
 class Prune(NamedTuple):
-    """Drops what a snapshot of version `settled` makes needless.
+    """Deletes what a snapshot of version `settled` makes needless.
 
-    These are rounds that were answered up to version `explained`; and of the entries up to version `old` those up to
-    version `remembered`, and those that are not the last ones to answer a round. Of numbers of carried rounds, those
-    that have expired at the time `expired`.
+    These are rounds answered up to version `explained`; entries up to version `remembered`, and those up to version
+    `old` that are not the last answer to a round; and numbers of sealed rounds that have expired at time `expired`.
     """
 
     ranker: int
@@ -179,7 +180,7 @@ class Prune(NamedTuple):
 
 
 class AdvanceSource(NamedTuple):
-    """Moves a source of feedback from one place to the next, if it is there, and keeps what could not be used of it."""
+    """Advances a source of feedback from `start` to `end`, and keeps the messages that could not be used."""
 
     source: str
     start: int
@@ -188,7 +189,7 @@ class AdvanceSource(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Does something else on the writer's thread, after all that was asked before; the write it gives is done, too."""
+    """Calls a function on the writer's thread, after all earlier jobs; a write that it returns is done as well."""
 
     function: Callable[[], Write | None]
 
@@ -198,7 +199,7 @@ Write = AddRanker | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Pr
 
 @dataclass(frozen=True)
 class Job:
-    """A write, and who is told of it, on the caller's thread. Without `failed` it is tried until it succeeds."""
+    """A write with callbacks for the caller's thread. Without `failed` it is tried until it succeeds."""
 
     write: Write
     done: Done | None = None
@@ -206,7 +207,7 @@ class Job:
 
 
 class StoreRound(NamedTuple):
-    """A round to keep until its feedback comes; nobody waits for it."""
+    """A round to keep until its feedback comes; it has no callback."""
 
     ranker: int
     number: int
@@ -215,7 +216,7 @@ class StoreRound(NamedTuple):
 
 
 class SealedRow(NamedTuple):
-    """A round that came with its feedback: kept with the entry that answers it, its number known until it expires."""
+    """A sealed round that feedback brought: stored with its answer, its number known until it expires."""
 
     body: bytes
     digest: bytes
@@ -223,25 +224,25 @@ class SealedRow(NamedTuple):
 
 
 class Append(NamedTuple):
-    """An entry to write, and who is told of its version; `round` is the round that it answers, if any."""
+    """An entry to append, with its completion callbacks; `round` is the round that it answers, if any."""
 
     ranker: int
     round: int | None
     body: bytes
     done: Done
     failed: Failed
-    carried: SealedRow | None = None
+    sealed: SealedRow | None = None
 
 
 class Journal(Protocol):
-    """What a service asks of the place where it keeps rankers, entries and rounds."""
+    """What a store asks of its journal."""
 
     ready: bool
-    cluster: str  # which state this is, whatever becomes of it: copies have the same
+    cluster: str  # identity of this state; copies have the same
 
     @property
     def term(self) -> int:
-        """The number of this server's time with the journal; one that takes over has a higher one."""
+        """The number of the present term; every start increments it."""
         ...
 
     # Reading, before it starts
@@ -255,11 +256,11 @@ class Journal(Protocol):
         ...
 
     def entries(self, ranker: int) -> Iterator[Logged]:
-        """The entries, in order, each with the round that it answers; only a few at a time are in memory."""
+        """The entries in order, each with the round that it answers, read page by page."""
         ...
 
     def before_answers(self, ranker: int, count: int) -> int:
-        """The version after which entries have answered the last `count` rounds; 0 if there are no more than these."""
+        """The version before the answers to the last `count` answered rounds; 0 if there are no more than these."""
         ...
 
     def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
@@ -267,19 +268,19 @@ class Journal(Protocol):
         ...
 
     def last_rounds(self, ranker: int, count: int) -> list[tuple[int, bytes | None]]:
-        """The last rounds that are there, answered or not, oldest first."""
+        """The last stored rounds, answered or not, oldest first."""
         ...
 
     def checksum(self, ranker: int, version: int) -> int | None:
-        """A number that stands for all entries up to a version, if the journal still has it."""
+        """The checksum of all entries up to a version, if the journal still has that entry."""
         ...
 
     def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
-        """Replaces the last entry, which is damaged; the round that it answered goes, if a snapshot has learnt it."""
+        """Replaces a damaged last entry; the round that it answered is deleted if a snapshot has learnt it."""
         ...
 
     def follow(self, ranker: int, version: int) -> None:
-        """Says which version a ranker has reached: the next entry is numbered after it."""
+        """Sets the version that a ranker has reached; its next entry gets the next one."""
         ...
 
     def snapshots(self, ranker: int, keep: int) -> Snapshots:
@@ -287,7 +288,7 @@ class Journal(Protocol):
         ...
 
     def write_now(self, write: Write) -> None:
-        """Writes at once, which is possible only before the writer has started."""
+        """Writes synchronously; only before the writer has started."""
         ...
 
     # Writing
@@ -297,26 +298,26 @@ class Journal(Protocol):
         ...
 
     def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
-        """Version and digest of the entry that answered a round which came with it; None if none did, or long ago."""
+        """Version and digest of the answer to a sealed round; None if unanswered, or expired."""
         ...
 
     def start(self, caller: CallerThread, superseded: Failed) -> None:
-        """Starts the writer, which tells its caller what has been written, and when its term is over."""
+        """Starts the writer; `superseded` is called when its term is over."""
         ...
 
     def put(self, *jobs: Job | Append) -> None:
-        """Takes jobs, on the caller's thread; they are done in the order in which they are put.
+        """Puts jobs, on the caller's thread; they are written in this order.
 
-        Jobs that are put together are written together: all of them, or none.
+        Jobs put in one call are written together, all or none.
         """
         ...
 
     def put_later(self, job: StoreRound) -> None:
-        """Takes a job that nobody waits for: it may wait a few milliseconds for company."""
+        """Puts a job without a callback; it may wait some milliseconds to share a commit."""
         ...
 
     def close(self) -> None:
-        """Writes all that waits, then lets go."""
+        """Writes the jobs that wait, then releases the journal."""
         ...
 
     def __len__(self) -> int:
@@ -327,3 +328,22 @@ class Journal(Protocol):
     def size(self) -> int:
         """How many bytes it takes on disk."""
         ...
+
+
+def open_journal(folder: Path, address: str | None = None) -> Journal:
+    """The journal at an address, for the one server that may write it; without an address SQLite in the folder.
+
+    >>> open_journal(Path("state"), "mysql://db/shop")
+    Traceback (most recent call last):
+    ...
+    ranktron.errors.DataError: the journal's address begins with postgresql://; without one it is SQLite in the folder
+    """
+    if address is None:
+        from ranktron.store.journal.sqlite_journal import SQLiteJournal
+
+        return SQLiteJournal(folder)
+    if not address.startswith(("postgresql://", "postgres://")):
+        raise DataError("the journal's address begins with postgresql://; without one it is SQLite in the folder")
+    from ranktron.store.journal.postgres_journal import PostgresJournal
+
+    return PostgresJournal(folder, address)

@@ -1,8 +1,8 @@
-"""The journal in PostgreSQL: tables that outlive the machine of the server, and one leader among many servers.
+"""The journal in PostgreSQL, with one leader among many servers.
 
-An advisory lock elects the leader, and does nothing else: it is gone with its session, which a leader may be the last
-to notice. What keeps an old leader from writing is the term, which every transaction checks in a row that it locks.
-Whether a commit was made whose answer got lost is looked up in the same row, which counts them.
+An advisory lock elects the leader and does no more: it ends with its session, which a leader may notice late. An old
+leader is fenced off by the term, which every transaction checks in a row that it locks. The same row counts commits, so
+that a commit whose answer was lost can be looked up.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ _logger = logging.getLogger("ranktron.service")
 
 
 _WRITE = """
-INSERT INTO snapshots (ranker, version, wished, body) VALUES (?, ?, ?, ?) ON CONFLICT (ranker, version)
-DO UPDATE SET wished = snapshots.wished OR excluded.wished, body = excluded.body, misfit = NULL
+INSERT INTO snapshots (ranker, version, pinned, body) VALUES (?, ?, ?, ?) ON CONFLICT (ranker, version)
+DO UPDATE SET pinned = snapshots.pinned OR excluded.pinned, body = excluded.body, misfit = NULL
 """
 
 
 class PostgresSnapshots(Snapshots):
-    """The snapshots of one ranker, in a table; which there are is remembered, so that nobody waits to be told."""
+    """The snapshots of one ranker, in a table; the list of them is cached."""
 
     def __init__(self, execute: Callable[..., list[Any]], ranker: int, keep: int) -> None:
         super().__init__(Path(), ranker, keep)
         self._execute, self._ranker = execute, ranker
-        self._there: dict[int, bool] | None = None  # each version, and whether someone wished to keep it
+        self._there: dict[int, bool] | None = None  # each version, and whether someone pinned to keep it
 
     def _known(self) -> dict[int, bool]:
         if self._there is None:
-            query = "SELECT version, wished FROM snapshots WHERE ranker = ? AND misfit IS NULL ORDER BY version"
+            query = "SELECT version, pinned FROM snapshots WHERE ranker = ? AND misfit IS NULL ORDER BY version"
             self._there = dict(self._execute(query, (self._ranker,)))
         return self._there
 
     def remove_drafts(self) -> None:
-        """There are none: a transaction is there complete or not at all."""
+        """Nothing to do: transactions are atomic."""
 
     def versions(self) -> list[int]:
         return sorted(self._known())
 
-    def wished(self) -> list[int]:
-        return sorted(version for version, wished in self._known().items() if wished)
+    def pinned(self) -> list[int]:
+        return sorted(version for version, pinned in self._known().items() if pinned)
 
-    def write(self, version: int, data: bytes, *, wished: bool = False) -> None:
-        known = {**self._known(), version: wished or self._known().get(version, False)}
-        self._there = None  # until it is known again
-        self._execute(_WRITE, (self._ranker, version, wished, data))
+    def write(self, version: int, data: bytes, *, pinned: bool = False) -> None:
+        known = {**self._known(), version: pinned or self._known().get(version, False)}
+        self._there = None  # unknown until read again
+        self._execute(_WRITE, (self._ranker, version, pinned, data))
         for old in sorted(each for each, kept in known.items() if not kept)[: -self.keep]:
             self._delete(old)
             del known[old]
         self._there = known
 
-    def keep_for_good(self, version: int) -> None:
+    def pin(self, version: int) -> None:
         if version not in self._known():
             raise DataError(f"version {version} cannot be kept: it is not there")
         self._there = None
-        self._execute("UPDATE snapshots SET wished = true WHERE ranker = ? AND version = ?", (self._ranker, version))
+        self._execute("UPDATE snapshots SET pinned = true WHERE ranker = ? AND version = ?", (self._ranker, version))
 
     def remove(self, version: int) -> None:
         check_not_needed(version, self.versions())
@@ -82,7 +82,7 @@ class PostgresSnapshots(Snapshots):
         self._there = {}
         try:
             self._execute("DELETE FROM snapshots WHERE ranker = ?", (self._ranker,))
-        except JournalError as error:  # they are in nobody's way: no other ranker will have this number
+        except JournalError as error:  # harmless: ids of rankers are not reused
             _logger.warning("snapshots of ranker %d could not be removed: %s", self._ranker, error)
 
     def _load(self, version: int) -> bytes:
@@ -124,7 +124,7 @@ CREATE TABLE sources (name TEXT PRIMARY KEY, next BIGINT NOT NULL);
 CREATE TABLE dead_letters (
     source TEXT NOT NULL, place BIGINT NOT NULL, reason TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (source, place));
 CREATE TABLE snapshots (
-    ranker BIGINT, version BIGINT, wished BOOLEAN NOT NULL, misfit TEXT, body BLOB NOT NULL,
+    ranker BIGINT, version BIGINT, pinned BOOLEAN NOT NULL, misfit TEXT, body BLOB NOT NULL,
     PRIMARY KEY (ranker, version));
 """
 _MAKE_IDENTITY = "INSERT INTO identity VALUES (1, gen_random_uuid()::text, $1, $2)"
@@ -141,7 +141,7 @@ SELECT sum(pg_total_relation_size(t::regclass))
 FROM unnest(ARRAY['rankers', 'entries', 'rounds', 'accepted', 'snapshots']) t
 """
 _CLASS = 0x72616E6B  # of the advisory locks: "rank"
-_DEFAULTS = {  # a server whose network is gone is given up in seconds
+_DEFAULTS = {  # a server that is unreachable is given up in seconds
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -149,11 +149,11 @@ _DEFAULTS = {  # a server whose network is gone is given up in seconds
     "tcp_user_timeout": 10_000,
     "application_name": "ranktron",
 }
-_MEASURING = 30.0  # seconds between two looks at how large the tables are
+_MEASURING = 30.0  # seconds between measurements of the tables' size
 
 
 class PostgresJournal(SQLJournal):
-    """The journal in a database, for the server that is elected; the folder, which it locks, holds only its mark.
+    """The journal in a database, for the elected server; its folder, which it locks, holds only the mark.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class PostgresJournal(SQLJournal):
 
 
 class PostgresDatabase:
-    """A session of the server that was elected; one that is lost is replaced when the next transaction begins."""
+    """The session of the elected server; a lost one is replaced when the next transaction begins."""
 
     def __init__(self, folder: Path, address: str) -> None:
         try:
@@ -202,7 +202,7 @@ class PostgresDatabase:
         return connection
 
     def open_session(self) -> psycopg.Connection[Any]:
-        """A new connection, to a server that keeps what it acknowledges."""
+        """A new connection; servers whose settings could lose commits are refused."""
         try:
             connection = psycopg.connect(**self._settings, autocommit=True, cursor_factory=psycopg.RawCursor)
         except psycopg.Error as error:
@@ -214,7 +214,7 @@ class PostgresDatabase:
                     raise JournalError(f"PostgreSQL runs with {setting} = off, and {danger}: switch it on")
             if _value(connection, "SELECT pg_is_in_recovery()"):
                 raise JournalError("this PostgreSQL server is a replica, which takes no writes: name the primary")
-            connection.execute("SET work_mem = '256MB'")  # which queries over all open rounds need
+            connection.execute("SET work_mem = '256MB'")  # for queries over all open rounds
         except psycopg.Error as error:
             connection.close()
             raise JournalError(f"PostgreSQL cannot be used: {_sentence(error)}") from None
@@ -225,7 +225,7 @@ class PostgresDatabase:
 
     def _make_tables(self) -> None:
         with _explained(), self._connection.transaction():
-            self._connection.execute("SELECT pg_advisory_xact_lock($1)", (_CLASS << 32,))  # one at a time
+            self._connection.execute("SELECT pg_advisory_xact_lock($1)", (_CLASS << 32,))  # one server at a time
             if _value(self._connection, "SELECT to_regclass('rankers')") is None:
                 for statement in _SCHEMA.split(";"):
                     if statement.strip():
@@ -238,7 +238,7 @@ class PostgresDatabase:
                 raise FormatError(self, version)
 
     def _check_folder(self, folder: Path) -> None:
-        """Refuses a folder that belongs to something else, whose mark would be taken for that of this database."""
+        """Refuses the folder of another journal, whose mark would be taken for that of this database."""
         if (folder / "log.sqlite").exists():
             raise DataError(f"{folder} holds a journal in SQLite: choose another folder for one in PostgreSQL")
         with _explained():
@@ -271,12 +271,12 @@ class PostgresDatabase:
 
     def begin(self) -> None:
         self.rollback()
-        for last in (False, True):  # nothing has begun: a session that is found to be lost can be replaced
+        for last in (False, True):  # no transaction is open, so a lost session can be replaced
             if self._connection.closed:
                 self._connection = self._connect()
             try:
                 if not self._elected:
-                    self._elect()  # a lost session of one's own may still have the lock; the term is what counts
+                    self._elect()  # its lost session may still hold the lock; the term decides
                 self.execute("BEGIN")
                 return
             except JournalError:
@@ -287,7 +287,7 @@ class PostgresDatabase:
         self.execute("LOCK TABLE owner IN EXCLUSIVE MODE")
 
     def check(self) -> None:
-        """Refuses a pool that gives each transaction another session: the lock would stay with one of them."""
+        """Refuses poolers that change sessions between transactions: the lock belongs to one session."""
         if self.execute("SELECT pg_backend_pid()").fetchone() != (self._process,):
             complaint = "transactions of one connection come to different sessions"
             raise JournalError(f"{complaint}: pool sessions, not transactions, or name PostgreSQL itself")
@@ -301,7 +301,7 @@ class PostgresDatabase:
                 raise UnknownOutcomeError(f"{lost}: {_sentence(error)}") from None
             raise JournalError(f"PostgreSQL: {_sentence(error)}") from None
         if monotonic() - self._measured > _MEASURING:
-            with suppress(psycopg.Error):  # it is only shown to people
+            with suppress(psycopg.Error):  # for display
                 self._size, self._measured = int(_value(self._connection, _SIZE)), monotonic()
 
     def rollback(self) -> None:
@@ -315,9 +315,9 @@ class PostgresDatabase:
         return nullcontext()
 
     def facts(self) -> str:
-        """System, database and timeline: a restore from a dump makes another database, one to a point another timeline.
+        """System, database and timeline: a restored dump is another database, point-in-time recovery another timeline.
 
-        A replica that is promoted begins another timeline, too.
+        Promoting a replica begins another timeline as well.
         """
         timeline = "SELECT timeline_id FROM pg_control_checkpoint()"
         found = self.execute(_IDENTITY).fetchone(), self.execute(timeline).fetchone()
@@ -336,17 +336,17 @@ class PostgresDatabase:
 
 
 class _Reader:
-    """A second session, for what is no part of a transaction of the journal; any thread may use it."""
+    """A second session, for statements outside of the journal's transactions; any thread may use it."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
         self._connection: psycopg.Connection[Any] | None = None
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows of a statement, which is a transaction of its own."""
+        """The rows of a statement, in a transaction of its own."""
         with _explained():
             if self._connection is not None and not self._connection.closed:
-                with suppress(psycopg.OperationalError):  # the session may be lost: what is asked here can be repeated
+                with suppress(psycopg.OperationalError):  # a lost session: these statements can be repeated
                     return self._ask(self._connection, statement, values)
             self.close()
             self._connection = self._database.open_session()
@@ -370,7 +370,7 @@ def _explained() -> Iterator[None]:
 
 
 def _sentence(error: Exception) -> str:
-    """The first line of what PostgreSQL says, which may be many."""
+    """The first line of an error of PostgreSQL."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
@@ -381,7 +381,7 @@ def _value(connection: psycopg.Connection[Any], query: str, *values: Any) -> Any
 
 @lru_cache
 def _translate(statement: str) -> str:
-    """A statement as PostgreSQL wants it.
+    """A statement in the dialect of PostgreSQL.
 
     >>> _translate("SELECT CAST(body AS BLOB) FROM rounds WHERE key > ? AND key < ?")
     'SELECT CAST(body AS BYTEA) FROM rounds WHERE key > $1 AND key < $2'

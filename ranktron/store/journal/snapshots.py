@@ -1,4 +1,4 @@
-"""Snapshots: the whole of a ranker at one version, in a file that is there complete or not at all."""
+"""Snapshots: a ranker at one version, each in a file that is written atomically."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Snapshots:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     snapshots = Snapshots(Path(folder), 1, keep=2)
     ...     for version in (3, 5, 8):
-    ...         snapshots.write(version, serialization.serialize({"version": version}), wished=version == 3)
-    ...     snapshots.versions(), snapshots.wished()
+    ...         snapshots.write(version, serialization.serialize({"version": version}), pinned=version == 3)
+    ...     snapshots.versions(), snapshots.pinned()
     ([3, 5, 8], [3])
     """
 
@@ -41,34 +41,34 @@ class Snapshots:
         self.damaged = 0
 
     def remove_drafts(self) -> None:
-        """Removes what a server left that was killed in the middle of writing."""
+        """Removes incomplete files of a server that was killed."""
         for path in self.folder.glob(".*.tmp"):
-            with suppress(OSError):  # it is in nobody's way
+            with suppress(OSError):  # harmless if it stays
                 path.unlink()
 
     def versions(self) -> list[int]:
-        """Those that there are, oldest first."""
+        """The versions with a snapshot, oldest first."""
         return sorted({*self._with("snapshot"), *self._with("kept")})
 
-    def wished(self) -> list[int]:
-        """Those that someone wished to keep: they stay, whatever comes after them."""
+    def pinned(self) -> list[int]:
+        """The versions that a client has pinned: newer snapshots do not replace them."""
         return self._with("kept")
 
     def _with(self, ending: str) -> list[int]:
         paths = [path for path in self.folder.glob(f"*.{ending}") if path.stem.isdecimal() and path.is_file()]
-        return sorted(int(path.stem) for path in paths)  # a pipe with such a name would be waited for
+        return sorted(int(path.stem) for path in paths)  # a named pipe would block the reader
 
-    def write(self, version: int, data: bytes, *, wished: bool = False) -> None:
-        """Writes a snapshot, flushes it to disk, and lets go of the oldest that nobody wished to keep."""
+    def write(self, version: int, data: bytes, *, pinned: bool = False) -> None:
+        """Writes a snapshot, flushes it to disk, and removes the oldest ones that are not pinned."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomically(self.folder / f"{version:016d}.{'kept' if wished else 'snapshot'}") as file:
+        with atomically(self.folder / f"{version:016d}.{'kept' if pinned else 'snapshot'}") as file:
             file.write(data)
         _flush(self.folder)
         for old in self._with("snapshot")[: -self.keep]:
             (self.folder / f"{old:016d}.snapshot").unlink(missing_ok=True)
 
-    def keep_for_good(self, version: int) -> None:
-        """Keeps a snapshot that there is as one that someone wished to keep."""
+    def pin(self, version: int) -> None:
+        """Pins an existing snapshot."""
         try:
             self._path(version).rename(self.folder / f"{version:016d}.kept")
         except OSError as error:
@@ -76,18 +76,18 @@ class Snapshots:
         _flush(self.folder)
 
     def remove(self, version: int) -> None:
-        """Removes a snapshot for good; the two newest are needed, since the journal goes on from them."""
+        """Removes a snapshot; the two newest are needed, since recovery starts from them."""
         check_not_needed(version, self.versions())
         for ending in ("kept", "snapshot"):
             (self.folder / f"{version:016d}.{ending}").unlink(missing_ok=True)
         _flush(self.folder)
 
     def read(self, version: int) -> dict[str, Any]:
-        """One of those that are kept; a damaged one is an error."""
+        """The content of a snapshot; a damaged one is an error."""
         return serialization.deserialize(self._load(version), self._name(version))
 
     def newest(self, misfit: Callable[[Mapping[str, Any]], str] = lambda kept: "") -> Mapping[str, Any] | None:
-        """The newest that is whole and fits; damaged ones are reported and passed over, misfits are put away, too."""
+        """The newest snapshot that is intact and fits; damaged ones are reported, misfits renamed."""
         for version in reversed(self.versions()):
             try:
                 kept = self.read(version)
@@ -124,14 +124,14 @@ class Snapshots:
 
 
 def check_not_needed(version: int, versions: list[int]) -> None:
-    """Refuses to let go of one of the two newest versions."""
+    """Refuses to remove one of the two newest versions."""
     if version in versions[-2:]:
         newest = f"version {version} is one of the two newest that are kept, from which a start goes on"
         raise DataError(f"{newest}: it can go when there are two newer ones")
 
 
 def _flush(folder: Path) -> None:
-    """Makes sure that the folder itself knows which files are in it."""
+    """Flushes the list of files in a folder to disk."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -1,32 +1,36 @@
-"""The journal in SQL: what it reads at a start, and what it writes, in whichever database it is kept.
+"""The journal in SQL: one thread that writes, what a start reads, in whichever database the tables are.
 
-Each commit is made in the name of one term, which a start increments: a server that another one has followed can write
-no more, and steps down. Each commit is counted, and after it the mark moves (see `high_water_mark`), by which a start
-finds that the log has lost its end. A journal that was copied, or restored from a copy, or that has lost something,
-begins a new epoch: no round that is shown from then on is taken for one that another copy has shown.
+`GroupCommit` writes everything that waits in one commit. `SQLJournal` makes each commit in the name of its term and
+counts it, then moves the high-water mark (see `integrity`). README.md defines these words and says what a start does.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 from random import SystemRandom
 from time import sleep
 from typing import Any
 
 from ranktron.errors import DataError
 from ranktron.store.journal.folder_lock import FolderLock
-from ranktron.store.journal.group_commit import PAUSE, GroupCommit, Task
-from ranktron.store.journal.integrity import Mark
+from ranktron.store.journal.integrity import Known, Mark, begin_term, find_end
 from ranktron.store.journal.journal import (
     CAPACITY,
     AddRanker,
     AdvanceSource,
     Append,
     Call,
+    CallerThread,
     Done,
     DropRounds,
+    Failed,
     Job,
     JournalError,
     Logged,
@@ -42,43 +46,165 @@ from ranktron.store.journal.journal import (
     UnknownOutcomeError,
     Write,
 )
-from ranktron.store.journal.ranker_rows import (
-    RankerRow,
-    chain_checksum,
-    follows,
-    is_whole,
-    is_whole_round,
-    own_half,
-    round_checksum,
-)
 from ranktron.store.journal.snapshots import Snapshots
-from ranktron.store.journal.sql_database import (
+from ranktron.store.journal.tables import (
     ACCEPTED,
     ANSWERS,
     ENTRIES,
     LAST_ROUNDS,
     OPEN_ROUNDS,
     Database,
+    RankerRow,
     advance_source,
+    chain_checksum,
     deletions,
+    follows,
     insert,
+    is_whole,
+    is_whole_round,
+    own_half,
+    round_checksum,
 )
-from ranktron.store.journal.startup import Known, begin_term, find_end
+
+_logger = logging.getLogger("ranktron.service")
+_BATCH_WINDOW = 0.005  # seconds that an open round waits for others to be written with
+PAUSE = 0.1  # seconds until a disk that refused is tried again
+
+Task = Job | StoreRound | Append
+
+
+class GroupCommit(ABC):
+    """One thread that writes all jobs that wait in one commit, and calls back on the thread that put them.
+
+    Jobs that arrive during a commit go into the next one together, so that many clients share one flush of the disk. A
+    failed commit changes nothing: those who wait for it are told, and jobs that nobody waits for are tried again.
+    """
+
+    def __init__(self) -> None:
+        self.ready = True  # whether the last commit succeeded; the writer sets it, anyone reads it
+        self._jobs: deque[Task] = deque()  # waiting, oldest first; the caller appends, the writer takes
+        self._retry: list[Task] = []  # of a failed commit, to be tried again; the writer alone
+        self._wakeup: SimpleQueue[bool] = SimpleQueue()  # true: jobs wait; false: no more will come
+        self._flush_scheduled = False  # a wakeup is sent at the end of this turn of the caller; the caller alone
+        self._delayed_flush = False  # a wakeup is sent after the batch window; the caller alone
+        self._closing = False  # set once, by close
+        self._caller: CallerThread | None = None  # where callbacks run; set once, by start
+        self._superseded: Failed | None = None  # is told that the term is over; set once, by start
+        self._over: TermError | None = None  # why nothing more may be written; set once, by the writer
+        self._thread: threading.Thread | None = None  # the writer; start and close
+
+    @abstractmethod
+    def _write_jobs(self, jobs: list[Task]) -> list[tuple[Done | None, Any]]:
+        """Writes jobs in one commit, all of them or none; callbacks with their results."""
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def start(self, caller: CallerThread, superseded: Failed) -> None:
+        self._caller, self._superseded = caller, superseded
+        self._thread = threading.Thread(target=self._write, name="ranktron-log", daemon=True)
+        self._thread.start()
+
+    def put(self, *jobs: Job | Append) -> None:
+        self._jobs.extend(jobs)  # at once: the writer takes all that there is into one commit
+        if not self._flush_scheduled:  # one wakeup for all jobs of this turn of the caller
+            self._flush_scheduled = True
+            assert self._caller is not None
+            self._caller.call_soon(self._wake)
+
+    def put_later(self, job: StoreRound) -> None:
+        self._jobs.append(job)
+        if not self._flush_scheduled and not self._delayed_flush:
+            self._delayed_flush = True
+            assert self._caller is not None
+            self._caller.call_later(_BATCH_WINDOW, self._wake)
+
+    def _wake(self) -> None:
+        self._flush_scheduled = self._delayed_flush = False
+        self._wakeup.put(True)
+
+    def close(self) -> None:
+        """Ends the thread, when it has written all that waits."""
+        self._closing = True
+        if self._thread is not None:
+            self._wakeup.put(False)
+            self._thread.join()
+            self._thread = None
+
+    def _write(self) -> None:
+        going = True
+        while going:
+            going = self._wakeup.get()
+            jobs = self._retry
+            self._retry = []
+            while self._jobs:
+                jobs.append(self._jobs.popleft())
+            if jobs:
+                self._try(jobs, going)
+
+    def _try(self, jobs: list[Task], going: bool) -> None:
+        try:
+            outcomes = [(done, result) for done, result in self._write_jobs(jobs) if done is not None]
+        except TermError as error:
+            self._step_down(jobs, error)
+        except Exception as error:
+            self._fail(jobs, error)
+            if going:
+                sleep(PAUSE)
+                self._wakeup.put(True)
+        else:
+            if not self.ready:
+                _logger.warning("the disk takes writes again")
+            self.ready = True
+            self._tell(_finish, outcomes)
+
+    def _tell(self, function: Callable[..., None], *arguments: Any) -> None:
+        assert self._caller is not None
+        with suppress(RuntimeError):  # the event loop is closed: no one waits any more
+            self._caller.call_soon_threadsafe(function, *arguments)
+
+    def _fail(self, jobs: list[Task], error: Exception) -> None:
+        self._note_trouble(error)
+        self._retry = [job for job in jobs if job.failed is None]
+        for job in jobs:
+            if job.failed is not None:
+                self._tell(job.failed, error)
+
+    def _note_trouble(self, error: Exception) -> None:
+        if self.ready:
+            _logger.error("the log cannot be written: %s", error)
+        self.ready = False
+
+    def _step_down(self, jobs: list[Task], error: TermError) -> None:
+        """Writes nothing more, and drops the jobs that wait: the new leader has not seen them."""
+        if self._over is None and self._superseded is not None:
+            self._tell(self._superseded, error)
+        self._over = error
+        self._fail(jobs, error)
+        self._retry = []
+
+
+def _finish(outcomes: list[tuple[Done, Any]]) -> None:
+    for done, result in outcomes:
+        try:
+            done(result)
+        except Exception:  # the callbacks after it run all the same
+            _logger.exception("what was written could not be told")
+
 
 _PAGE = 2_000  # entries that are read at once
-_logger = logging.getLogger("ranktron.service")
 
 
 class SQLJournal(GroupCommit):
-    """A journal in the tables of a database; the mark of how far it has come is in a folder, which it has locked."""
+    """A journal in the tables of a database; its high-water mark is in a folder, which it locks."""
 
     def __init__(self, folder: Path, lock: FolderLock, connect: Callable[[FolderLock], Database]) -> None:
         super().__init__()
-        self.folder, self._lock = folder, lock
+        self.folder, self._lock = folder, lock  # the folder of the mark; fixed
         try:
-            self._database = connect(lock)
+            self._database = connect(lock)  # after start the writer alone uses it, but for look_up
             try:
-                self._mark = Mark(folder / "mark")
+                self._mark = Mark(folder / "mark")  # moved after each commit
             except OSError as error:
                 self._database.close()
                 raise DataError(f"{folder}: the state cannot be kept there: {error.strerror}") from None
@@ -87,12 +213,13 @@ class SQLJournal(GroupCommit):
             raise
         try:
             with self._database.explained():
-                self._term = begin_term(self._database, self._mark)
+                self._term = begin_term(self._database, self._mark)  # fixed: a new term is a new journal
                 self.cluster: str = self._database.execute("SELECT cluster FROM identity").fetchone()[0]
         except BaseException:
             self.close()
             raise
-        self._known, self._commits = self._term.known, self._term.commits
+        self._known = self._term.known  # by ranker: row, last version and its checksum; each commit, undone if it fails
+        self._commits = self._term.commits  # of this log so far; each commit
 
     @property
     def term(self) -> int:
@@ -122,7 +249,7 @@ class SQLJournal(GroupCommit):
             for key, body, answers, checksum, shown, shown_checksum in rows:
                 if key == base + 1:
                     before = incarnation << 32 | incarnation
-                elif key != last + 1:  # a snapshot has what is missing in between, or its version is found to be
+                elif key != last + 1:  # the gap is covered by a snapshot; if not, recovery reports it
                     before = None
                 fits = is_whole(key, body, answers, checksum) and (before is None or follows(checksum, before))
                 before, last = checksum if fits else None, key
@@ -199,7 +326,7 @@ class SQLJournal(GroupCommit):
     def _move_mark(self, moved: list[Known]) -> None:
         try:
             self._mark.write(self._commits, [known.mark for known in moved])
-        except OSError as error:  # what was written is written; only a loss of it might go unnoticed
+        except OSError as error:  # the commit stands; only its loss might go unnoticed
             _logger.error("%s cannot be written: %s", self._mark.path, error)
 
     @property
@@ -222,7 +349,7 @@ class SQLJournal(GroupCommit):
         return outcomes
 
     def _commit(self, work: Callable[[], Any]) -> Any:
-        """Does some work in one transaction, in the name of this term, and then moves the mark."""
+        """Does some work in one transaction of this term, then moves the mark."""
         if self._over is not None:
             raise self._over
         before, database = dict(self._known), self._database
@@ -279,13 +406,13 @@ class SQLJournal(GroupCommit):
                     outcomes.append((job.failed, RemovedError("the ranker has been deleted")))
                     continue
                 entries.append(self._next_entry(job.ranker, job.body, job.round))
-                if job.carried is not None:
-                    key, (body, *known) = job.ranker * CAPACITY + (job.round or 0), job.carried
+                if job.sealed is not None:
+                    key, (body, *known) = job.ranker * CAPACITY + (job.round or 0), job.sealed
                     insert(self._database, "rounds", [(key, body, round_checksum(key, body))])
                     insert(self._database, "accepted", [(key, self._known[job.ranker].version, *known)])
                 outcomes.append((job.done, self._known[job.ranker].version))
             elif isinstance(job, Job):
-                if isinstance(job.write, RemoveRanker):  # with what came before it
+                if isinstance(job.write, RemoveRanker):  # which deletes the entries put before it, too
                     insert(self._database, "entries", entries)
                     entries = []
                 outcomes.append((job.done, self._write_one(job.write)))
@@ -344,11 +471,11 @@ class SQLJournal(GroupCommit):
 
     def _change_row(self, write: Reserve | Settle | RemoveRanker) -> None:
         known = self._known.get(write.ranker)
-        if known is None:  # the log has lost it, and only its mark is left
+        if known is None:  # the log has lost the ranker; its mark is left
             row = RankerRow(write.ranker, self._mark.rankers[write.ranker].name, b"", 0, 0, 0, ((0, 0),))
             known = Known(row, 0, 0)
         row = known.row
-        if isinstance(write, Reserve):  # what is set aside stays so
+        if isinstance(write, Reserve):  # a reservation never shrinks
             row = row._replace(next=max(row.next, write.next))
         elif isinstance(write, Settle):
             row = row._replace(next=write.next)

@@ -1,7 +1,8 @@
-"""The journal in SQLite: a file in WAL mode, flushed to disk at every commit, in a folder that one server locks."""
+"""The journal in SQLite: a file in WAL mode, flushed at every commit, in a folder that one server locks."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 from ranktron import __version__
 from ranktron.errors import DataError
-from ranktron.store.journal.folder_lock import FolderLock, OpenFiles
+from ranktron.store.journal.folder_lock import FolderLock
 from ranktron.store.journal.journal import FORMAT, FormatError, JournalError
 from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.journal.sql_journal import SQLJournal
@@ -56,15 +57,15 @@ class SQLiteDatabase:
             return self._reader.execute(statement, values).fetchall()
 
     def begin(self) -> None:
-        self.rollback()  # the disk may not even have taken that it was to be forgotten
+        self.rollback()  # the last rollback itself may have failed
         self.connection.execute("BEGIN IMMEDIATE")
 
     def lock(self) -> None:
-        """Has been done: there is one writer at a time."""
+        """Nothing to do: `BEGIN IMMEDIATE` admits one writer."""
 
     def commit(self) -> None:
         self.connection.execute("COMMIT")
-        if self._files is None:  # from the first commit on, both are there
+        if self._files is None:  # both exist from the first commit on
             self._files = OpenFiles(self._paths())
 
     def rollback(self) -> None:
@@ -78,7 +79,7 @@ class SQLiteDatabase:
         return self._lock.facts(self.path)
 
     def check(self) -> None:
-        if self._files is not None and self._files.are_gone():  # nobody could open again what is written there
+        if self._files is not None and self._files.are_gone():  # commits to a deleted file would be lost
             raise JournalError(f"{self.path} was removed or replaced while the server ran: stop it")
 
     def snapshots(self, ranker: int, keep: int) -> Snapshots:
@@ -94,9 +95,29 @@ class SQLiteDatabase:
         return sum(file.stat().st_size for file in self._paths() if file.exists())
 
 
+class OpenFiles:
+    """Files that are written to; notices when their paths lead to other files."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._identities = [_identity(path) for path in paths]
+
+    def are_gone(self) -> bool:
+        """Whether a file was removed or replaced."""
+        return [_identity(path) for path in self._paths] != self._identities
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 @contextmanager
 def explain_sqlite_errors(path: Path) -> Iterator[None]:
-    """Says in a sentence what SQLite says in a word."""
+    """Turns errors of SQLite into JournalErrors with a sentence."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -106,7 +127,7 @@ def explain_sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to a journal, which is made if there is none."""
+    """A connection to a journal, which is created if missing."""
     with explain_sqlite_errors(path):
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
         try:
@@ -142,7 +163,7 @@ _MAKE_IDENTITY = "INSERT INTO identity VALUES (1, lower(hex(randomblob(16))), ?,
 
 
 def make_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Makes the tables of a new journal; one of another format is refused.
+    """Creates the tables of a new journal; one of another format is refused.
 
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> make_tables(connection, Path("log.sqlite"))

@@ -1,6 +1,7 @@
-"""What a ranker learns from the entries of its journal, live or in a replay.
+"""Applying entries of the journal to a ranker, live or in a replay.
 
-The same entries applied in the same order give the same weights, to the bit. Nothing here waits or writes.
+This is the only place that changes weights. The same entries in the same order give bit-identical weights. Nothing here
+waits or writes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _logger = logging.getLogger("ranktron.service")
 
 
 def apply(live: LiveRanker, entry: JournalEntry, version: int, model: Model | None = None) -> Result:
-    """Does what an entry says; weights that would overflow stay as they were. `model` is the entry's, if it is read."""
+    """Applies an entry; weights that would overflow stay unchanged. `model` is the entry's model, if already parsed."""
     kept: bytes | None = None
     feedback: FeedbackItems = []
     if entry.kind == "feedback":
@@ -55,20 +56,20 @@ def apply(live: LiveRanker, entry: JournalEntry, version: int, model: Model | No
         if entry.kind not in ("model", "nothing"):
             live.note_update()
         count(live, entry, shown, feedback)
-    except Exception:  # it is only shown to people: what was learnt stands
+    except Exception:  # statistics are for display: the update stands
         _logger.exception("version %d of ranker %s could not be counted", version, live.name)
     return result
 
 
 def _learn(live: LiveRanker, entry: JournalEntry, version: int, model: Model | None) -> float | None:
-    """The loss of an entry that answers no round; None if nothing could be learnt from it."""
+    """The loss of an entry that answers no round; None if the learner refused it."""
     return _attempt(live, version, lambda: _learn_alone(live, entry, model))
 
 
 def learn_shown(live: LiveRanker, version: int, shown: StoredRound, feedback: FeedbackItems) -> float | None:
-    """The loss of feedback on a round; None if nothing could be learnt from it."""
+    """The loss of feedback on a round; None if the learner refused it."""
     places, labels, _ = zip(*feedback, strict=True)
-    received = Feedback._make((np.array(places), np.array(labels, float)))  # which were checked when they came
+    received = Feedback._make((np.array(places), np.array(labels, float)))  # validated when the request came
     return _attempt(live, version, lambda: live.learner.learn_pending(shown.pending(live.mapped), received))
 
 
@@ -77,14 +78,14 @@ def _attempt(live: LiveRanker, version: int, learn: Callable[[], float]) -> floa
         return learn()
     except DataError:
         pass
-    except Exception:  # whatever it is, it will be the same in a replay
+    except Exception:  # a replay fails in the same way
         _logger.exception("version %d of ranker %s could not be learnt", version, live.name)
-    refuse(live, version)
+    mark_unlearnt(live, version)
     return None
 
 
-def refuse(live: LiveRanker, version: int) -> None:
-    """Notes that nothing could be learnt from a version."""
+def mark_unlearnt(live: LiveRanker, version: int) -> None:
+    """Notes that the learner refused an entry."""
     live.refused = [*live.refused, version][-live.config.remembered :]
 
 
@@ -101,7 +102,7 @@ def _learn_alone(live: LiveRanker, entry: JournalEntry, model: Model | None) -> 
 
 
 def _replace(live: LiveRanker, model: Model, barrier: int) -> None:
-    """Goes on with another model; if it is of another kind, rounds of before mean nothing to it."""
+    """Replaces the model; one of another kind cannot learn from earlier rounds, which are dropped."""
     before = live.template
     live.start_from(model)
     live.rounds.next = max(live.rounds.next, live.learner.rounds)
@@ -111,15 +112,15 @@ def _replace(live: LiveRanker, model: Model, barrier: int) -> None:
 
 
 def count(live: LiveRanker, entry: JournalEntry, shown: StoredRound | ShownRound | None, items: FeedbackItems) -> None:
-    """Counts what is shown to people, and changes nothing else."""
+    """Updates statistics for display; no effect on learning."""
     if shown is not None and entry.kind == "feedback":
-        delay = max(entry.at - shown.at, 0.0)  # a clock may go backwards
+        delay = max(entry.at - shown.at, 0.0)  # clocks may step back
         quality = observed_quality(tuple([label for _, label, _ in items]))
         live.stats.answered(entry.round, quality, shown.explored, delay)
 
 
 def remember(live: LiveRanker, entry: JournalEntry, result: Result, kept: bytes | None) -> None:
-    """Remembers that a round was answered, and, if it is known, what it showed."""
+    """Remembers the answer to a round and, if known, what the round showed."""
     answered = Answered(entry.body, entry.at, result)
     if entry.kind == "gains":
         later = decode_gains(entry.body)

@@ -1,9 +1,9 @@
-"""What clients send back about a ranking: checked, and made an entry of the journal, or found to have come before.
+"""Feedback of clients: validated and turned into entries of the journal, or recognised as a repetition.
 
 A round is answered once: by labels, by clicks or by gains, or by time (`close_after`), which counts as no gain. Clicks
-and gains may come again. Gains are totals, and a click counts as 1: what a message adds to what was known of the round
-is learnt as a further lesson on the same page, where everything that has gained nothing more has the label 0. A message
-that adds nothing has come before, or too late, and gets the answer of the last one that did.
+and gains may come again. Gains are totals, and a click counts as 1: the difference to the earlier totals is learnt as a
+further update on the same list, in which documents without a difference have the label 0. A message without any
+difference is a repetition, or late, and gets the answer of the last message that had one.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from ranktron.store.rankers.open_rounds import StoredRound
 from ranktron.store.types import FeedbackRequest, FullRequest
 
 
-def check_feedback(live: LiveRanker, request: FeedbackRequest, carried: bytes | None = None) -> JournalEntry | Result:
-    """The entry to write for this feedback; or what came of it, if it adds nothing to what has come before.
+def check_feedback(live: LiveRanker, request: FeedbackRequest, sealed: bytes | None = None) -> JournalEntry | Result:
+    """The entry to write for this feedback, or the earlier result, if it is a repetition.
 
-    `carried` is the round itself, if it came with the feedback.
+    `sealed` is the round itself, if the feedback brought it.
     """
     number = live.rounds.ids.number_of(request.round)
     earlier = live.rounds.answered.get(number)
     if earlier is not None:
         if repeats(earlier.labels, request) or request.labels == earlier.first_labels:
             return earlier.result
-        return _later(live, number, earlier, request, carried)
-    kept = live.rounds.open.get(number, carried)
+        return _later(live, number, earlier, request, sealed)
+    kept = live.rounds.open.get(number, sealed)
     if kept is None:
         if number >= live.rounds.next:
             raise RequestError(404, "unknown_round", f"there has been no round {request.round}")
@@ -58,7 +58,7 @@ def check_feedback(live: LiveRanker, request: FeedbackRequest, carried: bytes | 
 
 
 def repeats(known: Mapping[str, float], request: FeedbackRequest) -> bool:
-    """Whether feedback says nothing beyond what is known of its round."""
+    """Whether feedback adds nothing to what is known of its round."""
     if request.labels is not None:
         return known == request.labels
     totals = dict.fromkeys(request.clicks, 1.0) if request.gains is None else request.gains  # type: ignore[arg-type]
@@ -66,14 +66,14 @@ def repeats(known: Mapping[str, float], request: FeedbackRequest) -> bool:
 
 
 def is_repeated(entry: JournalEntry, request: FeedbackRequest) -> bool:
-    """Whether feedback says nothing beyond an entry for the same round that is on its way to the disk."""
+    """Whether feedback adds nothing to an entry for the same round that is not on disk yet."""
     return repeats(feedback_labels(entry), request)
 
 
 def _later(
-    live: LiveRanker, number: int, earlier: Answered, request: FeedbackRequest, carried: bytes | None
+    live: LiveRanker, number: int, earlier: Answered, request: FeedbackRequest, sealed: bytes | None
 ) -> JournalEntry | Result:
-    """The entry for what a round has gained after it was answered; what came of it before, if that is nothing more."""
+    """The entry for gains after the first answer; the earlier result, if there are none."""
     if request.labels is not None:
         closes = live.definition.close_after
         zero = "" if closes is None else f", or closed after {closes:g} seconds without any"
@@ -81,7 +81,7 @@ def _later(
         raise RequestError(409, "already_answered", f"{complaint}; only clicks and gains may come later")
     live.check_open()
     _check_learns(live)
-    totals, kept = _gains(live, request), live.rounds.past.get(number, carried)
+    totals, kept = _gains(live, request), live.rounds.past.get(number, sealed)
     if kept is None or number < live.rounds.barrier:
         raise round_gone(request.round, answered=True)
     shown, known = _read_round(live, request, kept), earlier.labels
@@ -89,7 +89,7 @@ def _later(
     _check_labels(live, totals.values())
     before: FeedbackItems = [(place, known.get(document, 0.0), document) for document, place in places.items()]
     now = [(place, max(label, totals.get(document, 0.0)), document) for place, label, document in before]
-    if now == before:  # a document that was not named before has gained 0
+    if now == before:  # documents that no message named have gained 0
         return earlier.result
     later = LaterGains(before, now, kept, earlier.first or earlier.body)
     return JournalEntry("gains", number, live.rounds.now(), encode(later))
@@ -103,7 +103,7 @@ def _read_round(live: LiveRanker, request: FeedbackRequest, kept: bytes) -> Stor
 
 
 def _places(shown: StoredRound, number: int, named: Iterable[str]) -> dict[str, int]:
-    """The places of the documents that may be labelled; feedback on any other is refused."""
+    """The positions of the documents that may be labelled; feedback on others is refused."""
     places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
     for document in named:
         if document not in places:
@@ -114,7 +114,7 @@ def _places(shown: StoredRound, number: int, named: Iterable[str]) -> dict[str, 
 
 
 def _gains(live: LiveRanker, request: FeedbackRequest) -> dict[str, float]:
-    """What each document that is named has gained; only a learner that knows what a page is can learn from it."""
+    """The gain of each named document; only learners of the top k can learn from it."""
     if live.learns != "top":
         raise RequestError(409, "learns_from_labels", f"{live.template.kind} does not know what users saw: send labels")
     return dict.fromkeys(request.clicks or (), 1.0) if request.gains is None else request.gains
@@ -135,7 +135,7 @@ def _check_labels(live: LiveRanker, labels: Iterable[float]) -> None:
 
 
 def _check_unnamed(live: LiveRanker, documents: Collection[str]) -> None:
-    """Refuses clicks and gains that leave documents out where 0 is no label."""
+    """Refuses clicks and gains that leave documents out if 0 is not a valid label."""
     low = live.definition.labels[0]
     if documents and low > 0.0:
         why = f"documents that clicks and gains do not name have gained 0, and the lowest label here is {low:g}"
@@ -143,7 +143,7 @@ def _check_unnamed(live: LiveRanker, documents: Collection[str]) -> None:
 
 
 def close_overdue(live: LiveRanker) -> Iterator[JournalEntry]:
-    """The entries that close rounds whose time is over: none of their documents has gained anything."""
+    """Entries that close overdue rounds, with no gain for any document."""
     after = live.definition.close_after
     if after is None or live.closed or live.learns != "top":
         return
@@ -154,7 +154,7 @@ def close_overdue(live: LiveRanker) -> Iterator[JournalEntry]:
 
 
 def check_full(live: LiveRanker, request: FullRequest) -> JournalEntry:
-    """The entry to write for a list of which all labels are known."""
+    """The entry for a list with all its labels."""
     if live.learns == "top":
         raise RequestError(
             409, "learns_from_the_top", f"{live.template.kind} learns from what it showed: rank, then send feedback"

@@ -1,10 +1,10 @@
-"""How a service writes: whatever changes a ranker goes to the journal first, and is applied when it is on disk."""
+"""Write-ahead: every change of a ranker is an entry of the journal first, and is applied once it is on disk."""
 
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from time import monotonic
 from typing import Any, Protocol
 
@@ -35,29 +35,26 @@ from ranktron.store.rankers.recovery import take_snapshot
 from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")
-RESERVE = 20_000  # numbers of rounds that are set aside on disk: after a crash none of them is given out again
+RESERVE = 20_000  # round numbers that are reserved on disk at a time: after a crash none of them is used again
 
 
 class RoundKeeper(Protocol):
-    """What numbers rounds and keeps them open: a ranker, or an experiment."""
+    """A ranker or an experiment: it numbers rounds and keeps them open."""
 
     id: int
     rounds: OpenRoundBook[Any, Any]
 
 
-class JournalWriter(ABC):
-    """Writes to a journal, on the caller's thread; only rankers that are in `live_rankers` get snapshots."""
+class JournalWriter:
+    """Puts jobs into a journal, on the caller's thread; rankers in `live_rankers` get snapshots."""
 
     def __init__(self, journal: Journal, config: StoreConfig, live_rankers: Mapping[str, LiveRanker]) -> None:
         self.journal, self.config, self._live_rankers = journal, config, live_rankers
-        self.followed: Callable[[LiveRanker, FeedEntry], None] = lambda _live, _entry: None
-
-    @abstractmethod
-    def promise(self) -> Promise[Any]:
-        """A new future, which is fulfilled on the caller's thread."""
+        self.promise: Callable[[], Promise[Any]] = Future  # makes the futures it returns; set by the caller
+        self.followed: Callable[[LiveRanker, FeedEntry], None] | None = None  # while servers follow
 
     def written(self, write: Write, *, patient: bool = False) -> Promise[Any]:
-        """A future of what a job gives; if the disk refuses, so does the future, unless it is patient."""
+        """A future of the result of a write; if the disk fails, so does the future, unless it is patient."""
         future: Promise[Any] = self.promise()
 
         def failed(error: BaseException) -> None:
@@ -80,15 +77,15 @@ class JournalWriter(ABC):
         entry: JournalEntry,
         answers: int | None = None,
         model: Model | None = None,
-        carried: SealedRow | None = None,
+        sealed: SealedRow | None = None,
     ) -> Promise[Result]:
-        """A future of what comes of an entry: it is logged, and when that is on disk, applied."""
-        job, future = self.prepared(live, entry, answers, model, carried)
+        """Appends an entry and applies it once it is on disk; a future of the result."""
+        job, future = self.prepared(live, entry, answers, model, sealed)
         self.journal.put(job)
         return future
 
     def check_not_busy(self) -> None:
-        """Refuses while too much waits for the disk."""
+        """Refuses while too many jobs wait for the disk."""
         if len(self.journal) >= self.config.max_waiting:
             raise RequestError(503, "busy", "too many requests are waiting for the disk: try again")
 
@@ -98,21 +95,22 @@ class JournalWriter(ABC):
         entry: JournalEntry,
         answers: int | None = None,
         model: Model | None = None,
-        carried: SealedRow | None = None,
+        sealed: SealedRow | None = None,
     ) -> tuple[Append, Promise[Result]]:
-        """What puts an entry into the journal, to be put at once, and the future of what comes of it.
+        """The job that appends an entry, to be put before anything else happens, and the future of the result.
 
-        `model` is the entry's, if it has been read; `carried` is the round that it answers, if that came with it.
+        `model` is the entry's model, if already parsed; `sealed` is the round that it answers, if feedback brought it.
         """
         self.check_not_busy()
         body = encode(entry)
         future: Promise[Result] = self.promise()
 
         def done(version: int) -> None:
-            if carried is not None:
-                live.rounds.open[entry.round] = carried.body
+            if sealed is not None:
+                live.rounds.open[entry.round] = sealed.body
             shown = live.rounds.open.get(entry.round) if entry.kind == "feedback" else None
-            self.followed(live, FeedEntry(version, body, shown))
+            if self.followed is not None:
+                self.followed(live, FeedEntry(version, body, shown))
             result = apply_entry.apply(live, entry, version, model)
             self.forget(live)
             if not future.done():
@@ -130,22 +128,22 @@ class JournalWriter(ABC):
                 gone = isinstance(error, RemovedError)
                 future.set_exception(unknown_ranker(live.name) if gone else refusal(error))
 
-        live.closed = live.closed or entry.kind == "model"  # until it is applied, nothing is shown or received
+        live.closed = live.closed or entry.kind == "model"  # until it is applied, rankings and feedback are refused
         if answers is not None:
             live.rounds.unwritten[answers] = (entry, future)
-        return Append(live.id, answers, body, done, failed, carried), future
+        return Append(live.id, answers, body, done, failed, sealed), future
 
     # Numbers of rounds
 
     def spare_number(self, live: RoundKeeper) -> None:
-        """Sees to it that the next round can be numbered, and soon those after it."""
+        """Makes sure that the next round can be numbered, and reserves more numbers in time."""
         if live.rounds.reserved - live.rounds.next < RESERVE * 3 // 4 and not live.rounds.reserving:
             self.reserve(live, live.rounds.next)
         if live.rounds.next >= live.rounds.reserved:
             raise not_written("no further rounds can be numbered")
 
     def reserve(self, live: RoundKeeper, first: int) -> None:
-        """Sets numbers of rounds aside before they are given out."""
+        """Reserves round numbers on disk before they are used."""
         upto, live.rounds.reserving = max(first, live.rounds.next) + RESERVE, True
 
         def done(_result: object) -> None:
@@ -153,16 +151,16 @@ class JournalWriter(ABC):
 
         self.journal.put(Job(Reserve(live.id, upto), done))
 
-    # What need not be kept
+    # Rounds and entries that are no longer needed
 
     def forget(self, live: RoundKeeper) -> None:
-        """Drops from the disk the rounds that have been dropped."""
+        """Deletes dropped rounds from the disk."""
         if live.rounds.forgotten:
             self.journal.put(Job(DropRounds(live.id, live.rounds.forgotten)))
             live.rounds.forgotten = []
 
-    def snapshot(self, live: LiveRanker, *, wished: bool = False) -> Promise[Any]:
-        """Writes a snapshot of what is on disk already, then shortens the journal to what the one before it needs."""
+    def snapshot(self, live: LiveRanker, *, pinned: bool = False) -> Promise[Any]:
+        """Writes a snapshot of the present version, then prunes the journal to what the snapshot before it needs."""
         version, content = live.version, take_snapshot(live)
         explained, remembered = _before(live, live.rounds.past), _before(live, live.rounds.answered)
         live.note_kept(monotonic())
@@ -171,8 +169,8 @@ class JournalWriter(ABC):
         def write() -> Prune | None:
             try:
                 checksum = self.journal.checksum(live.id, version)
-                live.snapshots.write(version, serialization.serialize({**content, "checksum": checksum}), wished=wished)
-            except (DataError, OSError) as error:  # the journal has everything still: it only stays longer
+                live.snapshots.write(version, serialization.serialize({**content, "checksum": checksum}), pinned=pinned)
+            except (DataError, OSError) as error:  # nothing is lost: the journal only stays longer
                 _logger.warning("no snapshot of %s: %s", live.name, error)
                 return None
             settled = live.snapshots.versions()[-2:-1]
@@ -184,7 +182,7 @@ class JournalWriter(ABC):
 
 
 def refusal(error: BaseException) -> RequestError:
-    """What a client is told when the journal did not take what was to be written."""
+    """The error for a client whose write failed."""
     if isinstance(error, UnknownOutcomeError):
         return RequestError(
             503, "slow_disk", f"{error}; the request may have been accepted: feedback may be sent again"
@@ -193,6 +191,6 @@ def refusal(error: BaseException) -> RequestError:
 
 
 def _before(live: LiveRanker, rounds: Mapping[int, object]) -> int:
-    """The version before the one that answered the first of some rounds; the present one if there are none."""
+    """The version before the answer to the oldest of these rounds; the present version without any."""
     first = live.rounds.answered.get(next(iter(rounds), -1))
     return live.version if first is None else first.result.version - 1

@@ -1,7 +1,7 @@
-"""One ranker at work: it shows rankings, and keeps their rounds open.
+"""A ranker at work: it ranks lists and keeps their rounds open.
 
-Nothing here waits, writes or changes weights. What clients send back is checked in `feedback` and becomes an entry of
-the journal; what the journal has is learnt in `apply_entry`. Comments on fields say who changes them.
+Nothing here waits, writes or changes weights. `feedback` turns what clients send into entries of the journal, and
+`apply_entry` learns from these. The comment on a field says what it holds and who changes it.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ranktron.training.model import Model
 from ranktron.types import Features, Floats, Integers, Matrix, Ranking
 
 Rounds = OpenRoundBook[tuple[JournalEntry, Promise[Result]], Answered]
-DRIFT = 100  # updates over which the change of the weights is shown
+DRIFT = 100  # updates over which the dashboard shows the drift of the weights
 
 
 class Kept(NamedTuple):
-    """The last version of which there is a snapshot, and when it was taken."""
+    """The version of the last snapshot, and when it was taken."""
 
     version: int
     at: float | None
 
 
 class LiveRanker:
-    """A learner with the rounds that wait for their feedback."""
+    """A learner with its open rounds."""
 
     def __init__(
         self,
@@ -56,47 +56,47 @@ class LiveRanker:
     ) -> None:
         self.id, self.name = id, name
         self.config = config
-        self.definition = definition  # with every parameter
-        self.snapshots = snapshots  # on disk; the journal's writer
-        self.incarnation = 0  # which ranker of this name it is; a start, or the one that makes it
-        self.version = 0  # of the last entry that was applied; apply_entry
+        self.definition = definition  # complete, with every parameter; fixed
+        self.snapshots = snapshots  # its snapshots on disk; the journal's writer adds and removes
+        self.incarnation = 0  # tells it from earlier rankers of its name; fixed after recovery or creation
+        self.version = 0  # the last entry applied; apply_entry
         self.rounds: Rounds = OpenRoundBook(first, RoundIds(), config, open_rounds.shown_at)
-        self.refused: list[int] = []  # the last versions that taught it nothing; apply_entry
-        self.closed = False  # while its model is being replaced: the journal's writer closes, apply_entry opens
-        self.stats = Stats()  # what people look at; rank, apply_entry
-        self.cut = 0  # damaged entries that a start has cut off; recovery
+        self.refused: list[int] = []  # the last entries that the learner refused; apply_entry
+        self.closed = False  # its model is being replaced: set by the journal's writer, cleared by apply_entry
+        self.stats = Stats()  # statistics for display; rank and apply_entry
+        self.cut = 0  # damaged last entries that recovery has cut off; recovery
         self.start_from(model)
         self.note_kept(None)
 
-    # What it is
+    # Model
 
     def start_from(self, model: Model) -> None:
-        """Takes a model's learner, scaling and features for its own."""
-        self.template = replace(model, state={}, record={})  # all of the model but what it has learnt
-        self.learner: BaseLearner = model.learner()  # what it has learnt; apply_entry alone changes it
-        self.names, self.map = model.names, model.map  # of the template, which every ranking needs
-        self.k = self.learner.labels_received or self.config.received  # documents shown first that may have labels
+        """Goes on with the learner, scaling and features of a model."""
+        self.template = replace(model, state={}, record={})  # the model without its weights and record; start_from
+        self.learner: BaseLearner = model.learner()  # its weights; apply_entry alone updates it
+        self.names, self.map = model.names, model.map  # copied from the template for speed
+        self.k = self.learner.labels_received or self.config.received  # top documents that feedback may label
         self.note_weights()
-        self._trail = deque([self._weights], maxlen=DRIFT + 1)  # the last weights of this model, for the dashboard
+        self._trail = deque([self._weights], maxlen=DRIFT + 1)  # last weights of this model, for the drift; note_update
 
     @property
     def filled_names(self) -> tuple[str, ...]:
-        """The names of the weights: indicators of missing values have one, too."""
+        """The names of the weights, indicators of missing values included."""
         return self.template.filled_names
 
     @property
     def curves(self) -> Explainable | None:
-        """What explains the scores of a feature map."""
+        """The feature map, if its scores can be explained by curves."""
         return None if self.map is None else self.template.explainable
 
     @property
     def model(self) -> Model:
-        """The model as it stands; the same state gives the same bytes."""
+        """The present model; equal states give equal bytes."""
         return replace(self.template, state=self.learner.state())
 
     @property
     def learns(self) -> str:
-        """What it learns from: "top", "any" labels or "nothing"."""
+        """The labels it learns from: "top", "any" or "nothing"."""
         if not self.learner.learns_online:
             return "nothing"
         return "top" if self.learner.labels_received else "any"
@@ -108,16 +108,16 @@ class LiveRanker:
 
     @property
     def drift(self) -> tuple[int, Floats]:
-        """How many updates the trail of the weights goes back, at most 100, and the weights that it starts with."""
+        """The number of updates, at most 100, over which drift is measured, and the weights before them."""
         return len(self._trail) - 1, np.frombuffer(self._trail[0])
 
     def note_weights(self) -> None:
-        """Notes the weights that rank: open rounds keep them."""
+        """Refreshes the bytes of the weights, which open rounds keep for explanations."""
         weights = self.learner.ranking_weights
-        self._weights = b"" if weights is None else weights.tobytes()  # those that rank, as open rounds keep them
+        self._weights = b"" if weights is None else weights.tobytes()  # those that rank, as bytes; note_weights
 
     def note_update(self) -> None:
-        """Notes the weights after an update, for those who look at it."""
+        """Notes the weights after an update, for the dashboard."""
         before = self._weights
         self.note_weights()
         self._trail.append(self._weights)
@@ -125,20 +125,20 @@ class LiveRanker:
             self.stats.moved(before, self._weights)
 
     def note_kept(self, at: float | None) -> None:
-        """Notes that this version is kept."""
+        """Notes that there is a snapshot of this version."""
         self.last_snapshot = Kept(self.version, at)
 
-    # Showing
+    # Ranking
 
     def rank(self, request: RankRequest) -> tuple[RankAnswer, int, bytes]:
-        """The ranking to show, and the number and the bytes of the open round to keep."""
+        """The ranking to show, with the number and the bytes of its open round."""
         self.check_open()
         X = self.matrix(request.documents)
         features = self.mapped(X)
         return self._keep_open(request, X, features, self._ranking(features))
 
     def shadow(self, request: RankRequest, shown: Sequence[str]) -> tuple[RankAnswer, int, bytes]:
-        """The same for a page that another system has ordered, which is learnt from as one that was certain."""
+        """The same for a list that another system has ordered; it is learnt from as an order without chance."""
         self.check_open()
         X = self.matrix(request.documents)
         features = self.mapped(X)
@@ -154,7 +154,7 @@ class LiveRanker:
         )
 
     def best_order(self, documents: Sequence[Document]) -> Integers:
-        """The documents by score, best first: no chance is involved, and no round is kept."""
+        """The documents by score, best first, without exploration and without a round."""
         self.check_open()
         try:
             scores = self.learner.scores(self.mapped(self.matrix(documents)))
@@ -180,7 +180,7 @@ class LiveRanker:
             for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
         ]
         pending = self.learner.pending(features, ranking, self.k)
-        explained = 0 if request.carry else self.config.explained  # what is only looked at is not carried
+        explained = 0 if request.carry else self.config.explained  # rows for explanations alone are not sealed
         rows = min(len(order), max(len(pending.shown), explained))
         propensities, kept_rows = pending.propensities, X[ranking.order[:rows]]
         kept = open_rounds.pack(
@@ -213,7 +213,7 @@ class LiveRanker:
         return answer, number, kept
 
     def matrix(self, documents: Sequence[Document]) -> Matrix:
-        """The features of documents, filled in and scaled; anything but finite numbers in their places is refused."""
+        """The features of documents, imputed and scaled; all must be finite."""
         m = len(documents)
         if m > self.config.max_documents:
             raise RequestError(
@@ -232,17 +232,17 @@ class LiveRanker:
         return X
 
     def mapped(self, X: Matrix) -> Features:
-        """Features as the learner sees them."""
+        """Features after the feature map."""
         return X if self.map is None else self.map(X)
 
     def _parts(self, X: Matrix) -> bytes:
-        """What each feature adds to each score, where that is not a weight times its value."""
+        """The contribution of each feature to each score, where a feature map makes it no product."""
         if self.curves is None or self.weights is None:
             return b""
         return self.curves.contributions(X, self.weights).tobytes()
 
     def drop(self, bytes_over: int = 0) -> None:
-        """Drops the oldest rounds: too many, too old, or so many bytes too large; not while they are being answered."""
+        """Drops the oldest rounds beyond the limits of number, age and bytes, except those being answered."""
         self.forget(self.rounds.excess(bytes_over))
 
     def forget(self, numbers: Sequence[int]) -> None:
@@ -250,7 +250,7 @@ class LiveRanker:
         self.rounds.forget(numbers)
         self.stats.dropped += len(numbers)
 
-    # Replacing its model
+    # Replacing the model
 
     def replacement(self, model: bytes) -> JournalEntry:
         """The entry that replaces the model."""

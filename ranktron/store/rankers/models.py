@@ -1,4 +1,4 @@
-"""Models that a ranker can be made of: from a definition, or from a file that a client sent."""
+"""The models of rankers: blank ones from definitions, and model files that clients upload."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ranktron.training.model import Model
 from ranktron.types import Feedback
 
 _logger = logging.getLogger("ranktron.service")
-MOST_HEADER = 3_000_000, 50_000  # bytes and values of a model's header: others wait while it is parsed
-# How rankers scale what they are shown, by how the estimator of their algorithm scales: a list is all that they have.
+MOST_HEADER = 3_000_000, 50_000  # bytes and values of a model's header, which is parsed in one go
+# The scaling of a ranker by that of its algorithm's estimator: a service can only scale within lists.
 _WITHIN_LISTS: dict[str, ListScale] = {"auto": "standard-query", "minmax": "minmax-query"}
-MOST_ROUNDS = CAPACITY // 2  # of a model that is taken over; there must be room for those to come
+MOST_ROUNDS = CAPACITY // 2  # of an uploaded model, so that there is room for further ones
 
 
 def complete(definition: Definition) -> Definition:
-    """A client's definition with today's defaults for the parameters and the scaling that it leaves out."""
+    """A client's definition with default parameters and scaling filled in."""
     found = stored_algorithm if definition.model else algorithm
     try:
         parameters = dict(found(definition.algorithm).complete(definition.parameters))
@@ -48,7 +48,7 @@ def complete(definition: Definition) -> Definition:
 
 
 def blank_model(definition: Definition, config: StoreConfig) -> Model:
-    """The model of a ranker that has learnt nothing yet; a complete definition that makes no sense is refused."""
+    """The untrained model of a complete definition; an invalid definition is refused."""
     names = definition.features
     if len(names) > config.max_features:
         raise RequestError(413, "too_many_features", f"{len(names)} features; at most {config.max_features} are taken")
@@ -89,7 +89,7 @@ def blank_model(definition: Definition, config: StoreConfig) -> Model:
 
 
 class Upload(NamedTuple):
-    """A model file that a client sent, read and checked: the ranker that it makes or fits, and what the journal keeps.
+    """An uploaded model file, parsed and checked: the ranker that it makes or fits, and the body of its entry.
 
     `rounds` is how many rounds the model has had.
     """
@@ -101,9 +101,9 @@ class Upload(NamedTuple):
 
 
 def read_upload(data: bytes, definition: Definition | None, config: StoreConfig) -> Upload:
-    """Reads a model file for a ranker, or for one that is to be made from it; whatever the file is, it is refused here.
+    """Parses a model file for a ranker, or for a new one; anything invalid is refused here.
 
-    It may take seconds, and changes nothing but what it returns: a thread may call it.
+    It may take seconds and has no side effects, so it may run on another thread.
     """
     try:
         model = _read_model(data, None if definition is None else len(definition.features), config)
@@ -120,7 +120,7 @@ def read_upload(data: bytes, definition: Definition | None, config: StoreConfig)
 
 
 def _define(model: Model, digest: str) -> Definition:
-    """The definition of a ranker that is made from a model; it must be readable when it is found on disk again."""
+    """The definition of a ranker made from a model; it must survive encoding and decoding."""
     made = Definition(list(model.names), model.kind, dict(model.parameters), model=digest)
     try:
         return msgspec.json.decode(msgspec.json.encode(made), type=Definition)
@@ -147,7 +147,7 @@ def _read_model(data: bytes, width: int | None, config: StoreConfig) -> Model:
 
 
 def _check_fits(model: Model, definition: Definition, config: StoreConfig) -> Model:
-    """A model that can take a ranker's place; its features must be those of the ranker."""
+    """The model, checked to fit a ranker with the same features."""
     _check_map(model, config)
     names = tuple(definition.features)
     if model.feature_names not in (None, names):
@@ -181,7 +181,7 @@ def _check_map(model: Model, config: StoreConfig) -> None:
 
 
 def _check_support(model: Model) -> None:
-    """Refuses documents in a kernel model that no list could be compared with: what is learnt would not be finite."""
+    """Refuses kernel models whose documents overflow the kernel."""
     kernel = model.learner().kernel
     if kernel is None or model.map is not None:
         return
@@ -192,20 +192,20 @@ def _check_support(model: Model) -> None:
 
 
 def _check_usable(model: Model, config: StoreConfig, code: str) -> None:
-    """Lets a twin rank and learn once, so that numbers no kernel can take are found before they are kept."""
+    """Ranks and learns once with a copy, so that values that overflow are found before anything is stored."""
     k = model.learner().labels_received or 1
     if k > config.max_k:
         raise RequestError(422, code, f"k must be at most {config.max_k}, not {k}")
     try:
         warm(model, k)
     except DataError:
-        pass  # it knows how to say no
+        pass  # a refusal is fine: the learner reports errors
     except (ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
         raise RequestError(422, code, f"a ranker with these parameters cannot work: {error}") from None
 
 
 def warm(model: Model, k: int) -> None:
-    """Lets a learner that is not needed afterwards work once; no user then waits for kernels to be loaded."""
+    """Warms up: loads all kernels that a request needs, with a learner that is thrown away."""
     learner = model.learner()
     X = np.zeros((max(k, 3), model.n_filled), np.float32)
     if model.scaler is not None:
@@ -218,6 +218,6 @@ def warm(model: Model, k: int) -> None:
 
 
 def note_other_kind(name: str, before: str, now: str, version: int) -> str:
-    """What to know about a model of another kind than the one before it."""
+    """The note for a client whose upload changed the kind of the model."""
     back = f"; to go back, roll back to version {version}" if version else ""
     return f"ranker {name!r} was {before} and is {now} now: its open rounds were dropped{back}"

@@ -22,9 +22,9 @@ from ranktron.types import Features, Floats, Matrix
 
 
 class RoundIds:
-    """From which number of a ranker's rounds on which epoch counts; clients see the number after the epoch.
+    """Public ids of rounds: the epoch, then the number. `starts` has the first number of each epoch.
 
-    Numbers before the first are those of rankers of the same name that have been deleted.
+    Numbers before the first start are those of deleted rankers of the same name.
 
     >>> ids = RoundIds(((0, 0), (20, 3)))
     >>> ids.public(19), ids.public(20) == 3 * 2**40 + 20, ids.number_of(3 * 2**40 + 20)
@@ -39,12 +39,12 @@ class RoundIds:
         self.starts = starts
 
     def public(self, number: int) -> int:
-        """What clients call a round."""
+        """The public id of a round."""
         epoch = next((epoch for first, epoch in reversed(self.starts) if number >= first), self.starts[0][1])
         return epoch * CAPACITY + number
 
     def number_of(self, public: int) -> int:
-        """The number of a round that was shown here, or will be."""
+        """The number of a round by its public id; ids of other copies of the ranker are refused."""
         number = public % CAPACITY
         if number < self.starts[0][0]:
             raise of_deleted_ranker(public)
@@ -53,18 +53,18 @@ class RoundIds:
         return number
 
 
-RECENT = 20  # rounds that are shown to people
-BESIDE = 250  # bytes that a round takes in memory beside its own
+RECENT = 20  # rounds that the dashboard lists
+BESIDE = 250  # bytes of memory that a round takes beyond its body
 _Waiting = TypeVar("_Waiting")
 _Answer = TypeVar("_Answer")
 _NONE: Any = object()
-_BLOCK, _BLOCKS = 1 << 16, 64  # numbers of rounds in a block, and blocks that are kept: the last four million
+_BLOCK, _BLOCKS = 1 << 16, 64  # numbers per block, and blocks that are kept: the last four million numbers
 
 
 class OpenRounds(MutableMapping[int, bytes]):
-    """Open rounds by number, oldest first, and the bytes that they take.
+    """Open rounds by number, oldest first, with their total size in bytes.
 
-    However many there are, the oldest is found at once; a dict would pass over the places of all that it has dropped.
+    The oldest is found in constant time, where a dict would scan the slots of deleted ones.
 
     >>> rounds = OpenRounds({1: b"one", 2: b"two", 3: b"three"})
     >>> del rounds[1]
@@ -107,9 +107,7 @@ class OpenRounds(MutableMapping[int, bytes]):
     def find_excess(
         self, most: int, bytes_over: int, before: float, shown_at: Callable[[bytes], float], busy: Container[int | None]
     ) -> list[int]:
-        """The oldest rounds: beyond the most there may be, so many bytes too large, or shown before a time.
-
-        Rounds that are busy, being answered, stay.
+        """The oldest rounds beyond the limit of number, of bytes, or shown before a time; busy rounds stay.
 
         >>> rounds = OpenRounds({1: b"1", 2: b"2", 3: b"3"})
         >>> rounds.find_excess(most=2, bytes_over=0, before=0.0, shown_at=float, busy=())
@@ -127,7 +125,7 @@ class OpenRounds(MutableMapping[int, bytes]):
         return found
 
     def overdue(self, limit: float, shown_at: Callable[[bytes], float], busy: Container[int | None]) -> Iterator[int]:
-        """The rounds shown at a time or before it, but for those that are busy.
+        """The rounds shown at or before a time, except busy ones.
 
         >>> list(OpenRounds({1: b"1", 2: b"2", 3: b"3"}).overdue(2.0, float, busy={1}))
         [2]
@@ -137,7 +135,7 @@ class OpenRounds(MutableMapping[int, bytes]):
 
 
 class AnsweredRounds:
-    """Which rounds have been answered: one bit for each of the last four million numbers.
+    """Which rounds have been answered, as one bit for each of the last four million numbers.
 
     >>> answered = AnsweredRounds()
     >>> answered.add(7)
@@ -147,7 +145,7 @@ class AnsweredRounds:
 
     def __init__(self) -> None:
         self._blocks: dict[int, bytearray] = {}
-        self._first = 0  # of numbers below it nothing is known
+        self._first = 0  # numbers below it are unknown
 
     def add(self, number: int) -> None:
         block, place = divmod(number, _BLOCK)
@@ -168,11 +166,11 @@ class AnsweredRounds:
         return bits is not None and bool(bits[place // 8] >> place % 8 & 1)
 
     def knows(self, number: int) -> bool:
-        """Whether it would know if this round had been answered."""
+        """Whether the number is recent enough to be known."""
         return number >= self._first
 
     def forget_below(self, number: int) -> None:
-        """Says that of rounds below a number nothing is known beyond what is noted."""
+        """Makes numbers below this one unknown, unless they are noted."""
         self._first = max(self._first, number)
 
     def state(self) -> dict[str, Any]:
@@ -190,9 +188,10 @@ _NO_DRIFT = np.zeros(0)
 
 
 class OpenRoundBook(Generic[_Waiting, _Answer]):
-    """The rounds of a ranker or of an experiment: numbered, open, answered, dropped. It lives on the caller's thread.
+    """The rounds of a ranker or an experiment: numbered, open, answered, dropped. Used on the caller's thread only.
 
-    What waits for the disk is `_Waiting`; what is remembered of an answered round is `_Answer`.
+    `_Waiting` is what is kept of an answer that is not on disk yet, `_Answer` of one that is. The comment on a field
+    says what it holds and who changes it.
 
     >>> book = OpenRoundBook(5, RoundIds(), StoreConfig(), float)
     >>> book.next, book.open[book.next] = 6, b"7.5"
@@ -203,37 +202,38 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
 
     def __init__(self, first: int, ids: RoundIds, config: StoreConfig, shown_at: Callable[[bytes], float]) -> None:
         self._config = config
-        self._shown_at = shown_at  # when a round was shown, by its body
-        self._offset = 0.0  # what the clock is ahead of the monotonic clock of the machine; set_clock
-        self.ids = ids  # what clients call rounds; a start, a new ranker
-        self.next = first  # the number that the next round gets; whoever shows or learns one
-        self.reserved = first  # after a crash numbers from here on are given out; the journal's writer
-        self.reserving = False  # whether more numbers are on their way to the disk; the journal's writer
-        self.open = OpenRounds()  # shown and not answered, by number; shown: rank; answered: apply_entry
-        self.unwritten: dict[int | None, _Waiting] = {}  # answers on their way to the disk; the journal's writer
-        self.answered: OrderedDict[int, _Answer] = OrderedDict()  # the last answers, oldest first; remember
-        self.past: OrderedDict[int, bytes] = OrderedDict()  # the last answered rounds, oldest first; remember
-        self.answered_ever = AnsweredRounds()  # of the last four million numbers which were answered; remember
-        self.recent: deque[int] = deque(maxlen=RECENT)  # the numbers shown last, for people; whoever shows one
-        self.forgotten: list[int] = []  # dropped from `open`, still on disk: forget adds, the journal's writer empties
-        self.barrier = 0  # rounds before it were shown by another kind of model and stay unanswered; apply_entry
+        self._most_answered = config.most_remembered
+        self._shown_at = shown_at  # the time at which a round was shown, from its body; fixed
+        self._offset = 0.0  # its clock minus the monotonic clock of the machine; set_clock
+        self.ids = ids  # public ids of rounds; recovery and creation
+        self.next = first  # number of the next round; rank, check_full, recovery, a lease of a follower
+        self.reserved = first  # numbers below it are reserved on disk; the journal's writer
+        self.reserving = False  # a reservation is on its way to the disk; the journal's writer
+        self.open = OpenRounds()  # shown, not answered, by number; rank adds, applying an entry removes
+        self.unwritten: dict[int | None, _Waiting] = {}  # answers not on disk yet; the journal's writer
+        self.answered: OrderedDict[int, _Answer] = OrderedDict()  # latest answers, oldest first; remember
+        self.past: OrderedDict[int, bytes] = OrderedDict()  # latest answered rounds, oldest first; remember
+        self.answered_ever = AnsweredRounds()  # which of the last four million numbers are answered; remember
+        self.recent: deque[int] = deque(maxlen=RECENT)  # latest numbers, for the dashboard; rank
+        self.forgotten: list[int] = []  # dropped, still on disk; forget adds, the journal's writer clears
+        self.barrier = 0  # lower numbers were shown by another kind of model, and are refused; apply_entry
         self.set_clock(time())
 
     def set_clock(self, at: float) -> None:
-        """Says what time it is. From there on it only passes, whatever is done to the clock of the machine."""
+        """Sets the clock, which from then on ignores changes of the machine's clock."""
         self._offset = at - monotonic()
 
     def now(self) -> float:
-        """Seconds that go on, after a restart, from the last ones that the journal knows: a pause does not count."""
+        """The time in seconds; a restart goes on from the last time in the journal, so downtime does not count."""
         return self._offset + monotonic()
 
     def remember(self, number: int, answer: _Answer, body: bytes | None) -> None:
-        """Remembers that a round was answered, and, if it is known, what it showed."""
-        self.answered.pop(number, None)  # it is the last one now
+        """Remembers the answer to a round and, if known, what the round showed."""
+        self.answered.pop(number, None)  # to move it to the end
         self.past.pop(number, None)
         self.answered_ever.add(number)
         self.answered[number] = answer
-        while len(self.answered) > self._config.most_remembered:
+        while len(self.answered) > self._most_answered:
             self.answered.popitem(last=False)
         if body is not None:
             self.past[number] = body
@@ -241,18 +241,18 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
                 self.past.popitem(last=False)
 
     def gone(self, number: int, public: int) -> RequestError:
-        """Why a round is neither open nor remembered."""
+        """The error for a round that is neither open nor remembered."""
         if number >= self.next:
             return RequestError(404, "unknown_round", f"there has been no round {public}")
         return round_gone(public, number in self.answered_ever, self.answered_ever.knows(number))
 
     def excess(self, bytes_over: int = 0) -> list[int]:
-        """The oldest open rounds: too many, too old, or so many bytes too large; not those that are being answered."""
+        """The oldest open rounds beyond the limits of number, age and bytes, except those being answered."""
         limit = self.now() - self._config.open_seconds
         return self.open.find_excess(self._config.max_open, bytes_over, limit, self._shown_at, self.unwritten)
 
     def overdue(self, after: float) -> Iterator[int]:
-        """Open rounds that were shown so many seconds ago; not those that are being answered."""
+        """Open rounds shown at least `after` seconds ago, except those being answered."""
         return self.open.overdue(self.now() - after, self._shown_at, self.unwritten)
 
     def forget(self, numbers: Iterable[int]) -> None:
@@ -263,10 +263,10 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
 
 
 class StoredRound(Struct, array_like=True, frozen=True):
-    """What was shown, and the pending round that its feedback will be learnt from.
+    """An open round as stored: what was shown, and the pending round of the learner.
 
-    `rows` has the first shown documents, at least as many as the pending round needs; `weights` those that ranked, or,
-    where a map makes more features of each, `parts` what each feature added to each score.
+    `rows` are the features of the top documents, at least as many as the pending round needs. `weights` are those that
+    ranked; with a feature map, `parts` has the contribution of each feature to each score instead.
     """
 
     number: int
@@ -289,7 +289,7 @@ class StoredRound(Struct, array_like=True, frozen=True):
 
     @property
     def k(self) -> int:
-        """How many of the shown documents may be labelled."""
+        """The number of top documents that may be labelled."""
         return len(self.shown) // 8
 
     def features(self) -> Matrix:
@@ -299,18 +299,18 @@ class StoredRound(Struct, array_like=True, frozen=True):
         return np.frombuffer(self.scores)
 
     def contributions(self) -> Floats | None:
-        """What each feature added to each score; None where a ranker's scores are no such sums."""
+        """The contribution of each feature to each score; None if scores are no such sums."""
         if self.parts:
             return np.frombuffer(self.parts).reshape(len(self.ids), -1)
         return self.features() * np.frombuffer(self.weights) if self.weights else None
 
     def pending(self, mapped: Callable[[Matrix], Features]) -> PendingRound:
-        """The pending round, over the bytes of this one; arrays are copied where kernels may write them."""
+        """The pending round, sharing the bytes of this one; arrays that kernels may write are copies."""
         propensities = None
         if self.propensities is not None:
             propensities = np.frombuffer(bytearray(self.propensities)).reshape(self.shape)
         rows = mapped(self.features()[: self.k].copy())
-        if isinstance(rows, Sparse):  # columns as learners keep them in their pending rounds
+        if isinstance(rows, Sparse):  # the type of columns in pending rounds
             rows = replace(rows, columns=rows.columns.astype(np.int32))
         return PendingRound(
             rows,
@@ -330,7 +330,7 @@ class _Head(Struct, array_like=True, frozen=True):
 
 
 class ShownRound(Struct, array_like=True, frozen=True, gc=False):
-    """What a replay needs of a stored round: the same places, those that it passes over left as they are."""
+    """The fields of a stored round that a replay needs; the others stay encoded."""
 
     number: int
     at: float
@@ -364,15 +364,15 @@ def unpack(data: bytes) -> StoredRound:
 
 
 def shown_at(data: bytes) -> float:
-    """When a round was shown, without unpacking the rest."""
+    """The time at which a round was shown, without decoding the rest."""
     return _head.decode(data).at
 
 
 def read_number(data: bytes) -> int:
-    """The number of a round, without unpacking the rest."""
+    """The number of a round, without decoding the rest."""
     return _head.decode(data).number
 
 
 def read_shown(data: bytes) -> ShownRound:
-    """A stored round without what only people look at."""
+    """A stored round without the fields for display."""
     return _shown.decode(data)

@@ -1,6 +1,7 @@
-"""Recovery: a ranker from its newest whole snapshot and the entries of the journal after it.
+"""Recovery: a ranker from its newest intact snapshot and the entries after it.
 
-A ranker that cannot be recovered is set aside: what it has on disk stays as it is, and the others serve.
+A ranker that cannot be recovered is quarantined (clients read "set aside"): its files stay as they are, and the other
+rankers serve.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _RIGHT = "Put that right"
 
 
 def take_snapshot(live: LiveRanker) -> dict[str, Any]:
-    """All of a ranker but its open rounds, which the journal keeps."""
+    """The content of a snapshot: all of a ranker except its open rounds, which are in the journal."""
     return {
         "version": live.version,
         "incarnation": live.incarnation,
@@ -51,7 +52,7 @@ def take_snapshot(live: LiveRanker) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Quarantined:
-    """A ranker that could not be recovered, and why; it can only be deleted. `next` is where its rounds count on."""
+    """A ranker that could not be recovered, and why; it can only be deleted. `next` is the number of its next round."""
 
     id: int
     name: str
@@ -67,13 +68,13 @@ class Quarantined:
 
 
 def crash_file(folder: Path, ranker: int) -> Path:
-    """Where a crash in compiled code leaves its traceback while a ranker is being recovered."""
+    """The file for the traceback of a crash in compiled code during the recovery of a ranker."""
     return folder / f"crash-{ranker}.txt"
 
 
 @contextmanager
 def _noting_crashes(path: Path) -> Iterator[None]:
-    """Lets a crash in compiled code write its traceback to a file; a process that is only killed leaves it empty."""
+    """Writes the traceback of a crash in compiled code to a file, which stays empty if the process is killed."""
     before = faulthandler.is_enabled()
     try:
         with open(path, "wb") as file:
@@ -92,9 +93,9 @@ def _noting_crashes(path: Path) -> Iterator[None]:
 def recover_ranker(
     journal: Journal, stored: StoredRanker, snapshots: Snapshots, config: StoreConfig, crash: Path
 ) -> LiveRanker | Quarantined:
-    """The ranker as it was when its last entry was on disk, or set aside; only a journal that fails ends the matter.
+    """The recovered ranker, or a quarantined one; only errors of the whole journal are raised.
 
-    A ranker whose recovery has crashed the process would do so again: it is not tried without being asked.
+    A ranker whose recovery has crashed the process is quarantined until its crash file is deleted.
     """
 
     def aside(version: int, reason: str, before: str) -> Quarantined:
@@ -123,7 +124,7 @@ def recover_ranker(
 
 
 def _make_ranker(stored: StoredRanker, snapshots: Snapshots, config: StoreConfig) -> LiveRanker:
-    """The ranker as it is defined."""
+    """The untrained ranker of a stored definition."""
     definition = msgspec.json.decode(stored.definition, type=Definition)
     model = blank_model(definition, _without_limits(config))
     live = LiveRanker(stored.id, stored.name, definition, model, config, snapshots, stored.next)
@@ -134,20 +135,20 @@ def _make_ranker(stored: StoredRanker, snapshots: Snapshots, config: StoreConfig
 def copied_ranker(
     stored: StoredRanker, kept: Mapping[str, Any], snapshots: Snapshots, config: StoreConfig
 ) -> LiveRanker:
-    """A ranker as a snapshot of it is, for a server that follows."""
+    """A ranker from the content of a snapshot, for a follower."""
     live = _make_ranker(stored, snapshots, config)
     _take(live, kept)
     return live
 
 
 def _without_limits(config: StoreConfig) -> StoreConfig:
-    """Limits are for what is new: a ranker that there is goes on when they are lowered."""
+    """The settings without limits: lower limits apply to new rankers only."""
     most = sys.maxsize
     return msgspec.structs.replace(config, max_features=most, max_weights=most, max_k=most, open_seconds=float("inf"))
 
 
 def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
-    """Makes the ranker what it was: the same weights, to the bit. Whatever is written is written at the end."""
+    """Restores the ranker bit for bit; writes happen at the end, when all else has succeeded."""
     last = journal.last_version(live.id)
     kept = live.snapshots.newest(lambda each: _misfit(each, stored, journal, last))
     if kept is not None:
@@ -159,7 +160,7 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
     if damaged is not None:
         _drop_last_entry(live, journal, damaged)
     _reopen(live, journal, max(at, stored.at))
-    with suppress(Exception):  # it only loads kernels
+    with suppress(Exception):  # loads kernels; not essential
         warm(live.model, live.k)
     live.snapshots.remove_drafts()
     journal.follow(live.id, live.version)
@@ -167,12 +168,13 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
 
 
 def _reopen(live: LiveRanker, journal: Journal, at: float) -> None:
-    """Opens the rounds again that nobody has answered; it is then as late as it was, which was `at` or later."""
+    """Opens the unanswered rounds again and sets the clock to the latest known time, `at` or later."""
     rounds = dict(journal.open_rounds(live.id))
     whole = {number: body for number, body in rounds.items() if body is not None}
     if len(whole) < len(rounds):
         _logger.warning("%d rounds of ranker %s are damaged, and gone", len(rounds) - len(whole), live.name)
-    learnt = [number for number in whole if number in live.rounds.answered_ever]  # a snapshot has what the log has lost
+    # the snapshot may have answers that the log has lost
+    learnt = [number for number in whole if number in live.rounds.answered_ever]
     if learnt:
         _logger.warning(
             "the log of ranker %s has lost the answers to %d rounds: they stay answered", live.name, len(learnt)
@@ -190,11 +192,11 @@ def _reopen(live: LiveRanker, journal: Journal, at: float) -> None:
 
 
 def _misfit(kept: Mapping[str, Any], stored: StoredRanker, journal: Journal, last: int) -> str:
-    """Why a snapshot is not of this ranker, if it is not."""
+    """Why a snapshot does not belong to this ranker and log; empty if it does."""
     version = int(kept["version"])
     if kept["incarnation"] != stored.incarnation:
         return "is of another ranker"
-    if version > last and stored.last_acknowledged >= 0:  # the mark says that the log has lost nothing
+    if version > last and stored.last_acknowledged >= 0:  # by the mark, the log is complete
         return "is newer than the log"
     logged = journal.checksum(stored.id, version)
     if None not in (logged, kept.get("checksum")) and kept["checksum"] != logged:
@@ -210,14 +212,14 @@ def _take(live: LiveRanker, kept: Any) -> None:
     live.rounds.answered_ever.restore(kept["answered"])
     try:
         live.stats.restore(kept["tally"])
-    except Exception:  # it is only shown to people
+    except Exception:  # statistics are for display
         _logger.warning("what was counted of ranker %s cannot be read, and is counted anew", live.name)
         live.stats = Stats()
     live.note_kept(monotonic())
 
 
 def _drop_last_entry(live: LiveRanker, journal: Journal, version: int) -> None:
-    """Cuts the last entry off; its version stays used. The round that it answered is gone, if it has been learnt."""
+    """Replaces a damaged last entry by an empty one; its round is deleted if a snapshot has learnt it."""
     nothing = JournalEntry("nothing", 0, 0.0, b"")
     journal.cut(live.id, version, encode(nothing), learnt=version <= live.version)
     if version > live.version:

@@ -1,7 +1,7 @@
-"""The replay of a journal: every entry after the snapshot is learnt again, in the same order, to the same weights.
+"""Replay: the entries after the snapshot are applied again, in order, to bit-identical weights.
 
-What only the last entries decide (which feedback is remembered, how far the last updates moved the weights) is left
-out before them: a million feedbacks are replayed in a fraction of the time that it took to receive them.
+Feedback is applied in batches. State that only the last entries determine (remembered answers, the drift of
+the weights) is skipped before them, so a replay takes a fraction of the time of the original updates.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ranktron.store.rankers import apply_entry, open_rounds
 from ranktron.store.rankers.live_ranker import DRIFT, LiveRanker
 from ranktron.store.rankers.open_rounds import ShownRound
 
-MANY = 1_000  # rounds that are learnt at a time
+MANY = 1_000  # rounds per batch
 
 
 class Lesson(NamedTuple):
-    """An entry of feedback, and the round that it answers, as it is stored and read."""
+    """An entry of feedback with the round that it answers, stored and decoded."""
 
     version: int
     entry: JournalEntry
@@ -35,13 +35,13 @@ class Lesson(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Lessons that are learnt together have the same."""
+        """The shapes that all rounds of a batch share."""
         shown = self.shown
         return len(shown.rows), len(shown.shown), len(shown.drift), len(self.feedback), *shown.shape
 
 
 class ReplayBatch:
-    """Takes feedback in the order of the journal; `learn` learns all that it has taken, to the same bit as one by one.
+    """Collects feedback in the order of the journal; `learn` applies it, bit-identical to one entry after another.
 
     Versions and answered rounds are noted at once, and weights change with `learn`.
     """
@@ -95,7 +95,7 @@ class ReplayBatch:
         if learnt is None:
             return False
         for index in np.flatnonzero(~learnt):
-            apply_entry.refuse(live, lessons[index].version)
+            apply_entry.mark_unlearnt(live, lessons[index].version)
         return True
 
 
@@ -103,13 +103,12 @@ _entry = msgspec.msgpack.Decoder(JournalEntry)
 
 
 def replay(live: LiveRanker, journal: Journal, last: int, last_acknowledged: int) -> tuple[float, int | None]:
-    """Learns the entries up to version `last` again: the latest time that they know, and which version was damaged.
+    """Applies the entries up to version `last` again; returns the latest time in them and the damaged version, if any.
 
-    Only the last entry may be, and only if no client was answered for it: they were for versions up to
-    `last_acknowledged`.
+    Only the last entry may be damaged, and only if its version is above `last_acknowledged`.
     """
     collecting = gc.isenabled()
-    gc.disable()  # it would look for cycles among all that is read, and there are none
+    gc.disable()  # entries make no reference cycles
     try:
         return _replay_entries(live, journal, last, last_acknowledged)
     finally:
@@ -146,7 +145,7 @@ def _replay_entries(live: LiveRanker, journal: Journal, last: int, last_acknowle
 
 
 def _round(live: LiveRanker, entry: JournalEntry, version: int, shown: bytes | None) -> bytes:
-    """The round that an entry answers; it must be there, and not have been answered before."""
+    """The round that an entry answers; it must exist and be unanswered."""
     again = entry.round in live.rounds.answered_ever
     if shown is None or again or entry.round < live.rounds.barrier or open_rounds.read_number(shown) != entry.round:
         raise DataError(f"its log is damaged: version {version} answers round {entry.round}, which is not there")

@@ -1,4 +1,4 @@
-"""What has been seen so far of a ranker's work: quality, delays, exploration, updates. For people and for metrics."""
+"""Statistics of a ranker for the dashboard and metrics: quality, delays, exploration, updates."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ POINTS, WINDOW, DELAYS = 500, 100, 1000
 _NDCG = metric("ndcg")
 
 
-@lru_cache(4096)  # labels are few, and come again and again
+@lru_cache(4096)  # few distinct tuples of labels occur
 def observed_quality(labels: tuple[float, ...]) -> float | None:
-    """NDCG of the labels received, in the order shown; 0 where none of the documents was any good.
+    """NDCG of the labels received, in the order shown; 0 if all labels are 0.
 
-    None where NDCG is not defined: labels may be higher than it can take.
+    None if a label is too high for NDCG.
 
     >>> observed_quality((0.0, 1.0))
     0.6309297535714575
@@ -61,7 +61,7 @@ class Stats:
         self.explored += explored
 
     def answered(self, number: int, value: float | None, explored: bool, delay: float) -> None:
-        """Notes the feedback of a round: its observed quality, if it has one, and how late it was."""
+        """Counts the feedback of a round: its observed quality, if defined, and its delay."""
         if value is not None:
             self._window.append(value)
             if self.received_rounds % self._stride == 0:
@@ -74,7 +74,7 @@ class Stats:
         self._times.append(monotonic())
 
     def moved(self, before: bytes, now: bytes) -> None:
-        """Notes the weights before and after an update; how far it moved them is computed when someone asks."""
+        """Notes the weights before and after an update; the distance is computed on demand."""
         self._moves.append((before, now))
 
     @property
@@ -106,9 +106,9 @@ class Stats:
         return norms
 
     def begin(self) -> None:
-        """Begins to count for the metrics, from 0: one that came back a little smaller would be counted twice."""
+        """Starts the counters of the metrics at 0: Prometheus takes a decrease for a restart."""
         self._before = self.ranked, self.explored, self.dropped
-        self._times.clear()  # of feedback that was replayed: it did not come just now
+        self._times.clear()  # replayed feedback did not come just now
 
     def since_start(self) -> tuple[int, int, int]:
         """Rankings shown, those that explored, and rounds dropped, since the server started."""

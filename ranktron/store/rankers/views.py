@@ -1,4 +1,4 @@
-"""What a ranker shows to those who look at it: the ranker, its dashboard, the explanation of a round."""
+"""Answers about a ranker: its description, its dashboard, the explanation of a round."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
 
 
 def explain(live: LiveRanker, number: int) -> ExplainAnswer:
-    """Why a round was ordered as it was: contributions w_j x_j, and what puts each document above the next."""
+    """Explains the order of a round: contributions w_j x_j, and the lead of each document over the next."""
     public, number = number, live.rounds.ids.number_of(number)
     kept = live.rounds.open.get(number) or live.rounds.past.get(number)
     if kept is None:

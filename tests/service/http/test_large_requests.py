@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ranktron.data.imputation import Imputer
-from ranktron.service.http import large_requests
-from ranktron.service.http.large_requests import answer_in_turns, read_in_turns
+from ranktron.service.http import endpoint
+from ranktron.service.http.endpoint import answer_in_turns, read_in_turns
 from ranktron.store.errors import RequestError
 from ranktron.store.rankers.open_rounds import unpack
 from ranktron.store.types import Definition, Document, FullRequest, RankRequest
@@ -89,7 +89,7 @@ def test_a_ranker_that_is_made_again_with_its_features_in_another_order(talk, se
             await service.create(name, Definition(names[::-1], kind, scale="none"))
         return read
 
-    monkeypatch.setattr(large_requests, "read_in_turns", read_and_replace)
+    monkeypatch.setattr(endpoint, "read_in_turns", read_and_replace)
     sent = FullRequest(large.documents, labels) if full else large
     answer = talk.runner.run(answer_in_turns(service, service.full if full else service.rank, name, sent))
     live = service.live(name)
@@ -125,7 +125,7 @@ def test_a_ranker_whose_model_loses_its_rule_for_missing_values(talk, service):
 
 def test_a_ranker_that_changes_all_the_time(talk, service, monkeypatch):
     forms = iter(range(99))
-    monkeypatch.setattr(large_requests, "_form", lambda live: (live.names, next(forms) % 2 == 0))
+    monkeypatch.setattr(endpoint, "_form", lambda live: (live.names, next(forms) % 2 == 0))
     with pytest.raises(RequestError, match="again and again") as refused:
         talk.runner.run(answer_in_turns(service, service.rank, "shop", request(np.random.default_rng(0))))
     assert refused.value.status == 409

@@ -19,7 +19,7 @@ from ranktron import Client, DataError, ServiceError
 from ranktron.data.synthetic import Separable
 from ranktron.service.auth import new_token
 from ranktron.service.http.listening import open_socket
-from ranktron.store.journal.ranker_rows import read_rankers
+from ranktron.store.journal.tables import read_rankers
 from ranktron.training.fit import Schedule, TrainingPlan, train
 from ranktron.training.model import Model
 

@@ -15,7 +15,7 @@ from ranktron.service.client import ServiceError
 from ranktron.service.ingest.sources import JsonLinesFile, ingest
 from ranktron.service.sealing_keys import SealingKeys, new_key
 from ranktron.service.service import RankingService
-from ranktron.store.journal import sql_database
+from ranktron.store.journal import tables
 from tests.service.conftest import Talk
 
 GAINS = {"click": 1.0, "purchase": 3.0}
@@ -150,7 +150,7 @@ def test_what_cannot_be_used_is_kept_with_its_reason(talk, tmp_path, monkeypatch
     reasons = [letter["reason"] for letter in dead]
     assert any("unknown_round" in reason for reason in reasons)
     assert dead[0]["body"] == "nonsense"
-    monkeypatch.setattr(sql_database, "MOST_DEAD", 5)
+    monkeypatch.setattr(tables, "MOST_DEAD", 5)
     write(path, ["again"])
     ingest(Direct(talk), "shop", JsonLinesFile(path), GAINS)
     assert [letter["body"] for letter in Direct(talk).source(JsonLinesFile(path).name)["dead"]][-1] == "again"

@@ -15,8 +15,7 @@ import pytest
 
 from ranktron import DataError
 from ranktron.service.service import RankingService
-from ranktron.store.journal.journal import InUseError
-from ranktron.store.journal.open_journal import open_journal
+from ranktron.store.journal.journal import InUseError, open_journal
 
 ROUND = np.eye(3)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from ranktron.service.http.large_requests import read_in_turns
+from ranktron.service.http.endpoint import read_in_turns
 from ranktron.store.errors import RequestError
 from ranktron.store.rankers.features import AT_ONCE, _fill_matrix, _join_bytes, document_matrix
 from ranktron.store.types import Document

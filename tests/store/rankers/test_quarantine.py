@@ -13,7 +13,7 @@ from ranktron.data import serialization
 from ranktron.service.service import RankingService
 from ranktron.store.journal.integrity import Mark
 from ranktron.store.journal.journal import CAPACITY
-from ranktron.store.journal.ranker_rows import chain_checksum, own_half, read_rankers
+from ranktron.store.journal.tables import chain_checksum, own_half, read_rankers
 from ranktron.store.rankers import apply_entry, recovery
 from ranktron.store.rankers.stats import Stats
 from ranktron.training.algorithms import ALGORITHMS
