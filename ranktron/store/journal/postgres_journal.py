@@ -1,8 +1,8 @@
-"""The journal in PostgreSQL: tables that outlive the machine of the server, and one leader among many servers.
+"""The journal in PostgreSQL, shared by several servers of which one leads.
 
-An advisory lock elects the leader, and does nothing else: it is gone with its session, which a leader may be the last
-to notice. What keeps an old leader from writing is the term, which every transaction checks in a row that it locks.
-Whether a commit was made whose answer got lost is looked up in the same row, which counts them.
+An advisory lock elects the leader. It ends with its session, which the old leader may notice late; so every transaction
+also checks the term, in a row that it locks (fencing). The same row counts commits: after a connection is lost during a
+commit, the count tells whether it was made.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS snapshots (
     ranker BIGINT, version BIGINT, wished BOOLEAN NOT NULL, misfit TEXT, body BLOB NOT NULL,
     PRIMARY KEY (ranker, version));
 """
-_TABLES = 1  # their version: whoever changes them says here how older ones become new
+_SCHEMA_VERSION = 1  # raise it with every change of the schema, and add a migration
 _IDENTITY = """
 SELECT system_identifier, d.oid, current_schema() FROM pg_control_system(), pg_database d
 WHERE d.datname = current_database()
@@ -58,8 +58,8 @@ _SIZE = """
 SELECT sum(pg_total_relation_size(t::regclass))
 FROM unnest(ARRAY['rankers', 'entries', 'rounds', 'accepted', 'snapshots']) t
 """
-_CLASS = 0x72616E6B  # of the advisory locks: "rank"
-_DEFAULTS = {  # a server whose network is gone is given up in seconds
+_LOCK_CLASS = 0x72616E6B  # namespace of the advisory locks: "rank"
+_DEFAULTS = {  # timeouts that detect a dead network within seconds
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -67,19 +67,19 @@ _DEFAULTS = {  # a server whose network is gone is given up in seconds
     "tcp_user_timeout": 10_000,
     "application_name": "ranktron",
 }
-_MEASURING = 30.0  # seconds between two looks at how large the tables are
+_SIZE_INTERVAL = 30.0  # seconds between measurements of the tables' size
 _logger = logging.getLogger("ranktron.service")
 
 
 class PostgresJournal(SQLJournal):
-    """The journal in a database, for the server that is elected; the folder, which it locks, holds only its mark.
+    """The journal in a PostgreSQL database, of the elected leader. The state folder is locked and holds only the mark.
 
     Parameters
     ----------
     folder : Path
-        Where the mark is kept.
+        State folder, for the high-water mark.
     address : str
-        `postgresql://user@host/name`, or what else libpq takes.
+        `postgresql://user@host/name`, or another connection string of libpq.
     """
 
     def __init__(self, folder: Path, address: str) -> None:
@@ -87,19 +87,20 @@ class PostgresJournal(SQLJournal):
 
 
 class PostgresDatabase:
-    """A session of the server that was elected; one that is lost is replaced when the next transaction begins."""
+    """The leader's session; `begin` replaces it if it was lost."""
 
     def __init__(self, folder: Path, address: str) -> None:
         try:
             self._settings: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(address)}
         except psycopg.Error as error:
-            raise DataError(f"the journal's address is not one of PostgreSQL: {_sentence(error)}") from None
-        self.mark_needed = False
-        self._elected, self._process = False, 0
-        self._size, self._measured = 0, -_MEASURING
-        self._connection = self._connect()
+            raise DataError(f"the journal's address is not valid for PostgreSQL: {_first_line(error)}") from None
+        self.mark_needed = False  # a server that has never led has none; read by the journal
+        self._elected = False  # whether this session holds the advisory lock; `_connect` clears, `_elect` sets
+        self._backend = 0  # process id of the session, checked by `check`; set by `_connect`
+        self._size, self._measured_at = 0, -_SIZE_INTERVAL  # updated by `commit`
+        self._connection = self._connect()  # replaced by `begin`
         try:
-            self._make_tables()
+            self._create_tables()
             self._check_folder(folder)
             if not self._elected and not self._elect():
                 raise InUseError(f"{self} is in use by another server: it is the leader")
@@ -116,49 +117,49 @@ class PostgresDatabase:
 
     def _connect(self) -> psycopg.Connection[Any]:
         connection = self.open_session()
-        with _explained():
-            self._elected, self._process = False, _value(connection, "SELECT pg_backend_pid()")
+        with _journal_errors():
+            self._elected, self._backend = False, _value(connection, "SELECT pg_backend_pid()")
         return connection
 
     def open_session(self) -> psycopg.Connection[Any]:
-        """A new connection, to a server that keeps what it acknowledges."""
+        """Connects to a server that is durable and accepts writes; refuses others."""
         try:
             connection = psycopg.connect(**self._settings, autocommit=True, cursor_factory=psycopg.RawCursor)
         except psycopg.Error as error:
-            raise JournalError(f"PostgreSQL cannot be reached: {_sentence(error)}") from None
+            raise JournalError(f"PostgreSQL cannot be reached: {_first_line(error)}") from None
         try:
             for setting in ("fsync", "synchronous_commit", "full_page_writes"):
                 if _value(connection, f"SHOW {setting}") == "off":
-                    danger = "what is acknowledged could be lost in a crash"
-                    raise JournalError(f"PostgreSQL runs with {setting} = off, and {danger}: switch it on")
+                    message = f"PostgreSQL runs with {setting} = off, so that a crash could lose acknowledged feedback"
+                    raise JournalError(f"{message}: switch it on")
             if _value(connection, "SELECT pg_is_in_recovery()"):
-                raise JournalError("this PostgreSQL server is a replica, which takes no writes: name the primary")
-            connection.execute("SET work_mem = '256MB'")  # which queries over all open rounds need
+                raise JournalError("this PostgreSQL server is a read-only replica: give the address of the primary")
+            connection.execute("SET work_mem = '256MB'")  # for queries over all open rounds
         except psycopg.Error as error:
             connection.close()
-            raise JournalError(f"PostgreSQL cannot be used: {_sentence(error)}") from None
+            raise JournalError(f"PostgreSQL cannot be used: {_first_line(error)}") from None
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _make_tables(self) -> None:
-        with _explained(), self._connection.transaction():
-            self._connection.execute("SELECT pg_advisory_xact_lock($1)", (_CLASS << 32,))  # one at a time
+    def _create_tables(self) -> None:
+        with _journal_errors(), self._connection.transaction():
+            self._connection.execute("SELECT pg_advisory_xact_lock($1)", (_LOCK_CLASS << 32,))  # one server at a time
             if _value(self._connection, "SELECT to_regclass('snapshots')") is None:
                 for statement in _SCHEMA.split(";"):
                     if statement.strip():
                         self._connection.execute(_translate(statement))
-            found = _value(self._connection, "SELECT tables FROM identity")
-            if found != _TABLES:
-                newer = f"{self} has tables of version {found}, and this is ranktron for version {_TABLES}"
-                raise JournalError(f"{newer}: install the one that wrote them")
+            version = _value(self._connection, "SELECT tables FROM identity")
+            if version != _SCHEMA_VERSION:
+                message = f"{self} has schema version {version}, and this ranktron needs version {_SCHEMA_VERSION}"
+                raise JournalError(f"{message}: install the ranktron that wrote it")
 
     def _check_folder(self, folder: Path) -> None:
-        """Refuses a folder that belongs to something else, whose mark would be taken for that of this database."""
+        """Refuses a folder with the high-water mark of another journal."""
         if (folder / "log.sqlite").exists():
-            raise DataError(f"{folder} holds a journal in SQLite: choose another folder for one in PostgreSQL")
-        with _explained():
+            raise DataError(f"{folder} contains an SQLite journal: choose another folder for one in PostgreSQL")
+        with _journal_errors():
             identity = " ".join(map(str, self._connection.execute(_IDENTITY).fetchone() or ()))
         file = folder / "database"
         if not file.exists():
@@ -169,18 +170,18 @@ class PostgresDatabase:
     def _elect(self) -> bool:
         """Tries to become the leader."""
         query = "SELECT pg_try_advisory_lock($1::bigint << 32 | 'owner'::regclass::oid::bigint)"
-        with _explained():
-            self._elected = bool(_value(self._connection, query, _CLASS))
+        with _journal_errors():
+            self._elected = bool(_value(self._connection, query, _LOCK_CLASS))
         return self._elected
 
     # Statements
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
-        with _explained():
+        with _journal_errors():
             return self._connection.execute(_translate(statement), values, binary=True)
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        with _explained(), self._connection.cursor() as cursor:
+        with _journal_errors(), self._connection.cursor() as cursor:
             cursor.executemany(_translate(statement), rows)
 
     def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -188,38 +189,38 @@ class PostgresDatabase:
 
     def begin(self) -> None:
         self.rollback()
-        for last in (False, True):  # nothing has begun: a session that is found to be lost can be replaced
+        for final_attempt in (False, True):  # before BEGIN, a lost session can safely be replaced
             if self._connection.closed:
                 self._connection = self._connect()
             try:
                 if not self._elected:
-                    self._elect()  # a lost session of one's own may still have the lock; the term is what counts
+                    self._elect()  # may fail while the lost session still holds the lock: the term is what fences
                 self.execute("BEGIN")
                 return
             except JournalError:
-                if last or not self._connection.closed:
+                if final_attempt or not self._connection.closed:
                     raise
 
     def lock(self) -> None:
         self.execute("LOCK TABLE owner IN EXCLUSIVE MODE")
 
     def check(self) -> None:
-        """Refuses a pool that gives each transaction another session: the lock would stay with one of them."""
-        if self.execute("SELECT pg_backend_pid()").fetchone() != (self._process,):
-            complaint = "transactions of one connection come to different sessions"
-            raise JournalError(f"{complaint}: pool sessions, not transactions, or name PostgreSQL itself")
+        """Refuses a proxy with transaction pooling: the advisory lock belongs to one session."""
+        if self.execute("SELECT pg_backend_pid()").fetchone() != (self._backend,):
+            message = "the connection pool spreads one connection's transactions over several sessions"
+            raise JournalError(f"{message}: use session pooling, or connect to PostgreSQL directly")
 
     def commit(self) -> None:
         try:
             self._connection.execute("COMMIT")
         except psycopg.Error as error:
             if self._connection.closed:
-                lost = "PostgreSQL was lost in the middle of a commit"
-                raise UnknownOutcomeError(f"{lost}: {_sentence(error)}") from None
-            raise JournalError(f"PostgreSQL: {_sentence(error)}") from None
-        if monotonic() - self._measured > _MEASURING:
-            with suppress(psycopg.Error):  # it is only shown to people
-                self._size, self._measured = int(_value(self._connection, _SIZE)), monotonic()
+                message = f"the connection to PostgreSQL was lost during a commit: {_first_line(error)}"
+                raise UnknownOutcomeError(message) from None
+            raise JournalError(f"PostgreSQL: {_first_line(error)}") from None
+        if monotonic() - self._measured_at > _SIZE_INTERVAL:
+            with suppress(psycopg.Error):  # a metric only
+                self._size, self._measured_at = int(_value(self._connection, _SIZE)), monotonic()
 
     def rollback(self) -> None:
         if not self._connection.closed and self._connection.info.transaction_status != 0:
@@ -232,13 +233,12 @@ class PostgresDatabase:
         return nullcontext()
 
     def facts(self) -> str:
-        """System, database and timeline: a restore from a dump makes another database, one to a point another timeline.
+        """System, database and timeline, which tell whether the database was restored.
 
-        A replica that is promoted begins another timeline, too.
+        A restored dump is another database; point-in-time recovery or a replica's promotion starts another timeline.
         """
         timeline = "SELECT timeline_id FROM pg_control_checkpoint()"
-        found = self.execute(_IDENTITY).fetchone(), self.execute(timeline).fetchone()
-        return str(found)
+        return str((self.execute(_IDENTITY).fetchone(), self.execute(timeline).fetchone()))
 
     def snapshots(self, ranker: int, keep: int) -> Snapshots:
         return PostgresSnapshots(self._reader.execute, ranker, keep)
@@ -253,23 +253,23 @@ class PostgresDatabase:
 
 
 class _Reader:
-    """A second session, for what is no part of a transaction of the journal; any thread may use it."""
+    """A second session, for statements outside the journal's transactions; thread-safe."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
         self._connection: psycopg.Connection[Any] | None = None
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows of a statement, which is a transaction of its own."""
-        with _explained():
+        """The rows of a statement, in a transaction of its own."""
+        with _journal_errors():
             if self._connection is not None and not self._connection.closed:
-                with suppress(psycopg.OperationalError):  # the session may be lost: what is asked here can be repeated
-                    return self._ask(self._connection, statement, values)
+                with suppress(psycopg.OperationalError):  # the session may be lost: these statements are idempotent
+                    return self._fetch(self._connection, statement, values)
             self.close()
             self._connection = self._database.open_session()
-            return self._ask(self._connection, statement, values)
+            return self._fetch(self._connection, statement, values)
 
-    def _ask(self, connection: psycopg.Connection[Any], statement: str, values: Sequence[Any]) -> list[Any]:
+    def _fetch(self, connection: psycopg.Connection[Any], statement: str, values: Sequence[Any]) -> list[Any]:
         cursor = connection.execute(_translate(statement), values, binary=True)
         return cursor.fetchall() if cursor.description else []
 
@@ -279,26 +279,26 @@ class _Reader:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _journal_errors() -> Iterator[None]:
+    """Turns psycopg's errors into JournalErrors."""
     try:
         yield
     except psycopg.Error as error:
-        raise JournalError(f"PostgreSQL: {_sentence(error)}") from None
+        raise JournalError(f"PostgreSQL: {_first_line(error)}") from None
 
 
-def _sentence(error: Exception) -> str:
-    """The first line of what PostgreSQL says, which may be many."""
+def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _value(connection: psycopg.Connection[Any], query: str, *values: Any) -> Any:
-    found = connection.execute(query, values).fetchone()
-    return None if found is None else found[0]
+    row = connection.execute(query, values).fetchone()
+    return None if row is None else row[0]
 
 
 @lru_cache
 def _translate(statement: str) -> str:
-    """A statement as PostgreSQL wants it.
+    """A statement of SQLite's dialect in PostgreSQL's.
 
     >>> _translate("SELECT CAST(body AS BLOB) FROM rounds WHERE key > ? AND key < ?")
     'SELECT CAST(body AS BYTEA) FROM rounds WHERE key > $1 AND key < $2'
