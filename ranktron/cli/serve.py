@@ -46,7 +46,7 @@ from ranktron.errors import MissingExtra
     envvar="RANKTRON_JOURNAL",
     metavar="ADDRESS",
     help="PostgreSQL database for the journal, as postgresql://user@host/name; by default SQLite in the folder. A "
-    "password belongs into RANKTRON_JOURNAL, which other users of the machine cannot see.",
+    "password belongs in RANKTRON_JOURNAL, which other users of the machine cannot see.",
 )
 @click.option(
     "--follow",
