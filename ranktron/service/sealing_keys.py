@@ -184,9 +184,9 @@ def change_keys(keys: list[SealingKey], today: date, days: int, *, prepare: bool
     >>> [key.state for key in change_keys(second, date(2026, 1, 20), 8, prepare=True)]
     ['active', 'next']
     """
-    kept = [key for key in keys if key.state != "old" or today - key.day <= timedelta(days)]
-    if prepare and any(key.state == "active" for key in kept):
-        return kept if any(key.state == "next" for key in kept) else [*kept, new_key("next", today)]
-    active = next((key for key in kept if key.state == "next"), new_key("next", today))
-    old = [key if key.state == "old" else key._replace(state="old", day=today) for key in kept if key != active]
+    valid = [key for key in keys if key.state != "old" or today - key.day <= timedelta(days)]
+    if prepare and any(key.state == "active" for key in valid):
+        return valid if any(key.state == "next" for key in valid) else [*valid, new_key("next", today)]
+    active = next((key for key in valid if key.state == "next"), new_key("next", today))
+    old = [key if key.state == "old" else key._replace(state="old", day=today) for key in valid if key != active]
     return [active._replace(state="active", day=today), *old]

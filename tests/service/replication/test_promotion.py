@@ -202,7 +202,7 @@ def test_killing_the_leader_under_load_and_promoting_its_follower(Program, tmp_p
             assert {status for status, *_ in user.wrong} <= {503}  # the leader is away
         done = CliRunner().invoke(cli, ["promote", follower.url])
         assert done.exit_code == 0, done.output
-        found = re.search(r"shop: goes on from version (\d+); the leader had (\d+) at least", done.output)
+        found = re.search(r"shop: continues from version (\d+); the old leader had at least (\d+)", done.output)
         assert found, done.output
         version, known = int(found[1]), int(found[2])
         acknowledged = {told[1]: number for user in users for number, told in user.acknowledged.items()}
