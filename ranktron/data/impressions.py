@@ -172,8 +172,8 @@ class Impressions:
         array([0, 0])
         """
         if self.query is None or self.item is None:
-            lacking = " and ".join(f"{what}=" for what in ("query", "item") if getattr(self, what) is None)
-            raise DataError(f"to know the same document of the same query again takes {lacking}")
+            missing = " and ".join(f"{what}=" for what in ("query", "item") if getattr(self, what) is None)
+            raise DataError(f"identifying documents takes {missing}")
         return encode_ids(encode_ids(self.query), encode_ids(self.item))
 
 
@@ -227,10 +227,10 @@ def _probabilities(array: Any, what: str, n: int) -> Floats:
     values = _numbers(array, what, n)
     wrong = np.flatnonzero(~((values > 0.0) & (values <= 1.0)))
     if len(wrong):
-        how = "shown where it stood" if what == "exploration" else "seen where it stood"
+        event = "shown" if what == "exploration" else "seen"
         raise DataError(
-            f"{what} is how likely a document was to be {how}, above 0 and at most 1; row {wrong[0]} has "
-            f"{values[wrong[0]]:g}"
+            f"{what} is the probability that a document was {event} at its position, above 0 and at most 1; "
+            f"row {wrong[0]} has {values[wrong[0]]:g}"
         )
     return values
 

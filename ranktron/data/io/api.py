@@ -77,7 +77,7 @@ def read(
     strict: bool = False,
     sparse: bool | None = None,
 ) -> Rounds:
-    """Reads queries with their documents from a file of any supported format, or from a data options.
+    """Reads queries with their documents from a file of any supported format, or from a data frame.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def stream(
     Parameters
     ----------
     paths : path, several paths, or a directory of parts
-        As in `read`; not a data options.
+        As in `read`; not a data frame.
     label, query, doc : str, optional
         The columns of a table with the label, the query id and the document id.
     features, drop : sequence of str, or a comma-separated str, optional

@@ -175,14 +175,14 @@ def unlikely_features(names: Iterable[str]) -> str | None:
     """The warning about features whose names suggest that they are none; None without such names.
 
     >>> unlikely_features(["bm25", "Position", "user_id", "paid"])
-    "'Position', 'user_id' are learnt as features: drop what is none, or name the features with features=[...]"
+    "'Position', 'user_id' are learnt as features: drop what is not a feature, or name the features with features=[...]"
     """
     found = [name for name in names if plain(name) in UNLIKELY_FEATURES or _ID.search(name)]
     if not found:
         return None
     shown = ", ".join(map(repr, found[:10])) + (", ..." if len(found) > 10 else "")
     are = "is learnt as a feature" if len(found) == 1 else "are learnt as features"
-    return f"{shown} {are}: drop what is none, or name the features with features=[...]"
+    return f"{shown} {are}: drop what is not a feature, or name the features with features=[...]"
 
 
 def join_names(names: Sequence[str], most: int = 20) -> str:

@@ -70,7 +70,7 @@ def list_inputs(paths: Paths, format: str | None) -> list[InputFile]:
 
 
 def detect(path: Path, format: str | None = None) -> InputFile:
-    """Detects the format of a file; `format` overrides it.
+    """Detects the format of a file, unless `format` names it.
 
     >>> path = getfixture("tmp_path") / "some.data"
     >>> _ = path.write_text("label,qid,price\\n1,7,0.5\\n")
@@ -91,7 +91,7 @@ def detect(path: Path, format: str | None = None) -> InputFile:
 
 
 def detect_format(path: Path, format: str | None = None) -> str:
-    """The format of a file, one of `FORMATS`; `format` overrides it."""
+    """The format of a file, one of `FORMATS`, unless `format` names it."""
     return detect(path, format).format
 
 

@@ -212,9 +212,8 @@ def parse_common_pairs(
         q += stop
         ended = data[Word(q)]
         if m <= WORD_DIGITS and (ended == SPACE) | (ended == LINE_FEED):
-            value = (
-                float(np.int64(mantissa)) / POWERS[m]
-            )  # at most 14 digits: exact factors, see `decimals.scale_decimal`
+            # At most 14 digits: exact factors, see `decimals.scale_decimal`.
+            value = float(np.int64(mantissa)) / POWERS[m]
         else:
             power = -m
             if ended | 32 == LETTER_E:
@@ -481,7 +480,7 @@ def index_range(data: Bytes, start: int, end: int) -> tuple[int, int]:
 
 @jit
 def new_extremes(data: Bytes, p: int, high: int, digits: int) -> np.uint64:
-    """The mask of colons' places that an index 0, or one above `high` with its number of digits, may precede."""
+    """Candidates for new extremes: bit i is set if the index before byte p + i may be 0 or above `high`."""
     whole, above, rest = ~Word(0), Word(0), high
     for k in range(1, digits + 1):
         digit = ZERO + rest % 10

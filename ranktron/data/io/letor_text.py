@@ -235,7 +235,7 @@ def _describe(code: int, before: bytes, rest: bytes, settings: ParseSettings) ->
         kernels.TWICE: f"expected each feature once, found {index} again",
         kernels.BEYOND: f"expected at most {settings.width} features (from {first} on), found feature {index}",
         kernels.BELOW: f"expected an index >= {first}, found {index}",
-        kernels.NULL: "found NULL; say what to make of it: null='zero', 'min' or 'mean' (or --null zero)",
+        kernels.NULL: "found NULL; choose how to replace it: null='zero', 'min' or 'mean' (or --null zero)",
     }[code]
 
 

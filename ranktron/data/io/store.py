@@ -108,9 +108,8 @@ def _map_privately(file: int) -> mmap.mmap:
     """
     if sys.platform == "win32":
         return mmap.mmap(file, 0, access=mmap.ACCESS_READ)
-    unreserved = getattr(
-        mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0
-    )  # has a name since Python 3.13
+    # Python has a name for it since 3.13.
+    unreserved = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
     return mmap.mmap(file, 0, mmap.MAP_PRIVATE | unreserved, mmap.PROT_READ | mmap.PROT_WRITE)
 
 

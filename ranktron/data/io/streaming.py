@@ -135,9 +135,8 @@ def mapped_blocks(path: Source, start: int = 0) -> Iterator[bytes | memoryview]:
     """Yields blocks of whole lines of a mapped file from a byte on, without copying them."""
     text, left = map_file(path), 0
     while start < len(text):
-        if start - left >= _LEAVE and hasattr(
-            text, "madvise"
-        ):  # otherwise all pages that were read count as memory in use
+        if start - left >= _LEAVE and hasattr(text, "madvise"):
+            # Otherwise all pages that were read count as memory in use.
             text.madvise(mmap.MADV_DONTNEED, left, _LEAVE)
             left += _LEAVE
         cut = text.rfind(b"\n", start, start + BLOCK) + 1

@@ -158,7 +158,7 @@ class _Cells:
         nulls = np.asarray(column.is_null()) if column.null_count else None
         if nulls is not None and (filler < 0 or is_label):
             hint = (
-                "; say what to make of it with null='zero', 'min' or 'mean' (--null), or leave it to the ranker: "
+                "; choose how to replace it with null='zero', 'min' or 'mean' (--null), or leave it to the ranker: "
                 "train with --nan mean, in Python null='nan' here and nan='mean' there"
             )
             hint = "" if is_label else hint

@@ -31,8 +31,8 @@ def find_places(values: Matrix, edges: Matrix, places: Places) -> None:
     """For each feature of one row: the number of its 2^p − 1 edges (padded with infinity) at or below the value.
 
     A branch-free binary search in all features at the same time, p steps (Khuong and Morin, Array Layouts for
-    Comparison-Based Searching, 2017). Searching the features one after the other would
-    mispredict every other branch and take twenty times as long.
+    Comparison-Based Searching, 2017). Searching one feature after the other would mispredict every other branch and
+    take twenty times as long.
     """
     flat, length = edges.reshape(-1), np.uint64(edges.shape[1])
     for j in range(values.shape[0]):

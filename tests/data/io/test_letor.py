@@ -86,7 +86,7 @@ BAD = {
     b"1 qid:1 1\n": "line 1, column 9: expected index:value with an index from 1 to 16777216, found '1'",
     b"1 qid:1 1:1 1:2\n": "line 1, column 13: expected each feature once, found '1' again",
     b"1 qid:1 2:1 1:1 2:2\n": "line 1, column 17: expected each feature once, found '2' again",
-    b"1 qid:1 1:NULL\n": "line 1, column 11: found NULL; say what to make of it: null='zero', 'min'",
+    b"1 qid:1 1:NULL\n": "line 1, column 11: found NULL; choose how to replace it: null='zero', 'min'",
     b"1 1:1 # 5\n1 1:1\n": "line 2, column 6: expected '#' and a query id (one word) at the end of the line, found the",
     b"1 1:1 # 5\n1 1:1 # two words\n": "line 2, column 7: expected '#' and a query id (one word) at the end",
     b"1 1:1 # 5\n1 qid:5 1:1\n": "line 2, column 3: found 'qid:', but the first document has its query id after '#'",

@@ -74,7 +74,7 @@ def test_nulls(written, null, expected):
     path = written(label=[0, 1, 2], qid=["a", "a", "a"], f1=[2.0, None, 4.0])
     assert io.read(path, null=null).X[:, 0].tolist() == [2, expected, 4]
     assert next(io.stream(path, null=null)).X[:, 0].tolist() == [2, expected, 4]
-    with pytest.raises(DataError, match="column 'f1' is NULL in row 1; say what to make of it"):
+    with pytest.raises(DataError, match="column 'f1' is NULL in row 1; choose how to replace it"):
         io.read(path)
 
 
@@ -189,7 +189,7 @@ def test_columns_of_every_kind_are_rounded_to_64_bits_and_then_to_32(tmp_path, m
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("f1", None, "column 'f1' is NULL in row 200; say what"),
+        ("f1", None, "column 'f1' is NULL in row 200; choose how"),
         ("f1", float("nan"), "expected a finite 32-bit number in column 'f1', found nan in row 200"),
         ("f1", 1e39, r"expected a finite 32-bit number in column 'f1', found 1e\+39 in row 200"),
         ("label", -1.0, r"expected a label >= 0, found -1.0 in row 200"),
