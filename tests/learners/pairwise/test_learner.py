@@ -15,11 +15,11 @@ from ranktron import DataError, Feedback, Model, Rounds, metric, play
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dispatch import as_arrays
-from ranktron.learners import feedback
+from ranktron.learners import feedback, pairwise_perceptron
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.pairwise import hypothesis_history, passes
 from ranktron.learners.pairwise.hypothesis_history import blank_history, visit
-from ranktron.learners.pairwise.learner import OUTPUTS, Pairwise, pairwise_perceptron
+from ranktron.learners.pairwise.learner import OUTPUTS, Pairwise
 from ranktron.learners.pairwise.outputs import Average, Committee, Last
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.pairwise.passes import ONE_GRADE, REMOVED, Passes, train_outputs
