@@ -35,8 +35,8 @@ from ranktron.cli.options import (
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
 from ranktron.cli.parts import PARTS, check_parts_options, parts_options, train_on_parts
-from ranktron.data.option_names import USERS
 from ranktron.errors import DataError, RankingWarning
+from ranktron.learners.clicks.click_models import USERS
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 )
 @click.option(
     "--feedback",
-    type=click.Choice(USERS),
+    type=click.Choice(list(USERS)),
     default=None,
     help="Learn from the clicks of a simulated user instead of labels; its seed is --seed.",
 )
