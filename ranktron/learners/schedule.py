@@ -13,7 +13,6 @@ import numpy as np
 from ranktron.data import streams
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.lazy import lazy_names
 from ranktron.learners.interrupts import Interrupts
 from ranktron.learners.weight_spread import Spread
 from ranktron.metrics import Metric, evaluate
@@ -273,6 +272,3 @@ class Fit:
             return None
         self.history.epoch = self.validation.epoch
         return self.validation.kept
-
-
-__getattr__ = lazy_names(__name__, renamed={"Course": "History"})

@@ -14,7 +14,6 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ranktron.lazy import lazy_names
 from ranktron.service import feedback as feedbacks
 from ranktron.service import views
 from ranktron.service.carried_round import CarriedRounds, row_of
@@ -291,6 +290,3 @@ class RankingService(ModelVersions):
         age = None if live.kept_at is None else monotonic() - live.kept_at
         disk = shutil.disk_usage(self.folder).free
         return views.dashboard(live, Health(self.journal.ready, disk, age, self.journal.size, live.stats.dropped))
-
-
-__getattr__ = lazy_names(__name__, renamed={"Office": "RankingService"})

@@ -57,14 +57,6 @@ _HOMES = {
 __getattr__ = lazy_names(
     __name__,
     homes={name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names},
-    renamed={
-        "checksum": "checksum_file",
-        "find": "find_dataset",
-        "known": "known_files",
-        "load": "read_part",
-        "stream": "read_stream",
-        "verify": "verify_file",
-    },
 )
 
 

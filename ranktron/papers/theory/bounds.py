@@ -16,7 +16,6 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import as_dense, linear_scores
 from ranktron.kernels.grades import by_grade
 from ranktron.kernels.jit import jit
-from ranktron.lazy import lazy_names
 from ranktron.metrics import Metric, metric
 from ranktron.surrogates import SLAM
 from ranktron.surrogates.slam import AP, NDCG, slam_weights
@@ -413,9 +412,3 @@ def lower_bound(R: float, gamma: float, measure: str = "ndcg") -> float:
     if not (R >= 0.0 and gamma > 0.0 and R / gamma < 1e150):
         raise DataError(f"a margin above 0 and a radius that is not beyond all bounds are needed, not {gamma} and {R}")
     return max(0, int((R / gamma) ** 2 + 1e-9) - 1) * least
-
-
-__getattr__ = lazy_names(
-    __name__,
-    renamed={"bound": "shared_bound", "measure_of": "bounded_measure", "radius": "largest_row_norm"},
-)

@@ -21,7 +21,6 @@ from ranktron.data.serialization import same
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
-from ranktron.lazy import lazy_names
 from ranktron.learners import Linear
 from ranktron.learners.loop import play
 from ranktron.learners.mixing import as_shares, start_from_mean
@@ -376,6 +375,3 @@ class _Claims:
 
 def _weighted(line: CertificateLine) -> CertificateLine:
     return replace(line, statement=f"{line.statement}, weighted by shards")
-
-
-__getattr__ = lazy_names(__name__, renamed={"Line": "CertificateLine"})
