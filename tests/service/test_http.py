@@ -470,7 +470,7 @@ def test_the_same_request_finds_its_ranker_after_a_default_has_changed(tmp_path,
         talk.make(algorithm="hinge")
         before = talk.ask("GET", "/v1/rankers/shop")
     hinge = ALGORITHMS["hinge"]
-    later = tuple(replace(p, default=0.25) if p.name == "eta" else p for p in hinge.parameters)
+    later = tuple(replace(p, recommended=0.25) if p.name == "eta" else p for p in hinge.parameters)
     monkeypatch.setitem(ALGORITHMS, "hinge", replace(hinge, parameters=later))
     with serving(tmp_path / "state") as talk:
         assert talk.make(algorithm="hinge") == before
