@@ -27,10 +27,10 @@ LISTS = {
     "seed 6 ": lambda _: simulated(Decisive(seed=6)),
     **{name: SETS[name] for name in ("MQ2008", "Yandex", "MSLR")},
 }
-OURS = {"explore": -1.0, "floor": -1.0, "residual": True}
+OURS = {"residual": True}
 VARIANTS = {
-    "as in 0.1.0": ("minmax", {}),
-    "weighted labels": ("minmax", {**OURS, "residual": False}),
+    "faster fall, no floor": ("minmax", {"explore": 1.0, "floor": 0.0}),
+    "weighted labels": ("minmax", {}),
     "default": ("minmax", OURS),
     "default of the service": ("minmax-query", OURS),
 }

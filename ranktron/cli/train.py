@@ -32,8 +32,8 @@ from ranktron.cli.options import (
     take_options,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_log, show_progress
-from ranktron.data.option_names import USERS
 from ranktron.errors import DataError
+from ranktron.learners.clicks.click_models import USERS
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 from ranktron.training.algorithms import algorithm as find_algorithm
 
@@ -86,7 +86,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 )
 @click.option(
     "--feedback",
-    type=click.Choice(USERS),
+    type=click.Choice(list(USERS)),
     default=None,
     help="Learn from the clicks of a simulated user instead of labels; its seed is --seed.",
 )

@@ -5,6 +5,3 @@ SCALINGS = ("auto", "none", "standard", "minmax", "minmax-query", "standard-quer
 IMPUTATIONS = ("error", "mean", "zero", "indicator")
 
 FORMATS = ("letor", "csv", "tsv", "jsonl", "parquet", "arrow", "rounds", "ltrlog")
-
-USERS = ("perfect", "navigational", "informational", "position-based", "dependent-click", "dynamic-bayesian")
-"""The click models that `train --feedback` and `feedback=` of the estimators simulate."""

@@ -379,7 +379,7 @@ class BaseRanker(WithPresets):
 
 
 class OnlineRanker(BaseRanker):
-    """A ranker that can go on learning: fitting is playing.
+    """A ranker with `partial_fit`.
 
     >>> from ranktron.estimators import HingePerceptron
     >>> ranker = HingePerceptron()

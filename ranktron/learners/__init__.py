@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ranktron.lazy import lazy_names
 from ranktron.learners.algorithms import *  # noqa: F403 (the functions that build learners)
-from ranktron.learners.parameters import ALGORITHMS as _ALGORITHMS
+from ranktron.learners.algorithms import __all__ as _BUILDERS
 
 if TYPE_CHECKING:
     from ranktron.learners.base import BaseLearner
@@ -47,7 +47,7 @@ _HOMES = {
 __getattr__ = lazy_names(__name__, homes=_HOMES)
 
 __all__ = [
-    *(each.build.__name__ for each in _ALGORITHMS.values() if each.estimator),
+    *_BUILDERS,
     "PDGD",
     "Average",
     "BaseLearner",

@@ -1,33 +1,19 @@
 """Feedback models: functions (round, ranking) -> Feedback that decide what the learner receives.
 
-`full` and `top(k)` reveal labels; the click models of `ranktron.learners.click_models` simulate clicks.
+`full` and `top(k)` reveal labels; the click models of `ranktron.learners.clicks.click_models` simulate clicks.
 """
 
 from functools import lru_cache, partial
 
 import numpy as np
 
-from ranktron.learners.click_models import (
-    ClickModel,
-    cascade,
-    click_model,
-    dependent_click,
-    dynamic_bayesian,
-    position_based,
-)
+from ranktron.learners.clicks import click_models
+from ranktron.learners.clicks.click_model import ClickModel
+from ranktron.learners.clicks.click_models import *  # noqa: F403
 from ranktron.types import Feedback, FeedbackModel, Integers, Ranking, Round
 from ranktron.types.validation import check_count
 
-__all__ = [
-    "ClickModel",
-    "cascade",
-    "click_model",
-    "dependent_click",
-    "dynamic_bayesian",
-    "full",
-    "position_based",
-    "top",
-]
+__all__ = ["ClickModel", "full", "top", *click_models.__all__]
 
 
 def full(round: Round, ranking: Ranking) -> Feedback:

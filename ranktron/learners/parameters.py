@@ -138,11 +138,7 @@ class Parameters(Mapping[str, Any]):
         return repr(self._values)
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self.algorithm.name, self._values)
-
-
-def _unpickled(name: str, values: dict[str, Any]) -> Parameters:
-    return Parameters(ALGORITHMS[name], values)
+        return Parameters, (self.algorithm, self._values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +165,8 @@ class Algorithm:
     recommended: Mapping[str, Any] = field(default_factory=dict)  # n_epochs and scale that differ from all others'
     attributes: tuple[Callable[[State], Any], ...] = ()  # of the fitted estimator, computed from the state
 
-    def __post_init__(self) -> None:
-        if self.name in ALGORITHMS:
-            raise ValueError(f"there are two algorithms {self.name!r}")
-        ALGORITHMS[self.name] = self
+    def __reduce__(self) -> Any:
+        return _declared, (self.name,)
 
     def preset(self, word: str) -> Parameters:
         """All parameters as a preset has them.
@@ -217,6 +211,18 @@ ALGORITHMS: dict[str, Algorithm] = {}
 """What was declared: `ranktron.learners.algorithms` imports all of them."""
 
 
+def _declared(name: str) -> Algorithm:
+    return ALGORITHMS[name]
+
+
+def register(algorithm: Algorithm) -> Algorithm:
+    """Adds an algorithm to those that are declared."""
+    if algorithm.name in ALGORITHMS:
+        raise ValueError(f"there are two algorithms {algorithm.name!r}")
+    ALGORITHMS[algorithm.name] = algorithm
+    return algorithm
+
+
 def declare(
     name: str, *parameters: Parameter, **about: Any
 ) -> Callable[[Callable[[int, Parameters], L]], Callable[..., L]]:
@@ -227,7 +233,7 @@ def declare(
     """
 
     def decorate(build: Callable[[int, Parameters], L]) -> Callable[..., L]:
-        algorithm = Algorithm(name, build, parameters, **about)
+        algorithm = register(Algorithm(name, build, parameters, **about))
         keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
         listed = [inspect.Parameter("n_features", keyword, annotation=int)]
         listed += [inspect.Parameter(p.name, keyword, default=p.paper, annotation=p.annotation) for p in parameters]

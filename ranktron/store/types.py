@@ -30,7 +30,7 @@ class Definition(RequestBody):
 
     features: Annotated[list[Name], Meta(min_length=1)]
     algorithm: str = "topk"
-    parameters: dict[str, Value] = field(default_factory=dict)
+    parameters: dict[str, Value | None] = field(default_factory=dict)
     labels: tuple[Grade, Grade] = (0.0, 4.0)
     close_after: (
         Annotated[
@@ -143,7 +143,7 @@ class RankerAnswer(ResponseBody, omit_defaults=True):
 
     name: str
     algorithm: str
-    parameters: dict[str, Value]
+    parameters: dict[str, Value | None]
     features: list[str]
     labels: tuple[float, float]
     k: int

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ranktron.data.option_names import IMPUTATIONS
 from ranktron.errors import DataError
 from ranktron.learners.parameters import ALGORITHMS as DECLARED
-from ranktron.learners.parameters import PRESETS, Algorithm, Parameter, Parameters
+from ranktron.learners.parameters import PRESETS, Algorithm, Parameter, Parameters, register
 
 if TYPE_CHECKING:
     from ranktron.learners.fixed_scorer import Fixed
@@ -59,7 +59,7 @@ def _fixed(n_features: int, p: Parameters) -> Fixed:
     return Fixed(n_features)
 
 
-FIXED = Algorithm("linear", _fixed, summary="fixed weights: they score, and do not learn")
+FIXED = register(Algorithm("linear", _fixed, summary="fixed weights: they score, and do not learn"))
 ALGORITHMS: dict[str, Algorithm] = {name: each for name, each in DECLARED.items() if each.estimator}
 
 

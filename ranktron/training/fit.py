@@ -22,7 +22,7 @@ from ranktron.data.scaling import Running, choose_scaling, fit_scaler, scale
 from ranktron.errors import DataError, RankingWarning
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.base import BaseLearner, CompiledPass
-from ranktron.learners.click_models import click_model
+from ranktron.learners.clicks.click_models import click_model
 from ranktron.learners.fused import can_fuse, play_pass
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Fit, History, Schedule, Validation, repetitions

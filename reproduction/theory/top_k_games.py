@@ -15,8 +15,8 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.learners.click_models import ClickModel, position_based
 from ranktron.learners.clicks.examination import Examination
+from ranktron.learners.feedback import ClickModel, position_based
 from ranktron.learners.loop import play
 from ranktron.learners.steps import Constant
 from ranktron.learners.top_k.estimator import Decomposed

@@ -33,7 +33,7 @@ def serve_to_users(talk, k, rounds=ROUNDS):
     ],
 )
 def test_users_at_the_top_teach_the_service_what_they_teach_the_library(talk, surrogate, k, setting):
-    parameters = {"surrogate": surrogate, "k": k, "setting": setting, "seed": 7}
+    parameters = {"surrogate": surrogate, "k": k, "preset": setting, "seed": 7}
     talk.make(features=8, parameters=parameters)
     learner = ALGORITHMS["topk"].learner(8, parameters)
     expected = [turn.values[0] for turn in play(learner, ROUNDS, top(k), [NDCG])]

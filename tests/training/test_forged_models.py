@@ -24,7 +24,7 @@ KINDS = [
         ("rankmm", {"max_iter": 3}),
         ("kernel", {"budget": 9}),
     ],
-    *[("kernel", {"update": "pairwise", "output": output, "budget": 9}) for output in ("voted", "committee")],
+    ("kernel", {"update": "pairwise", "average": True, "budget": 9}),
 ]
 MAPS = ("bins:4", "bins-linear:4", "rff:4", "nystroem:4", "products:2", "leaves:2")
 SCALINGS = ("standard", "minmax", "minmax-query")

@@ -22,4 +22,4 @@ from ranktron.learners.algorithms.kernel import kernel_perceptron as kernel_perc
 
 from ranktron.learners.parameters import ALGORITHMS
 
-__all__ = [each.build.__name__ for each in ALGORITHMS.values()]
+__all__ = [each.build.__name__ for each in ALGORITHMS.values() if each.partial_fit]  # the others build mere scorers

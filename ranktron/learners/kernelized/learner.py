@@ -6,27 +6,24 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features, linear_scores
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.kernelized.budget import BYTES_PER_DOCUMENT, UNLIMITED, Budget
-from ranktron.learners.kernelized.dual_history import DualHistory, blank_pool
+from ranktron.learners.kernelized.dual_history import DualHistory
 from ranktron.learners.kernelized.functions import Gaussian, KernelFunction
 from ranktron.learners.kernelized.pairs import PairSteps
 from ranktron.learners.kernelized.removal import RULES, Projection, Removal, Smallest
-from ranktron.learners.kernelized.rows import GROWTH
-from ranktron.learners.kernelized.support import LAG, Support
+from ranktron.learners.kernelized.support import ALPHA, Support
 from ranktron.learners.kernelized.updates import Descent, Move, PredtronLoss, Update
 from ranktron.learners.linear import observed_scores, overflow, stored_count
 from ranktron.learners.mistakes import Misordered, mistake_rule
-from ranktron.learners.pairwise.outputs import EVERYONE, Committee, Ensemble, Last, Output
+from ranktron.learners.pairwise.outputs import Average, Last
 from ranktron.learners.parameters import Parameters
 from ranktron.learners.predtron import Permutations, PlaceLoss, Places, make_variant
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.metrics import Metric, evaluate
 from ranktron.metrics import metric as as_metric
 from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair
 from ranktron.types import Features, Feedback, Floats, Ranking, State
@@ -39,8 +36,7 @@ class KernelLearner(BaseLearner):
         score(x) = Σ_s α_s k(s, x),    on a mistake α_i += the update's coefficient of document i
 
     Only documents of updates are remembered, and no more than the budget allows: `removal` decides what happens
-    when there is no room. Each hypothesis that a committee keeps is one more row of coefficients of the same
-    documents, so that all members score a query in one matrix product.
+    when there is no room.
 
     Parameters
     ----------
@@ -55,7 +51,7 @@ class KernelLearner(BaseLearner):
     removal : Removal
         `Oldest`, `Random`, `Smallest` or `Projection`.
     output : Output
-        What `predict` uses: `Last`, `Average`, or, with `PairSteps`, a `Committee`.
+        What `predict` uses: `Last` or `Average`.
     selective : int >= 0
         With `PairSteps`: hypotheses that ranked fewer pairs correctly than this are ignored.
     bytes : float
@@ -77,53 +73,37 @@ class KernelLearner(BaseLearner):
     kernel: KernelFunction = Gaussian()  # noqa: RUF009 (it is frozen)
     most: int = UNLIMITED
     removal: Removal = Smallest()  # noqa: RUF009 (it is frozen)
-    output: Output = Last()  # noqa: RUF009 (it is frozen)
+    output: Last | Average = Last()  # noqa: RUF009 (it is frozen)
     selective: int = 0
     bytes: float = np.inf
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
-    pool: DualHistory = field(init=False, repr=False)
+    history: DualHistory = field(init=False, repr=False)
     support: Support = field(init=False, repr=False)
 
+    _hypothesis: Floats | None = field(default=None, init=False, repr=False)
+
     def __post_init__(self) -> None:
-        if not isinstance(self.update, PairSteps) and (self.size or self.selective):
+        if not isinstance(self.update, PairSteps) and self.selective:
             raise DataError(
-                "only the pairwise perceptron has hypotheses to choose from: pocket, voted, committee and selective "
-                "need the update pairwise (PairSteps)"
+                "only the pairwise perceptron has hypotheses to choose from: selective needs the update pairwise, "
+                "PairSteps"
             )
         if self.selective < 0:
             raise DataError(f"selective must be 0 (off) or more, not {self.selective}")
-        if self.size >= EVERYONE and self.bytes < np.inf:
-            raise DataError(
-                "a voted perceptron keeps every hypothesis, which no budget in bytes can hold: take a committee of "
-                "some size, or a budget in documents"
-            )
-        beside = BYTES_PER_DOCUMENT + (8.0 * GROWTH * self.size if self.bytes < np.inf else 0.0)
-        budget = Budget(self.most, self.bytes, beside, isinstance(self.removal, Projection))
+        budget = Budget(self.most, self.bytes, BYTES_PER_DOCUMENT, isinstance(self.removal, Projection))
         self.support = Support(self.n_features, self.kernel, budget)
-        floor = max(self.selective, 1) if self.size >= EVERYONE else self.selective
-        self.pool = blank_pool(self.size, floor)
-        self._ensemble: Ensemble | None = None
+        self.history = DualHistory(np.zeros(5, np.int64), self.selective)
 
     linear = False
 
     @property
-    def size(self) -> int:
-        """How many hypotheses are kept in addition to the current one."""
-        return self.output.size if isinstance(self.output, Committee) else 0
-
-    @property
-    def votes(self) -> bool:
-        """Whether `predict` takes one query at a time, because its scores are votes."""
-        return self.output.votes
-
-    @property
-    def ensemble(self) -> Ensemble:
-        """The hypotheses of the output as rows of coefficients, and their weights."""
-        if self._ensemble is None:
-            hypotheses = self.pool.hypotheses(self.support)
-            self._ensemble = self.output.ensemble(hypotheses.settled(max(self.size, 1), self.pool.floor))
-        return self._ensemble
+    def hypothesis(self) -> Floats:
+        """The hypothesis that is served, as a row of coefficients of the documents."""
+        if self._hypothesis is None:
+            settled = self.history.hypotheses(self.support).settled(1, self.history.floor)
+            self._hypothesis = self.output.ensemble(settled).members
+        return self._hypothesis
 
     def scores(self, X: Features) -> Floats:
         check_features(X, self.n_features)
@@ -131,7 +111,8 @@ class KernelLearner(BaseLearner):
 
     def predict(self, X: Features) -> Floats:
         check_features(X, self.n_features)
-        return self.ensemble.counted(self.support.scores(X, self.ensemble.members))
+        scores: Floats = self.support.scores(X, self.hypothesis)[0]
+        return scores
 
     def rank(self, X: Features, number: int) -> Ranking:
         scores = self.scores(X)
@@ -142,16 +123,14 @@ class KernelLearner(BaseLearner):
         check_features(X, self.n_features)
         scores = observed_scores(X, ranking, feedback)
         seen = X if len(feedback.items) == len(X) and scores is ranking.scores else X[feedback.items]
-        move = self.update(self.support, seen, scores, feedback.labels, ranking.number, self.pool)
+        move = self.update(self.support, seen, scores, feedback.labels, ranking.number, self.history)
         # 0 times what is not finite is not a number; no score shows it as long as nothing is stored.
         nothing = linear_scores(seen, np.zeros(self.n_features))
         if not np.isfinite(move.loss + np.abs(move.steps).sum()) or first_non_finite(scores + nothing) >= 0:
             raise DataError(overflow(ranking.number))
         if move.steps.any():
-            self.support.widen(len(move.steps), len(seen))
-            self.support.enter(move.pool.entered_since(self.pool))
             self._remember(seen, move)
-        self.pool, self._ensemble = move.pool, None
+        self.history, self._hypothesis = move.history, None
         self.rounds += 1
         self.mistakes += move.mistakes
         return float(move.loss)
@@ -160,33 +139,24 @@ class KernelLearner(BaseLearner):
         moved = np.flatnonzero(move.steps.any(axis=0))  # steps that cancel still move the average
         X, steps = X[moved], move.steps[:, moved]
         if self.support.fitting(X, alone=True) < len(X):  # a list longer than the budget: those that matter most
-            heaviest = np.argsort(-np.abs(np.delete(steps, LAG, axis=0)).max(axis=0), kind="stable")
+            heaviest = np.argsort(-np.abs(steps[ALPHA]), kind="stable")
             kept = np.sort(heaviest[: self.support.fitting(X[heaviest], alone=True)])
             X, steps = X[kept], steps[:, kept]
         X, steps = self.support.merge(X, steps)
         if self.support.fitting(X) == len(X):
             self.support.add(X, steps)
         else:
-            self.removal.admit(self.support, X, steps, float(move.pool.time))
-
-    def weigh_members(self, valid: Rounds, metric: Metric) -> None:
-        """Lets validation queries say what the members of a committee are worth, where it asks for that."""
-        if not self.output.measured:
-            return
-        if not metric.higher_is_better:
-            raise DataError(f"{metric} cannot weight a committee: choose a metric whose higher values are better")
-        scores = self.support.scores(valid.X, np.vstack([self.support.alpha, self.support.members]))
-        values = np.array([evaluate(row, valid, [metric]).means[str(metric)] for row in scores])
-        self.pool, self._ensemble = self.pool._replace(value=values[:1], values=values[1:]), None
+            self.removal.admit(self.support, X, steps, float(move.history.time))
 
     def state(self) -> State:
-        return {"rounds": self.rounds, "mistakes": self.mistakes, **self.support.state(), **self.pool.state()}
+        return {"rounds": self.rounds, "mistakes": self.mistakes, **self.support.state(), **self.history.state()}
 
     def restore(self, state: State) -> None:
         rounds, mistakes = stored_count(state, "rounds"), stored_count(state, "mistakes")
         support = self.support.restored(state)
-        pool = self.pool.restored(state, len(support.members))
-        self.rounds, self.mistakes, self.support, self.pool, self._ensemble = rounds, mistakes, support, pool, None
+        history = self.history.restored(state)
+        self.rounds, self.mistakes, self.support = rounds, mistakes, support
+        self.history, self._hypothesis = history, None
 
 
 def make_update(p: Parameters) -> Update:
@@ -210,13 +180,11 @@ def make_update(p: Parameters) -> Update:
     raise DataError(f"there is no update {name!r}; there are: slam, minimax, hinge, listnet, pairwise, predtron")
 
 
-def make_removal(name: str, output: Output) -> Removal:
-    """The rule of that name; `auto` forgets where the last hypothesis is served, and projects for all other outputs.
+def make_removal(name: str, output: Last | Average) -> Removal:
+    """The rule of that name; `auto` forgets where the last hypothesis is served, and projects for the mean.
 
-    A mean or a committee consists of past hypotheses, which lose what they have learnt when their documents are
-    removed.
+    A mean consists of past hypotheses, which lose what they have learnt when their documents are removed.
 
-    >>> from ranktron.learners.pairwise.outputs import Average
     >>> make_removal("auto", Last()), make_removal("auto", Average())
     (Smallest(fade=1.0), Projection(ridge=0.0001))
     """

@@ -11,14 +11,7 @@ from ranktron.kernels.jit import jit
 from ranktron.learners.kernelized.dual_history import DualHistory
 from ranktron.learners.kernelized.support import Support
 from ranktron.learners.kernelized.updates import Move
-from ranktron.learners.pairwise.hypothesis_history import (
-    COUNTER,
-    HYPOTHESIS,
-    SUCCESSES,
-    HypothesisHistory,
-    enter,
-    to_beat,
-)
+from ranktron.learners.pairwise.hypothesis_history import COUNTER, HYPOTHESIS, SUCCESSES
 from ranktron.learners.pairwise.pairs import Documents, Pairs
 from ranktron.types import Features, Floats, Integers
 
@@ -26,11 +19,10 @@ from ranktron.types import Features, Floats, Integers
 @jit
 def _visit(
     K: Floats, scores: Floats, upper: Documents, lower: Documents, order: Integers, eta: float, floor: int,
-    lagged: Floats, hypotheses: HypothesisHistory,
+    lagged: Floats, delta: Floats, tally: Integers,
 ) -> int:  # fmt: skip
     """Visits the pairs of a query; each misranked one updates the scores of all documents. Returns their number."""
     mistakes = 0
-    delta, tally = hypotheses.w, hypotheses.tally
     for at in range(order.shape[0]):
         i, j = upper[order[at]], lower[order[at]]
         if scores[i] - scores[j] > 0.0:
@@ -38,8 +30,6 @@ def _visit(
             continue
         mistakes += 1
         if tally[COUNTER] >= floor:
-            if hypotheses.counters.shape[0] > 0 and tally[COUNTER] > to_beat(hypotheses):
-                enter(hypotheses)
             tally[SUCCESSES] += tally[COUNTER]
         delta[i] += eta
         delta[j] -= eta
@@ -49,7 +39,6 @@ def _visit(
             scores[a] += eta * (K[i, a] - K[j, a])
         tally[HYPOTHESIS] += 1
         tally[COUNTER] = 0
-        hypotheses.value[0] = np.nan
     return mistakes
 
 
@@ -58,8 +47,7 @@ class PairSteps:
     """The updates of the pairwise perceptron, one for each misranked pair of a query (COMMITTEE, Eq. 2).
 
     α increases by η_q = 1/|S_q| for the better document and decreases by it for the other. Time counts the pairs that
-    were ranked correctly, so that the mean over time is the average perceptron. A kept hypothesis is a row of
-    coefficients: those at the start of its last round, plus the updates of that round before it ended.
+    were ranked correctly, so that the mean over time is the average perceptron.
 
     Parameters
     ----------
@@ -79,17 +67,17 @@ class PairSteps:
             raise DataError(f"pairs_per_query must be 0 (all pairs) or more, not {self.pairs_per_query}")
 
     def __call__(
-        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: DualHistory
+        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, history: DualHistory
     ) -> Move:
         pairs = Pairs.of(labels, np.array([0, len(labels)]))
         rng = np.random.default_rng(number)
         numbers = pairs.sample(self.pairs_per_query, rng) if self.pairs_per_query else pairs.all()
         if len(numbers) == 0:
-            return Move(0.0, 0, np.zeros((len(support.table), len(labels))), pool)
+            return Move(0.0, 0, np.zeros((2, len(labels))), history)
         upper, lower = pairs.decode(numbers)
         order = rng.permutation(len(numbers))
-        hypotheses = pool.history_of_list(len(labels), len(numbers))
-        K, now, lagged = support.kernel_within(X), support.scores(X, support.alpha), np.zeros(len(labels))
-        mistakes = _visit(K, now, upper, lower, order, 1.0 / len(numbers), pool.floor, lagged, hypotheses)
-        steps = np.vstack([hypotheses.w, lagged, hypotheses.members[: hypotheses.kept]])
-        return Move(mistakes / len(numbers), mistakes, steps, pool.after(hypotheses))
+        K, now, steps = support.kernel_within(X), support.scores(X, support.alpha), np.zeros((2, len(labels)))
+        delta, lagged = steps
+        tally = history.tally.copy()
+        mistakes = _visit(K, now, upper, lower, order, 1.0 / len(numbers), history.floor, lagged, delta, tally)
+        return Move(mistakes / len(numbers), mistakes, steps, history._replace(tally=tally))

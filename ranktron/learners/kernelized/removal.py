@@ -77,9 +77,8 @@ class Random:
 class Smallest:
     """Removes the documents with the smallest weights, and shrinks all coefficients as it does (as the Forgetron).
 
-    The weight of a document is its largest one in any hypothesis: the current one, or a member of the committee.
     Without shrinking, a document with a large coefficient would stay for ever. While as many documents are removed as
-    the budget has, the coefficients of all hypotheses shrink by e^(−fade); this does not change any ranking, since a
+    the budget has, all coefficients shrink by e^(−fade); this does not change any ranking, since a
     positive factor keeps the order.
 
     Parameters

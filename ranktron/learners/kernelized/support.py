@@ -10,7 +10,6 @@ from ranktron.learners.kernelized.budget import Budget
 from ranktron.learners.kernelized.functions import KernelFunction
 from ranktron.learners.kernelized.rows import GROWTH, DenseRows, Documents, Rows, SparseRows, stored_documents
 from ranktron.learners.linear import stored_count
-from ranktron.learners.pairwise.hypothesis_history import MOST_NUMBERS
 from ranktron.types import Features, Floats, Integers, State
 
 FIRST = 256
@@ -19,18 +18,17 @@ FIRST = 256
 CHUNK = 4096
 """So many documents are scored at a time: the table of their kernel values is what takes room."""
 
-ALPHA, LAG, MEMBERS = range(3)
-"""The rows of a table of coefficients: the current hypothesis, its lagged sum, then each kept hypothesis."""
+ALPHA, LAG = range(2)
+"""The rows of a table of coefficients: the current hypothesis, and its lagged sum."""
 
 
 class Support:
     """Documents with their coefficients, in slots that are reused.
 
-    Every vector that a learner keeps in feature space is a row of coefficients of the same documents: the current
-    hypothesis, its lagged sum, the members of a committee. An update is a table with as many rows, and a column for
-    each document of a query. A document is removed with all its coefficients, and a known one is not stored twice: its
-    coefficients are added up. `lagged_sum` is Σ T_k δ_k of the updates δ_k made at the times T_k, so that the mean of
-    all coefficients up to time T is alpha − lagged_sum / T.
+    The current hypothesis and its lagged sum are two rows of coefficients of the same documents, and so is an update,
+    with a column for each document of a query. A document is removed with its coefficients, and a known one is not
+    stored twice: its coefficients are added up. `lagged_sum` is Σ T_k δ_k of the updates δ_k made at the times T_k, so
+    that the mean of all coefficients up to time T is alpha − lagged_sum / T.
 
     The first document decides whether all are kept as dense or sparse rows.
     """
@@ -39,9 +37,8 @@ class Support:
         self.n_features, self.kernel, self.budget = n_features, kernel, budget
         self.count = 0
         self.stored = 0  # how many documents have been added so far, and the number of each: its age
-        self.height = MEMBERS
         self._rows: Rows | None = None
-        self._table, self._born = np.zeros((MEMBERS, 0)), np.zeros(0, np.int64)
+        self._table, self._born = np.zeros((2, 0)), np.zeros(0, np.int64)
         self._slots: dict[int, int] = {}
         self._factor: tuple[Floats, bool] | None = None
 
@@ -55,8 +52,8 @@ class Support:
 
     @property
     def table(self) -> Floats:
-        """All coefficients: one row for each vector, one column for each document."""
-        return self._table[: self.height, : self.count]
+        """All coefficients: two rows, one column for each document."""
+        return self._table[:, : self.count]
 
     @property
     def alpha(self) -> Floats:
@@ -69,15 +66,10 @@ class Support:
         return self._table[LAG, : self.count]
 
     @property
-    def members(self) -> Floats:
-        """The coefficients of the hypotheses that are kept."""
-        return self.table[MEMBERS:]
-
-    @property
     def weights(self) -> Floats:
-        """The largest weight of each document in any hypothesis, the current one or a kept one."""
+        """The weight of each document."""
         weights: Floats = np.abs(self.alpha)
-        return np.maximum(weights, np.abs(self.members).max(axis=0)) if self.height > MEMBERS else weights
+        return weights
 
     @property
     def born(self) -> Integers:
@@ -134,22 +126,6 @@ class Support:
     def _size(self) -> float:
         return 0.0 if self._rows is None else float(self._rows.kept_lengths(self.count).sum() * self._rows.entry_bytes)
 
-    def widen(self, height: int, more: int) -> None:
-        """Allocates rows of coefficients; refused if they are too many, together with `more` documents."""
-        if height * (self.count + more) > MOST_NUMBERS:
-            raise DataError(
-                f"{height - MEMBERS:,} hypotheses of {self.count:,} documents are too many to keep: raise selective, "
-                "set a budget, or take a smaller committee"
-            )
-        if height > len(self._table):
-            self._reserve(max(height, int(GROWTH * len(self._table))), self._table.shape[1])
-        self._table[self.height : height] = 0.0
-        self.height = height
-
-    def enter(self, members: Integers) -> None:
-        """Copies the current hypothesis to these members."""
-        self.members[members] = self.alpha
-
     def merge(self, X: Features, steps: Floats) -> tuple[Features, Floats]:
         """Adds to the coefficients of known documents; returns the others, without duplicates, with their updates."""
         rows = self.rows_for(X)
@@ -158,7 +134,7 @@ class Support:
             key = rows.key(X, i)
             slot = self._slots.get(hash(key))
             if slot is not None and rows.kept_key(slot) == key:
-                self._table[: self.height, slot] += steps[:, i]
+                self._table[:, slot] += steps[:, i]
             elif key in new:
                 steps[:, new[key]] += steps[:, i]
             else:
@@ -180,7 +156,7 @@ class Support:
 
     def _write(self, rows: Rows, slots: Integers, X: Features, steps: Floats) -> None:
         rows.write(slots, X)
-        self._table[: self.height, slots] = steps
+        self._table[:, slots] = steps
         self._born[slots] = self.stored + np.arange(len(slots))
         self.stored += len(slots)
         self._factor = None
@@ -191,15 +167,15 @@ class Support:
         room = self._table.shape[1]
         if needed > room:
             most = self.budget.documents_of(self.n_features * self._entry_bytes)
-            self._reserve(len(self._table), max(needed, min(max(FIRST, int(GROWTH * room)), most)))
+            self._reserve(max(needed, min(max(FIRST, int(GROWTH * room)), most)))
 
     @property
     def _entry_bytes(self) -> float:
         return self._rows.entry_bytes if self._rows is not None and self._rows.alike else 0.0
 
-    def _reserve(self, height: int, room: int) -> None:
-        table, born = np.zeros((height, room)), np.zeros(room, np.int64)
-        table[: self.height, : self.count], born[: self.count] = self.table, self.born
+    def _reserve(self, room: int) -> None:
+        table, born = np.zeros((2, room)), np.zeros(room, np.int64)
+        table[:, : self.count], born[: self.count] = self.table, self.born
         self._table, self._born = table, born
         if self._rows is not None:
             self._rows.reserve(room)
@@ -250,28 +226,26 @@ class Support:
         self.table[:] += steps
 
     def shrink(self, factor: float, time: float) -> None:
-        """Multiplies the coefficients of all hypotheses; the mean over time does not change."""
+        """Multiplies all coefficients; the mean over time does not change."""
         self.lagged_sum[:] += time * (factor - 1.0) * self.alpha
         self.alpha[:] *= factor
-        self.members[:] *= factor
 
     def state(self) -> State:
         documents = {"X": self.documents.astype(np.float32)} if self._rows is None else self._rows.state(self.count)
-        table = {"alpha": self.alpha.copy(), "support_lag": self.lagged_sum.copy(), "members": self.members.copy()}
+        table = {"alpha": self.alpha.copy(), "support_lag": self.lagged_sum.copy()}
         return {**documents, **table, "born": self.born.copy(), "stored": self.stored}
 
     def restored(self, state: State) -> Support:
         """A support of the same kind with the documents and coefficients of a state."""
         X, born = stored_documents(state, self.n_features), np.array(state["born"], np.int64)
-        alpha, lagged_sum, members = (np.array(state[name], np.float64) for name in ("alpha", "support_lag", "members"))
-        shapes = alpha.shape == lagged_sum.shape == born.shape == members.shape[1:] == (len(X),)
-        if not shapes or not np.isfinite(np.vstack([alpha, lagged_sum, members])).all():
+        alpha, lagged_sum = (np.array(state[name], np.float64) for name in ("alpha", "support_lag"))
+        shapes = alpha.shape == lagged_sum.shape == born.shape == (len(X),)
+        if not shapes or not np.isfinite(np.vstack([alpha, lagged_sum])).all():
             raise DataError("the state does not hold one finite coefficient for each document of the support")
         support = Support(self.n_features, self.kernel, self.budget)
         if support.fitting(X) < len(X):
             raise DataError(f"the state holds {len(X)} documents, more than the budget allows")
-        support.widen(MEMBERS + len(members), len(X))
-        support.add(X, np.vstack([alpha, lagged_sum, members]))
+        support.add(X, np.vstack([alpha, lagged_sum]))
         support._born[: len(X)] = born
         support.stored = stored_count(state, "stored")
         return support

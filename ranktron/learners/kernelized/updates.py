@@ -19,12 +19,12 @@ from ranktron.types import Features, Floats, Mistake, Step, Surrogate
 
 
 class Move(NamedTuple):
-    """The result of one round: the loss, the mistakes, a table of coefficients like the support's, and the new pool."""
+    """The result of one round: the loss, the mistakes, the coefficients and their lagged sums, and the new history."""
 
     loss: float
     mistakes: int
     steps: Floats
-    pool: DualHistory
+    history: DualHistory
 
 
 class Update(Protocol):
@@ -35,7 +35,7 @@ class Update(Protocol):
     """
 
     def __call__(
-        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: DualHistory, /
+        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, history: DualHistory, /
     ) -> Move: ...
 
 
@@ -65,14 +65,14 @@ class Descent:
     mistake: Mistake | None = None
 
     def __call__(
-        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, pool: DualHistory
+        self, support: Support, X: Features, scores: Floats, labels: Floats, number: int, history: DualHistory
     ) -> Move:
-        pool = pool.later()
+        history = history.later()
         if self.mistake is not None and not self.mistake(scores, labels):
-            return Move(0.0, 0, np.zeros((2, len(labels))), pool)
+            return Move(0.0, 0, np.zeros((2, len(labels))), history)
         loss, gradient = self.surrogate(scores, labels)
         delta = -self.step(number) * gradient
-        return Move(loss, int(loss > 0.0), np.vstack([delta, pool.time * delta]), pool)
+        return Move(loss, int(loss > 0.0), np.vstack([delta, history.time * delta]), history)
 
 
 @dataclass(frozen=True)

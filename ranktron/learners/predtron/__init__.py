@@ -4,6 +4,7 @@ A problem is a loss, a representation of predictions by unit vectors, a decoding
 argmax; `Predtron` learns any of them. Test your own with `check_problem`.
 """
 
+from ranktron.learners.algorithms.predtron import predtron_ranker
 from ranktron.learners.predtron.checking import check_problem
 from ranktron.learners.predtron.classes import binary, multiclass, ordinal, with_costs, with_reject
 from ranktron.learners.predtron.links import Euclidean, GroupLink, L1Link, Trace, make_link
@@ -41,6 +42,7 @@ __all__ = [
     "make_variant",
     "multiclass",
     "ordinal",
+    "predtron_ranker",
     "surrogate",
     "theoretical_step",
     "unit_surrogate",

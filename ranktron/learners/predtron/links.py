@@ -64,7 +64,7 @@ class Link(Protocol):
         """
 
     def radius(self, X: Floats, /) -> float:
-        """Returns |||X|||, with which the gradient of an input is bounded.
+        """The operator norm of X, |||X|||; bounds the gradient.
 
         Parameters
         ----------

@@ -32,8 +32,8 @@ class PredictionProblem(Protocol):
 
     Examples
     --------
-    >>> from ranktron.learners.predtron import ordinal
-    >>> problem: Problem = ordinal(5)
+    >>> from ranktron.learners.predtron import PredictionProblem, ordinal
+    >>> problem: PredictionProblem = ordinal(5)
     >>> problem.loss(1, 4), problem.largest
     (3.0, 4.0)
     """

@@ -30,7 +30,7 @@ from ranktron.learners import (
 )
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.kernelized.budget import Budget
-from ranktron.learners.kernelized.dual_history import blank_pool
+from ranktron.learners.kernelized.dual_history import DualHistory
 from ranktron.learners.kernelized.support import Support
 from ranktron.learners.mistakes import Misordered, mistake_rule
 from ranktron.learners.predtron import Permutations, PlaceLoss, Places, make_variant
@@ -127,7 +127,7 @@ def test_the_polynomial_kernel_is_the_explicit_polynomial_map(update):
         assert ranking.scores == pytest.approx(primal_scores, rel=1e-9, abs=1e-9)
         # what the update says at the primal's scores, on the explicit features
         explicit.support.scores = lambda _X, _a, s=primal_scores: s.copy()
-        move = update(explicit.support, Z, primal_scores, round.labels, number, blank_pool())
+        move = update(explicit.support, Z, primal_scores, round.labels, number, DualHistory(np.zeros(5, np.int64), 0))
         w += Z.T @ move.steps[0]
         dual.learn(round.X, ranking, feedback.full(round, ranking))
     assert np.abs(w).max() > 0.0

@@ -14,7 +14,6 @@ from ranktron.data.serialization import deserialize, same, serialize
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners import (
     Average,
-    Committee,
     Descent,
     Gaussian,
     KernelLearner,
@@ -27,13 +26,11 @@ from ranktron.learners import (
     Random,
     Smallest,
     feedback,
-    kernel_perceptron,
 )
 from ranktron.learners.kernelized.budget import Budget
 from ranktron.learners.kernelized.rows import DenseRows, SparseRows, entries, products, squares
 from ranktron.learners.kernelized.support import Support
 from ranktron.learners.mistakes import Misordered
-from ranktron.learners.pairwise.learner import OUTPUTS
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import MeanPairwiseHinge, WorstPair
 
@@ -76,12 +73,11 @@ def test_kernels_of_sparse_documents_are_those_of_dense_ones(name):
     assert sparse == pytest.approx(formula, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize("output", [Last(), Average(), OUTPUTS["pocket"], Committee(20, "borda")], ids=str)
+@pytest.mark.parametrize("output", [Last(), Average()], ids=str)
 @pytest.mark.parametrize("name", KERNELS)
 def test_learning_from_sparse_lists_is_learning_from_dense_ones(name, output):
     kernel = KERNELS[name][0]
-    updates = [PairSteps()] if isinstance(output, Committee) else [PairSteps(), HINGE]
-    for update in updates:
+    for update in (PairSteps(), HINGE):
         close = KERNELS[name][1]
         one, two = (KernelLearner(30, update, kernel, output=output) for _ in range(2))
         for _ in range(2):
@@ -96,9 +92,7 @@ def test_learning_from_sparse_lists_is_learning_from_dense_ones(name, output):
 
 
 @pytest.mark.parametrize("removal", RULES, ids=lambda rule: type(rule).__name__)
-@pytest.mark.parametrize(
-    ("update", "output"), [(HINGE, Last()), (PairSteps(), Committee(4))], ids=["hinge", "committee"]
-)
+@pytest.mark.parametrize(("update", "output"), [(HINGE, Last()), (PairSteps(), Average())], ids=["hinge", "pairs"])
 def test_every_rule_on_a_budget_does_the_same(removal, update, output):
     kernel = Polynomial(2, 0.1)
     one, two = (KernelLearner(30, update, kernel, 60, removal, output) for _ in range(2))
@@ -111,7 +105,7 @@ def test_every_rule_on_a_budget_does_the_same(removal, update, output):
 @pytest.mark.parametrize("removal", RULES, ids=lambda rule: type(rule).__name__)
 def test_a_saved_learner_goes_on_to_the_bit(removal):
     def make():
-        return KernelLearner(30, PairSteps(), Gaussian(0.05), 60, removal, Committee(3), 0, 40e3)
+        return KernelLearner(30, PairSteps(), Gaussian(0.05), 60, removal, Average(), 0, 40e3)
 
     through, first, then = make(), make(), make()
     played(through, SPARSE)
@@ -200,7 +194,7 @@ def test_a_list_longer_than_the_budget_in_bytes_leaves_its_heaviest_documents():
 
 def test_estimators_take_sparse_matrices(tmp_path):
     X, sizes = scipy.sparse.csr_array(DENSE.X), np.diff(DENSE.offsets)
-    options = {"kernel": "poly", "update": "pairwise", "output": "committee", "size": 4, "n_epochs": 1, "scale": None}
+    options = {"kernel": "poly", "update": "pairwise", "average": True, "n_epochs": 1, "scale": None}
     one, two = (
         KernelPerceptron(**options, random_state=0).fit(given, DENSE.labels, group=sizes) for given in (DENSE.X, X)
     )
@@ -233,7 +227,7 @@ def endless():
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 1e6
 
-options = {"update": "pairwise", "output": "committee", "size": 20, "removal": sys.argv[2]}
+options = {"update": "pairwise", "average": True, "removal": sys.argv[2]}
 for warm in play(kernel_perceptron(WIDTH, budget=50, **options), endless(), feedback.full):
     if warm.number == 20:
         break  # machine code is loaded and the work space of one list is there
@@ -245,37 +239,24 @@ for turn in play(learner, endless(), feedback.full):
         marks.append(resident())
     if len(marks) == 2:
         break
-print(start, *marks, len(learner.support), learner.support.stored, learner.pool.kept)
+print(start, *marks, len(learner.support), learner.support.stored)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("removal", ["oldest", "random", "smallest", "projection"])
-def test_resident_memory_of_a_sparse_committee_stays_under_the_budget(removal):
+def test_resident_memory_of_a_sparse_learner_stays_under_the_budget(removal):
     """Not counted but measured: 50,000 features, of which a document has 60; dense, five documents would fill it."""
     megabytes = 2.0
     command = [sys.executable, "-c", RESIDENT, str(megabytes), removal, "100", "400"]
     numbers = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    start, full, later, held, stored, members = map(float, numbers)
+    start, full, later, held, stored = map(float, numbers)
     room = 40 * held * 8 * 3 / 1e6  # kernel values of one list, and copies of them
     assert full - start < megabytes + room + 4.0
     assert later - full < 2.0
     assert held > 250
-    assert members == 20
     assert stored > held if removal != "projection" else stored == held
-
-
-def test_a_budget_in_bytes_leaves_room_for_the_members():
-    few, many = (
-        kernel_perceptron(
-            100, budget=0, megabytes=1.0, update="pairwise", output="committee", size=size, removal="oldest"
-        )
-        for size in (1, 100)
-    )
-    each = [learner.support.budget.beside for learner in (few, many)]
-    assert each[1] - each[0] == pytest.approx(99 * 12.0)
-    assert few.support.budget.documents_of(400.0) > 2 * many.support.budget.documents_of(400.0)
 
 
 def test_one_long_document_takes_the_place_of_several_short_ones():

@@ -458,7 +458,7 @@ def test_a_ranker_keeps_its_parameters_when_a_default_changes(tmp_path, serving,
         talk.make(algorithm="hinge")
         before = talk.ask("GET", "/v1/rankers/shop")
     hinge = ALGORITHMS["hinge"]
-    later = tuple(replace(p, default=0.25) if p.name == "eta" else p for p in hinge.parameters)
+    later = tuple(replace(p, recommended=0.25) if p.name == "eta" else p for p in hinge.parameters)
     monkeypatch.setitem(ALGORITHMS, "hinge", replace(hinge, parameters=later))
     with serving(tmp_path / "state") as talk:
         assert talk.ask("GET", "/v1/rankers/shop") == before

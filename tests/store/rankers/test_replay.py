@@ -55,7 +55,7 @@ async def play(folder, parameters, rounds, algorithm="topk"):
     ("algorithm", "parameters"),
     [
         ("topk", {}),
-        ("topk", {"k": 4, "setting": "recommended", "radius": 2.0}),
+        ("topk", {"k": 4, "preset": "recommended", "radius": 2.0}),
         ("topk", {"k": 3, "surrogate": "squared"}),
         ("pdgd", {"k": 4}),
         ("hinge", {}),

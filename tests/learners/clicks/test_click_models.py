@@ -7,10 +7,10 @@ import pytest
 
 import ranktron
 from ranktron import DataError, Ranking, Round
-from ranktron.data.option_names import USERS
 from ranktron.kernels.random_numbers import CLICKS, PLACKETT_LUCE, stream_origin, uniform
 from ranktron.learners import feedback, hinge_perceptron
 from ranktron.learners.checks import same
+from ranktron.learners.clicks.click_models import USERS
 
 LABELS = np.array([0.0, 2.0, 1.0, 2.0, 0.0, 1.0])
 MODELS = {
