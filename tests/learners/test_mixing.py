@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
+from ranktron.dask.mixed_pass import play_pieces
 from ranktron.learners import hinge_perceptron
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.mixing import mix_states
 from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.schedule import Schedule
-from ranktron.training.division import Division, play_pieces
+from ranktron.training.division import Division
 
 
 def whole_numbers(queries, documents=4, features=9, seed=0):
