@@ -28,7 +28,7 @@ LOWEST := out/lowest
 LOWEST_TOOLS := pytest hypothesis packaging pyyaml 'polars<1.40' 'pyparsing<3.3'
 LOWEST_TESTS := export data/io/test_tables.py data/io/test_table_writing.py data/io/test_formats.py \
   data/test_rounds.py estimators/test_pipelines.py estimators/test_columns.py metrics/test_significance.py \
-  metrics/test_scoring.py training/test_model.py training/figures cli/test_main.py dask/test_tasks.py \
+  metrics/test_scoring.py training/test_model.py training/figures cli/test_main.py dask/test_independent_tasks.py \
   service/http/test_http.py service/test_sealed_rounds.py service/test_telemetry.py service/test_tracing.py \
   store/journal/test_postgres_journal.py
 LOWEST_OPTIONS := -m "not slow and not timed and not browser and not data"

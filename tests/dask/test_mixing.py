@@ -137,9 +137,9 @@ def test_an_error_in_a_shard_is_the_one_that_is_raised():
     )
     make, division = partial(hinge_perceptron, 8), evenly(len(broken), 2)
     with ThreadPoolExecutor(2) as executor:
-        mixed = MixedPass(division, run_in(executor, make, broken, division))
+        mixed_pass = MixedPass(division, run_in(executor, make, broken, division))
         with pytest.raises(DataError, match="numbers overflow"):
-            play_schedule(make(), Fit(broken, Schedule()), (), mixed)
+            play_schedule(make(), Fit(broken, Schedule()), (), mixed_pass)
 
 
 def test_online_metrics_count_every_query_once():

@@ -102,6 +102,6 @@ def test_what_shards_cannot_do_is_refused(name, parameters, message):
 
 def test_shards_are_not_continued():
     start = on_parts("committee", {}).model
-    with pytest.raises(DataError, match="does not keep what each of them learnt: train it from scratch"):
+    with pytest.raises(DataError, match="the model does not store their states: train it from scratch"):
         on_parts("committee", {}, start=start)
     assert on_parts("committee", {}, shards=1, start=start).history.epoch == 8

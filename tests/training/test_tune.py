@@ -86,7 +86,7 @@ def test_families_are_halved_once_enough_queries_have_been_seen():
 
 
 def test_of_many_queries_a_sample_is_looked_at_first(monkeypatch):
-    monkeypatch.setattr(tuning, "MOST_IN_SAMPLE", 15)
+    monkeypatch.setattr(tuning, "SAMPLE", 15)
     found = tune_rounds(noisy(60), learners=["hinge", "ranksvm", "rankboost"], minutes=60.0)
     by_folds = {row["folds"]: row for row in found.table}
     assert set(by_folds) == {0, 4}
@@ -94,7 +94,7 @@ def test_of_many_queries_a_sample_is_looked_at_first(monkeypatch):
 
 
 def test_the_sample_decides_where_there_is_no_time_for_a_fold(monkeypatch):
-    monkeypatch.setattr(tuning, "MOST_IN_SAMPLE", 15)
+    monkeypatch.setattr(tuning, "SAMPLE", 15)
     lists, told = noisy(60), []
     tried = families(lists, ["hinge", "ranksvm", "rankboost"])
 

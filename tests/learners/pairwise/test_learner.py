@@ -374,10 +374,10 @@ from numba.core.dispatcher import Dispatcher
 import gc
 from ranktron.learners.schedule import Schedule
 from ranktron.data.synthetic import WebSearch
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 lists = WebSearch(features=6, documents=10).rounds(10)
 for name in ("committee", "ranksvm", "rankboost"):
-    train(name, {}, lists, Schedule(2), valid=lists)
+    train(TrainingPlan(name, schedule=Schedule(2)), lists, valid=lists)
 print(json.dumps(sum(sum(d.stats.cache_misses.values()) for d in gc.get_objects() if isinstance(d, Dispatcher))))
 """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
