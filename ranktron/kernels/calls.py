@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 
-from ranktron.kernels.instructions import instructions_for
+from ranktron.kernels.numba_internals import instructions_for
 
 Code = Callable[..., Any]
 _BUILD: Any = cgutils

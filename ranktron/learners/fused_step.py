@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import boolean, float64, int64
 
+from ranktron.kernels.addresses import array_at, find_address
 from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows, sgd_step, slice_rows
 from ranktron.kernels.grades import best_below, extremes, grades_seen
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import array_at, borrow, find_address
+from ranktron.kernels.memory import borrow
 from ranktron.kernels.sorting import argsort_descending, ideal_order
 from ranktron.learners.mistakes import misordered_grades, misordered_list
 from ranktron.metrics.shown import call_best, call_measure, depth_of

@@ -5,11 +5,12 @@ import sys
 import numpy as np
 import pytest
 
+from ranktron.kernels.addresses import array_at, find_address
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import pull_back
 from ranktron.kernels.dispatch import as_arrays, slice_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import array_at, borrow, find_address, prefetch
+from ranktron.kernels.memory import borrow, prefetch
 
 
 @jit
