@@ -102,7 +102,7 @@ def _scores(run: str) -> Any:
 
 def _holds(path: str) -> str:
     """What a file contains: "model", "parquet", "store", or "lines" of text (possibly compressed)."""
-    from ranktron.data.io.files import TEXT, detect_kind
+    from ranktron.data.io.formats import TEXT, detect_kind
 
     kind = detect_kind(Path(path))
     return "lines" if kind in TEXT else kind

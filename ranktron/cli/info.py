@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, null_option, read_data, reading_options, table_options
+from ranktron.cli.options import DATA, as_json, input_file, null_option, read_data, reading_options, table_options
 from ranktron.cli.output import print_json, print_table
 
 
@@ -20,14 +20,14 @@ def info(data: str, null: str | None, as_json: bool) -> None:
 
     Example: ranktron info train.txt
     """
+    from ranktron.data.files import from_standard_input
     from ranktron.data.io import read_roles
-    from ranktron.data.io.files import from_standard_input
 
     with from_standard_input(data) as path:
         summary = describe(read_data(str(path), null or "nan"))
         options = reading_options()
         judgments = options.pop("judgments", None)
-        roles = read_roles(path, **options)
+        roles = read_roles(input_file(str(path)), **options)
     if roles is not None:
         summary["columns"] = roles._asdict() | ({"label": judgments} if judgments else {})
     if as_json:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,6 +17,7 @@ from ranktron.errors import DataError
 from ranktron.training.algorithms import TRAINING, algorithm
 
 if TYPE_CHECKING:
+    from ranktron.data.io.formats import InputFile
     from ranktron.data.rounds import Rounds
     from ranktron.metrics import Metric
     from ranktron.training.model import Model
@@ -39,7 +42,7 @@ class _Picture(click.Path):
 
 
 PICTURE = _Picture()
-_READING, _SAID = "ranktron.reading", "ranktron.said"
+_READING, _SAID, _INPUTS = "ranktron.reading", "ranktron.said", "ranktron.inputs"
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Machine-readable output: one JSON object instead of a table."
 )
@@ -185,13 +188,13 @@ def read_data(
     path = _find_part(path, part)
     options = reading_options()
     with show_activity(f"reading {path}"):
-        rounds = read_rounds(path, null=null or null_for(like), like=like, **options)
+        rounds = read_rounds(input_file(path), null=null or null_for(like), like=like, **options)
     if part != "train":  # training itself warns
         _say_if_scattered(path, rounds)
     elif not options.get("features"):  # those that were named are never questioned
-        from ranktron.data.query_warnings import warn_of_labels
+        from ranktron.data.query_warnings import warn_label_features
 
-        warn_of_labels(rounds.X, rounds.labels, rounds.feature_names or range(1, rounds.n_features + 1))
+        warn_label_features(rounds.X, rounds.labels, rounds.feature_names or range(1, rounds.n_features + 1))
     return rounds
 
 
@@ -219,7 +222,21 @@ def read_documents(path: str, null: str | None, model: Model) -> Rounds:
     path = _find_part(path, "test")
     with show_activity(f"reading {path}"):
         options = {name: value for name, value in reading_options().items() if name != "judgments"}
-        return read_rounds(path, null=null or null_for(model), like=model, **options)
+        return read_rounds(input_file(path), null=null or null_for(model), like=model, **options)
+
+
+def input_file(path: str) -> str | InputFile:
+    """A file with its format, detected once in a command; the path unchanged if it is no file that can be read."""
+    from ranktron.data.io.formats import detect
+
+    context = click.get_current_context(silent=True)
+    inputs: dict[str, str | InputFile] = {} if context is None else context.meta.setdefault(_INPUTS, {})
+    if path not in inputs:
+        inputs[path] = path
+        if os.path.isfile(path):
+            with suppress(DataError, OSError):  # reading says what is wrong
+                inputs[path] = detect(Path(path), reading_options().get("format"))
+    return inputs[path]
 
 
 def null_for(like: Model | Rounds | None, nan: str | None = None) -> str:
@@ -236,7 +253,7 @@ def reading_options() -> dict[str, Any]:
 
 def _find_part(path: str, part: str | None) -> str:
     """The file of one part in a folder with train, vali and test files; any other path unchanged."""
-    from ranktron.data.io.files import fold_parts
+    from ranktron.data.files import fold_parts
 
     found = fold_parts(path) if path != "-" else {}
     if not found or part is None:

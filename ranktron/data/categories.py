@@ -23,16 +23,16 @@ CATEGORY, TEXT = ("category", "Categorical", "Enum"), ("str", "string", "String"
 class Encoder:
     """One-hot encoding: a numeric column is one feature, a categorical one has a feature for each category seen at fit.
 
-    The feature `colour=red` is 1 if `colour` is `red` and 0 otherwise. A category that was not seen at fit is 0 in all
-    of them. So is a missing one, unless `nan` refuses it; with `indicator` it is a category of its own, `colour is
-    missing`, if there was one at fit.
+    The feature `colour=red` is 1 if `colour` is `red` and 0 otherwise. An unseen category is 0 in all of them. So is a
+    missing one, which is an error with `nan="error"`; with `indicator` it is a category of its own, `colour is
+    missing`, if one occurred at fit.
 
     Parameters
     ----------
     columns : tuple of str
         All columns of the frame.
     categories : dict of str to tuple
-        The categories of those that have some, as texts; None stands for a missing one.
+        The categories of each categorical column, as texts; None stands for a missing one.
     nan : "error", "mean", "zero" or "indicator"
         How missing categories are treated.
 
@@ -60,7 +60,7 @@ class Encoder:
         return [f"{column} is missing" if each is None else f"{column}={each}" for each in self.categories[column]]
 
     def __call__(self, frame: Any) -> Sparse:
-        """The rows of a frame that has these columns, in any order."""
+        """Encodes a frame that has these columns, in any order."""
         self._check_columns(frame)
         shape = len(frame), len(self.columns)
         places, values = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
@@ -106,10 +106,10 @@ def fit_encoder(frame: Any, categorical: str | Sequence[str] | None = "auto", na
     frame : data frame
         Anything else has no categories.
     categorical : "auto", sequence of str or None
-        "auto" takes the columns whose type says so: pandas' `category`, polars' `Categorical` and `Enum`. Names say
-        which columns are categorical, whatever their type; None says that none is.
+        "auto" takes the columns of a categorical type: pandas' `category`, polars' `Categorical` and `Enum`. Names take
+        these columns, whatever their type; None takes none.
     nan : str
-        What becomes of a missing category.
+        How missing categories are treated.
     """
     named = categorical is not None and not isinstance(categorical, str)
     if not named and categorical not in (None, "auto"):
@@ -127,7 +127,7 @@ def fit_encoder(frame: Any, categorical: str | Sequence[str] | None = "auto", na
         )
     for column in columns:
         if column not in chosen and kinds[column] in (*TEXT, *CATEGORY, "object"):
-            _numbers(frame, column)  # which says what is wrong with it
+            _numbers(frame, column)  # raises
     if not chosen:
         return None
     if not all(isinstance(column, str) for column in columns) or len(set(columns)) < len(columns):
@@ -148,8 +148,8 @@ def _kinds(frame: Any) -> dict[Any, str]:
 
 def _texts(frame: Any, column: str) -> list[str | None]:
     """The categories of a column as texts; None for a missing one."""
-    found = frame[column]
-    values = found.to_list() if hasattr(found, "to_list") else list(found)
+    series = frame[column]
+    values = series.to_list() if hasattr(series, "to_list") else list(series)
     texts: dict[Any, str | None] = {}
     try:
         for value in set(values):
@@ -161,14 +161,14 @@ def _texts(frame: Any, column: str) -> list[str | None]:
 
 
 def _numbers(frame: Any, column: Any) -> npt.NDArray[np.float32]:
-    """A column of numbers; what is missing in it is NaN."""
-    found = frame[column]
+    """A numeric column; missing values are NaN."""
+    series = frame[column]
     try:
-        given = found.to_numpy(np.float64, na_value=np.nan) if hasattr(frame, "iloc") else found.to_numpy()
+        numbers = series.to_numpy(np.float64, na_value=np.nan) if hasattr(frame, "iloc") else series.to_numpy()
         with np.errstate(over="ignore"):
-            return np.asarray(given).astype(np.float64).astype(np.float32)
+            return np.asarray(numbers).astype(np.float64).astype(np.float32)
     except (TypeError, ValueError):
-        values = found.to_list()
+        values = series.to_list()
         row, text = next((i, v) for i, v in enumerate(values) if isinstance(v, str) or i + 1 == len(values))
         raise DataError(
             f"column {column!r} holds {text!r} in row {row}, which is no number: name it in categorical=[...] to make "
@@ -179,18 +179,25 @@ def _numbers(frame: Any, column: Any) -> npt.NDArray[np.float32]:
 def encoder_to_dict(encoder: Encoder) -> dict[str, Any]:
     """The encoder as a model file stores it."""
     categories = [list(encoder.categories.get(column, ())) for column in encoder.columns]
-    has_some = [column in encoder.categories for column in encoder.columns]
-    return {"columns": list(encoder.columns), "categories": categories, "categorical": has_some, "nan": encoder.nan}
+    is_categorical = [column in encoder.categories for column in encoder.columns]
+    return {
+        "columns": list(encoder.columns),
+        "categories": categories,
+        "categorical": is_categorical,
+        "nan": encoder.nan,
+    }
 
 
-def encoder_from_dict(kept: Mapping[str, Any] | None, n_features: int) -> Encoder | None:
+def encoder_from_dict(stored: Mapping[str, Any] | None, n_features: int) -> Encoder | None:
     """The encoder that a model file stores."""
-    if kept is None:
+    if stored is None:
         return None
-    rows = list(zip(kept["columns"], kept["categories"], kept["categorical"], strict=True))
+    rows = list(zip(stored["columns"], stored["categories"], stored["categorical"], strict=True))
     texts = all(isinstance(column, str) for column, _, _ in rows)
     texts = texts and all(each is None or isinstance(each, str) for _, values, _ in rows for each in values)
-    encoder = Encoder(tuple(kept["columns"]), {c: tuple(v) for c, v, has_some in rows if has_some}, str(kept["nan"]))
+    encoder = Encoder(
+        tuple(stored["columns"]), {c: tuple(v) for c, v, is_categorical in rows if is_categorical}, str(stored["nan"])
+    )
     names = encoder.names if texts and encoder.nan in IMPUTATIONS else ()
     if len(names) != n_features or len(set(names)) < len(names):
         raise DataError(f"the model does not hold the categories of {n_features} features")

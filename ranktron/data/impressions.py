@@ -1,4 +1,4 @@
-"""Many impressions in a few arrays: what stood where, and what was clicked. Features stand in `Rounds` beside them."""
+"""Many impressions in a few arrays: the documents shown, their positions and clicks. `Rounds` hold their features."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Impressions:
     """A click log: one row for each document that was shown, grouped by impression.
 
     Build one with `Impressions.from_arrays`, `ranktron.io.read_impressions` or `ranktron.io.read_ubi`, which check the
-    values. Rows stand as those of a `Rounds` with the same ids, so that `rounds.X[i]` are the features of row i.
+    values. Rows have the order of a `Rounds` with the same ids, so that `rounds.X[i]` are the features of row i.
 
     Parameters
     ----------
     position : int64, (rows,)
-        Where the document stood, counted from 1.
+        The position of the document, counted from 1.
     gains : float64, (rows,)
         1 for a click, 0 for none, or any gain of at least 0.
     offsets : int64, (impressions + 1,)
@@ -36,9 +36,9 @@ class Impressions:
     ranker : (rows,), optional
         Which ranker showed the row.
     exploration : float64, (rows,), optional
-        How likely the ranker was to show this document at this position: the `propensities` of an `Impression`.
+        The probability that the ranker shows this document at this position: the `propensities` of an `Impression`.
     propensity : float64, (rows,), optional
-        How likely a user was to see the document where it stood, where that is known.
+        The probability that a user examines the position, if known.
 
     Examples
     --------
@@ -83,13 +83,13 @@ class Impressions:
         qid : array
             The impression of each row.
         position : array of int
-            Where the document stood, from 1 on.
+            The position of the document, from 1 on.
         query, item, ranker : array, optional
-            Which impressions share a query, which rows are the same document, who showed it.
+            The query of the impression, the document, and the ranker that showed it.
         exploration : array, optional
-            How likely the document was to be shown at its position, where rankings were drawn.
+            The probability that the document was shown at its position, for stochastic rankers.
         propensity : array, optional
-            How likely it was to be seen, where that is known.
+            The probability that the position was examined, if known.
         """
         gains = _numbers(clicks, "clicks", None)
         n = len(gains)
@@ -107,8 +107,8 @@ class Impressions:
             raise DataError(f"clicks are 1, 0, or a finite gain of at least 0; row {wrong} has {gains[wrong]:g}")
         named = {"query": query, "item": item, "ranker": ranker}
         known = {"exploration": exploration, "propensity": propensity}
-        found: dict[str, Any] = {what: _names(given, what, n) for what, given in named.items() if given is not None}
-        found |= {what: _probabilities(given, what, n) for what, given in known.items() if given is not None}
+        found: dict[str, Any] = {what: _names(array, what, n) for what, array in named.items() if array is not None}
+        found |= {what: _probabilities(array, what, n) for what, array in known.items() if array is not None}
         columns = {"position": places.astype(np.int64), "gains": gains, **found}
         if rows is not None:
             columns = {what: values[rows] for what, values in columns.items()}
@@ -117,7 +117,7 @@ class Impressions:
         return log
 
     def _check(self) -> None:
-        """Refuses an impression that shows two documents at one position, one document twice, or for two queries."""
+        """Raises an error if an impression has a position or a document twice, or two queries or rankers."""
         of = self.impression_of_rows
         for what, values in (("position", self.position), ("item", self.item)):
             twice = None if values is None else _first_twice(of, values)
@@ -135,7 +135,7 @@ class Impressions:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Impression]:
-        """Each as an `Impression`: its documents are numbered as its rows, and stand from the top."""
+        """Yields each as an `Impression`, from the top position down; documents are numbered as its rows."""
         for a, b in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True):
             order = np.argsort(self.position[a:b], kind="stable")
             drawn = None if self.exploration is None else self.exploration[a:b][order]
@@ -143,21 +143,21 @@ class Impressions:
 
     @property
     def impression_of_rows(self) -> Integers:
-        """The number of the impression that each row belongs to."""
+        """The impression of each row, by its number."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @property
     def n_positions(self) -> int:
-        """The lowest position at which anything was shown."""
+        """The lowest position at which a document was shown."""
         return int(self.position.max(initial=0))
 
     @property
     def clicks(self) -> Floats:
-        """1 where a row gained something, else 0."""
+        """1 for rows with a positive gain, else 0."""
         return (self.gains > 0.0).astype(float)
 
     def click_through(self) -> Floats:
-        """The share of rows at each position that were clicked; not a number where none was shown."""
+        """The click-through rate of each position; NaN where nothing was shown."""
         shown = np.bincount(self.position - 1, minlength=self.n_positions)
         clicked = np.bincount(self.position - 1, self.clicks, minlength=self.n_positions)
         with np.errstate(invalid="ignore"):
@@ -165,7 +165,7 @@ class Impressions:
         return rate
 
     def documents(self) -> Integers:
-        """A number for each row, the same for rows of one query and item; an error where the log does not tell them.
+        """A number for each row, equal for rows of one query and item; an error if the log has no queries or items.
 
         >>> log = Impressions.from_arrays([0, 1], ["a", "b"], [1, 2], query=["q", "q"], item=[7, 7])
         >>> log.documents()
@@ -178,7 +178,7 @@ class Impressions:
 
 
 def encode_ids(*columns: npt.NDArray[Any]) -> Integers:
-    """Equal rows of some columns as equal numbers from 0 on.
+    """Numbers distinct rows of some columns from 0 on.
 
     >>> encode_ids(np.array(["b", "a", "b"]))
     array([1, 0, 1])
@@ -192,7 +192,7 @@ def encode_ids(*columns: npt.NDArray[Any]) -> Integers:
 
 
 def make_impressions(rounds: Rounds, position: Any, **others: Any) -> Impressions:
-    """The impressions of lists whose labels are clicks; what is given has one value for each row of the input.
+    """The impressions of lists whose labels are clicks; arrays have one value for each row of the input.
 
     >>> lists = Rounds.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", "a"])
     >>> make_impressions(lists, [2, 1]).clicks
@@ -203,7 +203,7 @@ def make_impressions(rounds: Rounds, position: Any, **others: Any) -> Impression
 
 
 def _first_twice(of: Integers, values: npt.NDArray[Any]) -> int | None:
-    """A row whose value stands in its impression once more."""
+    """A row whose value occurs in its impression before."""
     both = encode_ids(of, values)
     _, first = np.unique(both, return_index=True)
     if len(first) == len(both):
@@ -213,9 +213,9 @@ def _first_twice(of: Integers, values: npt.NDArray[Any]) -> int | None:
     return int(np.flatnonzero(again)[0])
 
 
-def _numbers(given: Any, what: str, n: int | None) -> Floats:
+def _numbers(array: Any, what: str, n: int | None) -> Floats:
     try:
-        values = np.asarray(given, float)
+        values = np.asarray(array, float)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must hold numbers: {error}") from None
     if values.ndim != 1 or (n is not None and len(values) != n):
@@ -223,8 +223,8 @@ def _numbers(given: Any, what: str, n: int | None) -> Floats:
     return np.ascontiguousarray(values)
 
 
-def _probabilities(given: Any, what: str, n: int) -> Floats:
-    values = _numbers(given, what, n)
+def _probabilities(array: Any, what: str, n: int) -> Floats:
+    values = _numbers(array, what, n)
     wrong = np.flatnonzero(~((values > 0.0) & (values <= 1.0)))
     if len(wrong):
         how = "shown where it stood" if what == "exploration" else "seen where it stood"
@@ -235,10 +235,10 @@ def _probabilities(given: Any, what: str, n: int) -> Floats:
     return values
 
 
-def _names(given: Any, what: str, n: int) -> npt.NDArray[Any]:
-    if isinstance(given, str | int | float | np.generic):
-        return np.full(n, given)
-    values = np.asarray(given)
+def _names(array: Any, what: str, n: int) -> npt.NDArray[Any]:
+    if isinstance(array, str | int | float | np.generic):
+        return np.full(n, array)
+    values = np.asarray(array)
     if values.dtype == object:
         values = values.astype(str)
     if values.shape != (n,):

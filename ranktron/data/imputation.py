@@ -21,7 +21,7 @@ class Imputer:
 
     `mean` and `indicator` use the feature's mean over the training data, 0 for a feature without any value there;
     `zero` uses 0. `indicator` also adds a feature that is 1 if the value is missing and 0 otherwise, for each feature
-    that had missing values at fit. What sparse rows leave out is 0 and not missing; a stored NaN is missing.
+    that had missing values at fit. Entries that sparse rows omit are 0 and not missing; a stored NaN is missing.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ class Imputer:
         values[missing] = self.fill[own.columns[missing]]
         place = np.full(self.n_inputs, -1)
         place[self.indicators] = np.arange(self.n_inputs, self.n_outputs)
-        told = missing[place[own.columns[missing]] >= 0]
+        marked = missing[place[own.columns[missing]] >= 0]
         rows = np.repeat(np.arange(len(own)), np.diff(own.starts))
-        order = np.argsort(np.concatenate([rows, rows[told]]), kind="stable")
-        columns = np.concatenate([own.columns.astype(np.int32), place[own.columns[told]].astype(np.int32)])
-        starts = own.starts + np.searchsorted(rows[told], np.arange(len(own) + 1))
-        ones = np.ones(len(told), np.float32)
+        order = np.argsort(np.concatenate([rows, rows[marked]]), kind="stable")
+        columns = np.concatenate([own.columns.astype(np.int32), place[own.columns[marked]].astype(np.int32)])
+        starts = own.starts + np.searchsorted(rows[marked], np.arange(len(own) + 1))
+        ones = np.ones(len(marked), np.float32)
         return Sparse(starts, columns[order], np.concatenate([values, ones])[order], self.n_outputs)
 
 
@@ -103,7 +103,7 @@ def fit_imputer(name: str, rounds: Rounds) -> Imputer | None:
 
 
 def make_imputer(name: str, sums: Floats, known: Integers, rows: int) -> Imputer | None:
-    """The same from the sum of each feature's values, the number of documents that have one, and that of all.
+    """Makes an imputer from the sum and the number of each feature's known values, and the number of documents.
 
     >>> make_imputer("indicator", np.array([6.0, 4.0]), np.array([3, 2]), 3)
     Imputer(name='indicator', fill=array([2., 2.]), indicators=array([1]))
@@ -111,17 +111,17 @@ def make_imputer(name: str, sums: Floats, known: Integers, rows: int) -> Imputer
     if name == "error":
         return None
     fill = np.zeros(len(sums)) if name == "zero" else sums / np.maximum(known, 1)
-    lacking = np.flatnonzero(known < rows) if name == "indicator" else np.empty(0)
-    return Imputer(name, fill, lacking.astype(np.int64))
+    incomplete = np.flatnonzero(known < rows) if name == "indicator" else np.empty(0)
+    return Imputer(name, fill, incomplete.astype(np.int64))
 
 
 def known_values(rounds: Rounds) -> tuple[Floats, Integers]:
-    """The sum of each feature's values, and how many documents have one."""
+    """The sum and the number of each feature's known values."""
     return _sparse_sums(rounds.X) if isinstance(rounds.X, Sparse) else _sums(rounds.X)
 
 
 def count_missing(rounds: Rounds) -> Integers:
-    """How many documents lack each feature.
+    """The number of documents with a missing value of each feature.
 
     >>> count_missing(Rounds.from_arrays([[1.0, 2.0], [np.nan, 4.0]], [0, 1], missing=True))
     array([1, 0])
@@ -129,12 +129,12 @@ def count_missing(rounds: Rounds) -> Integers:
     if not rounds.missing:
         return np.zeros(rounds.n_features, np.int64)
     _, known = known_values(rounds)
-    lacking: Integers = len(rounds.X) - known
-    return lacking
+    missing: Integers = len(rounds.X) - known
+    return missing
 
 
 def _sums(X: Matrix) -> tuple[Floats, Integers]:
-    """The sum of each feature's values, and how many documents have one."""
+    """The sum and the number of each feature's known values."""
     missing = np.isnan(X)
     return np.where(missing, 0.0, X).sum(axis=0, dtype=np.float64), len(X) - missing.sum(axis=0)
 
@@ -148,7 +148,7 @@ def _sparse_sums(X: Sparse) -> tuple[Floats, Integers]:
 
 
 def impute(rounds: Rounds, imputer: Imputer | None) -> Rounds:
-    """The same rounds without missing values; refused if there are some and no imputer."""
+    """The same rounds without missing values; an error if values are missing and there is no imputer."""
     if imputer is not None:
         names = None if rounds.feature_names is None else imputer.names(rounds.feature_names)
         return replace(rounds, X=imputer(rounds.X), feature_names=names, missing=False)
@@ -165,14 +165,16 @@ def imputer_to_dict(imputer: Imputer) -> dict[str, Any]:
     return {"name": imputer.name, "fill": imputer.fill, "indicators": imputer.indicators}
 
 
-def imputer_from_dict(kept: Mapping[str, Any] | None, n_features: int) -> Imputer | None:
+def imputer_from_dict(stored: Mapping[str, Any] | None, n_features: int) -> Imputer | None:
     """The imputer that a model file stores."""
-    if kept is None:
+    if stored is None:
         return None
-    if kept["name"] not in IMPUTATIONS[1:]:
-        raise DataError(f"the model fills in missing values in a way that this version does not know: {kept['name']!r}")
-    fill, indicators = np.array(kept["fill"], float), np.array(kept["indicators"], np.int64)
+    if stored["name"] not in IMPUTATIONS[1:]:
+        raise DataError(
+            f"the model fills in missing values in a way that this version does not know: {stored['name']!r}"
+        )
+    fill, indicators = np.array(stored["fill"], float), np.array(stored["indicators"], np.int64)
     fits = fill.shape == (n_features,) and (np.abs(fill) <= np.finfo(np.float32).max).all() and indicators.ndim == 1
     if not fits or (np.diff(indicators, prepend=-1, append=n_features) <= 0).any():
         raise DataError(f"the model does not hold a finite number for missing values of each of {n_features} features")
-    return Imputer(str(kept["name"]), fill, indicators)
+    return Imputer(str(stored["name"]), fill, indicators)

@@ -1,7 +1,7 @@
-"""Mean, standard deviation, minimum and maximum of features: of one table, or of parts one after the other.
+"""Mean, standard deviation, minimum and maximum of features, of a whole table or part by part.
 
-Sums continue from part to part in the order of the rows, so that parts give the same bits as all rows at once; or each
-part starts anew, and the sums of all of them are added.
+Sums either continue from part to part in the order of the rows, which gives the same bits as all rows at once, or are
+computed for each part and added.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ranktron.types import Features, Floats, Matrix
 
 
 class Moments(NamedTuple):
-    """Four numbers for each feature."""
+    """The moments and the range of each feature."""
 
     mean: Floats
     deviation: Floats
@@ -43,7 +43,7 @@ class FeatureSums(NamedTuple):
         return self.total / self.rows
 
     def __add__(self, other: FeatureSums) -> FeatureSums:  # type: ignore[override]
-        """The sums of two parts that were summed apart."""
+        """Adds the sums of two parts."""
         return FeatureSums(
             self.rows + other.rows,
             self.total + other.total,
@@ -53,7 +53,7 @@ class FeatureSums(NamedTuple):
         )
 
     def moments(self, sparse: bool = False) -> Moments:
-        """What the sums of both passes amount to."""
+        """The moments, from the sums of both passes."""
         if sparse:
             variance = np.maximum(self.squares / self.rows - self.mean**2, 0.0)
             return Moments(self.mean, np.sqrt(variance), self.low, self.high)
@@ -79,7 +79,7 @@ def _add_squares(X: Matrix, mean: Floats, squares: Floats) -> None:
 
 
 def sum_features(X: Features, before: FeatureSums | None = None) -> FeatureSums:
-    """The first pass: sums and ranges of these rows, after those of the rows before them."""
+    """The first pass: sums and ranges of these rows, added to those of previous rows."""
     width = X.shape[1]
     none = FeatureSums(0, np.zeros(width), np.full(width, np.inf), np.full(width, -np.inf), np.zeros(width))
     count, *arrays = none if before is None else before
@@ -99,7 +99,7 @@ def sum_features(X: Features, before: FeatureSums | None = None) -> FeatureSums:
 
 
 def sum_squares(X: Features, mean: Floats, before: Floats | None = None) -> Floats:
-    """The second pass over dense rows: squares about the mean of all rows, after those of the rows before."""
+    """The second pass over dense rows: squared distances from the mean, added to those of previous rows."""
     squares = np.zeros(X.shape[1]) if before is None else before.copy()
     if not isinstance(X, Sparse):
         _add_squares(X, mean, squares)

@@ -1,4 +1,4 @@
-"""Warnings about data that are probably not what was meant: nothing to rank, merged queries, labels among features."""
+"""Warnings about suspicious data: uninformative queries, reused query ids, labels among the features."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import warn
 from ranktron.types import Features, Floats, Integers
 
-_ROWS = 32  # as many rows make it no accident that a feature equals the labels
+_ROWS = 32  # with fewer rows a feature may equal the labels by chance
 
 
-def count_idle(rounds: Rounds) -> tuple[int, int]:
-    """How many queries have fewer than two documents, and how many have several, all with the same label.
+def count_uninformative(rounds: Rounds) -> tuple[int, int]:
+    """The number of queries with fewer than two documents, and of longer ones whose labels are all equal.
 
-    >>> count_idle(Rounds.from_arrays([[1.0]] * 6, [1, 0, 0, 2, 2, 1], group=[1, 2, 1, 2]))
+    >>> count_uninformative(Rounds.from_arrays([[1.0]] * 6, [1, 0, 0, 2, 2, 1], group=[1, 2, 1, 2]))
     (2, 1)
     """
     sizes = np.diff(rounds.offsets)
@@ -27,38 +27,38 @@ def count_idle(rounds: Rounds) -> tuple[int, int]:
     return int(np.count_nonzero(~several)), int(np.count_nonzero(~between))
 
 
-def is_idle(rounds: Rounds) -> bool:
-    """Whether there is nothing to rank in any query.
+def all_uninformative(rounds: Rounds) -> bool:
+    """Whether no query has two documents with different labels.
 
-    >>> is_idle(Rounds.from_arrays([[1.0]] * 3, [1, 0, 0], group=[1, 2]))
+    >>> all_uninformative(Rounds.from_arrays([[1.0]] * 3, [1, 0, 0], group=[1, 2]))
     True
     """
-    return sum(count_idle(rounds)) == len(rounds)
+    return sum(count_uninformative(rounds)) == len(rounds)
 
 
-def warn_of_idle(rounds: Rounds, lost: str) -> None:
-    """Warns if there is nothing to rank in more than half of the queries; `lost` is the consequence."""
-    single, equal = count_idle(rounds)
+def warn_uninformative_queries(rounds: Rounds, consequence: str) -> None:
+    """Warns if more than half of the queries are uninformative; `consequence` begins the message."""
+    single, equal = count_uninformative(rounds)
     if 2 * (single + equal) <= len(rounds):
         return
     reasons = [f"{single:,} {'has' if single == 1 else 'have'} a single document"] if single else []
     reasons += [f"{equal:,} {'has' if equal == 1 else 'have'} the same label everywhere"] if equal else []
-    warn(f"{lost} {single + equal:,} of {len(rounds):,} queries: {', '.join(reasons)}")
+    warn(f"{consequence} {single + equal:,} of {len(rounds):,} queries: {', '.join(reasons)}")
 
 
-def warn_of_merged(rounds: Rounds) -> None:
-    """Warns if rows of a query come in several blocks: different queries may have been given the same id.
+def warn_reused_query_ids(rounds: Rounds) -> None:
+    """Warns if the rows of a query come in several blocks: different queries may share an id.
 
-    Shuffled rows are no reason to warn: there a query has nearly as many blocks as documents.
+    Shuffled rows, where a query has nearly as many blocks as documents, give no warning.
     """
     if rounds.rows is None:
         return
-    runs = _runs(rounds.rows, rounds.offsets)
-    again = runs > 1
+    runs = _count_runs(rounds.rows, rounds.offsets)
+    reused = runs > 1
     sizes = np.diff(rounds.offsets)
-    if not again.any() or not 2 * runs[again].sum() <= min(6 * np.count_nonzero(again), sizes[again].sum()):
+    if not reused.any() or not 2 * runs[reused].sum() <= min(6 * np.count_nonzero(reused), sizes[reused].sum()):
         return
-    count, first = np.count_nonzero(again), rounds.qids[again].tolist()[0]
+    count, first = np.count_nonzero(reused), rounds.qids[reused].tolist()[0]
     warn(
         f"{count:,} of {len(rounds):,} query ids come back after other queries, first {first!r}: all rows of an id are "
         "taken as one list; if they are several, give each its own id"
@@ -66,29 +66,29 @@ def warn_of_merged(rounds: Rounds) -> None:
 
 
 def columns_equal_to(X: Features, y: Floats) -> list[int]:
-    """The columns of a table that equal y, where y is not the same everywhere; sparse rows are not searched.
+    """The columns of a matrix that equal y, unless y is constant; sparse rows are not searched.
 
     >>> columns_equal_to(np.array([[3.0, 1.0], [2.0, 0.0]]), np.array([1.0, 0.0]))
     [1]
     """
     if not isinstance(X, np.ndarray) or X.ndim != 2 or len(y) < 2:
         return []
-    few = slice(0, _ROWS)
-    likely = np.flatnonzero((X[few] == y[few, None].astype(X.dtype)).all(axis=0))
+    start = slice(0, _ROWS)
+    likely = np.flatnonzero((X[start] == y[start, None].astype(X.dtype)).all(axis=0))
     if len(likely) == 0 or (y == y[0]).all():
         return []
     y = y.astype(X.dtype, copy=False)
     return [j for j in likely.tolist() if (X[:, j] == y).all()]
 
 
-def warn_of_labels(X: Features, y: Floats, names: Sequence[str | int]) -> None:
-    """Warns of features that equal the labels; a few rows may well agree by chance."""
+def warn_label_features(X: Features, y: Floats, names: Sequence[str | int]) -> None:
+    """Warns of features that equal the labels."""
     for j in columns_equal_to(X, y) if len(y) >= _ROWS else ():
         warn(f"the feature {names[j]!r} equals the labels in all {len(y):,} rows: drop it, or it is all that is learnt")
 
 
-def _runs(rows: Integers, offsets: Integers) -> Integers:
-    """In how many blocks the rows of each query came."""
+def _count_runs(rows: Integers, offsets: Integers) -> Integers:
+    """The number of blocks of adjacent rows of each query."""
     breaks = np.concatenate(([0], np.cumsum(np.diff(rows) != 1), [0]))
     last, first = np.maximum(offsets[1:] - 1, offsets[:-1]), offsets[:-1]
     return 1 + breaks[last] - breaks[first]

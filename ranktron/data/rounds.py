@@ -1,4 +1,4 @@
-"""Many rounds in three arrays: `X`, `labels` and `offsets`. Queries of different lengths are slices, never padded."""
+"""Many rounds in three arrays, `X`, `labels` and `offsets`: a query is a slice, never padded."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class Rounds:
     @overload
     def __getitem__(self, which: slice | Sequence[int] | npt.NDArray[Any]) -> Rounds: ...
     def __getitem__(self, which: int | slice | Sequence[int] | npt.NDArray[Any]) -> Round | Rounds:
-        """One round, or the `Rounds` of some queries: a contiguous slice without copying, any other choice copied."""
+        """One round, or the `Rounds` of several queries: a contiguous slice is a view, any other selection a copy."""
         if isinstance(which, int | np.integer):
             q = range(len(self))[which]
             a, b = self.offsets[q], self.offsets[q + 1]
@@ -156,21 +156,21 @@ class Rounds:
             start, stop, stride = which.indices(len(self))
             if stride == 1:
                 return self._between(start, max(start, stop))
-        return self._chosen(np.arange(len(self))[which])
+        return self._select(np.arange(len(self))[which])
 
     def _between(self, start: int, stop: int) -> Rounds:
         a, b = self.offsets[start], self.offsets[stop]
-        return self._of(slice(a, b), self.offsets[start : stop + 1] - a, self.qids[start:stop])
+        return self._take(slice(a, b), self.offsets[start : stop + 1] - a, self.qids[start:stop])
 
-    def _chosen(self, queries: Integers) -> Rounds:
+    def _select(self, queries: Integers) -> Rounds:
         lengths = np.diff(self.offsets)[queries]
         offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        taken = np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], lengths)
-        return self._of(taken, offsets, self.qids[queries])
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], lengths)
+        return self._take(rows, offsets, self.qids[queries])
 
-    def _of(self, taken: slice | Integers, offsets: Integers, qids: npt.NDArray[Any]) -> Rounds:
-        docids = None if self.docids is None else self.docids[taken]
-        X, labels = self.X[taken], self.labels[taken]
+    def _take(self, rows: slice | Integers, offsets: Integers, qids: npt.NDArray[Any]) -> Rounds:
+        docids = None if self.docids is None else self.docids[rows]
+        X, labels = self.X[rows], self.labels[rows]
         return replace(self, X=X, labels=labels, offsets=offsets, qids=qids, docids=docids, rows=None)
 
     def split(self, fraction: float, seed: int | None = None) -> tuple[Rounds, Rounds]:
@@ -204,7 +204,7 @@ class Rounds:
         Parameters
         ----------
         parts : sequence of Rounds
-            What to join, in this order.
+            The parts, in this order.
         """
         if not parts:
             raise DataError("nothing to concatenate")
@@ -215,7 +215,7 @@ class Rounds:
                 raise DataError(
                     f"cannot concatenate queries with {first.n_features} and with {part.n_features} features"
                 )
-        alike = len({part.qids.dtype.kind for part in parts}) == 1  # else numpy would make texts of numbers
+        alike = len({part.qids.dtype.kind for part in parts}) == 1  # otherwise numpy would turn numbers into text
         qids = np.concatenate([part.qids if alike else part.qids.astype(object) for part in parts])
         twice = [q for q, count in Counter(qids.tolist()).items() if count > 1]
         if twice:
@@ -239,7 +239,7 @@ class Rounds:
         Parameters
         ----------
         names : tuple of str, or None
-            Names of features, each of them one of these rounds'.
+            All feature names, in the new order.
 
         Examples
         --------
@@ -247,19 +247,20 @@ class Rounds:
         >>> rounds.ordered_by(("age", "price")).X.tolist()
         [[5.0, 1.0]]
         """
-        found = self.feature_names
-        if names is None or found is None or names == found:
+        own = self.feature_names
+        if names is None or own is None or names == own:
             return self
-        missing, new = sorted(set(names) - set(found)), sorted(set(found) - set(names))
-        if missing or new or len(names) != len(found):
-            wrong = [f"{', '.join(some)} {what}" for some, what in ((missing, "missing"), (new, "not known")) if some]
+        missing, unknown = sorted(set(names) - set(own)), sorted(set(own) - set(names))
+        if missing or unknown or len(names) != len(own):
+            differences = ((missing, "missing"), (unknown, "not known"))
+            wrong = [f"{', '.join(features)} {what}" for features, what in differences if features]
             raise DataError(f"the data has other features than expected: {'; '.join(wrong) or 'a name stands twice'}")
-        places = np.array([found.index(name) for name in names])
+        places = np.array([own.index(name) for name in names])
         X = self.X.rearranged(places) if isinstance(self.X, Sparse) else np.ascontiguousarray(self.X[:, places])
         return replace(self, X=X, feature_names=names)
 
     def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Puts one value per document, given in the order of `X`, back into the order of the input.
+        """Reorders one value per document from the order of `X` to that of the input.
 
         Parameters
         ----------
@@ -280,7 +281,7 @@ NO_QUERY_IDS = (
 
 
 def take_qid_column(X: Any) -> tuple[Any, Any]:
-    """Takes a data frame's `qid` column out of it: (features, query ids or None). Arrays pass through."""
+    """Splits off a data frame's `qid` column: (features, query ids or None). Arrays pass through."""
     columns = getattr(X, "columns", None)
     if columns is None or "qid" not in list(columns):
         return X, None
@@ -312,7 +313,7 @@ def _as_features(X: Any, missing: bool) -> Features:
     return X
 
 
-_MANY = 32  # rows: of fewer, nothing is said about rounding
+_MANY = 32  # rows, from which on rounding is warned of
 ROUNDED_AWAY = "has values that differ and are equal in 32 bits, in which features are kept: subtract the smallest one"
 
 
@@ -322,33 +323,33 @@ def as_matrix(X: Any, missing: bool = False) -> Matrix:
     With `missing`, NaN is allowed.
     """
     try:
-        given = np.asarray(X)
-        if given.dtype == object and hasattr(X, "iloc"):  # pandas' own NA is no number
-            given = X.to_numpy(np.float64, na_value=np.nan)
+        table = np.asarray(X)
+        if table.dtype == object and hasattr(X, "iloc"):  # numpy cannot convert pandas' NA
+            table = X.to_numpy(np.float64, na_value=np.nan)
         with np.errstate(over="ignore"):
-            features = np.require(_real(given), np.float32, ["C"])
+            features = np.require(_real(table), np.float32, ["C"])
     except (TypeError, ValueError) as error:
         raise DataError(f"features must be numbers, as many in each row: {error}") from None
-    if given.ndim != 2:
-        raise DataError(f"features must form a table (documents × features), not {given.ndim} dimensions")
+    if table.ndim != 2:
+        raise DataError(f"features must form a table (documents × features), not {table.ndim} dimensions")
     bad = first_infinite(features) if missing else first_non_finite(features.reshape(-1))
     if bad >= 0:
         row, column = divmod(bad, features.shape[1])
-        place = f"({given[row, column]}), first in row {row}, column {column}"
+        place = f"({table[row, column]}), first in row {row}, column {column}"
         hint = f"; {FILL_IN}" if np.isnan(features[row, column]) else ""
         raise DataError(f"features contain NaN, infinity or a number too large for 32 bits {place}{hint}")
-    for column in rounded_away(given, features):
+    for column in rounded_away(table, features):
         warn(f"column {column} {ROUNDED_AWAY}")
     return features
 
 
 def rounded_away(given: npt.NDArray[Any], features: Matrix) -> list[int]:
-    """The columns of which most values are different, and equal in 32 bits, as of times in milliseconds.
+    """The columns of which most values differ but are equal in 32 bits, such as times in milliseconds.
 
     Parameters
     ----------
     given, features : arrays of two dimensions
-        The numbers as they came, and as they are kept.
+        The numbers before and after rounding to 32 bits.
 
     Examples
     --------
@@ -359,14 +360,14 @@ def rounded_away(given: npt.NDArray[Any], features: Matrix) -> list[int]:
     if given.dtype.itemsize <= features.dtype.itemsize or len(given) < _MANY:
         return []
     likely = np.flatnonzero((features[0] == features[-1]) & (given[0] != given[-1])).tolist()
-    few = slice(0, 1000)
-    return [j for j in likely if 2 * len(np.unique(features[few, j])) <= len(np.unique(given[few, j]))]
+    start = slice(0, 1000)
+    return [j for j in likely if 2 * len(np.unique(features[start, j])) <= len(np.unique(given[start, j]))]
 
 
-def _real(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if given.dtype.kind in "cmM":  # numpy would take the real part of complex numbers, and count the days of dates
-        raise TypeError(f"these are {given.dtype}")
-    return given
+def _real(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if array.dtype.kind in "cmM":  # numpy would convert complex numbers and dates
+        raise TypeError(f"these are {array.dtype}")
+    return array
 
 
 def _as_labels(y: Any, n: int) -> Floats:
@@ -424,7 +425,7 @@ def group_by(qid: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Integers, Integer
         hash(tuple(ids))
     except TypeError as error:
         raise DataError(f"query ids must be texts, numbers or tuples: {error}") from None
-    # NaN is not equal to itself, and whether pandas' NA is cannot even be asked
+    # NaN does not equal itself, and comparing pandas' NA raises
     missing = [row for row, q in enumerate(ids) if q is None or type(q).__name__ == "NAType" or q != q]
     if missing:
         raise DataError(f"query id missing (None, NaN, NA or NaT) in row {missing[0]}")

@@ -20,7 +20,7 @@ from ranktron.types import Features, Floats, Integers, Matrix
 
 
 class Scaler(Protocol):
-    """Maps features to scaled features, query by query."""
+    """Maps features to scaled features; `offsets` delimit the queries."""
 
     @property
     def name(self) -> str: ...
@@ -50,7 +50,7 @@ def _between_zero_and_one(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
 
 @jit
 def _standardised_by_query(X: Matrix, offsets: Integers, scaled: Matrix) -> None:
-    # Document by document, as they stand in memory: a feature's numbers are added in the same order as one by one.
+    # Row by row, in the order of memory; the values of a feature are added in the same order as column by column.
     width = X.shape[1]
     low, high = np.empty(width, X.dtype), np.empty(width, X.dtype)
     mean, deviation = np.empty(width), np.empty(width)
@@ -79,7 +79,7 @@ def _standardised_by_query(X: Matrix, offsets: Integers, scaled: Matrix) -> None
 
 
 def _weighted_moments(X: Features, weights: Floats) -> Moments:
-    """The same of rows that count more or less: a row of weight 2 is the same as two rows."""
+    """The moments of weighted rows: a row of weight 2 counts as two rows."""
     share = weights / weights.sum()
     low, high = feature_ranges(X)
     mean: Floats
@@ -105,11 +105,11 @@ def feature_ranges(X: Features) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Global:
-    """The same shift and divisor for every query: (x − shift) / divisor. It can be folded into linear weights.
+    """The same shift and divisor for every query: (x − shift) / divisor; can be folded into linear weights.
 
     `standard` shifts by the mean and divides by the standard deviation; `minmax` maps the training data to [0, 1]. A
-    constant feature becomes 0. Sparse features are not shifted, so that zeros stay zeros: for a linear ranker this
-    changes all scores by the same number.
+    constant feature becomes 0. Sparse features are not shifted, so that zeros stay zeros: this changes all scores of a
+    linear ranker by the same number.
     """
 
     name: str
@@ -139,7 +139,7 @@ class Running(Global):
         mean ← mean + δ m / (n + m),    M ← M + M_query + δ² n m / (n + m),    σ² = M / (n + m)
 
     A linear learner multiplies its weights by σ_new / σ_old, so that its scores change only by a constant. `low` and
-    `high` tell which features are constant: their computed deviation may not be 0 because of rounding.
+    `high` show which features are constant: rounding may give them a deviation above 0.
 
     Examples
     --------
@@ -149,12 +149,12 @@ class Running(Global):
     (array([4.]), array([5.]))
     """
 
-    count: float
+    count: float  # rows so far
     mean: Floats
-    squares: Floats
+    squares: Floats  # sums of squared distances from the mean
     low: Floats
     high: Floats
-    shifts: bool
+    shifts: bool  # false for sparse features
 
     @classmethod
     def blank(cls, n_features: int, shifts: bool) -> Running:
@@ -178,9 +178,10 @@ class Running(Global):
 
 @dataclass(frozen=True)
 class PerQuery:
-    """Scales each feature within each list; 0 where it is constant there. Nothing is learnt, so units do not matter.
+    """Scales each feature within each list; constant features become 0. Nothing is fitted.
 
-    `minmax-query` is LETOR's own, to [0, 1]; `standard-query` shifts by the list's mean and divides by its deviation.
+    `minmax-query` is the scaling of LETOR, to [0, 1]; `standard-query` subtracts the list's mean and divides by its
+    standard deviation.
 
     Examples
     --------
@@ -203,18 +204,18 @@ class PerQuery:
 
 
 CACHED = 1 << 16
-"""So many numbers are scaled at a time where the result replaces them."""
+"""The numbers that are scaled at once in place."""
 GLOBAL = ("auto", "standard", "minmax")
 LISTS = "auto-lists"
-"""What `auto` means to those who always have whole lists: the commands."""
+"""The `auto` of the commands, which always have whole lists."""
 _WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _standardised_by_query}
 
 
 def choose_scaling(name: str | None, *, sparse: bool, mapped: bool) -> str | None:
-    """The scaling that `auto-lists` stands for; any other name stands for itself.
+    """Resolves `auto-lists`; returns any other name unchanged.
 
-    Within each query it is about as good as over all queries, and on raw web features much better
-    (docs/quality-research.md). Sparse features cannot be shifted, and a feature map is fitted to features that mean the
+    Scaling within each query is about as good as over all queries, and much better on raw web features
+    (docs/quality-research.md). But sparse features cannot be shifted, and a feature map needs features that mean the
     same in every query.
 
     >>> choose_scaling("auto-lists", sparse=False, mapped=False)
@@ -232,7 +233,7 @@ def fit_scaler(
 ) -> Scaler | None:
     """Fits the scaling of that name; `auto` standardises.
 
-    `weights` says how much each query counts, `document_weights` each document beside the others of its query.
+    `weights` are the weights of queries, `document_weights` those of documents within their query.
 
     >>> rounds = Rounds.from_arrays([[10.0], [30.0]], [0, 1])
     >>> fit_scaler("minmax", rounds)(rounds.X, rounds.offsets).ravel()
@@ -252,7 +253,7 @@ def fit_scaler(
 
 
 def make_scaler(name: str, n_features: int, found: Moments | None = None, sparse: bool = False) -> Scaler | None:
-    """The scaling of that name for features with these moments; one within queries needs none.
+    """The scaling of that name for features with these moments, which scaling within queries does not need.
 
     >>> make_scaler("minmax-query", 3)
     PerQuery(n_features=3, name='minmax-query')
@@ -270,14 +271,14 @@ def make_scaler(name: str, n_features: int, found: Moments | None = None, sparse
 
 
 def scale(rounds: Rounds, scaler: Scaler | None) -> Rounds:
-    """The same rounds with scaled features (the very same object without a scaler)."""
+    """The rounds with scaled features; without a scaler the same object."""
     return rounds if scaler is None else replace(rounds, X=scaler(rounds.X, rounds.offsets))
 
 
 def scale_in_place(rounds: Rounds, scaler: Scaler | None) -> Rounds:
-    """The same, with the scaled features where the unscaled ones were: a second matrix would cost memory and time.
+    """Scales the features in place, which saves the memory and time of a second matrix.
 
-    Sparse rows, and pages of a file, are left as they are: there a new matrix is no dearer.
+    Sparse rows and mapped files are not changed: they get new features, as in `scale`.
 
     >>> rounds = Rounds.from_arrays([[10.0], [30.0], [5.0]], [0, 1, 2], group=[2, 1])
     >>> scale_in_place(rounds, PerQuery(1, "standard-query")).X is rounds.X, rounds.X.ravel()
@@ -298,7 +299,7 @@ def scale_in_place(rounds: Rounds, scaler: Scaler | None) -> Rounds:
 
 
 def _has_own_memory(X: Matrix) -> bool:
-    """Whether it can be written to, and it or what it is a part of has been allocated: it is no page of a file."""
+    """Whether a matrix is writable and allocated, not mapped from a file."""
     whole = X
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
@@ -306,7 +307,7 @@ def _has_own_memory(X: Matrix) -> bool:
 
 
 def _cached_parts(offsets: Integers, width: int) -> list[int]:
-    """Where to divide queries so that the features of a part stay in the processor's cache until they are put back."""
+    """Divides queries into parts whose features fit into the processor's cache."""
     parts, last = [0], len(offsets) - 1
     while parts[-1] < last:
         most = offsets[parts[-1]] + CACHED // width
@@ -328,15 +329,15 @@ def scaler_to_dict(scaler: Scaler | None) -> dict[str, Any]:
     return {"name": scaler.name}
 
 
-def scaler_from_dict(kept: Mapping[str, Any], n_features: int) -> Scaler | None:
+def scaler_from_dict(stored: Mapping[str, Any], n_features: int) -> Scaler | None:
     """The scaler that a model file stores."""
-    name = kept["name"]
+    name = stored["name"]
     if name == "none":
         return None
     if name in _WITHIN_QUERIES:
         return PerQuery(n_features, name)
     if name in ("standard", "minmax"):
-        shift, divisor = np.array(kept["shift"], float), np.array(kept["divisor"], float)
+        shift, divisor = np.array(stored["shift"], float), np.array(stored["divisor"], float)
         finite = np.isfinite(shift).all() and np.isfinite(divisor).all()
         if shift.shape == divisor.shape == (n_features,) and finite and divisor.all():
             return Global(name, shift, divisor)
@@ -344,17 +345,17 @@ def scaler_from_dict(kept: Mapping[str, Any], n_features: int) -> Scaler | None:
             f"the model does not hold the scaling of {n_features} features: finite, by divisors that are not 0"
         )
     if name == "running-standard":
-        return _running_from_dict(kept, n_features)
+        return _running_from_dict(stored, n_features)
     raise DataError(f"the model holds a scaling that this version does not know: {name!r}")
 
 
-def _running_from_dict(kept: Mapping[str, Any], n_features: int) -> Running:
-    arrays = {key: np.array(kept[key], float) for key in _ESTIMATE}
-    count = float(kept["count"])
+def _running_from_dict(stored: Mapping[str, Any], n_features: int) -> Running:
+    arrays = {key: np.array(stored[key], float) for key in _ESTIMATE}
+    count = float(stored["count"])
     fits = all(array.shape == (n_features,) and np.isfinite(array).all() for array in arrays.values())
     if not fits or not 1.0 <= count < 2.0**53 or (arrays["divisor"] <= 0.0).any() or (arrays["squares"] < 0.0).any():
         raise DataError(f"the model does not hold a running estimate of the scaling of {n_features} features")
-    return Running("running-standard", count=count, shifts=bool(kept["shifts"]), **arrays)
+    return Running("running-standard", count=count, shifts=bool(stored["shifts"]), **arrays)
 
 
 def _check_width(X: Features, n_features: int) -> None:

@@ -1,6 +1,7 @@
-"""A nested dict of numbers, texts and arrays as bytes: a JSON header, then the arrays, then a checksum.
+"""Nested dicts of numbers, texts and arrays as bytes: a JSON header, the arrays, and a checksum.
 
-No pickle, no time stamps: the same content always gives the same bytes. Reading executes no code and refuses anything
+The header holds the number of this format, the version of the package that wrote it, and the content. No pickle, no
+time stamps: the same content and version always give the same bytes. Reading executes no code and refuses anything
 unknown.
 """
 
@@ -15,13 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.data.files import other_format, package_version
 from ranktron.errors import DataError
 
-VERSION = 1
+FORMAT = 2
 _MAGIC = b"ranktron\n"
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
 _REFERENCE = "$array"
-_DEEPEST = 100  # dicts and lists within each other: what can be read can be written again, wherever that is
+_MAX_DEPTH = 100  # of nested dicts and lists, so that whatever can be read can be written again
 
 
 def serialize(content: Mapping[str, Any]) -> bytes:
@@ -33,8 +35,8 @@ def serialize(content: Mapping[str, Any]) -> bytes:
     arrays: list[npt.NDArray[Any]] = []
     tree = _without_arrays(content, arrays)
     specs = [{"dtype": a.dtype.str, "shape": list(a.shape)} for a in arrays]
-    header = json.dumps({"version": VERSION, "arrays": specs, "content": tree}, sort_keys=True, allow_nan=False)
-    raw = header.encode("ascii")
+    header = {"format": FORMAT, "version": package_version(), "arrays": specs, "content": tree}
+    raw = json.dumps(header, sort_keys=True, allow_nan=False).encode("ascii")
     body = _MAGIC + struct.pack("<Q", len(raw)) + raw + b"".join(a.tobytes() for a in arrays)
     return body + struct.pack("<I", zlib.crc32(body))
 
@@ -45,7 +47,7 @@ def same(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
 
 
 def deserialize(data: bytes, name: str = "the file") -> dict[str, Any]:
-    """Turns bytes back into the nested dict; anything that `serialize` did not write is an error."""
+    """Turns bytes back into the nested dict; anything that `serialize` cannot have written is an error."""
     check_magic(data, name)
     start = len(_MAGIC) + 8
     if len(data) < start + 4 or struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
@@ -53,10 +55,11 @@ def deserialize(data: bytes, name: str = "the file") -> dict[str, Any]:
     (length,) = struct.unpack("<Q", data[len(_MAGIC) : start])
     try:
         header = json.loads(data[start : start + length])
-        if header["version"] != VERSION:
-            raise DataError(
-                f"{name} has format version {header['version']}; this Ranktron reads version {VERSION}: upgrade it"
-            )
+        if not isinstance(header, dict):
+            raise TypeError("its header is not a dict")
+        if header.get("format") != FORMAT:
+            writer = header["version"] if "format" in header else None
+            raise other_format(name, writer, "use that version, or train the model again")
         arrays = _read_arrays(header["arrays"], data[start + length : -4])
         content = _with_arrays(header["content"], arrays)
         if not isinstance(content, dict):
@@ -69,16 +72,16 @@ def deserialize(data: bytes, name: str = "the file") -> dict[str, Any]:
 
 
 def check_magic(data: bytes, name: str) -> None:
-    """Refuses what does not begin as every file of `serialize` does."""
+    """Refuses bytes that do not begin with the magic number of `serialize`."""
     if not data.startswith(_MAGIC):
         raise DataError(f"{name} is not a Ranktron model: `ranktron train --model` and `save` write one")
 
 
 def header_size(data: bytes) -> tuple[int, int]:
-    """The bytes of the header, and how many values it holds at most; found without reading it, which may take long.
+    """The bytes of the header, and an upper bound on its number of values, without parsing it, which may take long.
 
-    >>> header_size(serialize({"w": np.array([1.0, 2.0]), "rounds": 3}))
-    (104, 5)
+    >>> header_size(serialize({"w": np.array([1.0, 2.0]), "rounds": 3}))[1]
+    6
     """
     start = len(_MAGIC) + 8
     length = int.from_bytes(data[len(_MAGIC) : start], "little")
@@ -118,8 +121,8 @@ def _read_arrays(specs: list[dict[str, Any]], data: bytes) -> list[npt.NDArray[A
 
 
 def _with_arrays(value: Any, arrays: list[npt.NDArray[Any]], depth: int = 0) -> Any:
-    if depth > _DEEPEST:
-        raise DataError(f"the file holds more than {_DEEPEST} dicts and lists within each other")
+    if depth > _MAX_DEPTH:
+        raise DataError(f"the file holds more than {_MAX_DEPTH} nested dicts and lists")
     if isinstance(value, dict):
         if set(value) == {_REFERENCE}:
             return arrays[value[_REFERENCE]]

@@ -19,9 +19,9 @@ def shuffled(rounds: Rounds, seed: int, epoch: int = 0, start: int = 0) -> Itera
     rounds : Rounds
         The queries.
     seed, epoch : int
-        What the order is drawn from.
+        The seed of the order, and the pass that it is for.
     start : int
-        How many queries of the order to leave out, as when a pass is resumed.
+        The position to start from, as when a pass is resumed.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def each(rounds: Rounds, queries: Integers) -> Iterator[Round]:
     rounds : Rounds
         The queries.
     queries : array of int
-        Which of them, and in which order.
+        The indices, in the order to yield.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def repeat(rounds: Iterable[Round], times: int) -> Iterator[Round]:
     rounds : iterable of Round
         A finite stream that can be iterated more than once.
     times : int
-        How often.
+        The number of passes.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def take(rounds: Iterable[Round], count: int) -> Iterator[Round]:
     rounds : iterable of Round
         Any stream.
     count : int
-        How many rounds at most.
+        The maximum number of rounds.
 
     Examples
     --------

@@ -80,7 +80,7 @@ class Separable:
         grades = labels.astype(int)
         X = means[grades] + rng.normal(size=(self.documents, self.features))
         spread = self.margin / 4.0
-        gap = self.margin * (1.0 + 1e-5)  # a little more than promised: features are rounded to 32 bits
+        gap = self.margin * (1.0 + 1e-5)  # slightly larger, because features are rounded to 32 bits
         along = (grades - (self.grades - 1) / 2.0) * (gap + 4.0 * spread)
         along += spread * np.clip(rng.normal(size=self.documents), -2.0, 2.0)
         features: Matrix = (X + np.outer(along - X @ u, u)).astype(np.float32)
@@ -99,16 +99,16 @@ class Separable:
         return float(np.min(np.where(better, s[:, None] - s[None, :], np.inf)))
 
     def rounds(self, queries: int, skip: int = 0) -> Rounds:
-        """Some queries of the stream, the first ones or those after `skip` others; their margin is verified.
+        """The first queries of the stream after `skip` others; their margin is verified.
 
         Parameters
         ----------
         queries : int
-            How many.
+            The number of queries.
         skip : int
-            How many of the stream come before them.
+            The number of queries to skip.
         """
-        lists = _some(self, queries, skip)
+        lists = _slice(self, queries, skip)
         if not min(map(self.margin_of, lists)) >= self.margin:
             raise DataError("the margin is lost when features are rounded to 32 bits; choose a larger one")
         return _collect(lists)
@@ -161,19 +161,19 @@ class WebSearch:
             yield Round((Z * scales).astype(np.float32), labels, str(number))
 
     def rounds(self, queries: int, skip: int = 0) -> Rounds:
-        """Some queries of the stream, the first ones or those after `skip` others.
+        """The first queries of the stream after `skip` others.
 
         Parameters
         ----------
         queries : int
-            How many.
+            The number of queries.
         skip : int
-            How many of the stream come before them.
+            The number of queries to skip.
         """
-        return _collect(_some(self, queries, skip))
+        return _collect(_slice(self, queries, skip))
 
 
-def _some(stream: Iterable[Round], queries: int, skip: int) -> list[Round]:
+def _slice(stream: Iterable[Round], queries: int, skip: int) -> list[Round]:
     skip, queries = check_count(skip, "the number of lists to skip", 0), check_count(queries, "the number of lists", 1)
     return list(islice(stream, skip, skip + queries))
 

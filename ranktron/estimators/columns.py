@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.io.columns import QUERY_NAMES, plain, seldom_features
-from ranktron.data.query_warnings import columns_equal_to, warn_of_labels
+from ranktron.data.io.columns import QUERY_NAMES, plain, unlikely_features
+from ranktron.data.query_warnings import columns_equal_to, warn_label_features
 from ranktron.data.rounds import NO_QUERY_IDS, frame_feature_names, take_qid_column
 from ranktron.errors import DataError, warn
 
@@ -66,13 +66,13 @@ def check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
                     "or name the features with features=[...]"
                 )
     for j in columns_equal_to(X, y) if names else ():
-        if seldom_features([names[j]]):
+        if unlikely_features([names[j]]):
             raise DataError(
                 f"the column {names[j]!r} is among the features and equals y: drop it, or name the features with "
                 "features=[...]"
             )
-    warn_of_labels(X, y, names or range(X.shape[1]))
-    if said := seldom_features(names):
+    warn_label_features(X, y, names or range(X.shape[1]))
+    if said := unlikely_features(names):
         warn(said)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.query_warnings import warn_of_idle
+from ranktron.data.query_warnings import warn_uninformative_queries
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.metrics.dispatch import first_outside, metric_address, values
@@ -175,7 +175,7 @@ def _values(scores: Any, rounds: Rounds, chosen: tuple[Metric, ...]) -> dict[str
     labels, offsets = (np.require(array, None, ["C", "W", "E"]) for array in (rounds.labels, rounds.offsets))
     for each in chosen:
         _check_labels(each, labels, rounds)
-    warn_of_idle(rounds, "there is nothing to rank, and so nothing to measure, in")
+    warn_uninformative_queries(rounds, "there is nothing to rank, and so nothing to measure, in")
     ordering = Ordering(scores, offsets, rounds.docids)
     rows: dict[Metric, Floats] = {}
     for ties in dict.fromkeys(each.choices.ties for each in chosen):

@@ -15,8 +15,16 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
-from ranktron.data.io.decimals import parse_decimal, round_to_single, scale_decimal
-from ranktron.data.io.lexer import DOT, LETTER_E, MINUS, ZERO, Bytes
+from ranktron.data.io.decimals import (
+    DOT,
+    LETTER_E,
+    MINUS,
+    ZERO,
+    Bytes,
+    parse_decimal,
+    round_to_single,
+    scale_decimal,
+)
 from ranktron.kernels.jit import jit
 from ranktron.service.errors import RequestError
 from ranktron.service.types import Document

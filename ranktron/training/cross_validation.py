@@ -14,7 +14,7 @@ import numpy as np
 
 from ranktron.data.io import read
 from ranktron.data.maps import FeatureMap
-from ranktron.data.query_warnings import is_idle
+from ranktron.data.query_warnings import all_uninformative
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.schedule import Schedule
@@ -215,7 +215,7 @@ def cross_validate(
     if not numbers:
         raise DataError("cross-validation needs at least one seed")
     for fold in folds:
-        if is_idle(fold.valid):
+        if all_uninformative(fold.valid):
             raise DataError(f"{fold.name}: no query of the validation set has documents with different labels")
     options: dict[str, Any] = {"nan": nan, "scaling": scaling, "map": map, "select": by}
     asked = [

@@ -14,7 +14,7 @@ import numpy as np
 from ranktron.data import streams
 from ranktron.data.imputation import fit_imputer, impute
 from ranktron.data.maps import FeatureMap, as_map
-from ranktron.data.query_warnings import warn_of_idle, warn_of_merged
+from ranktron.data.query_warnings import warn_reused_query_ids, warn_uninformative_queries
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Running, choose_scaling, fit_scaler, scale
 from ranktron.errors import DataError
@@ -83,7 +83,7 @@ def train(
     >>> trained.history.rounds, trained.model.kind
     (100, 'hinge')
     """
-    warn_of_useless(rounds)
+    warn_unlearnable_queries(rounds)
     blank, division = start is None, None if jobs == 1 else Division.evenly(len(rounds), jobs)
     start = start or make_untrained(name, parameters, rounds, scaling, map, nan, weights, document_weights)
     epoch = int(start.record.get("epoch", 0))
@@ -131,7 +131,7 @@ def learn_once(
     The result is that of `train` from the same `start`, with one epoch and without shuffling.
     """
     if len(rounds) > 1:  # in a stream, a query from which nothing can be learnt is no reason to warn
-        warn_of_useless(rounds)
+        warn_unlearnable_queries(rounds)
     epoch = int(model.record.get("epoch", 0))
     history = History(epoch=epoch, first_epoch=epoch, spread=Spread.of(model.record))
     schedule = Schedule(1, int(model.record.get("seed", 0)), shuffle=False)
@@ -150,10 +150,10 @@ def record_run(fit: Fit, division: Division | None = None) -> dict[str, Any]:
     return record | ({"spread": history.spread.record()} if history.spread.snapshots else {})
 
 
-def warn_of_useless(rounds: Rounds) -> None:
+def warn_unlearnable_queries(rounds: Rounds) -> None:
     """Warns if nothing can be learnt from most queries, and if ids may have been used for several queries."""
-    warn_of_idle(rounds, "nothing can be learnt from")
-    warn_of_merged(rounds)
+    warn_uninformative_queries(rounds, "nothing can be learnt from")
+    warn_reused_query_ids(rounds)
 
 
 def make_untrained(
@@ -205,7 +205,7 @@ def play_rescaled(
     often as they weigh, for fractions by turns, which the model's record counts.
     """
     if len(rounds) > 1:
-        warn_of_useless(rounds)
+        warn_unlearnable_queries(rounds)
     record, played = model.record, np.arange(len(rounds))
     if weights is not None:
         turn = int(record.get("epoch", 0))

@@ -20,7 +20,7 @@ from ranktron.data.imputation import known_values
 from ranktron.data.io.grouping import in_file
 from ranktron.data.io.parts import QUERIES, FeatureNumbers, FilePart, fit_features, hash_queries
 from ranktron.data.moments import FeatureSums, sum_features, sum_squares
-from ranktron.data.query_warnings import count_idle
+from ranktron.data.query_warnings import count_uninformative
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
@@ -206,7 +206,7 @@ def summarise_part(part: Part, missing: bool = False) -> PartSummary:
     sums, known = known_values(rounds) if missing else (np.zeros(0), np.zeros(0, np.int64))
     borders = tuple(rounds.qids[[0, -1]].tolist()) if len(rounds) else ()
     return PartSummary(
-        len(rounds), len(rounds.labels), features, sum(count_idle(rounds)) if len(rounds) else 0,
+        len(rounds), len(rounds.labels), features, sum(count_uninformative(rounds)) if len(rounds) else 0,
         hash_queries(rounds.qids), sums, known, float(rounds.labels.max(initial=0.0)), borders,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Metric, evaluate
 from ranktron.training.algorithms import algorithm
-from ranktron.training.fit import make_untrained, warn_of_useless
+from ranktron.training.fit import make_untrained, warn_unlearnable_queries
 from ranktron.training.model import served_scores
 from ranktron.training.parts import Workers, keep
 
@@ -70,7 +70,7 @@ def sweep(
         asked = [(data[0], data[1], name, parameters, key, value, schedule, metrics, options) for value in values]
         tasks = [workers.submit(_sweep_value, *each, home=at) for at, each in enumerate(asked)]
         return [task.result() for task in tasks]
-    warn_of_useless(rounds)
+    warn_unlearnable_queries(rounds)
     model = make_untrained(name, parameters, rounds, scaling, map, nan)
     prepared, checked = model.prepare(rounds), None if valid is None else model.prepare(valid)
     learners = [algo.learner(prepared.n_features, {**parameters, key: value}) for value in values]

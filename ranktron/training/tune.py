@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktron.data.query_warnings import is_idle, warn_of_labels
+from ranktron.data.query_warnings import all_uninformative, warn_label_features
 from ranktron.data.rounds import NO_QUERY_IDS, Rounds, take_qid_column
 from ranktron.errors import DataError, RankingWarning
 from ranktron.learners.interrupts import Interrupts
@@ -151,7 +151,7 @@ def tune(
     if qid is None and group is None:
         raise DataError(NO_QUERY_IDS)
     rounds = Rounds.from_arrays(X, y, qid, group, missing=nan != "error")
-    warn_of_labels(rounds.X, rounds.labels, rounds.feature_names or range(rounds.n_features))
+    warn_label_features(rounds.X, rounds.labels, rounds.feature_names or range(rounds.n_features))
     found = tune_rounds(
         rounds, minutes=minutes, metric=metric, learners=learners, exportable=exportable, seed=seed, nan=nan
     )
@@ -186,7 +186,7 @@ def tune_rounds(
         raise DataError(f"minutes must be a number above 0, not {minutes}")
     if len(rounds) < LEAST:
         raise DataError(f"tuning divides the queries and needs at least {LEAST} of them, not {len(rounds)}")
-    if is_idle(rounds):
+    if all_uninformative(rounds):
         raise DataError("no query has documents with different labels: there is nothing to learn, nor to choose by")
     order = np.random.default_rng((check, 20)).permutation(len(rounds))
     aside = round(SET_ASIDE * len(rounds))

@@ -5,7 +5,7 @@ import pytest
 
 import ranktron
 from ranktron import RankingWarning, Rounds
-from ranktron.data.query_warnings import count_idle, warn_of_merged
+from ranktron.data.query_warnings import count_uninformative, warn_reused_query_ids
 from ranktron.data.synthetic import WebSearch
 from ranktron.metrics import metric
 from ranktron.training.cross_validation import Fold, cross_validate
@@ -24,7 +24,7 @@ def test_idle_queries_are_counted_as_a_loop_counts_them():
         rounds = Rounds.from_arrays(np.zeros((sizes.sum(), 1)), rng.integers(0, 2, sizes.sum()), group=sizes)
         single = sum(len(r.labels) < 2 for r in rounds)
         equal = sum(len(r.labels) > 1 and len(set(r.labels)) == 1 for r in rounds)
-        assert count_idle(rounds) == (single, equal)
+        assert count_uninformative(rounds) == (single, equal)
 
 
 def test_fitting_says_that_nothing_can_be_learnt():
@@ -43,7 +43,7 @@ def test_fitting_says_that_nothing_can_be_learnt():
 def test_a_few_idle_queries_are_no_reason_to_speak():
     some = np.where(np.isin(QID, LISTS.qids[:6]), 0.0, Y)
     half = Rounds.from_arrays(X, some, QID)
-    assert 0 < sum(count_idle(half)) <= len(half) / 2
+    assert 0 < sum(count_uninformative(half)) <= len(half) / 2
     ranktron.RankSVM().fit(X, some, qid=QID)
     one = LISTS[0]
     ranker = ranktron.HingePerceptron().partial_fit(one.X, one.labels * 0.0, qid=0)  # a stream has such lists
@@ -65,9 +65,9 @@ def test_ids_that_come_back_in_blocks_are_named():
     shuffled = np.random.default_rng(0).permutation(len(Y))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_merged(Rounds.from_arrays(X[shuffled], Y[shuffled], QID[shuffled]))
+        warn_reused_query_ids(Rounds.from_arrays(X[shuffled], Y[shuffled], QID[shuffled]))
         dealt = np.argsort(np.arange(len(Y)) % 6, kind="stable")
-        warn_of_merged(Rounds.from_arrays(X[dealt], Y[dealt], QID[dealt]))
+        warn_reused_query_ids(Rounds.from_arrays(X[dealt], Y[dealt], QID[dealt]))
 
 
 def test_cross_validation_says_so_too():

@@ -106,7 +106,7 @@ def refused(talk, data, method="PUT", name="new"):
 CASES = {
     ("content", "n_features"): (LONE, 2.0, True, "3", None),
     ("content", LONE): (1,),
-    ("version",): (LONE, 2, None),
+    ("format",): (LONE, 1, None),
     ("content",): ([], 3, {"$array": 0}, None),
     ("content", "feature_names"): ({"$array": 0}, [LONE, "b", "c"], [1, 2, 3], "abc", ["a"] * 3),
     ("content", "first_index"): (1.5, -1, 10**30, LONE, None),

@@ -111,7 +111,7 @@ def forged(**changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"version": 99}, "version 99"),
+        ({"format": 99, "version": "9.9"}, "written by ranktron 9.9, and ranktron .* cannot read its format"),
         ({"content__kind": "alien"}, "no algorithm 'alien'"),
         ({"content__scaler": {"name": "alien"}}, "scaling"),
         ({"content__state": {}}, "knows"),
@@ -132,7 +132,7 @@ def test_what_a_model_does_not_know_it_refuses(changes, words):
 
 
 def test_a_header_deeper_than_any_model_is_refused():
-    text = b'{"version": 1, "arrays": [], "content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    text = b'{"format": 2, "version": "", "arrays": [], "content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     body = b"ranktron\n" + struct.pack("<Q", len(text)) + text
     with pytest.raises(DataError, match="not a Ranktron model"):
         deserialize(body + struct.pack("<I", zlib.crc32(body)))

@@ -12,20 +12,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ranktron.data.io.columns import Columns, Roles, as_columns, join_names, seldom_features
-from ranktron.data.io.files import COMPRESSED, Paths, from_standard_input, parts
-from ranktron.data.io.formats import TABLES, detect_format
-from ranktron.data.io.grouping import fit_width, in_file
+from ranktron.data.files import Paths, from_standard_input
+from ranktron.data.io.columns import Columns, Roles, as_columns, join_names, unlikely_features
+from ranktron.data.io.formats import COMPRESSED, TABLES, InputFile, list_inputs
+from ranktron.data.io.grouping import fit_width, in_file, placeholder
 from ranktron.data.io.judgments import Judgments, read_judgments
 from ranktron.data.io.letor import check_feature_range, read_text, text_width
 from ranktron.data.io.ltr_logs import read_ltr_log
-from ranktron.data.io.missing import placeholder
 from ranktron.data.io.store import read_store, store_runs, write_store
 from ranktron.data.io.streaming import QueryRun, join_runs, text_runs
 from ranktron.data.io.table_sources import FrameSource, TableSource, is_frame, open_table
-from ranktron.data.io.table_writing import write_arrow, write_csv, write_jsonl, write_parquet, write_tsv
 from ranktron.data.io.tables import read_table, table_roles, table_runs
-from ranktron.data.io.writing import write_text
+from ranktron.data.io.writing import write_arrow, write_csv, write_jsonl, write_parquet, write_text, write_tsv
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError, RankingWarning, warn
 from ranktron.kernels.csr_rows import Sparse
@@ -79,7 +77,7 @@ def read(
     strict: bool = False,
     sparse: bool | None = None,
 ) -> Rounds:
-    """Reads queries with their documents from a file of any supported format, or from a data frame.
+    """Reads queries with their documents from a file of any supported format, or from a data options.
 
     Parameters
     ----------
@@ -102,7 +100,7 @@ def read(
         feature within the query (0 where the whole query has none). "min" is what LETOR's own "minimum" version does.
         "nan" keeps them for the model, which has learnt how to replace them.
     n_features : int >= 1, optional
-        The number of features: a higher index is an error, features that no line mentions are 0. By default the
+        The number of features: a higher index is an error, features that no line names are 0. By default the
         largest index in the data.
     first_index : {0, 1}, optional
         The index of the first feature. By default 1, unless an index 0 occurs.
@@ -115,7 +113,7 @@ def read(
         Raise an error where `like` would warn.
     sparse : bool, optional
         Whether to keep the features as `Sparse` rows. By default as a store has them; for text, if it has 1,000
-        features or more and lines mention at most a twentieth of them.
+        features or more and lines name at most a twentieth of them.
 
     Examples
     --------
@@ -131,10 +129,10 @@ def read(
     >>> read(frame).feature_names
     ('price',)
     """
-    asked = as_columns(label, query, doc, features, drop)
-    frame = _Frame(null, n_features, first_index, feature_names, sparse, asked, format, like, strict)
-    judged = None if judgments is None else read_judgments(judgments)
-    return _read_source(source, frame, judged, labelled=True)
+    columns = as_columns(label, query, doc, features, drop)
+    options = ReadOptions(null, n_features, first_index, feature_names, sparse, columns, format, like, strict)
+    grades = None if judgments is None else read_judgments(judgments)
+    return _read_source(source, options, grades, labelled=True)
 
 
 def read_documents(source: Any, **options: Any) -> Rounds:
@@ -155,9 +153,8 @@ def read_documents(source: Any, **options: Any) -> Rounds:
     >>> read_documents(path).labels
     array([nan, nan])
     """
-    asked = as_columns(*(options.pop(name, None) for name in COLUMNS))
-    frame = _Frame(columns=asked, **options)
-    return _read_source(source, frame, None, labelled=False)
+    columns = as_columns(*(options.pop(name, None) for name in COLUMNS))
+    return _read_source(source, ReadOptions(columns=columns, **options), None, labelled=False)
 
 
 def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Roles | None:
@@ -166,7 +163,7 @@ def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Rol
     Parameters
     ----------
     source : path, several paths, or a data frame
-        As in `read`; of several files the first one is looked at.
+        As in `read`; of several files the first one counts.
     format : str, optional
         As in `read`.
     **columns
@@ -179,16 +176,15 @@ def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Rol
     >>> read_roles(path)
     Roles(label='relevance', query='query_id', doc=None, features=('price',), dropped=(), guessed=('label', 'query'))
     """
-    asked = as_columns(*(columns.pop(name, None) for name in COLUMNS))
+    selected = as_columns(*(columns.pop(name, None) for name in COLUMNS))
     if is_frame(source):
-        return table_roles(FrameSource(source), asked, labelled=False)
+        return table_roles(FrameSource(source), selected, labelled=False)
     with from_standard_input(source) as paths:
-        first = parts(paths)[0]
-        found = detect_format(first, format)
-        return table_roles(open_table(first, found, whole=False), asked, labelled=False) if found in TABLES else None
+        first = list_inputs(paths, format)[0]
+        return table_roles(open_table(first, whole=False), selected, labelled=False) if first.format in TABLES else None
 
 
-class _Frame(NamedTuple):
+class ReadOptions(NamedTuple):
     """The options of `read` that apply to all files."""
 
     null: str = "error"
@@ -202,16 +198,16 @@ class _Frame(NamedTuple):
     strict: bool = False
 
 
-def _read_source(source: Any, frame: _Frame, judged: Judgments | None, labelled: bool) -> Rounds:
-    check_feature_range(frame.n_features, frame.first_index)
-    placeholder(frame.null)
+def _read_source(source: Any, options: ReadOptions, judgments: Judgments | None, labelled: bool) -> Rounds:
+    check_feature_range(options.n_features, options.first_index)
+    placeholder(options.null)
     if is_frame(source):
-        rounds = _read_one(source, frame, judged, labelled and judged is None)
+        rounds = _read_one(source, options, judgments, labelled and judgments is None)
     else:
         with from_standard_input(source) as paths:
-            rounds = _read_files(parts(paths), frame, judged, labelled and judged is None)
-    if judged is not None:
-        return judged.applied_to(rounds, "the table" if is_frame(source) else str(source))
+            rounds = _read_files(list_inputs(paths, options.format), options, judgments, labelled and judgments is None)
+    if judgments is not None:
+        return judgments.applied_to(rounds, "the table" if is_frame(source) else str(source))
     if labelled and np.isnan(rounds.labels).any():
         raise DataError(
             "a document has no grade: give the judgments with judgments= (--judgments FILE), or a grade beside each "
@@ -220,90 +216,93 @@ def _read_source(source: Any, frame: _Frame, judged: Judgments | None, labelled:
     return rounds
 
 
-def _read_files(files: list[Path], frame: _Frame, judged: Judgments | None, labelled: bool) -> Rounds:
-    if all(detect_format(file, frame.format) == "letor" for file in files):
-        return _read_text(files, frame)
-    each = [_read_one(file, frame, judged, labelled) for file in files]
+def _read_files(files: list[InputFile], options: ReadOptions, judgments: Judgments | None, labelled: bool) -> Rounds:
+    if all(file.format == "letor" for file in files):
+        return _read_text(files, options)
+    each = [_read_one(file, options, judgments, labelled) for file in files]
     return each[0] if len(each) == 1 else Rounds.concat(each)
 
 
-def _read_text(files: list[Path], frame: _Frame) -> Rounds:
-    like = frame.like
-    n_features = frame.n_features if like is None else like.n_features
-    first_index = frame.first_index if like is None else like.first_index
+def _read_text(files: list[InputFile], options: ReadOptions) -> Rounds:
+    like = options.like
+    n_features = options.n_features if like is None else like.n_features
+    first_index = options.first_index if like is None else like.first_index
     name = ", ".join(map(str, files))
     try:
-        rounds = read_text(files, null=frame.null, n_features=n_features, first_index=first_index, sparse=frame.sparse)
+        rounds = read_text(
+            files, null=options.null, n_features=n_features, first_index=first_index, sparse=options.sparse
+        )
     except DataError:
         width = 0 if like is None else text_width(files, like.first_index)
         if like is not None and width > like.n_features:
-            raise DataError(f"{name}: {_both(width, like.n_features)}") from None
+            raise DataError(f"{name}: {_describe_widths(width, like.n_features)}") from None
         raise
     if like is not None and not isinstance(rounds.X, Sparse) and not rounds.X[:, -1].any():
-        _compare_widths(text_width(files, like.first_index), frame, name)
+        _compare_widths(text_width(files, like.first_index), options, name)
     return rounds
 
 
-def _both(found: int, expected: int) -> str:
+def _describe_widths(found: int, expected: int) -> str:
     return f"expected the {expected} features of the model or of the training data, found {found}"
 
 
-def _compare_widths(found: int, frame: _Frame, name: str) -> None:
-    """Warns that features are missing; an error if the caller is strict."""
-    like = frame.like
+def _compare_widths(found: int, options: ReadOptions, name: str) -> None:
+    """Warns of missing features; an error if the caller is strict."""
+    like = options.like
     if like is not None and found < like.n_features:
-        text = f"{name}: {_both(found, like.n_features)}"
-        _say(text if frame.strict else f"{text}; those that are missing count as 0", frame.strict)
+        text = f"{name}: {_describe_widths(found, like.n_features)}"
+        warn_or_raise(text if options.strict else f"{text}; those that are missing count as 0", options.strict)
 
 
-def _say(text: str, strict: bool) -> None:
+def warn_or_raise(text: str, strict: bool) -> None:
+    """Issues a warning, or an error if the caller is strict."""
     if strict:
         raise DataError(text)
     warnings.warn(text, RankingWarning, stacklevel=2)
 
 
-def _read_one(source: Any, frame: _Frame, judged: Judgments | None, labelled: bool) -> Rounds:
-    found = None if is_frame(source) else detect_format(source, frame.format)
-    if found == "letor":
-        return _read_text([source], frame)
-    if found == "rounds":
+def _read_one(source: Any, options: ReadOptions, judgments: Judgments | None, labelled: bool) -> Rounds:
+    format = source.format if isinstance(source, InputFile) else None
+    if format == "letor":
+        return _read_text([source], options)
+    if format == "rounds":
         rounds, name = read_store(source), str(source)
-    elif found == "ltrlog":
-        rounds, name = read_ltr_log(source, frame.null, judged), str(source)
+    elif format == "ltrlog":
+        rounds, name = read_ltr_log(source, options.null, judgments), str(source)
     else:
-        table = FrameSource(source) if found is None else open_table(source, found, whole=True)
+        table = FrameSource(source) if format is None else open_table(source, whole=True)
         name = table.name
-        rounds = read_table(table, _roles_like(table, frame, labelled), frame.null)
+        rounds = read_table(table, _roles_like(table, options, labelled), options.null)
     with in_file(name):
-        rounds, width = _as_expected(rounds, frame)
-    _compare_widths(width, frame, name)
-    return replace(rounds, X=held_as(rounds.X, frame.sparse))
+        rounds, width = _as_expected(rounds, options)
+    _compare_widths(width, options, name)
+    return replace(rounds, X=held_as(rounds.X, options.sparse))
 
 
-def _roles_like(table: TableSource, frame: _Frame, labelled: bool) -> Roles:
-    """The roles of a table's columns; with `like`, the features are found by its names."""
-    names = None if frame.like is None else frame.like.feature_names
-    if names is None or frame.columns.features is not None or not set(names) <= set(table.schema.names):
-        roles = table_roles(table, frame.columns, labelled)
-        said = None if frame.columns.features is not None else seldom_features(roles.features)
-        if said is not None:
-            warn(f"{table.name}: {said} (--drop, --features)")
+def _roles_like(table: TableSource, options: ReadOptions, labelled: bool) -> Roles:
+    """The roles of a table's columns; with `like`, the features are those of its names."""
+    names = None if options.like is None else options.like.feature_names
+    if names is None or options.columns.features is not None or not set(names) <= set(table.schema.names):
+        roles = table_roles(table, options.columns, labelled)
+        warning = None if options.columns.features is not None else unlikely_features(roles.features)
+        if warning is not None:
+            warn(f"{table.name}: {warning} (--drop, --features)")
         return roles
-    roles = table_roles(table, frame.columns._replace(features=names, drop=()), labelled)
-    new = [name for name in roles.dropped if name not in frame.columns.drop]
-    if new:
-        _say(
-            f"{table.name}: columns that the model or the training data lack are ignored: {join_names(new)}",
-            frame.strict,
+    roles = table_roles(table, options.columns._replace(features=names, drop=()), labelled)
+    unknown = [name for name in roles.dropped if name not in options.columns.drop]
+    if unknown:
+        warn_or_raise(
+            f"{table.name}: columns that the model or the training data lack are ignored: {join_names(unknown)}",
+            options.strict,
         )
     return roles
 
 
-def _as_expected(rounds: Rounds, frame: _Frame) -> tuple[Rounds, int]:
-    """Rounds with the features that the caller expects, and how many of them the data has itself."""
-    like = frame.like
+def _as_expected(rounds: Rounds, options: ReadOptions) -> tuple[Rounds, int]:
+    """Rounds with the expected features, and the number of those that the data has itself."""
+    like = options.like
     if like is None:
-        rounds = fit_width(rounds.ordered_by(frame.feature_names), frame.n_features, frame.first_index)
+        rounds = fit_width(rounds.ordered_by(options.feature_names), options.n_features, options.first_index)
         return rounds, rounds.n_features
     rounds = rounds.ordered_by(like.feature_names)
     width = fit_width(rounds, None, like.first_index).n_features
@@ -333,7 +332,7 @@ def stream(
     Parameters
     ----------
     paths : path, several paths, or a directory of parts
-        As in `read`; not a data frame.
+        As in `read`; not a data options.
     label, query, doc : str, optional
         The columns of a table with the label, the query id and the document id.
     features, drop : sequence of str, or a comma-separated str, optional
@@ -356,37 +355,36 @@ def stream(
     >>> [(round.qid, round.labels.tolist()) for round in stream(path)]
     [('7', [2.0, 0.0]), ('8', [1.0])]
     """
-    asked = as_columns(label, query, doc, features, drop)
-    frame = _Frame(null, n_features, first_index, None, sparse, asked, format)
+    columns = as_columns(label, query, doc, features, drop)
+    options = ReadOptions(null, n_features, first_index, None, sparse, columns, format)
     check_feature_range(n_features, first_index)
     placeholder(null)
-    return _stream(paths, frame)
+    return _stream(paths, options)
 
 
-def _stream(paths: Paths, frame: _Frame) -> Iterator[Round]:
+def _stream(paths: Paths, options: ReadOptions) -> Iterator[Round]:
     with from_standard_input(paths) as paths:
-        files = parts(paths)
-        if all(detect_format(file, frame.format) == "letor" for file in files):
-            runs = text_runs(files, frame.null, frame.n_features, frame.first_index, frame.sparse)
+        files = list_inputs(paths, options.format)
+        if all(file.format == "letor" for file in files):
+            runs = text_runs(files, options.null, options.n_features, options.first_index, options.sparse)
         else:
-            runs = chain.from_iterable(_runs(file, frame) for file in files)
-        yield from join_runs(runs, frame.null)
+            runs = chain.from_iterable(_runs(file, options) for file in files)
+        yield from join_runs(runs, options.null)
 
 
-def _runs(file: Path, frame: _Frame) -> Iterator[QueryRun]:
-    found = detect_format(file, frame.format)
-    null, n_features, first_index = frame.null, frame.n_features, frame.first_index
-    if found == "letor":
-        return text_runs([file], null, n_features, first_index, frame.sparse)
-    if found == "rounds":
+def _runs(file: InputFile, options: ReadOptions) -> Iterator[QueryRun]:
+    null, n_features, first_index = options.null, options.n_features, options.first_index
+    if file.format == "letor":
+        return text_runs([file], null, n_features, first_index, options.sparse)
+    if file.format == "rounds":
         runs = store_runs(file, n_features, first_index)
-    elif found == "ltrlog":
-        rounds = _read_one(file, frame, None, labelled=True)
+    elif file.format == "ltrlog":
+        rounds = _read_one(file, options, None, labelled=True)
         runs = (QueryRun(round.qid, round.X, round.labels, file, str(file).__str__) for round in rounds)
     else:
-        table = open_table(file, found, whole=False)
-        runs = table_runs(table, table_roles(table, frame.columns), null, n_features, first_index)
-    return (run._replace(X=held_as(run.X, frame.sparse)) for run in runs)
+        table = open_table(file, whole=False)
+        runs = table_runs(table, table_roles(table, options.columns), null, n_features, first_index)
+    return (run._replace(X=held_as(run.X, options.sparse)) for run in runs)
 
 
 def write(rounds: Rounds, path: str | os.PathLike[str], format: str | None = None) -> None:

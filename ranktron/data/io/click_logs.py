@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.data.files import from_standard_input
 from ranktron.data.impressions import Impressions
-from ranktron.data.io.columns import Roles, as_columns, join_names, plain
-from ranktron.data.io.files import blocks, from_standard_input, parts
-from ranktron.data.io.formats import TABLES, detect_format
+from ranktron.data.io.columns import Columns, Roles, as_columns, join_names, plain
+from ranktron.data.io.formats import TABLES, InputFile, blocks, list_inputs
 from ranktron.data.io.grouping import assemble, in_file
 from ranktron.data.io.table_sources import FrameSource, TableSource, import_pyarrow, index_columns, is_frame, open_table
 from ranktron.data.io.tables import read_rows
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError, warn
 
-# The usual names of the columns of a click log, the likeliest first.
-USUAL_IN_LOGS = {
+# Common names of a click log's columns, in order of precedence.
+COMMON_NAMES = {
     "impression": ("impression", "impression_id", "qid", "search_id", "srch_id", "request_id", "session_id", "session"),
     "position": ("position", "pos", "rank"),
     "click": ("click", "clicked", "clicks", "is_click", "click_bool"),
@@ -37,14 +37,14 @@ _NUMBERS = ("position", "exploration", "propensity")
 
 
 class ClickLog(NamedTuple):
-    """Features and clicks of a log, row by row: lists whose labels are clicks, and their impressions."""
+    """A click log with features: lists whose labels are clicks, and their impressions."""
 
     rounds: Rounds | None
     impressions: Impressions
 
 
 def read_impressions(source: Any, *, format: str | None = None, **columns: str | None) -> Impressions:
-    """Reads what was shown and clicked from a table: a row for each document of each impression.
+    """Reads impressions and clicks from a table with a row for each document shown.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def read_click_log(
     format: str | None = None,
     **columns: str | None,
 ) -> ClickLog:
-    """Reads a click log with the features of each row: the columns that are named, or all others that hold numbers.
+    """Reads a click log with the features of each row: the named columns, or all other numeric ones.
 
     Parameters
     ----------
@@ -96,21 +96,20 @@ def read_click_log(
     >>> rounds.feature_names, rounds.labels.tolist(), impressions.position.tolist()
     (('price',), [0.0, 1.0, 1.0], [1, 2, 1])
     """
-    unknown = [role for role in columns if role not in USUAL_IN_LOGS]
+    unknown = [role for role in columns if role not in COMMON_NAMES]
     if unknown:
-        raise DataError(f"a click log has no {unknown[0]!r}; it may have {', '.join(USUAL_IN_LOGS)}")
-    asked = as_columns(None, None, None, features, drop) if features != () else None
+        raise DataError(f"a click log has no {unknown[0]!r}; it may have {', '.join(COMMON_NAMES)}")
+    selected = as_columns(None, None, None, features, drop) if features != () else None
     if is_frame(source):
-        return _join_events([_read_one(FrameSource(source), columns, asked)])
+        return _join_events([_read_one(FrameSource(source), columns, selected)])
     with from_standard_input(source) as paths:
-        return _join_events([_read_one(_open_table(path, format), columns, asked) for path in parts(paths)])
+        return _join_events([_read_one(_open_table(file), columns, selected) for file in list_inputs(paths, format)])
 
 
-def _open_table(path: Path, format: str | None) -> TableSource:
-    found = detect_format(path, format)
-    if found not in TABLES:
-        raise DataError(f"{path}: a click log is a table ({', '.join(TABLES)}), and this is {found}")
-    return open_table(path, found, whole=True)
+def _open_table(file: InputFile) -> TableSource:
+    if file.format not in TABLES:
+        raise DataError(f"{file}: a click log is a table ({', '.join(TABLES)}), and this is {file.format}")
+    return open_table(file, whole=True)
 
 
 class _Part(NamedTuple):
@@ -121,10 +120,10 @@ class _Part(NamedTuple):
     columns: dict[str, npt.NDArray[Any]]
 
 
-def _read_one(table: TableSource, given: Mapping[str, str | None], asked: Any) -> _Part:
+def _read_one(table: TableSource, names: Mapping[str, str | None], selected: Columns | None) -> _Part:
     with in_file(table.name):
-        found = _find(list(table.schema.names), given)
-        features = () if asked is None else _features(table, found, asked)
+        found = _find_columns(list(table.schema.names), names)
+        features = () if selected is None else _select_features(table, found, selected)
     numbers = [role for role in _NUMBERS if role in found]
     wanted = (*(found[role] for role in numbers), *features)
     roles = Roles(found["click"], found["impression"], found.get("item"), wanted, (), ())
@@ -133,26 +132,26 @@ def _read_one(table: TableSource, given: Mapping[str, str | None], asked: Any) -
     columns |= {role: X[:, j].astype(float) for j, role in enumerate(numbers)}
     columns |= {} if items is None else {"item": items}
     for role in ("query", "ranker"):
-        if role in found:  # a second look, because a table has two columns of names at a time
+        if role in found:  # read again, because a table has at most two columns of ids
             again = _read_again(table)
             columns[role] = read_rows(again, Roles(None, found[role], None, (found["position"],), (), ()), "error").qids
     return _Part(np.ascontiguousarray(X[:, len(numbers) :]) if features else None, features, columns)
 
 
 def _read_again(table: TableSource) -> TableSource:
-    path = getattr(table, "path", None)
-    return table if path is None else open_table(path, detect_format(path), whole=True)
+    file = getattr(table, "path", None)
+    return table if file is None else open_table(file, whole=True)
 
 
-def _find(names: list[str], given: Mapping[str, str | None]) -> dict[str, str]:
-    """The column of each role: as the caller says, or by its usual name."""
-    found = {role: name for role, name in given.items() if name is not None}
+def _find_columns(names: list[str], chosen: Mapping[str, str | None]) -> dict[str, str]:
+    """The column of each role: chosen by the caller, or recognised by its name."""
+    found = {role: name for role, name in chosen.items() if name is not None}
     for name in found.values():
         if name not in names:
             raise DataError(f"there is no column {name!r}; the columns are {join_names(names)}")
-    for role, usual in USUAL_IN_LOGS.items():
+    for role, common in COMMON_NAMES.items():
         free = {plain(name): name for name in reversed(names) if name not in found.values()}
-        guess = next((free[plain(word)] for word in usual if plain(word) in free), None)
+        guess = next((free[plain(word)] for word in common if plain(word) in free), None)
         if role not in found and guess is not None:
             found[role] = guess
     for role in NEEDED:
@@ -164,14 +163,14 @@ def _find(names: list[str], given: Mapping[str, str | None]) -> dict[str, str]:
     return found
 
 
-def _features(table: TableSource, found: Mapping[str, str], asked: Any) -> tuple[str, ...]:
-    if asked.features is not None:
-        missing = [name for name in asked.features if name not in table.schema.names]
+def _select_features(table: TableSource, found: Mapping[str, str], selected: Columns) -> tuple[str, ...]:
+    if selected.features is not None:
+        missing = [name for name in selected.features if name not in table.schema.names]
         if missing:
             raise DataError(f"there is no column {missing[0]!r}; the columns are {join_names(table.schema.names)}")
-        return tuple(asked.features)
+        return tuple(selected.features)
     kinds = import_pyarrow().types
-    taken = {*found.values(), *asked.drop, *index_columns(table.schema), "", "Unnamed: 0"}
+    taken = {*found.values(), *selected.drop, *index_columns(table.schema), "", "Unnamed: 0"}
     free = [field for field in table.schema if field.name not in taken]
     numeric = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
     chosen = tuple(field.name for field in free if any(is_kind(field.type) for is_kind in numeric))
@@ -203,12 +202,12 @@ def read_ubi(
     click: str | Iterable[str] = "click",
     impression: str = "impression",
 ) -> Impressions:
-    """Reads what User Behavior Insights (UBI 1.3) has recorded: queries and events, joined by `query_id`.
+    """Reads the queries and events of User Behavior Insights (UBI 1.3), joined by `query_id`.
 
-    What was shown comes from the impression events of a query where it has any, otherwise from the ids in its response
-    (`query_response_object_ids` or `query_response_hit_ids`), at the positions at which they stand there. Events of a
-    query that is not known, or on a document that was not shown, are left out, and a warning says how many. A query
-    without any event is an impression without a click.
+    The documents shown are those of a query's impression events; without such events, those in its response
+    (`query_response_object_ids` or `query_response_hit_ids`), in that order. Events of an unknown query, or on a
+    document that was not shown, are left out, and a warning counts them. A query without any event is an impression
+    without a click.
 
     Parameters
     ----------
@@ -218,7 +217,7 @@ def read_ubi(
     click : str or several
         The actions that count as a click.
     impression : str
-        The action that says that a document was shown.
+        The action that records that a document was shown.
 
     Examples
     --------
@@ -261,12 +260,12 @@ def read_ubi(
         raise DataError("no query has shown anything: there are neither impression events nor ids of the response")
     names, items, places = zip(*rows, strict=True)
     gains = [float((name, item) in clicked) for name, item, _ in rows]
-    asked = [words[name] for name in names]
-    return Impressions.from_arrays(gains, np.array(names), places, query=asked, item=np.array(items))
+    queries_of_rows = [words[name] for name in names]
+    return Impressions.from_arrays(gains, np.array(names), places, query=queries_of_rows, item=np.array(items))
 
 
 def _event(event: Mapping[str, Any], row: int) -> tuple[str, str, int | None]:
-    """Query, document and position of an event, where it has them."""
+    """The query, document and position of an event."""
     attributes = _field(event, "event_attributes", f"event {row}")
     thing = attributes.get("object") or {}
     place = (attributes.get("position") or {}).get("ordinal")
@@ -281,7 +280,7 @@ def _field(value: Any, name: str, where: str) -> Any:
 
 
 def _objects(source: Any) -> Iterator[Mapping[str, Any]]:
-    """Dicts as they are given, or those of a file of JSON lines; the documents of a search engine's index as well."""
+    """The given dicts, or those of a file of JSON lines, which may be documents of a search engine's index."""
     if isinstance(source, str | os.PathLike):
         text = b"".join(blocks(Path(source))).decode("utf-8", "replace")
         values: Iterable[Any] = (json.loads(line) for line in text.splitlines() if line.strip())

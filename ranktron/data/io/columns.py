@@ -1,4 +1,4 @@
-"""The roles of a table's columns (label, query, document, features), given by the caller or found by name."""
+"""The roles of a table's columns (label, query, document, features), chosen by the caller or recognised by name."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from ranktron.errors import DataError
 
-# The usual names of each role, in any spelling: they are compared by their letters and digits. Several on one line are
-# equally likely: two of them in a table are an error. A later line counts where no earlier one is found. The first name
-# is what `write` gives to the column.
-USUAL = {
+# Common names of each role, compared by their letters and digits. Names on one line have the same precedence: two of
+# them in a table are an error. A later line counts if no name of an earlier one occurs. `write` uses the first name.
+COMMON_NAMES = {
     "label": (
         ("label",),
         ("labels", "relevance", "relevance_label", "relevance_grade", "rel", "grade", "judgment", "judgement"),
@@ -31,16 +30,16 @@ USUAL = {
     ),
 }
 CLICKS = ("click", "clicked", "is_click", "click_bool", "position", "pos", "rank")
-"""Names of columns of logs that were known only after the documents were shown."""
+"""Columns of click logs whose values are known only after the documents were shown."""
 UNNAMED = ("", "Unnamed: 0")
-"""What the index of a data frame is called in a CSV file."""
+"""Names of a data frame's index in a CSV file."""
 _ID = re.compile(r"(^|[^A-Za-z])(?i:id|uuid|guid|timestamp)$|[a-z]I[dD]$")
-"""How the names of ids and times end, whose size says nothing: user_id, brandId, timestamp."""
-WHAT = {"label": "the label", "query": "the query id", "doc": "the document id"}
+"""Ends of the names of ids and times, whose magnitude means nothing: user_id, brandId, timestamp."""
+ROLES = {"label": "the label", "query": "the query id", "doc": "the document id"}
 
 
 class Columns(NamedTuple):
-    """The caller's choice of columns; None where it is left to their names."""
+    """The caller's choice of columns; None where their names decide."""
 
     label: str | None = None
     query: str | None = None
@@ -50,7 +49,7 @@ class Columns(NamedTuple):
 
 
 class Roles(NamedTuple):
-    """The role of each column; `guessed` has the roles that were found by name."""
+    """The role of each column; `guessed` has the roles that were recognised by name."""
 
     label: str | None
     query: str
@@ -72,23 +71,23 @@ def as_columns(
     >>> as_columns(None, "session", None, "price, age", None)
     Columns(label=None, query='session', doc=None, features=('price', 'age'), drop=())
     """
-    named = _names(features)
-    if named is not None and drop:
+    kept = _names(features)
+    if kept is not None and drop:
         raise DataError("features= names the columns to keep and drop= those to leave out: give one of them")
-    if named == ():
+    if kept == ():
         raise DataError("features= names no column")
-    return Columns(label, query, doc, named, _names(drop) or ())
+    return Columns(label, query, doc, kept, _names(drop) or ())
 
 
-def _names(given: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    if given is None:
+def _names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    if names is None:
         return None
-    if isinstance(given, str):
-        return tuple(name.strip() for name in given.split(",") if name.strip())
-    return tuple(map(str, given))
+    if isinstance(names, str):
+        return tuple(name.strip() for name in names.split(",") if name.strip())
+    return tuple(map(str, names))
 
 
-def assign_roles(names: Sequence[str], index: Sequence[str], asked: Columns, labelled: bool) -> Roles:
+def assign_roles(names: Sequence[str], index: Sequence[str], columns: Columns, labelled: bool) -> Roles:
     """Finds label, query, document and features among the names of a table's columns.
 
     Parameters
@@ -97,7 +96,7 @@ def assign_roles(names: Sequence[str], index: Sequence[str], asked: Columns, lab
         The columns of the table.
     index : sequence of str
         Those that only number the rows.
-    asked : Columns
+    columns : Columns
         The caller's choice.
     labelled : bool
         Whether a label is required.
@@ -105,36 +104,36 @@ def assign_roles(names: Sequence[str], index: Sequence[str], asked: Columns, lab
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(f"two columns are called {twice[0]!r}: give each its own name")
-    given = {role: getattr(asked, role) for role in USUAL}
-    for name in (*filter(None, given.values()), *(asked.features or ()), *asked.drop):
+    chosen = {role: getattr(columns, role) for role in COMMON_NAMES}
+    for name in (*filter(None, chosen.values()), *(columns.features or ()), *columns.drop):
         if name not in names:
             raise DataError(f"there is no column {name!r}; the columns are {join_names(names)}")
-    free = [name for name in names if name not in asked.drop and name not in given.values()]
-    open_names = [name for name in free if name not in (asked.features or ())]
-    found = {role: given[role] or _guess(role, open_names, names) for role in USUAL}
+    free = [name for name in names if name not in columns.drop and name not in chosen.values()]
+    open_names = [name for name in free if name not in (columns.features or ())]
+    found = {role: chosen[role] or _guess(role, open_names, names) for role in COMMON_NAMES}
     for role in ("label",) * labelled + ("query",):
         if found[role] is None:
             raise DataError(
-                f"found no {USUAL[role][0][0]!r} or the like among the columns {join_names(names)}: "
-                f"say which one is {WHAT[role]} with {role}='NAME' (--{role} NAME)"
+                f"found no {COMMON_NAMES[role][0][0]!r} or the like among the columns {join_names(names)}: "
+                f"say which one is {ROLES[role]} with {role}='NAME' (--{role} NAME)"
             )
     query = str(found["query"])
     taken = [name for name in found.values() if name is not None]
     rest = [name for name in free if name not in taken and name not in index and name not in UNNAMED]
-    features = tuple(rest) if asked.features is None else asked.features
-    _check(features, taken, asked)
+    features = tuple(rest) if columns.features is None else columns.features
+    _check(features, taken, columns)
     dropped = tuple(name for name in names if name not in features and name not in taken)
-    guessed = tuple(role for role in USUAL if found[role] is not None and given[role] is None)
+    guessed = tuple(role for role in COMMON_NAMES if found[role] is not None and chosen[role] is None)
     return Roles(found["label"], query, found["doc"], features, dropped, guessed)
 
 
 def _guess(role: str, free: Sequence[str], names: Sequence[str]) -> str | None:
-    """The column with the usual name of highest precedence; two of the same precedence are an error."""
-    for line in USUAL[role]:
+    """The column whose name has the highest precedence; two of the same precedence are an error."""
+    for line in COMMON_NAMES[role]:
         found = [name for name in free if plain(name) in map(plain, line)]
         if len(found) > 1:
             raise DataError(
-                f"{' and '.join(map(repr, found))} may each be {WHAT[role]} (the columns are {join_names(names)}): "
+                f"{' and '.join(map(repr, found))} may each be {ROLES[role]} (the columns are {join_names(names)}): "
                 f"say which one is, with {role}={found[0]!r} (--{role} {found[0]}), and drop the other"
             )
         if found:
@@ -142,12 +141,12 @@ def _guess(role: str, free: Sequence[str], names: Sequence[str]) -> str | None:
     return None
 
 
-def _check(features: Sequence[str], taken: Sequence[str], asked: Columns) -> None:
+def _check(features: Sequence[str], taken: Sequence[str], columns: Columns) -> None:
     both = [name for name in features if name in taken]
     if both:
         raise DataError(f"column {both[0]!r} is named twice: as a feature, and as a label or an id")
     likely = [name for name in features if plain(name) in CERTAIN]
-    if likely and asked.features is None:
+    if likely and columns.features is None:
         raise DataError(
             f"column {likely[0]!r} would be learnt from as a feature, and by its name it is a label or an id: leave it "
             f"out with drop={likely[0]!r} (--drop {likely[0]}), or name the features with features= (--features)"
@@ -155,7 +154,7 @@ def _check(features: Sequence[str], taken: Sequence[str], asked: Columns) -> Non
 
 
 def plain(name: str) -> str:
-    """A column's name without what may be spelt differently: its letters and digits.
+    """A column's name in lower case, with letters and digits only.
 
     >>> plain("Query-ID"), plain("query_id"), plain("queryId")
     ('queryid', 'queryid', 'queryid')
@@ -163,22 +162,22 @@ def plain(name: str) -> str:
     return "".join(filter(str.isalnum, name.lower()))
 
 
-CERTAIN = {plain(name) for lines in USUAL.values() for line in lines[:2] for name in line}
-"""Names that no feature has: a column that is left over with such a name is not learnt from by accident."""
-QUERY_NAMES = {plain(name) for line in USUAL["query"] for name in line}
-SELDOM_FEATURES = {plain(name) for lines in USUAL.values() for line in lines[:3] for name in line} | set(
+CERTAIN = {plain(name) for lines in COMMON_NAMES.values() for line in lines[:2] for name in line}
+"""Names of labels and ids: a column with one of these that has no role is an error, not a feature by accident."""
+QUERY_NAMES = {plain(name) for line in COMMON_NAMES["query"] for name in line}
+UNLIKELY_FEATURES = {plain(name) for lines in COMMON_NAMES.values() for line in lines[:3] for name in line} | set(
     map(plain, CLICKS)
 )
-"""Names that a feature may have, and seldom has: a column with such a name is warned of."""
+"""Names that a feature may have, but rarely does: a column with one of these gives a warning."""
 
 
-def seldom_features(names: Iterable[str]) -> str | None:
-    """What to say of features that by their names are none; None where there are none of these.
+def unlikely_features(names: Iterable[str]) -> str | None:
+    """The warning about features whose names suggest that they are none; None without such names.
 
-    >>> seldom_features(["bm25", "Position", "user_id", "paid"])
+    >>> unlikely_features(["bm25", "Position", "user_id", "paid"])
     "'Position', 'user_id' are learnt as features: drop what is none, or name the features with features=[...]"
     """
-    found = [name for name in names if plain(name) in SELDOM_FEATURES or _ID.search(name)]
+    found = [name for name in names if plain(name) in UNLIKELY_FEATURES or _ID.search(name)]
     if not found:
         return None
     shown = ", ".join(map(repr, found[:10])) + (", ..." if len(found) > 10 else "")

@@ -1,4 +1,4 @@
-"""Grouping rows by query, from the order of the input to `Rounds`."""
+"""From rows in the order of the input to `Rounds`: grouping by query, NULL values, the expected number of features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.io.missing import fill_nulls
 from ranktron.data.rounds import Rounds, group_by
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
@@ -38,8 +37,37 @@ def rearrange(X: Matrix, rows: Integers) -> None:
         done[i] = True
 
 
+CHOICES = {"error": -1.0, "zero": 0.0, "min": np.nan, "mean": np.nan, "nan": np.nan}
+
+
+def placeholder(null: str) -> float:
+    """The parser's value for NULL: a number, NaN to be replaced later (for "nan" by a model), or -1 to refuse it."""
+    if null not in CHOICES:
+        raise DataError(f"null must be one of {', '.join(map(repr, CHOICES))}, not {null!r}")
+    return CHOICES[null]
+
+
+@jit
+def fill_nulls(X: Matrix, offsets: Integers, mean: bool) -> None:
+    """Replaces NaN by the smallest (or mean) value of the feature within the query, or by 0 if all are missing."""
+    for q in range(offsets.shape[0] - 1):
+        for j in range(X.shape[1]):
+            total, low, n = 0.0, np.inf, 0
+            for i in range(offsets[q], offsets[q + 1]):
+                if not np.isnan(X[i, j]):
+                    total += X[i, j]
+                    low = min(low, np.float64(X[i, j]))
+                    n += 1
+            if n == offsets[q + 1] - offsets[q]:
+                continue
+            value = 0.0 if n == 0 else (total / n if mean else low)
+            for i in range(offsets[q], offsets[q + 1]):
+                if np.isnan(X[i, j]):
+                    X[i, j] = value
+
+
 def room_for(n: int, width: int) -> Matrix:
-    """Allocates the features of n documents; refuses more than the machine's memory instead of running out of it."""
+    """Allocates the features of n documents; more than the machine's memory is an error before it runs out."""
     if n * width * 4 > _memory():
         raise DataError(
             f"{n} documents with {width} features need {n * width * 4 / 1e9:.0f} GB, more than this machine has; "
@@ -72,7 +100,7 @@ def assemble(X: Features, labels: Floats, ids: npt.NDArray[Any], docids: npt.NDA
 
 
 def scattered_queries(rounds: Rounds) -> int:
-    """How many queries had rows that were not adjacent in the input.
+    """The number of queries whose rows were not adjacent in the input.
 
     >>> scattered_queries(Rounds.from_arrays([[1.0]] * 4, [0] * 4, qid=["a", "b", "b", "a"]))
     1
@@ -85,7 +113,7 @@ def scattered_queries(rounds: Rounds) -> int:
 
 
 def repeated_documents(rounds: Rounds) -> int:
-    """How many documents occur more than once in their query.
+    """The number of documents that occur more than once in their query.
 
     >>> repeated_documents(Rounds.from_arrays([[1.0]] * 3, [0] * 3, qid=[1, 1, 2], docids=["x", "x", "x"]))
     1
@@ -100,7 +128,7 @@ def repeated_documents(rounds: Rounds) -> int:
 
 @contextmanager
 def in_file(path: Path | str) -> Iterator[None]:
-    """Adds the name of the file to errors."""
+    """Prefixes errors with the name of the file."""
     try:
         yield
     except DataError as error:
@@ -108,7 +136,7 @@ def in_file(path: Path | str) -> Iterator[None]:
 
 
 def fit_width(rounds: Rounds, n_features: int | None, first_index: int | None) -> Rounds:
-    """Gives rounds the number of features and first index that the caller expects: missing features are 0."""
+    """Pads rounds to the expected number of features and first index: missing features are 0."""
     X = fitted_features(rounds.X, rounds.feature_names, rounds.first_index, n_features, first_index)
     if X is rounds.X:
         return rounds
@@ -118,7 +146,7 @@ def fit_width(rounds: Rounds, n_features: int | None, first_index: int | None) -
 def fitted_features(
     X: Features, names: tuple[str, ...] | None, first: int, n_features: int | None, first_index: int | None
 ) -> Features:
-    """Adds the columns of zeros that `fit_width` needs; named features are neither shifted nor added to."""
+    """Pads features with columns of zeros; named features are neither shifted nor padded."""
     front = 0 if first_index is None or names else first - first_index
     if front < 0:
         raise DataError("expected features that are numbered from 1, found a feature 0")

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.data.io.columns import Columns, assign_roles
-from ranktron.data.io.files import blocks
-from ranktron.data.io.formats import TABLES, detect_format
+from ranktron.data.io.formats import TABLES, InputFile, blocks, detect
 from ranktron.data.io.table_sources import index_columns, open_table
 from ranktron.data.io.trec import read_qrels
 from ranktron.data.rounds import Rounds
@@ -36,7 +35,7 @@ class Judgments:
                 self._queries.setdefault(docid, []).append(qid)
 
     def query_of(self, docid: str, where: str) -> str | None:
-        """The query for which a document is judged, None where there is none."""
+        """The query for which a document is judged, None if it is not judged."""
         queries = self._queries.get(docid, [])
         if len(queries) > 1:
             raise DataError(
@@ -46,7 +45,7 @@ class Judgments:
         return queries[0] if queries else None
 
     def applied_to(self, rounds: Rounds, name: str) -> Rounds:
-        """The documents that were judged, with their grades as labels; what is left out is said in a warning."""
+        """The judged documents, with their grades as labels; a warning counts those that are left out."""
         if rounds.docids is None:
             raise DataError(
                 f"{name}: judgments are found by the documents' ids, and these have none: name them (--doc)"
@@ -91,17 +90,19 @@ def read_judgments(path: str | os.PathLike[str]) -> Judgments:
     >>> read_judgments(path).grades
     {'1': {'7555': 4.0, '1370': 0.0}}
     """
-    path = Path(path)
-    if detect_format(path) in TABLES:
-        return Judgments(_from_table(path))
-    lines = b"".join(blocks(path)).decode("utf-8", "replace").splitlines()
-    said = [(number, line) for number, line in enumerate(lines, start=1) if line.strip() and line.lstrip()[0] != "#"]
-    if not said:
+    file = detect(Path(path))
+    if file.format in TABLES:
+        return Judgments(_from_table(file))
+    lines = b"".join(blocks(file)).decode("utf-8", "replace").splitlines()
+    judgments = [
+        (number, line) for number, line in enumerate(lines, start=1) if line.strip() and line.lstrip()[0] != "#"
+    ]
+    if not judgments:
         raise DataError(f"{path}: there is no judgment in it")
-    if "qid:" not in said[0][1]:
-        return Judgments(read_qrels(path))
+    if "qid:" not in judgments[0][1]:
+        return Judgments(read_qrels(file.path))
     grades: dict[str, dict[str, float]] = {}
-    for number, line in said:
+    for number, line in judgments:
         found = _JUDGMENT.match(line)
         named = _NAMED.search(found["comment"]) if found else None
         words = found["comment"].split() if found else []
@@ -117,12 +118,12 @@ def read_judgments(path: str | os.PathLike[str]) -> Judgments:
     return Judgments(grades)
 
 
-def _from_table(path: Path) -> dict[str, dict[str, float]]:
-    source = open_table(path, detect_format(path), whole=True)
+def _from_table(file: InputFile) -> dict[str, dict[str, float]]:
+    source = open_table(file, whole=True)
     names = source.schema.names
     roles = assign_roles(names, index_columns(source.schema), Columns(), labelled=True)
     if roles.doc is None:
-        raise DataError(f"{path}: found no column with the document id among {', '.join(names)}")
+        raise DataError(f"{file}: found no column with the document id among {', '.join(names)}")
     grades: dict[str, dict[str, float]] = {}
     for batch in source.batches(roles._replace(features=())):
         columns: list[list[Any]] = [batch.column(name).to_pylist() for name in (roles.query, roles.doc, roles.label)]

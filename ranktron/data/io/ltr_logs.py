@@ -10,15 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktron.data.io.files import blocks
-from ranktron.data.io.grouping import assemble
+from ranktron.data.io.formats import Source, blocks
+from ranktron.data.io.grouping import assemble, placeholder
 from ranktron.data.io.judgments import Judgments
-from ranktron.data.io.missing import placeholder
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 
@@ -28,7 +26,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 class _Hit(NamedTuple):
-    """A document as it was logged."""
+    """A logged document."""
 
     qid: Any
     docid: str
@@ -36,10 +34,10 @@ class _Hit(NamedTuple):
     values: dict[str, float | None]
 
 
-def read_ltr_log(path: Path, null: str, judgments: Judgments | None) -> Rounds:
+def read_ltr_log(path: Source, null: str, judgments: Judgments | None) -> Rounds:
     """Reads a feature log; the features have their names in the order in which they first appear.
 
-    The engines leave out the value of a feature that does not match a document, and score it as 0; so does this,
+    The engines leave out the value of a feature that does not match a document, and score it as 0. It is read as 0,
     unless `null` is "min" or "mean". A hit without a grade has the label NaN.
     """
     hits = [hit for number, value in _values(path) for hit in _hits(value, f"{path}, entry {number}", None, judgments)]
@@ -61,7 +59,7 @@ def read_ltr_log(path: Path, null: str, judgments: Judgments | None) -> Rounds:
     return replace(rounds, feature_names=names)
 
 
-def _values(path: Path) -> Iterator[tuple[int, Any]]:
+def _values(path: Source) -> Iterator[tuple[int, Any]]:
     """The JSON values of a file: one, an array of them, or one per line."""
     text = b"".join(blocks(path)).decode("utf-8", "replace").lstrip("\ufeff")
     decoder, at, number = json.JSONDecoder(), 0, 0

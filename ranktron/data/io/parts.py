@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.data.files import parts
 from ranktron.data.io.api import COLUMNS, read
 from ranktron.data.io.columns import as_columns
-from ranktron.data.io.files import detect_kind, map_file, parts
-from ranktron.data.io.formats import detect_format
+from ranktron.data.io.formats import detect_format, detect_kind, map_file
 from ranktron.data.io.grouping import fit_width, in_file
 from ranktron.data.io.letor import read_texts
+from ranktron.data.io.letor_text import Text
 from ranktron.data.io.store import RoundsStore, open_store
 from ranktron.data.io.table_sources import FrameSource, ParquetFile, legible
 from ranktron.data.io.tables import read_table, table_roles
-from ranktron.data.io.text import Text
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 

@@ -2,12 +2,13 @@
 
     8 bytes   RANKTRON
     4 + 4     length and CRC-32 of the header, little-endian
-    header    JSON: version, size of the file, and of each array its type, shape, place and CRC-32
+    header    JSON: format, version of the package that wrote it, size of the file, and of each array its type, shape,
+              position and CRC-32
     arrays    each from a multiple of 64 bytes on
 
 Opening checks the header, the size of the file, the arrays with one entry per query, and every byte of a file below
-64 MB. `verify` checks every byte of a file of any size. Format 2 has sparse rows in place of X; opening also checks
-their columns, because kernels would read beyond the weights at an invalid one.
+64 MB. `verify` checks every byte of a file of any size. Sparse features are stored as the three arrays of their rows;
+opening also checks their columns, because kernels would read beyond the weights at an invalid one.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.files import atomically
-from ranktron.data.io.files import STORE_MAGIC, detect_kind, readable
+from ranktron.data.files import atomically, other_format, package_version, readable
+from ranktron.data.io.formats import STORE_MAGIC, Source, detect_kind
 from ranktron.data.io.grouping import fitted_features
 from ranktron.data.io.streaming import QueryRun
 from ranktron.data.rounds import Rounds
@@ -35,7 +36,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dispatch import as_arrays, as_features
 from ranktron.types import Features
 
-DENSE, SPARSE = 1, 2
+FORMAT = 3
 ALIGNMENT = 64
 WHOLE = 64 << 20
 BLOCK = 1 << 24
@@ -47,12 +48,11 @@ Array = npt.NDArray[Any]
 def write_store(rounds: Rounds, path: Path) -> None:
     """Writes a store; it appears under its name only when it is complete and on disk."""
     arrays = {name: array for name, array in _arrays(rounds).items() if array is not None}
-    format = {"version": SPARSE, "width": rounds.n_features} if isinstance(rounds.X, Sparse) else {"version": DENSE}
-    head: dict[str, Any] = {**format, "first_index": rounds.first_index, "size": 0, "arrays": {}}
-    head["feature_names"] = rounds.feature_names
+    head: dict[str, Any] = {"format": FORMAT, "version": package_version(), "size": 0, "arrays": {}}
+    head |= {"n_features": rounds.n_features, "first_index": rounds.first_index, "feature_names": rounds.feature_names}
     for name, array in arrays.items():
         crc = _crc(array)
-        # 15 digits of place hold the header's length while the places are still to be found.
+        # 15 digits reserve room for the positions, which depend on the header's length.
         head["arrays"][name] = {"dtype": array.dtype.str, "shape": array.shape, "at": 10**15, "crc32": crc}
     head["size"] = 10**15
     at = _align(16 + len(_pack_header(head)))
@@ -101,21 +101,23 @@ def _pack_header(head: dict[str, Any]) -> bytes:
 
 
 def _map_privately(file: int) -> mmap.mmap:
-    """Maps a file so that what is written to its pages, which nothing here does, stays in this process.
+    """Maps a file as writable, private pages; nothing here writes to them.
 
-    Arrays on pages that are read-only are a type of their own for numba, and every kernel would be compiled again.
-    Nothing is reserved for the pages: a file may be larger than the memory.
+    Read-only arrays are a type of their own for numba, so that every kernel would be compiled once more. No memory is
+    reserved: a file may be larger than the memory.
     """
     if sys.platform == "win32":
         return mmap.mmap(file, 0, access=mmap.ACCESS_READ)
-    unreserved = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)  # named since Python 3.13
+    unreserved = getattr(
+        mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0
+    )  # has a name since Python 3.13
     return mmap.mmap(file, 0, mmap.MAP_PRIVATE | unreserved, mmap.PROT_READ | mmap.PROT_WRITE)
 
 
 class RoundsStore:
     """An open store: its checked header and its mapped bytes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Source) -> None:
         self.path = path
         with readable(path), open(path, "rb") as file:
             self.raw = _map_privately(file.fileno())
@@ -129,11 +131,8 @@ class RoundsStore:
         if len(header) < length or zlib.crc32(header) != crc:
             raise self.damaged("its header does not match its checksum")
         head: dict[str, Any] = json.loads(header)
-        if head["version"] not in (DENSE, SPARSE):
-            raise DataError(
-                f"{self.path}: written by another version (format {head['version']}, this one reads {DENSE} and "
-                f"{SPARSE}); convert the original data again"
-            )
+        if head.get("format") != FORMAT:
+            raise other_format(self.path, head["version"] if "format" in head else None, "convert the data again")
         if head["size"] != len(self.raw):
             raise self.damaged(f"it has {len(self.raw)} bytes instead of {head['size']}")
         return head
@@ -151,7 +150,7 @@ class RoundsStore:
         return None if array is None else self.bytes_of(name).view(array["dtype"]).reshape(array["shape"])
 
     def rows(self, name: str, start: int, stop: int) -> Array:
-        """Copies some rows out of the file: mapped pages would stay in memory."""
+        """Copies rows out of the file, because mapped pages would stay in memory."""
         array = self.head["arrays"][name]
         size = np.dtype(array["dtype"]).itemsize * int(np.prod(array["shape"][1:], dtype=np.int64))
         with readable(self.path), open(self.path, "rb") as file:
@@ -174,7 +173,7 @@ class RoundsStore:
 
     @property
     def sparse(self) -> bool:
-        return bool(self.head["version"] == SPARSE)
+        return "X" not in self.head["arrays"]
 
     @property
     def bytes_of_features(self) -> int:
@@ -184,7 +183,7 @@ class RoundsStore:
         """The features of all documents, mapped."""
         if not self.sparse:
             return self.array("X")
-        return as_features(tuple(self.array(name) for name in ROWS), self.head["width"])
+        return as_features(tuple(self.array(name) for name in ROWS), self.head["n_features"])
 
     def features_between(self, start: int, stop: int) -> Features:
         """Copies the features of some documents out of the file."""
@@ -195,12 +194,12 @@ class RoundsStore:
         if not 0 <= a <= b <= self.head["arrays"]["columns"]["shape"][0]:
             raise self.damaged("its rows reach beyond its columns")
         values = self.rows("values", a, b) if self.head["arrays"]["values"]["shape"][0] else ONES
-        X = Sparse(starts - a, self.rows("columns", a, b), values, self.head["width"])
+        X = Sparse(starts - a, self.rows("columns", a, b), values, self.head["n_features"])
         self.check_places(X)
         return X
 
     def check_places(self, X: Features) -> None:
-        """Refuses sparse rows with invalid columns."""
+        """Raises an error for sparse rows with invalid columns."""
         if isinstance(X, Sparse):
             try:
                 X.check_places()
@@ -208,14 +207,14 @@ class RoundsStore:
                 raise self.damaged(str(error)) from None
 
 
-def open_store(path: Path) -> RoundsStore:
+def open_store(path: Source) -> RoundsStore:
     """Opens a store; a small one is checked completely."""
     store = RoundsStore(path)
     store.check(None if len(store.raw) < WHOLE else PER_QUERY)
     return store
 
 
-def read_store(path: Path) -> Rounds:
+def read_store(path: Source) -> Rounds:
     """Maps a store into memory, privately, in milliseconds whatever its size, except to check sparse columns."""
     store = open_store(path)
     rounds = store.rounds()
@@ -244,7 +243,7 @@ def verify(path: str | Path) -> None:
     RoundsStore(Path(path)).check()
 
 
-def store_runs(path: Path, n_features: int | None, first_index: int | None) -> Iterator[QueryRun]:
+def store_runs(path: Source, n_features: int | None, first_index: int | None) -> Iterator[QueryRun]:
     """Reads a store some megabytes at a time, without mapping its features."""
     store = open_store(path)
     rounds = store.rounds()

@@ -12,13 +12,20 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ranktron.data.io import grammar
-from ranktron.data.io.files import blocks, is_compressed, map_file
-from ranktron.data.io.letor import FeatureRange, check_feature_range, parse_settings, query_name, reads_sparse
-from ranktron.data.io.missing import fill_nulls, placeholder
-from ranktron.data.io.parse_errors import Look, explain_problem
-from ranktron.data.io.sparse_text import SparseTable, parse_sparse
-from ranktron.data.io.text import ParsedTable, Piece, Text, parse_alone
+from ranktron.data.io import letor_kernels as kernels
+from ranktron.data.io.formats import Source, blocks, is_compressed, map_file
+from ranktron.data.io.grouping import fill_nulls, placeholder
+from ranktron.data.io.letor import FeatureRange, check_feature_range, query_name, reads_sparse, settings_for
+from ranktron.data.io.letor_text import (
+    ParsedTable,
+    ParseSettings,
+    Piece,
+    SparseTable,
+    Text,
+    explain_problem,
+    parse_alone,
+    parse_sparse,
+)
 from ranktron.data.rounds import stack_rows
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
@@ -26,12 +33,12 @@ from ranktron.types import Features, Floats, Round
 
 BLOCK = 1 << 22
 LONGEST_LINE = 1 << 26
-_LEAVE = 1 << 25  # bytes of a mapped file that are let go at a time, after they were read
+_LEAVE = 1 << 25  # bytes of a mapped file that are released at once, after reading them
 
 
-Parser = Callable[[Text, Look, int], ParsedTable | SparseTable]
+Parser = Callable[[Text, ParseSettings, int], ParsedTable | SparseTable]
 Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
+Result = TypeVar("Result")
 
 
 class QueryRun(NamedTuple):
@@ -40,13 +47,13 @@ class QueryRun(NamedTuple):
     qid: Any
     X: Features
     labels: Floats
-    path: Path
+    path: Source
     where: Callable[[], str]
 
 
 def join_runs(runs: Iterable[QueryRun], null: str) -> Iterator[Round]:
     """Joins consecutive runs of the same query into rounds; a query that occurs again later is an error."""
-    owners: dict[Any, Path] = {}
+    owners: dict[Any, Source] = {}
     parts: list[QueryRun] = []
     known = 0
     for run in runs:
@@ -81,27 +88,27 @@ def _round(parts: list[QueryRun], null: str) -> Round:
 
 
 def text_runs(
-    paths: Sequence[Path], null: str, n_features: int | None, first_index: int | None, sparse: bool | None
+    sources: Sequence[Source], null: str, n_features: int | None, first_index: int | None, sparse: bool | None
 ) -> Iterator[QueryRun]:
     """Yields the runs of LETOR text files, a few megabytes at a time."""
     filler = placeholder(null)
-    frame = check_feature_range(n_features, first_index)
-    start = Text(str(paths[0]), bytes(next(_line_blocks(paths[0]), b"\n")))
-    parsed = _sparse_block if reads_sparse(start, frame, null, sparse) else _block
-    if None in frame:
-        frame = frame.completed(*_extent(paths))
+    features = check_feature_range(n_features, first_index)
+    start = Text(str(sources[0]), bytes(next(_line_blocks(sources[0]), b"\n")))
+    parse = _sparse_block if reads_sparse(start, features, null, sparse) else _block
+    if None in features:
+        features = features.completed(*_index_range(sources))
     lacking = "document"
-    for path in paths:
-        for run in _read_runs(path, frame, filler, parsed):
-            lacking = "" if frame.width else "feature"
+    for path in sources:
+        for run in _read_runs(path, features, filler, parse):
+            lacking = "" if features.width else "feature"
             if not lacking:
                 yield run
     if lacking:
-        raise DataError(f"{', '.join(map(str, paths))}: there is no {lacking} in it")
+        raise DataError(f"{', '.join(map(str, sources))}: there is no {lacking} in it")
 
 
-def _line_blocks(path: Path) -> Iterator[bytes | memoryview]:
-    """Yields blocks of whole lines; a line feed is added to the last one if it is missing."""
+def _line_blocks(path: Source) -> Iterator[bytes | memoryview]:
+    """Yields blocks of whole lines; the last one gets a line feed if it has none."""
     if can_be_mapped(path):
         yield from mapped_blocks(path)
         return
@@ -119,16 +126,18 @@ def _line_blocks(path: Path) -> Iterator[bytes | memoryview]:
         yield rest + b"\n"
 
 
-def can_be_mapped(path: Path) -> bool:
-    """Whether a file is a file, not compressed, and not empty."""
-    return path.is_file() and not is_compressed(path) and path.stat().st_size > 0
+def can_be_mapped(path: Source) -> bool:
+    """Whether a path is a regular file, not compressed, and not empty."""
+    return os.path.isfile(path) and not is_compressed(path) and os.path.getsize(path) > 0
 
 
-def mapped_blocks(path: Path, start: int = 0) -> Iterator[bytes | memoryview]:
-    """The same of a file that can be mapped into memory, from a byte on, without a copy."""
+def mapped_blocks(path: Source, start: int = 0) -> Iterator[bytes | memoryview]:
+    """Yields blocks of whole lines of a mapped file from a byte on, without copying them."""
     text, left = map_file(path), 0
     while start < len(text):
-        if start - left >= _LEAVE and hasattr(text, "madvise"):  # else all that was read would count as memory in use
+        if start - left >= _LEAVE and hasattr(
+            text, "madvise"
+        ):  # otherwise all pages that were read count as memory in use
             text.madvise(mmap.MADV_DONTNEED, left, _LEAVE)
             left += _LEAVE
         cut = text.rfind(b"\n", start, start + BLOCK) + 1
@@ -139,76 +148,76 @@ def mapped_blocks(path: Path, start: int = 0) -> Iterator[bytes | memoryview]:
         start = cut or len(text)
 
 
-def _long_line(path: Path) -> DataError:
+def _long_line(path: Source) -> DataError:
     return DataError(f"{path}: a line is longer than {LONGEST_LINE >> 20} MB; is this a text file?")
 
 
-def _extent(paths: Sequence[Path]) -> tuple[int, int]:
+def _index_range(sources: Sequence[Source]) -> tuple[int, int]:
     """Scans the files for the smallest and the largest index."""
     low, high = -1, -1
-    for path in paths:
-        for smallest, largest in ahead(_block_extent, _line_blocks(path)):
+    for path in sources:
+        for smallest, largest in ahead(_block_index_range, _line_blocks(path)):
             low = smallest if low < 0 else min(low, smallest) if smallest >= 0 else low
             high = max(high, largest)
     return low, high
 
 
-def _block_extent(block: bytes | memoryview) -> tuple[int, int]:
-    return grammar.extent(np.frombuffer(block, np.uint8), 0, len(block))
+def _block_index_range(block: bytes | memoryview) -> tuple[int, int]:
+    return kernels.index_range(np.frombuffer(block, np.uint8), 0, len(block))
 
 
-def ahead(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
-    """What a function makes of each item, in order, with as many items under way as there are threads."""
+def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Maps a function over items in order, with as many items in flight as there are threads."""
     threads = os.cpu_count() or 1
-    under_way: deque[Future[Outcome]] = deque()
+    in_flight: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for item in items:
-            under_way.append(pool.submit(function, item))
-            if len(under_way) > threads:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
+            in_flight.append(pool.submit(function, item))
+            if len(in_flight) > threads:
+                yield in_flight.popleft().result()
+        while in_flight:
+            yield in_flight.popleft().result()
 
 
-def _read_runs(path: Path, frame: FeatureRange, filler: float, parsed: Parser) -> Iterator[QueryRun]:
-    def documents() -> Iterator[tuple[Text, Look, int]]:
-        """The blocks from the first one on that has a document, and the number of lines before each."""
-        lines, look = 0, None
+def _read_runs(path: Source, features: FeatureRange, filler: float, parse: Parser) -> Iterator[QueryRun]:
+    def documents() -> Iterator[tuple[Text, ParseSettings, int]]:
+        """The blocks from the first document on, with the number of lines before each."""
+        lines, settings = 0, None
         for block in _line_blocks(path):
             text = Text(str(path), bytes(block))
-            if look is None and text.ids_after_hash() is not None:
-                look = parse_settings(text, frame, filler)
-            if look is not None:
-                yield text, look, lines
-            lines += grammar.count_lines(text.data, 0, len(block))
+            if settings is None and text.ids_after_hash() is not None:
+                settings = settings_for(text, features, filler)
+            if settings is not None:
+                yield text, settings, lines
+            lines += kernels.count_lines(text.data, 0, len(block))
 
-    def parse_block(given: tuple[Text, Look, int]) -> tuple[Text, int, ParsedTable | SparseTable]:
-        text, look, lines = given
-        return text, lines, parsed(text, look, lines)
+    def parse_block(block: tuple[Text, ParseSettings, int]) -> tuple[Text, int, ParsedTable | SparseTable]:
+        text, settings, lines = block
+        return text, lines, parse(text, settings, lines)
 
     for text, lines, table in ahead(parse_block, documents()):
         yield from _block_runs(text, lines, table)
 
 
-def _block(text: Text, look: Look, lines: int) -> ParsedTable:
-    table, problem = parse_alone(Piece(text.data, 0, text.end, 0), look)
+def _block(text: Text, settings: ParseSettings, lines: int) -> ParsedTable:
+    table, problem = parse_alone(Piece(text.data, 0, text.end, 0), settings)
     if problem is not None:
-        raise explain_problem(text.name, text.data, problem, look, lines)
+        raise explain_problem(text.name, text.data, problem, settings, lines)
     return table
 
 
-def _sparse_block(text: Text, look: Look, lines: int) -> SparseTable:
-    return parse_sparse(text, Piece(text.data, 0, text.end, 0), look, lines)
+def _sparse_block(text: Text, settings: ParseSettings, lines: int) -> SparseTable:
+    return parse_sparse(text, Piece(text.data, 0, text.end, 0), settings, lines)
 
 
 def _block_runs(text: Text, lines: int, table: ParsedTable | SparseTable) -> Iterator[QueryRun]:
     spans = table.spans
-    starts = grammar.heads(text.data, spans)
+    starts = kernels.query_starts(text.data, spans)
     ends = np.append(starts, len(spans))[1:].tolist()
     for a, b, word in zip(starts.tolist(), ends, text.words(spans[starts, :2]), strict=True):
         at = int(spans[a, 0])
 
         def where(at: int = at) -> str:
-            return f"{text.name}, line {lines + grammar.count_lines(text.data, 0, at) + 1}"
+            return f"{text.name}, line {lines + kernels.count_lines(text.data, 0, at) + 1}"
 
         yield QueryRun(query_name(text, at, word, lines), table.X[a:b], table.labels[a:b], Path(text.name), where)

@@ -9,26 +9,30 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
-
-import numpy as np
+from typing import Any, Protocol
 
 from ranktron.data.io.columns import Roles, join_names
-from ranktron.data.io.files import Decompressed, blocks, map_file
-from ranktron.data.io.formats import NOT_UTF_8, detect_separator, has_names, header, is_number
-from ranktron.data.io.plain_csv import count_plain_lines
+from ranktron.data.io.formats import (
+    NOT_UTF_8,
+    Decompressed,
+    InputFile,
+    Source,
+    blocks,
+    detect_separator,
+    has_names,
+    header,
+    is_number,
+    map_file,
+)
 from ranktron.data.io.streaming import BLOCK, ahead, can_be_mapped, mapped_blocks
 from ranktron.errors import DataError, MissingExtra
 
 ROWS = 1 << 14
-CSV_BLOCK = 1 << 20  # larger ones are no faster, and a stream holds several of them
+CSV_BLOCK = 1 << 20  # larger blocks are no faster, and a stream holds several
 JSON_BLOCK = 1 << 22
-LARGE_CSV = 1 << 26  # bytes; in a smaller file pyarrow is fast enough, and no kernel has to be compiled or loaded
 _CSV_VALUE = re.compile(r"In CSV column #(\d+): .*invalid value", re.DOTALL)
 
 Block = bytes | memoryview
-Parsed = TypeVar("Parsed")
 
 
 def import_pyarrow(what: str = "Parquet", extra: str = "parquet") -> Any:
@@ -59,29 +63,31 @@ class TableSource(Protocol):
         return f"row {row}"
 
     def content(self, name: str) -> str:
-        """What a column holds that is no number, for messages."""
+        """The content of a column that is not numeric, for messages."""
         return str(self.schema.field(name).type)
 
 
-def open_table(path: Path, format: str, whole: bool) -> TableSource:
-    """Opens a file of one of the formats in `formats.TABLES`; `whole` if all of it will be in memory anyway."""
-    if format == "parquet":
-        return ParquetFile(path)
-    if format == "arrow":
-        return ArrowFile(path)
-    if format == "jsonl":
-        return JsonFile(path, whole)
-    return CsvFile(path, "\t" if format == "tsv" else None)
+def open_table(file: InputFile, whole: bool) -> TableSource:
+    """Opens a file of one of the formats in `formats.TABLES`; `whole` if all of it may be held in memory."""
+    if file.format == "parquet":
+        return ParquetFile(file)
+    if file.format == "arrow":
+        return ArrowFile(file)
+    if file.format == "jsonl":
+        return JsonFile(file, whole)
+    return CsvFile(file, "\t" if file.format == "tsv" else None)
 
 
-def is_frame(given: object) -> bool:
+def is_frame(source: object) -> bool:
     """Whether an object is a table in memory: of pandas, polars, pyarrow or another library that supports Arrow."""
-    return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__dataframe__") or hasattr(given, "collect_schema")
+    return (
+        hasattr(source, "__arrow_c_stream__") or hasattr(source, "__dataframe__") or hasattr(source, "collect_schema")
+    )
 
 
 @contextmanager
-def legible(path: Path, what: str) -> Iterator[None]:
-    """Turns errors of pyarrow at a damaged file into a `DataError`."""
+def legible(path: Source, what: str) -> Iterator[None]:
+    """Turns errors of pyarrow into a `DataError`."""
     arrow = import_pyarrow(*(("Parquet", "parquet") if what == "Parquet" else (f"reading {what}", "tables")))
     try:
         yield
@@ -96,17 +102,17 @@ def legible(path: Path, what: str) -> Iterator[None]:
 class ParquetFile(TableSource):
     """A Parquet file; pages are compared with their checksums."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Source) -> None:
         self.path, self.name = path, str(path)
         with legible(path, "Parquet"):
             arrow = import_pyarrow()
-            self.file = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
+            self.file = arrow.parquet.ParquetFile(self.name, page_checksum_verification=True)
             self.schema = self.file.schema_arrow
             self.n: int | None = self.file.metadata.num_rows
             self.rows: int = self.file.metadata.num_rows
 
     def batches(self, roles: Roles) -> Iterator[Any]:
-        row, names = 0, _chosen_columns(roles)
+        row, names = 0, _column_names(roles)
         with legible(self.path, "Parquet"):
             for groups in self._row_groups():
                 for batch in self.file.iter_batches(ROWS, groups, names):
@@ -117,7 +123,7 @@ class ParquetFile(TableSource):
             raise DataError(f"{self.name}: the file is damaged: {row} rows instead of {self.rows}")
 
     def _row_groups(self) -> Iterator[list[int]]:
-        """The numbers of row groups, as many at a time as fill a batch: pyarrow holds all that it is asked for."""
+        """The row groups, as many at a time as fill a batch, because pyarrow holds all that it is asked for."""
         groups: list[int] = []
         rows = 0
         for group in range(self.file.num_row_groups):
@@ -132,15 +138,15 @@ class ParquetFile(TableSource):
 class ArrowFile(TableSource):
     """An Arrow file, which Feather calls its second version."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Source) -> None:
         self.path, self.name = path, str(path)
         with legible(path, "an Arrow file"):
-            self.table = import_pyarrow().feather.read_table(path, memory_map=True)
+            self.table = import_pyarrow().feather.read_table(self.name, memory_map=True)
             self.schema, self.n = self.table.schema, self.table.num_rows
 
     def batches(self, roles: Roles) -> Iterator[Any]:
         with legible(self.path, "an Arrow file"):
-            yield from self.table.select(_chosen_columns(roles)).to_batches(ROWS)
+            yield from self.table.select(_column_names(roles)).to_batches(ROWS)
 
 
 class FrameSource(TableSource):
@@ -158,7 +164,7 @@ class FrameSource(TableSource):
         self.schema, self.n = self.table.schema, self.table.num_rows
 
     def batches(self, roles: Roles) -> Iterator[Any]:
-        yield from self.table.select(_chosen_columns(roles)).to_batches(ROWS)
+        yield from self.table.select(_column_names(roles)).to_batches(ROWS)
 
 
 class CsvFile(TableSource):
@@ -169,7 +175,7 @@ class CsvFile(TableSource):
 
     n: int | None = None
 
-    def __init__(self, path: Path, separator: str | None = None) -> None:
+    def __init__(self, path: Source, separator: str | None = None) -> None:
         self.path, self.name = path, str(path)
         self.arrow = import_pyarrow("reading CSV", "tables")
         line = header(path)
@@ -178,10 +184,10 @@ class CsvFile(TableSource):
         self.parsing = self.arrow.csv.ParseOptions(
             delimiter=separator or detect_separator(line), newlines_in_values=True
         )
-        # closed, since a reader that is left open may abort Python at its end
+        # closed, because an open reader may abort the interpreter at exit
         with self._explained(), self._open(self.arrow.csv.ConvertOptions()) as rows:
             self.schema = rows.schema
-            self.schema.names  # noqa: B018 (which may be no text)
+            self.schema.names  # noqa: B018 (raises if they are not UTF-8)
 
     def _open(self, converting: Any) -> Any:
         reading = self.arrow.csv.ReadOptions(block_size=CSV_BLOCK)
@@ -192,29 +198,30 @@ class CsvFile(TableSource):
         with self._explained():
             start = self._first_row()
             if start is not None:
-                yield from self._parsed_in_parallel(start, options)
+                for table in ahead(self._block_parser(options), mapped_blocks(self.path, start)):
+                    yield from table.to_batches()
                 return
             with self._open(options) as rows:
                 yield from rows
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Says of what pyarrow cannot take in which line it is."""
+        """Adds the line to pyarrow's errors."""
         with legible(self.path, "CSV"):
             try:
                 yield
             except self.arrow.ArrowInvalid as error:
-                found = _CSV_VALUE.match(str(error))
-                if found is None:
-                    with suppress(csv.Error):  # which Python cannot take either
+                match = _CSV_VALUE.match(str(error))
+                if match is None:
+                    with suppress(csv.Error):  # Python cannot parse it either
                         self._check_widths()
                     raise
-                column = list(self.schema.names)[int(found[1])]
+                column = list(self.schema.names)[int(match[1])]
                 content = self.content(column)
                 raise DataError(f"{self.name}: expected numbers in column {column!r}, found {content}") from None
 
     def _check_widths(self) -> None:
-        """Refuses the first row that has more or fewer values than there are names."""
+        """Raises an error for the first row whose number of values is not that of the names."""
         names = next(csv.reader([header(self.path)], delimiter=self.parsing.delimiter))
         for line, cells in self._cells():
             if len(cells) != len(names):
@@ -222,54 +229,17 @@ class CsvFile(TableSource):
                 raise DataError(f"{self.name}: {why}: is one left out, or does a text with a separator need quotes?")
 
     def _first_row(self) -> int | None:
-        """Where the rows begin, if every line feed ends a row, as it does where nothing is quoted; else None."""
-        start = self._after_names()
-        if start is None:
-            return None
-        with closing(map_file(self.path)) as text:
-            return start if text.find(b'"', start) < 0 else None
-
-    def _after_names(self) -> int | None:
-        """Where the rows begin, if the file can be mapped and the names are one line without quotes; else None."""
+        """The byte where the rows begin, if every line feed ends a row because nothing is quoted; else None."""
         if not can_be_mapped(self.path):
             return None
         with closing(map_file(self.path)) as text:
             start = text.find(b"\n") + 1
-            line = text[:start]
-        plain = len(line.split(self.parsing.delimiter.encode())) == len(self.schema.names) and b'"' not in line
-        return start if start and plain else None
-
-    def _parsed_in_parallel(self, start: int, converting: Any) -> Iterator[Any]:
-        """What `_open` yields, from blocks of lines that are parsed on all processors."""
-        parse = self._block_parser(converting)
-        for table in ahead(parse, mapped_blocks(self.path, start)):
-            yield from table.to_batches()
-
-    def lines_of_blocks(self) -> list[int] | None:
-        """How many line feeds there are in each block of lines, if the file is large and nothing in it is quoted."""
-        start = self._after_names()
-        if start is None or self.path.stat().st_size < LARGE_CSV:
-            return None
-        lines = []
-        for count in ahead(_count_lines, mapped_blocks(self.path, start)):
-            if count < 0:
-                return None
-            lines.append(count)
-        return lines
-
-    def parsed_blocks(self, roles: Roles, parse_plainly: Callable[[int, Block], Parsed | None]) -> Iterator[Any]:
-        """Of each block of lines what `parse_plainly` makes of its number and itself; where that is None, a table."""
-        parse_all, start = self._block_parser(self._converting(roles)), self._after_names() or 0
-
-        def parse(numbered: tuple[int, Block]) -> Any:
-            found = parse_plainly(*numbered)
-            return parse_all(numbered[1]) if found is None else found
-
-        with self._explained():
-            yield from ahead(parse, enumerate(mapped_blocks(self.path, start)))
+            names = text[:start].split(self.parsing.delimiter.encode())
+            plain = start > 0 and len(names) == len(self.schema.names) and text.find(b'"') < 0
+        return start if plain else None
 
     def _block_parser(self, converting: Any) -> Callable[[Block], Any]:
-        """Makes a table, in one piece, of a block of lines in which nothing is quoted."""
+        """A function that parses a block of lines without quotes into one table."""
         arrow = self.arrow
         reading = arrow.csv.ReadOptions(column_names=self.schema.names, use_threads=False, block_size=2 * BLOCK)
         parsing = arrow.csv.ParseOptions(delimiter=self.parsing.delimiter)
@@ -293,13 +263,13 @@ class CsvFile(TableSource):
         return super().content(name)
 
     def _cells(self) -> Iterator[tuple[int, list[str]]]:
-        """The cells of each row, and the line where it ends: a cell may have line feeds, an empty line is no row."""
+        """The last line and the cells of each row: cells may contain line feeds, and empty lines are no rows."""
         text = io.TextIOWrapper(io.BufferedReader(Decompressed(self.path)), "utf-8", "replace", newline="")
         lines = csv.reader(text, delimiter=self.parsing.delimiter)
         return islice(((lines.line_num, cells) for cells in lines if cells), 1, None)
 
     def _converting(self, roles: Roles) -> Any:
-        types = {name: self._type(name, roles) for name in _chosen_columns(roles)}
+        types = {name: self._type(name, roles) for name in _column_names(roles)}
         return self.arrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
 
     def _type(self, name: str, roles: Roles) -> Any:
@@ -309,19 +279,15 @@ class CsvFile(TableSource):
         return self.arrow.bool_() if is_truth else self.arrow.float64()
 
 
-def _count_lines(block: Block) -> int:
-    return count_plain_lines(np.frombuffer(block, np.uint8))
-
-
 class JsonFile(TableSource):
     """One JSON object per line, or an array of objects; keys of nested objects are columns, too.
 
-    In a stream the first few megabytes decide which keys there are.
+    In a stream the first few megabytes determine the keys.
     """
 
     n: int | None = None
 
-    def __init__(self, path: Path, whole: bool) -> None:
+    def __init__(self, path: Source, whole: bool) -> None:
         self.path, self.name = path, str(path)
         self.arrow = import_pyarrow("reading JSON lines", "tables")
         with legible(path, "JSON lines"):
@@ -338,20 +304,20 @@ class JsonFile(TableSource):
 
     def batches(self, roles: Roles) -> Iterator[Any]:
         with legible(self.path, "JSON lines"):
-            yield from self.first.select(_chosen_columns(roles)).to_batches(ROWS)
+            yield from self.first.select(_column_names(roles)).to_batches(ROWS)
             known, row = set(self.schema.names), len(self.first)
             for table in self.tables:
-                new = [name for name in table.schema.names if name not in known]
-                if new:
+                unknown = [name for name in table.schema.names if name not in known]
+                if unknown:
                     raise DataError(
-                        f"{self.path}: {new[0]!r} is not among the keys of the first {row} lines, "
+                        f"{self.path}: {unknown[0]!r} is not among the keys of the first {row} lines, "
                         f"{join_names([*known])}; streaming needs to know all keys: `ranktron convert` the file first"
                     )
-                lacking = [name for name in _chosen_columns(roles) if name not in table.schema.names]
-                for name in lacking:
+                missing = [name for name in _column_names(roles) if name not in table.schema.names]
+                for name in missing:
                     table = table.append_column(name, self.arrow.nulls(len(table)))
                 row += len(table)
-                yield from table.select(_chosen_columns(roles)).to_batches(ROWS)
+                yield from table.select(_column_names(roles)).to_batches(ROWS)
 
     def _tables(self) -> Iterator[Any]:
         rest = b""
@@ -368,7 +334,7 @@ class JsonFile(TableSource):
         yield from self._parsed(rest)
 
     def _table(self, objects: Any) -> Any:
-        """A column for every key that an object has; pyarrow takes those of the first one."""
+        """A column for each key of any object; pyarrow alone would take the keys of the first one."""
         if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
             raise DataError(f"{self.name}: expected an array of objects, one for each document")
         keys = dict.fromkeys(key for each in objects for key in each)
@@ -386,7 +352,7 @@ class JsonFile(TableSource):
             yield self._flat(self.arrow.json.read_json(io.BytesIO(lines), options))
 
     def _flat(self, table: Any) -> Any:
-        """Columns for the keys of nested objects, with the inner name unless another column has it."""
+        """Flattens nested objects into columns with the inner name, unless another column has that name."""
         while any(self.arrow.types.is_struct(kind) for kind in table.schema.types):
             outer = [field.name for field in table.schema if self.arrow.types.is_struct(field.type)]
             table = table.flatten()
@@ -398,12 +364,12 @@ class JsonFile(TableSource):
         return table
 
 
-def _chosen_columns(roles: Roles) -> list[str]:
+def _column_names(roles: Roles) -> list[str]:
     return [name for name in (roles.label, roles.query, roles.doc, *roles.features) if name is not None]
 
 
 def index_columns(schema: Any) -> list[str]:
-    """The columns that pandas wrote for the index of a data frame, which only number rows."""
+    """The columns that pandas wrote for the index of a data frame."""
     noted = (schema.metadata or {}).get(b"pandas")
     index = json.loads(noted).get("index_columns", []) if noted else []
     return [name for name in index if isinstance(name, str)]

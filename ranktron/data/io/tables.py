@@ -13,20 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.data.io.columns import Columns, Roles, assign_roles, join_names
-from ranktron.data.io.grouping import assemble, fitted_features, in_file, room_for
-from ranktron.data.io.missing import placeholder
-from ranktron.data.io.plain_csv import PlainCsv
+from ranktron.data.io.grouping import assemble, fitted_features, in_file, placeholder, room_for
 from ranktron.data.io.streaming import QueryRun
-from ranktron.data.io.table_sources import Block, CsvFile, TableSource, import_pyarrow, index_columns
+from ranktron.data.io.table_sources import TableSource, import_pyarrow, index_columns
 from ranktron.data.rounds import ROUNDED_AWAY, Rounds, rounded_away
 from ranktron.errors import DataError, warn
 from ranktron.types import Matrix
 
 
-def table_roles(source: TableSource, asked: Columns, labelled: bool = True) -> Roles:
+def table_roles(source: TableSource, columns: Columns, labelled: bool = True) -> Roles:
     """The roles of a table's columns; a feature that is not numeric is an error."""
     with in_file(source.name):
-        roles = assign_roles(source.schema.names, index_columns(source.schema), asked, labelled)
+        roles = assign_roles(source.schema.names, index_columns(source.schema), columns, labelled)
         if source.n == 0 or not roles.features:
             raise DataError("there is no feature in it" if not roles.features else "there is no document in it")
         _check_numbers(source, roles)
@@ -54,7 +52,7 @@ def _check_numbers(source: TableSource, roles: Roles) -> None:
 
 
 def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
-    """Reads a whole table; rows are grouped by query if necessary."""
+    """Reads a whole table; groups rows by query if necessary."""
     X, labels, qids, docids = read_rows(source, roles, null)
     names, first = _feature_numbers(roles.features)
     rounds = assemble(X, labels, qids, docids, null)
@@ -62,11 +60,8 @@ def read_table(source: TableSource, roles: Roles, null: str) -> Rounds:
 
 
 def read_rows(source: TableSource, roles: Roles, null: str) -> TableRows:
-    """The columns of a whole table that have a role, in the order of its rows."""
+    """The columns that have a role, in the order of the table's rows."""
     cells = _Cells(source, roles, null)
-    found = _read_large_csv(source, roles, cells) if isinstance(source, CsvFile) else None
-    if found is not None:
-        return found
     X = None if source.n is None else room_for(source.n, len(roles.features))
     rows, row = [], 0
     for batch in source.batches(roles):
@@ -75,46 +70,9 @@ def read_rows(source: TableSource, roles: Roles, null: str) -> TableRows:
         row += len(batch)
     if row == 0:
         raise DataError(f"{source.name}: there is no document in it")
-    return _joined(np.concatenate([part.X for part in rows]) if X is None else X, rows)
-
-
-def _read_large_csv(source: CsvFile, roles: Roles, cells: _Cells) -> TableRows | None:
-    """The same of a large CSV file, each block of lines where its line feeds say; None if they cannot say that."""
-    plain = PlainCsv.of(source, roles, cells.filler)
-    lines = None if plain is None else source.lines_of_blocks()
-    if plain is None or lines is None:
-        return None
-    starts = np.cumsum([0, *lines]).tolist()
-    X = room_for(starts[-1], len(roles.features))
-
-    def parse_plainly(at: int, block: Block) -> TableRows | None:
-        # The first rows tell whether numbers are rounded too much: there each column is looked at.
-        room = X[starts[at] : starts[at + 1]]
-        found = plain.parse(block, room) if at > 0 else None
-        return None if found is None else TableRows(room, *found)
-
-    rows, row = [], 0
-    for at, found in enumerate(source.parsed_blocks(roles, parse_plainly)):
-        if len(found.labels if isinstance(found, TableRows) else found) > lines[at]:
-            return None  # a line may end in a return alone
-        if isinstance(found, TableRows):
-            rows.append(found)
-            if row < starts[at]:  # there were blank lines
-                X[row : row + lines[at]] = found.X
-            row += lines[at]
-            continue
-        for batch in found.to_batches():
-            rows.append(cells.rows(batch, row, X[row : row + len(batch)]))
-            row += len(batch)
-    if row == 0:
-        raise DataError(f"{source.name}: there is no document in it")
-    return _joined(X[:row], rows)
-
-
-def _joined(X: Matrix, parts: list[TableRows]) -> TableRows:
-    """All rows, whose features have been joined already."""
-    labels, qids = (np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "qids"))
-    docids = [part.docids for part in parts if part.docids is not None]
+    labels, qids = (np.concatenate([getattr(part, name) for part in rows]) for name in ("labels", "qids"))
+    docids = [part.docids for part in rows if part.docids is not None]
+    X = np.concatenate([part.X for part in rows]) if X is None else X
     return TableRows(X, labels, qids, np.concatenate(docids) if docids else None)
 
 
@@ -143,7 +101,7 @@ def _name_place(source: TableSource, row: int) -> str:
 
 
 def _feature_numbers(features: tuple[str, ...]) -> tuple[tuple[str, ...] | None, int]:
-    """The names of the features, None if they are only numbered (f1, f2, ...), and the first number."""
+    """The names of the features, None for numbered ones (f1, f2, ...), and the first number."""
     for first in (0, 1):
         if list(features) == [f"f{j + first}" for j in range(len(features))]:
             return None, first
@@ -169,28 +127,28 @@ class _Cells:
         return DataError(f"{self.source.name}: {why} in {self.source.place(row)}{hint}")
 
     def rows(self, batch: Any, row: int, X: Matrix | None) -> TableRows:
-        """The rows of a batch, before which there are `row` others; the features are copied into X."""
+        """The rows of a batch, the first of which is row `row`; the features are copied into X."""
         roles = self.roles
         if X is None:
             X = np.empty((len(batch), len(roles.features)), np.float32)
-        # The first rows tell whether numbers are rounded too much: there each column is looked at.
-        if row == 0 or not self._copied_plainly(batch, X):
+        # The first batch goes column by column, to warn of values that are rounded to equal ones.
+        if row == 0 or not self._copy_valid(batch, X):
             for j, name in enumerate(roles.features):
                 X[:, j] = self._numbers(batch, name, row, self.filler)
         qids = self._words(batch, roles.query, row)
         docids = None if roles.doc is None else self._words(batch, roles.doc, row)
         return TableRows(X, self._labels(batch, row), qids, docids)
 
-    def _copied_plainly(self, batch: Any, X: Matrix) -> bool:
-        """Copies the features if there is nothing to replace and nothing to refuse in them; else whether: False."""
+    def _copy_valid(self, batch: Any, X: Matrix) -> bool:
+        """Copies the features if none is missing or invalid, and returns whether it has."""
         with np.errstate(over="ignore"):
             for j, name in enumerate(self.roles.features):
                 column = batch.column(name)
                 if column.null_count:
                     return False
-                given = column.to_numpy(zero_copy_only=False)
-                # Whole numbers are rounded to 64 bits first, as everywhere: at once, some would get another last bit.
-                X[:, j] = given if given.dtype == np.float32 else np.asarray(given, np.float64)
+                values = column.to_numpy(zero_copy_only=False)
+                # Via 64 bits, as everywhere: integers that are rounded to 32 bits directly may differ in the last bit.
+                X[:, j] = values if values.dtype == np.float32 else np.asarray(values, np.float64)
         return bool(np.isfinite(X).all())
 
     def _numbers(self, batch: Any, name: str, row: int, filler: float) -> npt.NDArray[Any]:
@@ -205,19 +163,19 @@ class _Cells:
             )
             hint = "" if is_label else hint
             raise self.wrong(f"column {name!r} is NULL", row + int(nulls.argmax()), hint)
-        given = np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+        exact = np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
         with np.errstate(over="ignore"):
-            values: npt.NDArray[Any] = given.copy() if is_label else given.astype(np.float32)
-        if row == 0 and not is_label and rounded_away(given[:, None], values[:, None]):
+            values: npt.NDArray[Any] = exact.copy() if is_label else exact.astype(np.float32)
+        if row == 0 and not is_label and rounded_away(exact[:, None], values[:, None]):
             warn(f"{self.source.name}: column {name!r} {ROUNDED_AWAY}")
         bad = ~np.isfinite(values)
-        if not is_label and not filler < 0:  # NaN is what some programs write for NULL
-            absent = np.isnan(given)
-            bad &= ~absent
-            values[absent] = filler
+        if not is_label and not filler < 0:  # some programs write NaN for NULL
+            missing = np.isnan(exact)
+            bad &= ~missing
+            values[missing] = filler
         if bad.any():
             at = int(bad.argmax())
-            raise self.wrong(f"expected a finite 32-bit number in column {name!r}, found {given[at]}", row + at)
+            raise self.wrong(f"expected a finite 32-bit number in column {name!r}, found {exact[at]}", row + at)
         return values
 
     def _words(self, batch: Any, name: str, row: int) -> npt.NDArray[Any]:
@@ -228,11 +186,11 @@ class _Cells:
             raise self.wrong(f"column {name!r} is NULL", row + int(np.asarray(column.is_null()).argmax()))
         is_query = name == self.roles.query
         if is_query and str(column.type) in ("string", "large_string"):
-            # Most rows have the query of the row before: a Python text for each query is enough.
-            coded = column.dictionary_encode()
-            texts = np.array(coded.dictionary.to_pylist())
+            # Most rows have the query of the previous row: one Python string for each query is enough.
+            encoded = column.dictionary_encode()
+            texts = np.array(encoded.dictionary.to_pylist())
             if texts.all():
-                of_rows: npt.NDArray[Any] = texts[coded.indices.to_numpy()]
+                of_rows: npt.NDArray[Any] = texts[encoded.indices.to_numpy()]
                 return of_rows
         values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
         if values.dtype.kind in "iu":
@@ -243,7 +201,7 @@ class _Cells:
         return words
 
     def _labels(self, batch: Any, row: int) -> npt.NDArray[np.float64]:
-        """The labels; NaN if the table has none and none are required."""
+        """The labels; NaN if the table has no label and none is required."""
         if self.roles.label is None:
             return np.full(len(batch), np.nan)
         values = self._numbers(batch, self.roles.label, row, -1.0)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from pathlib import Path
 
-from ranktron.data.io.files import blocks, open_compressed
+from ranktron.data.files import open_compressed
+from ranktron.data.io.formats import blocks
 from ranktron.errors import DataError
 
 Values = dict[str, dict[str, float]]

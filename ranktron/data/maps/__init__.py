@@ -1,7 +1,7 @@
 """Feature maps: nonlinear rankers from linear learners.
 
-A `FeatureMap` has the settings, such as `Bins(32)`. `fit` computes a `FittedMap` from the training data, which
-transforms a row of (scaled) features into the row that the linear learner sees, and which is stored in the model.
+A `FeatureMap` has the settings, such as `Bins(32)`. `fit` computes a `FittedMap` from the training data. It transforms
+a row of (scaled) features into the input of the linear learner, and is stored in the model.
 
 | command line | settings | what a linear learner then is |
 |---|---|---|

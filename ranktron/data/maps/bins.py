@@ -21,18 +21,18 @@ from ranktron.types.validation import check_count
 SAMPLE = 50_000
 """The number of documents from which quantiles are estimated."""
 
-MOST = 1 << 12
+MAX_BINS = 1 << 12
 
 Places = npt.NDArray[np.uint32]
 
 
 @jit
 def find_places(values: Matrix, edges: Matrix, places: Places) -> None:
-    """For each feature of one row: how many of its 2^p − 1 edges (padded with infinity) are at or below the value.
+    """For each feature of one row: the number of its 2^p − 1 edges (padded with infinity) at or below the value.
 
     A branch-free binary search in all features at the same time, p steps (Khuong and Morin, Array Layouts for
-    Comparison-Based Searching, 2017). A search in one feature after the other would mispredict every other branch and
-    take twenty times as long.
+    Comparison-Based Searching, 2017). Searching the features one after the other would
+    mispredict every other branch and take twenty times as long.
     """
     flat, length = edges.reshape(-1), np.uint64(edges.shape[1])
     for j in range(values.shape[0]):
@@ -57,7 +57,7 @@ def _columns(X: Matrix, edges: Matrix, firsts: Integers, columns: Columns) -> No
 
 
 def column_list(size: int, width: int) -> Columns:
-    """An array for `size` column indices, of two bytes each if possible: memory bandwidth limits a pass."""
+    """An array for `size` column indices, of two bytes each if possible, because memory bandwidth limits a pass."""
     return np.empty(size, np.uint16) if width <= 1 << 16 else np.empty(size, np.int32)
 
 
@@ -83,7 +83,7 @@ def find_cuts(values: Matrix, count: int) -> Matrix:
 
 
 def heights(w: Floats, firsts: Integers) -> Floats:
-    """The highest less the lowest weight of each feature's columns.
+    """The range of the weights of each feature's columns.
 
     >>> heights(np.array([1.0, 4.0, 2.0, 7.0, 5.0]), np.array([0, 3, 5]))
     array([3., 2.])
@@ -108,8 +108,7 @@ class Bins:
     A row of d features becomes a sparse row with d entries of 1. Frequent values, such as 0, have a bin of their own.
     The resulting additive model can be drawn, one curve per feature.
 
-    Nothing ties the weights of neighbouring bins together: it takes thousands of queries to learn them. Use
-    `LinearBins` for fewer.
+    Weights of neighbouring bins are independent and take thousands of queries to learn. Use `LinearBins` for fewer.
 
     Parameters
     ----------
@@ -128,8 +127,8 @@ class Bins:
 
     def __post_init__(self) -> None:
         check_count(self.count, "the number of bins", 2)
-        if self.count > MOST:
-            raise DataError(f"at most {MOST} bins a feature, not {self.count}")
+        if self.count > MAX_BINS:
+            raise DataError(f"at most {MAX_BINS} bins a feature, not {self.count}")
 
     def fit(self, rounds: Rounds) -> FittedBins:
         sample = sample_documents(rounds, SAMPLE)
@@ -193,8 +192,8 @@ class FittedBins:
 
 
 def check_edges(edges: Matrix) -> None:
-    """Refuses edges that were not written by a map."""
+    """Raises an error for edges that no map has written."""
     fits = edges.ndim == 2 and not (edges.shape[1] + 1) & edges.shape[1]
-    # a search among unsorted edges could end in columns that do not exist
+    # a search among unsorted edges could end outside the columns
     if not fits or not (edges[:, 1:] >= edges[:, :-1]).all() or not (edges > -np.inf).all():
         raise DataError("the model holds bins whose edges do not fit together")

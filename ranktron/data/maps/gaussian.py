@@ -2,7 +2,7 @@
 
 The original features stay in the row, so that the linear ranker remains a special case. For d features the nonlinear
 part has length c √d, c times that of a standardised row; c is small for few queries, on which it would fit noise, and
-approaches 1 with their number.
+approaches 1 as their number grows.
 
 A Gaussian kernel with the same width for many features is nearly constant, because all documents are about equally far
 from each other. So both maps weight features by how informative each alone is about the labels within queries.
@@ -26,7 +26,7 @@ from ranktron.types.validation import check_count
 SAMPLE = 100_000
 PART = 4096
 FLOOR = 1e-6
-"""Less than this share counts as nothing: of what features tell, or of the largest difference between landmarks."""
+"""Shares of strength, and of the largest eigenvalue, below this count as 0."""
 
 
 def precisions(gamma: float, X: Matrix) -> Floats:
@@ -87,7 +87,7 @@ class RandomFourier:
         rng = np.random.default_rng(self.seed)
         sees = min(self.sees, X.shape[1])
         waits = rng.exponential(size=(self.features, X.shape[1])) / np.maximum(strength_shares(rounds), FLOOR)
-        seen = np.argpartition(waits, sees - 1, axis=1)[:, :sees]  # the first to come: drawn by their shares
+        seen = np.argpartition(waits, sees - 1, axis=1)[:, :sees]  # the shortest waiting times: drawn by their shares
         deviations = np.sqrt(2.0 * precisions(self.gamma, X) / (1.0 if self.gamma else sees))
         directions = np.zeros((X.shape[1], self.features), np.float32)
         directions[seen, np.arange(self.features)[:, None]] = rng.normal(size=seen.shape) * deviations[seen]
@@ -144,8 +144,8 @@ class Nystroem:
 
         z(x) = c √d K_LL^(−½) k_L(x),    k_L(x) = (exp(−γ Σ_j d a_j (x_j − l_j)²))_l
 
-    a_j is the share of feature j in what single features tell about the labels; if all are equally informative, this is
-    the plain kernel. Inner products of z equal c² d times the kernel for landmarks, and approximate it elsewhere.
+    a_j is the share of feature j in the strengths of all features; if all are equally informative, this is the plain
+    kernel. Inner products of z equal c² d times the kernel for landmarks, and approximate it elsewhere.
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
 """The leaves of small trees as features: a linear learner becomes a sum of a linear function and of trees.
 
-The trees are grown by gradient boosting on squared errors, on half of the queries: each splits the documents where the
-sums of what the trees before it leave unexplained differ most. A linear learner then learns a weight for each leaf, and
-goes on learning it online, which trees alone cannot.
+The trees are grown by gradient boosting on squared errors, on half of the queries: each fits the residuals of the trees
+before it. A linear learner then learns a weight for each leaf, and updates it online, unlike trees alone.
 """
 
 from __future__ import annotations
@@ -25,24 +24,24 @@ from ranktron.types import Floats, Integers, Matrix
 from ranktron.types.validation import check_count
 
 CANDIDATES = 32
-"""So many bins a feature: trees split between two of them."""
+"""The number of bins of a feature, between which trees split."""
 
-LEAST = 20
-"""So many documents each side of a split has at least."""
+MIN_DOCUMENTS = 20
+"""The minimum number of documents on each side of a split."""
 
 SHRINKAGE, RIDGE = 0.1, 1.0
 SAMPLE = 200_000
-MOST_TREES, MOST_LEVELS = 4096, 8
+MAX_TREES, MAX_DEPTH = 4096, 8
 
 Codes = npt.NDArray[np.uint8]
 
 
 @jit
-def _sums(codes: Codes, rest: Floats, nodes: Integers, first: int, sums: Floats, counts: Floats) -> None:
-    """The sum of `rest` and the number of documents for each node of a level, feature and bin."""
+def _sums(codes: Codes, residuals: Floats, nodes: Integers, first: int, sums: Floats, counts: Floats) -> None:
+    """The sum of residuals and the number of documents for each node of a level, feature and bin."""
     sums[:], counts[:] = 0.0, 0.0
     for i in range(codes.shape[0]):
-        a, value = nodes[i] - first, rest[i]
+        a, value = nodes[i] - first, residuals[i]
         for j in range(codes.shape[1]):
             sums[a, j, codes[i, j]] += value
             counts[a, j, codes[i, j]] += 1.0
@@ -50,10 +49,10 @@ def _sums(codes: Codes, rest: Floats, nodes: Integers, first: int, sums: Floats,
 
 @jit
 def _split(sums: Floats, counts: Floats) -> tuple[int, int]:
-    """The feature and the bin from which on documents go right, after which squared errors are least; bin 0: no split.
+    """The feature and the first bin of the right side of the split with the least squared errors; bin 0: no split.
 
-    Squared errors decrease by G²/(n + λ) of both sides less that of the whole (Friedman, Greedy Function Approximation,
-    2001).
+    Squared errors decrease by G²/(n + λ) of both sides minus that of the whole (Friedman, Greedy Function
+    Approximation, 2001).
     """
     best, feature, cut = 1e-9, 0, 0
     for j in range(sums.shape[0]):
@@ -62,7 +61,7 @@ def _split(sums: Floats, counts: Floats) -> tuple[int, int]:
         for c in range(1, sums.shape[1]):
             left += sums[j, c - 1]
             lefts += counts[j, c - 1]
-            if lefts < LEAST or n - lefts < LEAST:
+            if lefts < MIN_DOCUMENTS or n - lefts < MIN_DOCUMENTS:
                 continue
             right = total - left
             gain = left * left / (lefts + RIDGE) + right * right / (n - lefts + RIDGE) - total * total / (n + RIDGE)
@@ -72,8 +71,8 @@ def _split(sums: Floats, counts: Floats) -> tuple[int, int]:
 
 
 @jit
-def _grow(codes: Codes, rest: Floats, trees: int, depth: int, features: Integers, cuts: Integers) -> None:
-    """Grows trees level by level; `rest` ends as what they leave unexplained. Nodes are numbered as in a heap."""
+def _grow(codes: Codes, residuals: Floats, trees: int, depth: int, features: Integers, cuts: Integers) -> None:
+    """Grows trees level by level and updates the residuals. Nodes are numbered as in a heap."""
     n, bins = codes.shape[0], int(codes.max()) + 1
     sums = np.empty((1 << (depth - 1), codes.shape[1], bins))
     counts = np.empty_like(sums)
@@ -82,7 +81,7 @@ def _grow(codes: Codes, rest: Floats, trees: int, depth: int, features: Integers
         nodes[:] = 0
         for level in range(depth):
             first = (1 << level) - 1
-            _sums(codes, rest, nodes, first, sums, counts)
+            _sums(codes, residuals, nodes, first, sums, counts)
             for a in range(first + 1):
                 features[t, first + a], cuts[t, first + a] = _split(sums[a], counts[a])
             for i in range(n):
@@ -92,11 +91,11 @@ def _grow(codes: Codes, rest: Floats, trees: int, depth: int, features: Integers
         first = (1 << depth) - 1
         means, sizes = np.zeros(first + 1), np.zeros(first + 1)
         for i in range(n):
-            means[nodes[i] - first] += rest[i]
+            means[nodes[i] - first] += residuals[i]
             sizes[nodes[i] - first] += 1.0
         means /= sizes + RIDGE
         for i in range(n):
-            rest[i] -= SHRINKAGE * means[nodes[i] - first]
+            residuals[i] -= SHRINKAGE * means[nodes[i] - first]
 
 
 @jit
@@ -118,8 +117,8 @@ def _rows(X: Matrix, features: Integers, thresholds: Matrix, columns: Columns, v
 class Leaves:
     """Adds the leaves of small trees, grown on a share of the queries: a 1 for each leaf that a document falls into.
 
-    A row of d features becomes a sparse row of d + `trees` entries. The linear ranker stays a special case. Where
-    features count only together, and there are hundreds of queries, try this beside `LinearBins`.
+    A row of d features becomes a sparse row of d + `trees` entries. The linear ranker stays a special case. Try this
+    beside `LinearBins` where features interact, on hundreds of queries or more.
 
     Parameters
     ----------
@@ -128,8 +127,8 @@ class Leaves:
     depth : int >= 1
         The number of splits on the way to a leaf: 2^depth leaves a tree.
     share : float, above 0 and at most 1
-        The share of the queries on which trees are grown, drawn by `seed`. On those the trees fit better than on
-        others, and weights of leaves learnt from them alone would be too large.
+        The share of the queries on which trees are grown, drawn with `seed`. The trees overfit these, so that leaf
+        weights learnt from them alone would be too large.
     seed : int
         Seed of the draw.
 
@@ -154,25 +153,25 @@ class Leaves:
     def __post_init__(self) -> None:
         check_count(self.trees, "the number of trees", 1)
         check_count(self.depth, "the depth of the trees", 1)
-        if self.trees > MOST_TREES or self.depth > MOST_LEVELS:
-            raise DataError(f"at most {MOST_TREES} trees of depth {MOST_LEVELS}, not {self.trees} of {self.depth}")
+        if self.trees > MAX_TREES or self.depth > MAX_DEPTH:
+            raise DataError(f"at most {MAX_TREES} trees of depth {MAX_DEPTH}, not {self.trees} of {self.depth}")
         if not 0.0 < self.share <= 1.0:
             raise DataError(f"the share of queries to grow trees on must be above 0 and at most 1, not {self.share}")
 
     def fit(self, rounds: Rounds) -> FittedLeaves:
-        sample_documents(rounds, SAMPLE)  # refuses what is no data for a map
+        sample_documents(rounds, SAMPLE)  # checks the features
         part = self._drawn(rounds)
         bins = Bins(CANDIDATES).fit(part)
         codes = bins(part.X).columns.reshape(part.X.shape).astype(np.int64) - bins.firsts[:-1]
         lengths = np.diff(part.offsets)
-        rest = part.labels - np.repeat(np.add.reduceat(part.labels, part.offsets[:-1]) / lengths, lengths)
+        residuals = part.labels - np.repeat(np.add.reduceat(part.labels, part.offsets[:-1]) / lengths, lengths)
         features, cuts = (np.zeros((self.trees, (1 << self.depth) - 1), np.int64) for _ in range(2))
-        _grow(codes.astype(np.uint8), rest, self.trees, self.depth, features, cuts)
+        _grow(codes.astype(np.uint8), residuals, self.trees, self.depth, features, cuts)
         thresholds = np.where(cuts > 0, bins.edges[features, cuts - 1], np.float32(np.inf))
         return FittedLeaves(rounds.n_features, features, thresholds.astype(np.float32))
 
     def _drawn(self, rounds: Rounds) -> Rounds:
-        """The queries to grow trees on; of very many documents, as many queries as have some `SAMPLE`."""
+        """The queries to grow trees on, with some `SAMPLE` documents at most."""
         most = max(1, int(len(rounds) * min(1.0, SAMPLE / len(rounds.labels))))
         count = min(most, max(1, round(self.share * len(rounds))))
         return rounds[np.sort(np.random.default_rng(self.seed).permutation(len(rounds))[:count])]
@@ -218,24 +217,24 @@ class FittedLeaves:
         return found
 
     def _shares(self, w: Floats) -> Floats:
-        """For each tree, leaf and feature: how much the splits by that feature, on the way to the leaf, change a score.
+        """For each tree, leaf and feature: the contribution to a score of its splits on the leaf's path.
 
-        A node is worth the mean of the leaves below it, and a split the difference between the node that it leads to
-        and its own (Saabas 2014). What the root is worth is shared by all features.
+        The value of a node is the mean of the leaves below it, and a split contributes the difference between the
+        child's and the node's (Saabas 2014). All features share the value of the root.
         """
         trees, inner = self.features.shape
-        worth = np.empty((trees, 2 * inner + 1))
-        worth[:, inner:] = w[self.n_inputs :].reshape(trees, inner + 1)
+        values = np.empty((trees, 2 * inner + 1))
+        values[:, inner:] = w[self.n_inputs :].reshape(trees, inner + 1)
         for node in range(inner - 1, -1, -1):
-            worth[:, node] = (worth[:, 2 * node + 1] + worth[:, 2 * node + 2]) / 2.0
-        shares = np.repeat(worth[:, :1, None] / self.n_inputs, inner + 1, axis=1)
+            values[:, node] = (values[:, 2 * node + 1] + values[:, 2 * node + 2]) / 2.0
+        shares = np.repeat(values[:, :1, None] / self.n_inputs, inner + 1, axis=1)
         shares = np.repeat(shares, self.n_inputs, axis=2)
         each = np.arange(trees)
         for leaf in range(inner + 1):
             node = leaf + inner
             while node:
                 above = (node - 1) // 2
-                shares[each, leaf, self.features[:, above]] += worth[:, node] - worth[:, above]
+                shares[each, leaf, self.features[:, above]] += values[:, node] - values[:, above]
                 node = above
         return shares
 
@@ -249,6 +248,6 @@ class FittedLeaves:
         fits = features.ndim == 2 and features.shape == thresholds.shape and features.size > 0
         if not fits or (features.shape[1] + 1) & features.shape[1] or np.isnan(thresholds).any():
             raise DataError("the model holds trees whose nodes do not fit together")
-        if not ((features >= 0) & (features < n_inputs)).all():  # a kernel would read beyond the row
+        if not ((features >= 0) & (features < n_inputs)).all():  # otherwise a kernel would read beyond the row
             raise DataError("the model holds trees and features that do not fit together")
         return cls(n_inputs, features, thresholds)

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.data.maps.bins import MOST, SAMPLE, check_edges, column_list, find_cuts, find_places, heights, pad_cuts
+from ranktron.data.maps.bins import (
+    MAX_BINS,
+    SAMPLE,
+    check_edges,
+    column_list,
+    find_cuts,
+    find_places,
+    heights,
+    pad_cuts,
+)
 from ranktron.data.maps.protocols import Shape, check_input, sample_documents
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
@@ -43,7 +52,7 @@ class LinearBins:
     """Places knots at the quantiles of each feature: a linear ranker becomes a sum of piecewise linear functions.
 
     A row of d features becomes 2d entries: a value a third of the way between two knots has the entry 2/3 for the first
-    and 1/3 for the second. Values outside the training data count as the outermost knot.
+    and 1/3 for the second. Values outside the range of the training data are clipped to it.
 
     Parameters
     ----------
@@ -62,8 +71,8 @@ class LinearBins:
 
     def __post_init__(self) -> None:
         check_count(self.count, "the number of pieces", 1)
-        if self.count > MOST:
-            raise DataError(f"at most {MOST} pieces a feature, not {self.count}")
+        if self.count > MAX_BINS:
+            raise DataError(f"at most {MAX_BINS} pieces a feature, not {self.count}")
 
     def fit(self, rounds: Rounds) -> FittedLinearBins:
         sample = sample_documents(rounds, SAMPLE)

@@ -44,8 +44,8 @@ def as_map(given: Any) -> FeatureMap | None:
         return None
     if not isinstance(given, str):
         if callable(getattr(given, "fit", None)) and not isinstance(given, type):
-            recipe: FeatureMap = given
-            return recipe
+            feature_map: FeatureMap = given
+            return feature_map
         raise DataError(f"a map must be a text such as 'bins:32' or an object such as Bins(32), not {given!r}")
     name, colon, number = given.partition(":")
     if name not in MAPS or (colon and not number.isascii()) or (colon and not number.isdigit()):
@@ -60,14 +60,14 @@ def map_to_dict(fitted: FittedMap) -> dict[str, Any]:
     return {"name": fitted.name, **fitted.state()}
 
 
-def map_from_dict(kept: Mapping[str, Any] | None, n_features: int) -> FittedMap | None:
+def map_from_dict(stored: Mapping[str, Any] | None, n_features: int) -> FittedMap | None:
     """The fitted map that a model file stores."""
-    if kept is None:
+    if stored is None:
         return None
-    name = str(kept["name"])
+    name = str(stored["name"])
     if name.partition(":")[0] not in MAPS:
         raise DataError(f"the model holds a feature map that this version does not know: {name!r}")
-    found: FittedMap = MAPS[name.partition(":")[0]][1].from_state(name, kept)
+    found: FittedMap = MAPS[name.partition(":")[0]][1].from_state(name, stored)
     if found.n_inputs != n_features:
         raise DataError(f"the model has {n_features} features, but its map is for {found.n_inputs}")
     return found

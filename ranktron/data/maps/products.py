@@ -18,7 +18,7 @@ from ranktron.types.validation import check_count
 
 SAMPLE = 100_000
 REACH = 2.0
-"""So many deviations from the mean a feature reaches in a product: beyond, one long tail would drown all the rest."""
+"""Features are clipped at this many standard deviations, so that a long tail does not dominate the products."""
 
 
 @jit
@@ -72,10 +72,10 @@ class Products:
         sample = sample_documents(rounds, SAMPLE)
         order = np.argsort(-strengths(rounds), kind="stable")
         chosen = np.sort(order[: self.features]).astype(np.int64)
-        some = sample[:, chosen].astype(np.float64)
-        deviation = some.std(axis=0)
+        selected = sample[:, chosen].astype(np.float64)
+        deviation = selected.std(axis=0)
         divisor, weight = np.where(deviation > 0.0, deviation, 1.0), curve_weight(self.weight, rounds)
-        return FittedProducts(self.features, rounds.n_features, chosen, some.mean(axis=0), divisor, weight)
+        return FittedProducts(self.features, rounds.n_features, chosen, selected.mean(axis=0), divisor, weight)
 
 
 @dataclass(frozen=True, eq=False)

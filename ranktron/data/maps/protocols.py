@@ -57,7 +57,7 @@ class FittedMap(Protocol):
 
 
 class Shape(NamedTuple):
-    """What one feature adds to a score, as a curve through (places[i], values[i]), stepwise if `steps`."""
+    """The contribution of one feature to a score: a curve through (places[i], values[i]), stepwise if `steps`."""
 
     places: Floats
     values: Floats
@@ -66,7 +66,7 @@ class Shape(NamedTuple):
 
 @runtime_checkable
 class Explainable(Protocol):
-    """A map after which a linear score is a sum of one number per original feature; `spans` is how far each reaches."""
+    """A map after which a linear score is a sum of one contribution per feature; `spans` are their ranges."""
 
     def contributions(self, X: Matrix, w: Floats, /) -> Floats: ...
 
@@ -75,7 +75,7 @@ class Explainable(Protocol):
 
 @runtime_checkable
 class Additive(Explainable, Protocol):
-    """A map after which that number is a function of the one feature alone, which can be drawn."""
+    """A map after which a contribution is a function of its feature alone, which can be drawn."""
 
     def shape(self, feature: int, w: Floats, /) -> Shape: ...
 
@@ -101,14 +101,14 @@ class FeatureMap(Protocol):
 
 
 def map_rounds(rounds: Rounds, fitted: FittedMap | None) -> Rounds:
-    """The same rounds with mapped features (the very same object without a map)."""
+    """The rounds with mapped features; without a map the same object."""
     if fitted is None:
         return rounds
     return replace(rounds, X=fitted(rounds.X), feature_names=None)
 
 
 def check_input(X: Features, n_inputs: int) -> Matrix:
-    """The features as a matrix, after checking that they are dense and as many as the map was fitted on."""
+    """The features as a matrix; an error unless they are dense and as many as the map was fitted on."""
     if isinstance(X, Sparse) or hasattr(X, "tocsr"):
         raise DataError("feature maps need dense features, these are sparse: train without a map")
     matrix = as_matrix(X)

@@ -1,4 +1,4 @@
-"""What feature maps learn from the labels: how informative each feature is, and the weight of the nonlinear part."""
+"""How informative each feature is about the labels, and the weight of a map's nonlinear part."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ranktron.types import Floats
 GROUPS = 8
 PART = 8192
 ENOUGH = 1000
-"""With so many lists the curved part of a row weighs half as much as the linear one."""
+"""The number of lists with which the nonlinear part of a row weighs half as much as the linear one."""
 
 
 def strengths(rounds: Rounds) -> Floats:
-    """How informative each feature alone is: the share of the labels' variance within queries between its bins.
+    """The strength of each feature: the share of the labels' variance within queries between its bins.
 
-    Unlike a correlation, this recognises a feature of which both high and low values are good.
+    Unlike a correlation, it recognises a feature whose high and low values are both good.
 
     >>> rounds = Rounds.from_arrays([[0, 5], [1, 5], [2, 5], [3, 5]], [1, 0, 0, 1])
     >>> strengths(rounds).tolist()
     [1.0, 0.0]
     """
     lengths = np.diff(rounds.offsets)
-    rest = rounds.labels - np.repeat(np.add.reduceat(rounds.labels, rounds.offsets[:-1]) / lengths, lengths)
-    total = float(rest @ rest)
+    residuals = rounds.labels - np.repeat(np.add.reduceat(rounds.labels, rounds.offsets[:-1]) / lengths, lengths)
+    total = float(residuals @ residuals)
     fitted = Bins(GROUPS).fit(rounds)
     sums, counts = np.zeros(fitted.n_outputs), np.zeros(fitted.n_outputs)
-    for start in range(0, len(rest), PART):
+    for start in range(0, len(residuals), PART):
         part = slice(start, start + PART)
         columns = fitted(rounds.X[part]).columns
-        sums += np.bincount(columns, np.repeat(rest[part], rounds.n_features), fitted.n_outputs)
+        sums += np.bincount(columns, np.repeat(residuals[part], rounds.n_features), fitted.n_outputs)
         counts += np.bincount(columns, minlength=fitted.n_outputs)
     between = sums**2 / np.maximum(counts, 1)
     found: Floats = np.add.reduceat(between, fitted.firsts[:-1])
@@ -54,7 +54,7 @@ def strength_shares(rounds: Rounds) -> Floats:
 def curve_weight(weight: float, rounds: Rounds) -> float:
     """The length of the nonlinear part relative to the linear one: `weight`, or queries / (queries + 1000) if it is 0.
 
-    On few queries the nonlinear part fits mostly noise: on sixty, one as long as the linear part makes rankings worse.
+    On few queries the nonlinear part fits mostly noise: on sixty, a weight of 1 makes rankings worse.
 
     >>> rounds = Rounds.from_arrays(np.ones((250, 1)), np.ones(250), group=[1] * 250)
     >>> curve_weight(0.0, rounds), curve_weight(0.5, rounds)

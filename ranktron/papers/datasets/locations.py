@@ -105,7 +105,7 @@ def verify_file(name: str, place: str, folder: Folder | None = None) -> bool | N
     Compressed files are compared as unpacked, text with any line ends. Converted files (Parquet, stores) and files of
     which nothing is known cannot be compared. A file that differs is an error.
     """
-    from ranktron.data.io.files import TEXT, detect_kind
+    from ranktron.data.io.formats import TEXT, detect_kind
 
     path, expected = file_at(name, place, folder), known_files(name).get(place)
     if expected is None or detect_kind(path) not in TEXT:
@@ -126,7 +126,7 @@ def checksum_file(path: Folder) -> tuple[int, str]:
     >>> checksum_file(path)
     (3, 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
     """
-    from ranktron.data.io.files import blocks
+    from ranktron.data.io.formats import blocks
 
     size, digest = 0, hashlib.sha256()
     for block in blocks(Path(path)):
@@ -136,7 +136,7 @@ def checksum_file(path: Folder) -> tuple[int, str]:
 
 
 def _with_plain_lines(path: Path) -> str:
-    from ranktron.data.io.files import blocks
+    from ranktron.data.io.formats import blocks
 
     digest = hashlib.sha256()
     for block in blocks(path):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktron.data.io import read
-from ranktron.data.io.files import TEXT, blocks, detect_kind
+from ranktron.data.io.formats import TEXT, blocks, detect_kind
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.papers.datasets.locations import Folder, file_at, find_dataset, verify_file

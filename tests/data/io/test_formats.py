@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ranktron.data import io
+from ranktron.data.io import formats
 from ranktron.data.io.formats import detect_format
+from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 
 
@@ -53,3 +56,23 @@ def test_the_caller_decides(tmp_path):
     path.write_bytes(b"FEA1")
     with pytest.raises(DataError, match="Feather of version 1"):
         detect_format(path)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.csv", "a.jsonl", "a.rounds"])
+def test_a_format_is_detected_once(tmp_path, monkeypatch, name):
+    path, starts = tmp_path / name, []
+    io.write(Rounds.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", "a"]), path)
+    read_start = formats._read_start
+    monkeypatch.setattr(formats, "_read_start", lambda *given: starts.append(given) or read_start(*given))
+    assert io.read(path).X.tolist() == [[1.0], [2.0]]
+    assert [round.X.tolist() for round in io.stream(path)] == [[[1.0], [2.0]]]
+    assert len(starts) == 2
+
+
+def test_a_detected_file_is_read_like_its_path(tmp_path):
+    path = tmp_path / "a.data"
+    path.write_text("label,qid,price\n1,7,0.5\n")
+    file = formats.detect(path)
+    assert (str(file), file.kind, file.format) == (str(path), "text", "csv")
+    assert io.read(file).feature_names == io.read([file]).feature_names == ("price",)
+    assert io.read_roles(file) == io.read_roles(path)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranktron.data.io import decimals, fast_path, grammar, grouping, lexer, missing, writing
-from ranktron.data.io.bit_masks import bytes_above, bytes_equal, count_bits, lowest_bit, non_digits
+from ranktron.data.io import decimals, grouping, letor_kernels, writing
+from ranktron.data.io.letor_simd import bytes_above, bytes_equal, count_bits, lowest_bit, non_digits
 from ranktron.kernels.jit import jit
 
 TEXT = (
@@ -27,19 +27,19 @@ def same(kernel, *arguments):
 @pytest.mark.parametrize(
     "kernel",
     [
-        lexer.line_ends,
-        lexer.stops,
-        lexer.skip_blanks,
-        lexer.skip_line,
-        decimals.exponent_at,
+        letor_kernels.at_line_end,
+        letor_kernels.at_word_end,
+        letor_kernels.skip_blanks,
+        letor_kernels.skip_line,
+        decimals.parse_exponent,
         decimals.parse_decimal,
-        grammar.is_null,
-        grammar.starts_qid,
-        grammar.word,
-        grammar.comment_word,
-        grammar.comment_docid,
-        grammar.index_at,
-        fast_path.eight,
+        letor_kernels.is_null,
+        letor_kernels.starts_qid,
+        letor_kernels.word_end,
+        letor_kernels.comment_word,
+        letor_kernels.comment_docid,
+        letor_kernels.parse_index,
+        decimals.load_u64,
     ],
 )
 def test_kernels_of_a_position(kernel):
@@ -47,8 +47,8 @@ def test_kernels_of_a_position(kernel):
         same(kernel, DATA, p)
 
 
-def test_counting_and_extent():
-    for kernel in (grammar.count_lines, grammar.extent):
+def test_line_counts_and_index_ranges():
+    for kernel in (letor_kernels.count_lines, letor_kernels.index_range):
         for start in EVERYWHERE[:20]:
             same(kernel, DATA, start, len(TEXT))
 
@@ -58,14 +58,14 @@ def test_counting_and_extent():
         st.sampled_from([b"1", b"07", b"12", b"0", b"999", b":", b":1 ", b" ", b"\t", b"#", b"\n", b"q"]), max_size=99
     )
 )
-def test_the_extent_is_that_of_the_numbers_before_colons(words):
+def test_the_index_range_is_that_of_the_numbers_before_colons(words):
     text = b"1 qid:1 1:1" + b"".join(words) + b"\n"
     found = [int(n) for line in text.splitlines() for n in re.findall(rb"(?<=[ \t])\d+(?=:)", line.partition(b"#")[0])]
-    expected = [n for n in found if n <= lexer.LARGEST_INDEX]
+    expected = [n for n in found if n <= letor_kernels.LARGEST_INDEX]
     data = np.frombuffer(text, np.uint8)
-    for kernel in (grammar.extent, grammar.extent.py_func):
+    for kernel in (letor_kernels.index_range, letor_kernels.index_range.py_func):
         assert kernel(data, 0, len(text)) == (min(expected), max(expected))
-    assert grammar.count_lines(data, 3, len(text)) == text.count(b"\n", 3)
+    assert letor_kernels.count_lines(data, 3, len(text)) == text.count(b"\n", 3)
 
 
 @jit
@@ -86,12 +86,12 @@ def test_masks_of_bytes(content, p):
 @given(st.binary(min_size=8, max_size=8) | st.from_regex(rb"[0-9]{0,8}[ .x]{8}", fullmatch=True))
 def test_eight_digits_at_a_time(content):
     word = np.uint64(int.from_bytes(content[:8], "little"))
-    same(fast_path.leading_digits, word)
+    same(decimals.leading_digits, word)
     digits = len(content[:8]) - len(content[:8].lstrip(b"0123456789"))
-    assert fast_path.leading_digits(word) == min(digits, 7)
+    assert decimals.leading_digits(word) == min(digits, 7)
     n = min(digits, 7)
-    same(fast_path.parse_digits, word, np.uint64(n))
-    assert fast_path.parse_digits(word, np.uint64(n)) == int(content[:n] or b"0")
+    same(decimals.parse_digits, word, np.uint64(n))
+    assert decimals.parse_digits(word, np.uint64(n)) == int(content[:n] or b"0")
 
 
 @given(st.integers(0, 10**18), st.integers(-400, 400), st.booleans())
@@ -108,8 +108,7 @@ def parsed(kernel):
         "X": np.full((4, 5), 9, np.float32),
         "labels": np.full(4, 9.0),
         "spans": np.zeros((4, 4), np.int64),
-        "stamps": np.full(5, -1),
-        "tags": fast_path.make_tags(1, 5),
+        "tags": letor_kernels.make_tags(1, 5),
         "slow": np.zeros((30, 4), np.int64),
     }
     result = kernel(DATA, 0, len(TEXT), 0, 1, False, np.nan, *table.values())
@@ -117,21 +116,21 @@ def parsed(kernel):
 
 
 def test_lines():
-    (result, table), (expected, plain) = parsed(grammar.parse_lines), parsed(grammar.parse_lines.py_func)
+    (result, table), (expected, plain) = parsed(letor_kernels.parse_lines), parsed(letor_kernels.parse_lines.py_func)
     assert result == expected == (0, len(TEXT), 3, 0)
     for name, array in table.items():
         np.testing.assert_array_equal(array, plain[name])
-    for kernel in (grammar.spell, grammar.spell.py_func):
+    for kernel in (letor_kernels.copy_ids, letor_kernels.copy_ids.py_func):
         letters = np.zeros((3, 1), np.uint32)
         assert kernel(DATA, table["spans"][:3], letters)
         assert letters.view("U1").tolist() == [["D"], [""], [""]]
-    same(grammar.heads, DATA, table["spans"][:3])
-    assert grammar.heads(DATA, table["spans"][:3]).tolist() == [0, 1]
+    same(letor_kernels.query_starts, DATA, table["spans"][:3])
+    assert letor_kernels.query_starts(DATA, table["spans"][:3]).tolist() == [0, 1]
 
 
 def test_parts_of_a_line():
     for p in EVERYWHERE:
-        for kernel in (grammar.parse_document, grammar.parse_document.py_func):
+        for kernel in (letor_kernels.parse_document, letor_kernels.parse_document.py_func):
             same_tables(kernel, p)
 
 
@@ -139,21 +138,21 @@ def same_tables(kernel, p):
     labels, spans, slow = np.zeros(1), np.zeros((1, 4), np.int64), np.zeros((9, 4), np.int64)
     result = kernel(DATA, p, False, labels, spans, 0, slow, 0)
     again = np.zeros(1), np.zeros((1, 4), np.int64), np.zeros((9, 4), np.int64)
-    assert result == grammar.parse_document(DATA, p, False, again[0], again[1], 0, again[2], 0)
+    assert result == letor_kernels.parse_document(DATA, p, False, again[0], again[1], 0, again[2], 0)
     np.testing.assert_equal((labels, spans, slow), again)
 
 
-@pytest.mark.parametrize("name", ["features", "usual", "place"])
+@pytest.mark.parametrize("name", ["parse_features", "parse_common_pairs", "claim_column"])
 def test_kernels_that_fill_a_row(name):
     outcomes = []
     for kernel in (ROW_KERNELS[name], ROW_KERNELS[name].py_func):
         for p in EVERYWHERE:
             row, stamps, slow = np.full(5, 9, np.float32), np.array([7, -1, -1, 7, -1]), np.zeros((9, 4), np.int64)
-            tags = fast_path.make_tags(1, 5)
+            tags = letor_kernels.make_tags(1, 5)
             arguments = {
-                "features": (DATA, p, 1, np.nan, row, stamps, 0, tags, slow, 0),
-                "usual": (DATA, p, -1, 1, row, stamps, 0, tags),
-                "place": (row, stamps, 7, p % 3, p % 5),
+                "parse_features": (DATA, p, 1, np.nan, row, stamps, 0, tags, slow, 0),
+                "parse_common_pairs": (DATA, p, -1, 1, row, stamps, 0, tags),
+                "claim_column": (row, stamps, 7, p % 3, p % 5),
             }
             with np.errstate(over="ignore"):
                 outcomes.append((kernel(*arguments[name]), row, stamps, slow))
@@ -161,15 +160,19 @@ def test_kernels_that_fill_a_row(name):
     np.testing.assert_equal(outcomes[:half], outcomes[half:])
 
 
-ROW_KERNELS = {"features": grammar.features, "usual": fast_path.usual, "place": grammar.place}
+ROW_KERNELS = {
+    "parse_features": letor_kernels.parse_features,
+    "parse_common_pairs": letor_kernels.parse_common_pairs,
+    "claim_column": letor_kernels.claim_column,
+}
 
 
 @pytest.mark.parametrize("mean", [True, False])
 def test_filling_nulls(mean):
     X = np.array([[1, np.nan], [np.nan, np.nan], [3, 4], [np.nan, 2]], np.float32)
     plain, offsets = X.copy(), np.array([0, 3, 4])
-    missing.fill_nulls(X, offsets, mean)
-    missing.fill_nulls.py_func(plain, offsets, mean)
+    grouping.fill_nulls(X, offsets, mean)
+    grouping.fill_nulls.py_func(plain, offsets, mean)
     assert X.tolist() == plain.tolist() == [[1, 4], [2 if mean else 1, 4], [3, 4], [0, 2]]
 
 
@@ -186,22 +189,22 @@ def test_lines_are_laid_out():
     rounds = writing.pack_words([b"0 qid:a", b"1 qid:bb"]), writing.pack_words([b" 1:", b" 2:"])
     tails = writing.pack_words([b" # x\n", b"\n"])
     values, words = np.array([0.5, 1.0, 1e9, -2.25], np.float32), writing.pack_words([b"1e+09"])
-    for lay in (writing.lay, writing.lay.py_func):
+    for write in (writing.write_rows, writing.write_rows.py_func):
         out = np.zeros(60, np.uint8)
-        end = lay(*rounds[0], *rounds[1], values, np.array([2, -1]), *words, *tails, out)
+        end = write(*rounds[0], *rounds[1], values, np.array([2, -1]), *words, *tails, out)
         assert out[:end].tobytes() == b"0 qid:a 1:0.5 2:1 # x\n1 qid:bb 1:1e+09 2:-2.25\n"
 
 
-def test_the_kernel_that_spells_numbers():
+def test_the_kernel_that_writes_numbers():
     """As plain Python; tests of writing compare it with numpy."""
     values = np.array([0.0, -0.0, 0.1, 1.5, -835.0, 0.00012345678, 999999.94, 2.0**-9, 1e-4, 1e6, np.nan], np.float32)
-    usual = ~writing.unusual(values, values.view(np.int32))
-    same(writing.unusual, values, values.view(np.int32))
+    usual = ~writing.needs_numpy(values, values.view(np.int32))
+    same(writing.needs_numpy, values, values.view(np.int32))
     assert usual.tolist() == [True] * 7 + [False] * 4
     for value in values[usual]:
-        for spell in (writing.spell_number, writing.spell_number.py_func):
+        for write in (writing.write_number, writing.write_number.py_func):
             out = np.empty(20, np.uint8)
-            assert out[: spell(value, out, 0)].tobytes().decode() == str(value).removesuffix(".0")
+            assert out[: write(value, out, 0)].tobytes().decode() == str(value).removesuffix(".0")
 
 
 LONG = [
@@ -215,10 +218,10 @@ LEFT = [
 
 
 @pytest.mark.parametrize("text", [*LONG, *LEFT])
-def test_long_decimals_and_exponents_are_rounded_correctly_or_left_to_the_grammar(text):
+def test_long_decimals_and_exponents_are_rounded_correctly_or_left_to_the_other_kernel(text):
     line = f"0 qid:1 1:1 2:{text} 3:{text} 4:2 5:1 \n".encode() + b" " * 70 + b"\n"
     data, row, stamps = np.frombuffer(line, np.uint8), np.full(5, 9.0, np.float32), np.full(5, -1)
-    last, p = fast_path.usual(data, 8, -1, 1, row, stamps, 0, fast_path.make_tags(1, 5))
+    last, p = letor_kernels.parse_common_pairs(data, 8, -1, 1, row, stamps, 0, letor_kernels.make_tags(1, 5))
     if text in LEFT:
         assert (last, line[p : p + 2]) == (0, b"2:")
     else:

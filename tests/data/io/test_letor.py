@@ -194,9 +194,9 @@ USUAL = [f"{i % 3} qid:{i // 7} 1:{i}.5 2:-{i} 3:{i / 7:.17g} # docid = D{i}\n".
     ],
 )
 def test_text_is_parsed_while_it_is_decompressed_with_the_same_result(written, monkeypatch, lines, ahead):
-    monkeypatch.setattr("ranktron.data.io.files.PIECE", 300)
+    monkeypatch.setattr("ranktron.data.io.formats.PIECE", 300)
     monkeypatch.setattr("ranktron.data.io.letor.SAMPLE", 100)
-    monkeypatch.setattr("ranktron.data.io.letor.MOST_AHEAD", ahead)
+    monkeypatch.setattr("ranktron.data.io.letor.MAX_AHEAD", ahead)
     plain, squeezed = written(b"".join(lines), "a.txt"), written(gzip.compress(b"".join(lines)), "a.txt.gz")
     rounds, expected = read_or_refused(squeezed), read_or_refused(plain)
     if isinstance(expected, str):

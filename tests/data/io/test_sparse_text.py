@@ -92,13 +92,13 @@ def test_padding_and_numbering(tmp_path):
             list(how(tmp_path / "a.rounds", n_features=5))
 
 
-def test_a_store_of_a_matrix_is_as_it_was(tmp_path):
+def test_a_store_of_a_matrix_can_be_read_as_sparse_rows(tmp_path):
     rounds = Rounds.from_arrays([[0.0, 1.0], [2.0, 0.0]], [0, 1])
     io.write(rounds, tmp_path / "a.rounds")
     raw = (tmp_path / "a.rounds").read_bytes()
     head = json.loads(raw[16 : 16 + struct.unpack("<I", raw[8:12])[0]])
-    assert head["version"] == 1
-    assert "width" not in head
+    assert head["format"] == 3
+    assert head["arrays"]["X"]["shape"] == [2, 2]
     assert io.read(tmp_path / "a.rounds", sparse=True).X.columns.tolist() == [1, 0]
     assert next(io.stream(tmp_path / "a.rounds", sparse=True)).X.columns.tolist() == [1, 0]
 

@@ -6,6 +6,7 @@ import zlib
 import numpy as np
 import pytest
 
+import ranktron
 from ranktron.data import io
 from ranktron.data.io import store
 from ranktron.data.rounds import Rounds
@@ -91,14 +92,23 @@ def test_only_a_store_can_be_verified(tmp_path, content, message):
         io.verify(tmp_path / "a.txt")
 
 
-def test_another_version_is_refused(rounds, tmp_path):
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (b'"format":9', f"written by ranktron {ranktron.__version__}, and ranktron .* cannot read its format"),
+        (b'"earlier":1', "written by a ranktron before 0.3, and ranktron .* cannot read its format"),
+    ],
+)
+def test_another_format_is_refused(rounds, tmp_path, written, words):
     path = tmp_path / "a.rounds"
     io.write(rounds, path)
     good = path.read_bytes()
     length = struct.unpack("<I", good[8:12])[0]
-    header = good[16 : 16 + length].replace(b'"version":1', b'"version":9')
-    path.write_bytes(good[:12] + struct.pack("<I", zlib.crc32(header)) + header + good[16 + length :])
-    with pytest.raises(DataError, match="written by another version"):
+    header = good[16 : 16 + length].replace(b'"format":3', written)
+    path.write_bytes(
+        good[:8] + struct.pack("<I", len(header)) + struct.pack("<I", zlib.crc32(header)) + header + good[16 + length :]
+    )
+    with pytest.raises(DataError, match=words):
         io.read(path)
 
 

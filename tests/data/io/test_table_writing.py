@@ -42,8 +42,8 @@ def test_what_is_written_is_read_back(ending, rounds, tmp_path_factory):
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "arrow", "csv.bz2", "txt.xz", "txt.zst"])
 def test_numbered_features_and_more_rows_than_a_batch(tmp_path, monkeypatch, ending):
-    monkeypatch.setattr("ranktron.data.io.table_writing.NUMBERS", 64)
-    monkeypatch.setattr("ranktron.data.io.table_writing.BATCH", 16)
+    monkeypatch.setattr("ranktron.data.io.writing.NUMBERS", 64)
+    monkeypatch.setattr("ranktron.data.io.writing.BATCH", 16)
     monkeypatch.setattr("ranktron.data.io.table_sources.ROWS", 16)
     monkeypatch.setattr("ranktron.data.io.table_sources.CSV_BLOCK", 512)
     monkeypatch.setattr("ranktron.data.io.table_sources.JSON_BLOCK", 512)

@@ -8,7 +8,7 @@ import pytest
 from ranktron import DataError, Rounds
 from ranktron.data.maps import Leaves
 from ranktron.data.maps.bins import Bins
-from ranktron.data.maps.leaves import CANDIDATES, LEAST, RIDGE, SHRINKAGE
+from ranktron.data.maps.leaves import CANDIDATES, MIN_DOCUMENTS, RIDGE, SHRINKAGE
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
@@ -29,7 +29,7 @@ def slow_tree(X, rest, edges, depth):
             for edge in edges[j][np.isfinite(edges[j])]:
                 right = inside & (X[:, j] >= edge)
                 rights, sums = right.sum(), rest[right].sum()
-                if rights < LEAST or n - rights < LEAST:
+                if rights < MIN_DOCUMENTS or n - rights < MIN_DOCUMENTS:
                     continue
                 gain = sums**2 / (rights + RIDGE) + (total - sums) ** 2 / (n - rights + RIDGE) - total**2 / (n + RIDGE)
                 if gain > best + 1e-12:
