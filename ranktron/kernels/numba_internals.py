@@ -161,21 +161,12 @@ class _LinkedCache(FunctionCache):
 # Functions that are LLVM instructions in kernels. An `intrinsic` would compile one more function for each of them.
 
 
-def instructions_for(function: Code, signature_of: Code) -> Callable[[Code], Code]:
-    """Registers the generator of the instructions of a function, whose parameters `signature_of` has as well."""
-
-    def register(generate: Code) -> Code:
-        type_callable(function)(lambda _context: signature_of)
-        lower_builtin(function, types.VarArg(types.Any))(generate)
-        return generate
-
-    return register
-
-
 def use_instructions(borrow: Code, prefetch: Code) -> None:
     """Gives kernels instructions for these functions of `memory`."""
-    instructions_for(borrow, lambda array: array(array))(_borrow)
-    instructions_for(prefetch, lambda array, start, stop: types.void(array, types.int64, types.int64))(_prefetch)
+    type_callable(borrow)(lambda _context: lambda array: array(array))
+    type_callable(prefetch)(lambda _context: lambda array, start, stop: types.void(array, types.int64, types.int64))
+    lower_builtin(borrow, types.VarArg(types.Any))(_borrow)
+    lower_builtin(prefetch, types.VarArg(types.Any))(_prefetch)
 
 
 def _borrow(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktron.learners.top_k.lessons import Lessons, can_learn_many, learn_many
+from ranktron.learners.top_k.passes import PendingBatch, can_learn_many, learn_many
 from ranktron.service import learning, stored_round
 from ranktron.service.journal_entries import JournalEntry, Told, read_told
 from ranktron.service.live_ranker import LiveRanker
@@ -72,7 +72,7 @@ class UnwatchedFeedback:
         rows = np.frombuffer(b"".join([each.rows for each in shown]), np.float32).reshape(n, -1, len(live.filled_names))
         learnt = learn_many(
             learner,
-            Lessons(
+            PendingBatch(
                 [each.number for each in shown],
                 [each.size for each in shown],
                 rows[:, :k].copy(),
