@@ -36,7 +36,7 @@ def parts(folder, fold):
 
 def adaptive(d, surrogate, explore, eta, shortlist, seed):
     steps = InversePower(explore, 1 / 3), Constant(eta)
-    return TopK(d, make_surrogate(surrogate), 2, *steps, True, inf, shortlist, seed=seed, late=True)
+    return TopK(d, make_surrogate(surrogate), 2, *steps, True, inf, shortlist, seed=seed, weighted_average=True)
 
 
 def paper(d, surrogate, radius, seed):

@@ -14,7 +14,6 @@ from ranktron.cli.options import (
     AlgorithmOptions,
     as_json,
     as_metric,
-    compile_for,
     epochs_option,
     map_option,
     metrics_option,
@@ -124,7 +123,6 @@ def _cross_validate(options: CrossValidationOptions) -> None:
     plan = replace(plan, schedule=replace(plan.schedule, shuffle=options.shuffle), select=options.select)
     earlier = {Path(path).stem: _read_report(path) for path in options.against}
     null = options.null or null_for(None, plan.nan)
-    compile_for(data, [algo])
     if Path(data).is_dir():
         with show_activity(f"reading {data}"):
             folds = list(read_folds(data, null, **reading_options()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ranktron.cli.output import compile_on_first_run, show_activity
+from ranktron.cli.output import show_activity
 from ranktron.data.option_names import FORMATS, IMPUTATIONS, SCALINGS
 from ranktron.errors import DataError
 from ranktron.learners.parameters import PRESETS
@@ -224,7 +224,6 @@ def read_data(
     from ranktron.data.io import read as read_rounds
 
     path = _find_part(path, part)
-    compile_for(path)
     options = reading_options()
     with show_activity(f"reading {path}"):
         rounds = read_rounds(input_file(path), null=null or null_for(like), like=like, **options)
@@ -259,22 +258,9 @@ def read_documents(path: str, null: str | None, model: Model) -> Rounds:
     from ranktron.data.io import read_documents as read_rounds
 
     path = _find_part(path, "test")
-    compile_for(path)
     with show_activity(f"reading {path}"):
         options = {name: value for name, value in reading_options().items() if name != "judgments"}
         return read_rounds(input_file(path), null=null or null_for(model), like=model, **options)
-
-
-def compile_for(path: str, algorithms: Iterable[str] = ()) -> bool:
-    """Compiles the reader of this file and the algorithms, on all processors; False if they were compiled already."""
-    return compile_on_first_run([*(["reading"] if _may_be_letor(path) else ()), *algorithms])
-
-
-def _may_be_letor(path: str) -> bool:
-    file = input_file(path)
-    if isinstance(file, str):
-        return not os.path.isfile(path) and reading_options().get("format") in (None, "letor")
-    return file.format == "letor"
 
 
 def input_file(path: str) -> str | InputFile:

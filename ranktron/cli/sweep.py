@@ -13,7 +13,6 @@ from ranktron.cli.options import (
     PICTURE,
     AlgorithmOptions,
     as_json,
-    compile_for,
     map_option,
     metrics_option,
     nan_option,
@@ -114,7 +113,6 @@ def _sweep(options: SweepOptions) -> None:
     plan = replace(plan, schedule=replace(plan.schedule, seed=options.seed), metrics=metrics)
     parse_settings(algo, tuple(f"{key}={value}" for value in values))
     null = options.null or null_for(None, plan.nan)
-    compile_for(options.data, [algo])
     rounds = read_data(options.data, null, part="train")
     valid = read_data(options.valid, null, rounds, part="vali") if options.valid else None
     total = plan.schedule.epochs * len(rounds)

@@ -16,7 +16,6 @@ from ranktron.cli.options import (
     AlgorithmOptions,
     as_json,
     as_metric,
-    compile_for,
     epochs_option,
     keep_inputs,
     map_option,
@@ -195,7 +194,6 @@ def _train(options: TrainOptions) -> None:
 def _train_in_memory(plan: TrainingPlan, options: TrainOptions, null: str, start: Model | None) -> Trained:
     from ranktron.training.fit import train as train_model
 
-    compile_for(options.data, [plan.algorithm])
     log = _read_log(options.data, options.clicks) if options.clicks else None
     rounds = read_data(options.data, null, start, part="train") if log is None else log.lists
     valid = read_data(options.valid, null, rounds, part="vali") if options.valid else None

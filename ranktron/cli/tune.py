@@ -14,7 +14,6 @@ from ranktron.cli.options import (
     OUT,
     as_json,
     as_metric,
-    compile_for,
     keep_inputs,
     nan_option,
     null_for,
@@ -70,13 +69,12 @@ def tune(
 
     Example: ranktron tune train.txt --minutes 0.2 --model my.model
     """
-    from ranktron.training.tune import LEARNERS, compile_families, tune_rounds
+    from ranktron.training.tune import compile_families, tune_rounds
 
     keep_inputs(out, data)
-    first = dask is None and compile_for(data, learners or LEARNERS)
     rounds = read_data(data, null or null_for(None, nan), part="train")
-    if first:  # not within the time budget
-        with show_activity("compiling the rest, on the first run only"):
+    if dask is None:  # not within the time budget
+        with show_activity("preparing (compiling on the first run only)"):
             compile_families(rounds, metric, learners or None, exportable, nan or "error")
     with task_workers(dask) as workers, _show_search() as watch:
         tuned = tune_rounds(

@@ -22,11 +22,12 @@ from ranktron.kernels.jit import jit
 from ranktron.kernels.memory import borrow, prefetch
 from ranktron.kernels.sorting import argsort_top
 from ranktron.learners.feedback import everyone
-from ranktron.learners.fused_step import as_spec, fused_step, fused_turn, label_plan, locate_arrays
+from ranktron.learners.fused_step import Specs, fused_step, fused_turn, label_plan
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric, metric
-from ranktron.metrics.shown import call_best, call_measure, depth_of, measuring, metric_numbers
+from ranktron.metrics.compiled_passes import compute_ideals, depth_of, measure
+from ranktron.metrics.dispatch import MetricRecords, metric_records
 from ranktron.types import Feedback, Floats, Integers, Ranking, Round, Step, Turn
 
 
@@ -37,27 +38,31 @@ def can_fuse(learner: object) -> TypeGuard[Linear]:
 
 @jit
 def _pass(
-    X: FeatureArrays, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, numbers: Floats,
-    w: Floats, lagged_sum: Floats, sums: Floats, choices: Floats, losses: Floats, values: Floats,
-    items: Integers, gradient: Floats, direction: Floats, best: int, measure: int,
+    X: FeatureArrays, labels: Floats, offsets: Integers, queries: Integers, etas: Floats, first: int, specs: Specs,
+    metrics: MetricRecords, vectors: Floats, sums: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
     """Plays the queries one after the other; returns how many, fewer than all if a round has to be refused."""
-    X, labels, values, items, gradient = borrow(X), borrow(labels), borrow(values), borrow(items), borrow(gradient)
-    w, lagged_sum, sums, direction = borrow(w), borrow(lagged_sum), borrow(sums), borrow(direction)
-    choices, spec = borrow(choices), as_spec(numbers)
+    X, labels, values, metrics = borrow(X), borrow(labels), borrow(values), borrow(metrics)
+    vectors, sums = borrow(vectors), borrow(sums)
+    spec, longest = specs[0], 0
+    for q in queries:
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    items, gradient = np.arange(longest), np.empty(longest)
     for n in range(queries.shape[0]):
         a, b = offsets[queries[n]], offsets[queries[n] + 1]
         rows, own = slice_rows(X, a, b), labels[a:b]
         following = offsets[queries[n + 1]] if n + 1 < queries.shape[0] else a
         prefetch(labels, following, following + b - a)
-        scores = dot_rows(rows, w)
-        depth = depth_of(choices, b - a)
+        scores = dot_rows(rows, vectors[0])
+        depth = depth_of(metrics, b - a)
         if depth > 0:
-            order = argsort_top(scores, depth)
-            call_measure(measure, order, own, choices, call_best(best, own, choices), values[n])
+            compute_ideals(own, metrics)
+            measure(argsort_top(scores, depth), own, metrics)
+            for c in range(metrics.shape[0]):
+                values[n, c] = metrics[c]["value"]
         losses[n] = fused_step(
             rows, items[: b - a], own, scores, spec, label_plan(own, spec), etas[n], first + n + 1.0,
-            w, lagged_sum, sums, gradient[: b - a], direction, following - a,
+            vectors, sums, gradient[: b - a], following - a,
         )  # fmt: skip
         if losses[n] != losses[n]:
             return n
@@ -66,27 +71,37 @@ def _pass(
 
 @jit
 def _many(
-    X: FeatureArrays, labels: Floats, S: Floats, etas: Floats, first: Integers, numbers: Floats,
-    same: npt.NDArray[np.bool_], W: Floats, lagged_sums: Floats, sums: Floats, choices: Floats, losses: Floats,
-    values: Floats, best: int, measure: int,
+    X: FeatureArrays, labels: Floats, S: Floats, etas: Floats, first: Integers, specs: Specs,
+    same: npt.NDArray[np.bool_], metrics: MetricRecords, vectors: Floats, sums: Floats, losses: Floats, values: Floats,
 ) -> int:  # fmt: skip
-    """One query for many learners, whose scores are the rows of S; returns the first learner that refuses it, or -1."""
-    X, labels, S, W, lagged_sums = borrow(X), borrow(labels), borrow(S), borrow(W), borrow(lagged_sums)
-    sums, choices, values = borrow(sums), borrow(choices), borrow(values)
+    """One query for many learners, whose scores are the rows of S; returns the first learner that refuses it, or -1.
+
+    The labels of a learner that is the `same` as the one before it are not sorted again.
+    """
+    X, labels, S, vectors, sums, values = (
+        borrow(X),
+        borrow(labels),
+        borrow(S),
+        borrow(vectors),
+        borrow(sums),
+        borrow(values),
+    )
     m = labels.shape[0]
-    depth = depth_of(choices, m)  # 0 without metrics
-    items, gradient, direction = np.arange(m), np.empty(m), np.zeros(W.shape[1])
-    plan, ideal = label_plan(labels, as_spec(numbers[0])), call_best(best, labels, choices)
+    depth = depth_of(metrics, m)  # 0 without metrics
+    items, gradient = np.arange(m), np.empty(m)
+    plan = label_plan(labels, specs[0])
+    compute_ideals(labels, metrics)
     for j in range(S.shape[0]):
-        spec = as_spec(numbers[j])
+        spec = specs[j]
         if not same[j]:
             plan = label_plan(labels, spec)
         if depth > 0:
-            call_measure(measure, argsort_top(S[j], depth), labels, choices, ideal, values[j])
+            measure(argsort_top(S[j], depth), labels, metrics)
+            for c in range(metrics.shape[0]):
+                values[j, c] = metrics[c]["value"]
         losses[j] = fused_step(
-            X, items, labels, S[j], spec, plan, etas[j], first[j] + 1.0,
-            W[j], lagged_sums[j], sums[j], gradient, direction, 0,
-        )  # fmt: skip
+            X, items, labels, S[j], spec, plan, etas[j], first[j] + 1.0, vectors[j], sums[j], gradient, 0
+        )
         if np.isnan(losses[j]):
             return j
     return -1
@@ -106,11 +121,10 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     """
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
     etas = step_sizes(learner.step, learner.rounds, len(queries))
-    longest = int((rounds.offsets[queries + 1] - rounds.offsets[queries]).max(initial=0))
+    assert learner.fused is not None
     done = _pass(
-        as_arrays(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused_numbers,
-        learner.w, learner.lagged_sum, learner.sums, metric_numbers(metrics), losses, values,
-        np.arange(longest), np.empty(longest), np.zeros(learner.n_features), *measuring(),
+        as_arrays(rounds.X), rounds.labels, rounds.offsets, queries, etas, learner.rounds, learner.fused,
+        metric_records(metrics), learner.vectors, learner.sums, losses, values,
     )  # fmt: skip
     learner.rounds += done
     learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
@@ -129,22 +143,18 @@ def play_compiled(
 
     `play_round` takes rounds that are invalid: there the metric, `rank` or `learn` says what is wrong.
     """
-    choices, addresses, numbers = metric_numbers(metrics), measuring(), learner.fused_numbers
-    values, direction = np.empty(len(metrics)), np.zeros(learner.n_features)
+    assert learner.fused is not None
+    records, spec = metric_records(metrics), learner.fused
     make: Any = tuple.__new__  # what the constructors of named tuples call, at half their cost
     # To look these up in every round would take as long as to use them.
-    empty, integers, measured = np.empty, np.dtype(np.int64), values.tolist
-    w = lagged_sum = sums = located = None
+    empty, integers, measured = np.empty, np.dtype(np.int64), records["value"].tolist
     for number, (X, labels, first, last) in enumerate(_lists(rounds, learner.n_features), start=learner.rounds):
-        if not (learner.w is w and learner.lagged_sum is lagged_sum and learner.sums is sums):
-            w, lagged_sum, sums = learner.w, learner.lagged_sum, learner.sums
-            located = locate_arrays(w, lagged_sum, sums, direction, numbers, choices, values, *addresses)
         m, step, played = last - first, learner.step, learner.rounds
         order, scores = empty(m, integers), empty(m)
-        loss = None
-        if located is not None:
-            loss = fused_turn(X, labels, first, last, located, step(number), played, order, scores)
-        if loss is None or loss != loss:
+        loss = fused_turn(
+            X, labels, first, last, spec, records, step(number), played, learner.vectors, learner.sums, order, scores
+        )
+        if loss != loss:
             features = as_features(slice_rows(X, first, last), learner.n_features)
             yield play_round(Round._make((features, labels[first:last], None)), number)
             continue
@@ -212,14 +222,13 @@ def play_many(
     if len(set(map(id, learners))) < len(learners):
         raise DataError("play_many was given the same learner twice: each must be another object")
     measures = tuple(metric(each) for each in metrics)
-    table = np.array([learner.fused_numbers for learner in learners])
-    tables = zip(*((learner.w, learner.lagged_sum, learner.sums) for learner in learners), strict=True)
-    W, lagged_sums, sums = (np.array(table) for table in tables)
-    for j, learner in enumerate(learners):  # from here on the weights of the learners are views of these tables
-        learner.w, learner.lagged_sum, learner.sums = W[j], lagged_sums[j], sums[j]
-    same = np.array([j == 0 or learner.fused == learners[j - 1].fused for j, learner in enumerate(learners)])
+    specs = np.concatenate([learner.fused for learner in learners if learner.fused is not None])
+    same = np.array([j == 0 or specs[j] == specs[j - 1] for j in range(len(specs))])
+    vectors, sums = (np.array(each) for each in zip(*((each.vectors, each.sums) for each in learners), strict=True))
+    for j, learner in enumerate(learners):  # from here on the arrays of the learners are views of these tables
+        learner.vectors, learner.sums = vectors[j], sums[j]
+    W, records = vectors[:, 0], metric_records(measures)
     steady, etas = all(isinstance(learner.step, Constant) for learner in learners), _steps(learners)
-    choices, addresses = metric_numbers(measures), measuring()
     first = np.array([learner.rounds for learner in learners])
     # For matrices of this size a second thread costs far more than it gains.
     with threadpool_limits(1, user_api="blas"):
@@ -235,8 +244,7 @@ def play_many(
                 each(round.labels)  # says which label the metric is not defined for
             S = np.array([X.score(w) for w in W]) if isinstance(X, Sparse) else W @ X.astype(np.float64).T
             refused = _many(
-                as_arrays(X), round.labels, S, etas, first, table, same, W, lagged_sums, sums, choices, losses, values,
-                *addresses,
+                as_arrays(X), round.labels, S, etas, first, specs, same, records, vectors, sums, losses, values,
             )  # fmt: skip
             done = refused if refused >= 0 else len(learners)
             for learner, loss in zip(learners[:done], losses[:done].tolist(), strict=True):

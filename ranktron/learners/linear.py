@@ -3,22 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import check_features
 from ranktron.kernels.dense import gather_observed, is_full
-from ranktron.kernels.dispatch import as_arrays, rank_by_weights, sgd_step
+from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, sgd_step
+from ranktron.kernels.jit import jit
+from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import WeightVectorLearner
-from ranktron.learners.fused_step import fused_round, fused_spec, spec_numbers
+from ranktron.learners.fused_step import Specs, fused_round, fused_spec
 from ranktron.learners.mixing import mix_states
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import WorstPair
-from ranktron.types import Features, Feedback, Floats, Mistake, Ranking, State, Step, Surrogate
+from ranktron.types import Features, Feedback, Floats, Integers, Mistake, Ranking, State, Step, Surrogate
 
 LARGEST_COUNT = 1 << 53  # of rounds, pairs or mistakes: float64 cannot represent all larger integers
+
+
+@jit
+def _rank(X: FeatureArrays, vectors: Floats) -> tuple[Integers, Floats]:
+    scores = dot_rows(X, vectors[0])
+    return argsort_descending(scores), scores
 
 
 @dataclass(eq=False)
@@ -64,33 +72,38 @@ class Linear(WeightVectorLearner):
     mixes: ClassVar = True
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
-    sums: Floats = field(init=False, repr=False)
-    w: Floats = field(init=False, repr=False)
-    lagged_sum: Floats = field(init=False, repr=False)
+    # rows: w, Σ t δ_t of the steps δ_t, and a direction for kernels, which is 0 between rounds
+    vectors: Floats = field(init=False, repr=False)
+    sums: Floats = field(init=False, repr=False)  # Σ f_t(w_t), Σ η_t f_t(w_t), Σ η_t² |z_t|²: for certificates
+    fused: Specs | None = field(init=False, repr=False)  # for compiled rounds; None where kernels do not know the loss
 
     def __post_init__(self) -> None:
-        self.w = np.zeros(self.n_features)
-        # Σ t δ_t of the steps δ_t, so that the mean of w_1 … w_T is w_{T+1} − lagged_sum / T
-        self.lagged_sum = np.zeros(self.n_features)
-        self.sums = np.zeros(3)  # Σ f_t(w_t), Σ η_t f_t(w_t), Σ η_t² |z_t|²: what a certificate of the run needs
-        self._compose()
-
-    def __setstate__(self, pickled: dict[str, Any]) -> None:
-        self.__dict__.update(pickled)
-        self._compose()
-
-    def _compose(self) -> None:
-        """Prepares what depends on the surrogate, the mistake rule and the number of features."""
+        self.vectors, self.sums = np.zeros((3, self.n_features)), np.zeros(3)
         self.fused = fused_spec(self.surrogate, self.mistake)
-        self._fused_numbers: Floats | None = None
-        self._direction = np.zeros(self.n_features)
 
     @property
-    def fused_numbers(self) -> Floats:
-        """The fused form for kernels; its loss is compiled at first use."""
-        if self._fused_numbers is None:
-            self._fused_numbers = spec_numbers(self.fused) if self.fused else np.zeros(0)
-        return self._fused_numbers
+    def w(self) -> Floats:
+        """The current weights."""
+        w: Floats = self.vectors[0]
+        return w
+
+    @w.setter
+    def w(self, w: Floats) -> None:
+        self._replace(0, w)
+
+    @property
+    def lagged_sum(self) -> Floats:
+        """Σ t δ_t of the steps δ_t: the mean of w_1 … w_T is w_{T+1} − lagged_sum / T."""
+        lagged_sum: Floats = self.vectors[1]
+        return lagged_sum
+
+    @lagged_sum.setter
+    def lagged_sum(self, lagged_sum: Floats) -> None:
+        self._replace(1, lagged_sum)
+
+    def _replace(self, row: int, values: Floats) -> None:
+        self.vectors = self.vectors.copy()  # arrays that were taken from it stay as they are
+        self.vectors[row] = values
 
     @property
     def coef(self) -> Floats:
@@ -107,7 +120,7 @@ class Linear(WeightVectorLearner):
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
-        order, scores = rank_by_weights(X, self.w)
+        order, scores = _rank(as_arrays(X), self.vectors)
         return Ranking(order, scores, number)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
@@ -118,8 +131,8 @@ class Linear(WeightVectorLearner):
         if self.fused is not None:
             eta, t = self.step(ranking.number), self.rounds + 1.0
             loss: float = fused_round(
-                as_arrays(X), m, ranking.scores, feedback.items, feedback.labels, self.fused_numbers, eta, t,
-                self.w, self.lagged_sum, self.sums, self._direction, 0,
+                as_arrays(X), m, ranking.scores, feedback.items, feedback.labels, self.fused, eta, t,
+                self.vectors, self.sums, 0,
             )  # fmt: skip
             if loss == loss:
                 self.rounds += 1
@@ -136,7 +149,8 @@ class Linear(WeightVectorLearner):
         loss, gradient = self.surrogate(scores, feedback.labels)
         eta = self.step(ranking.number)
         t = self.rounds + 1.0
-        step = gradient, loss, eta, t, self.w, self.lagged_sum, self.sums, self._direction, 0
+        w, lagged_sum, direction = self.vectors
+        step = gradient, loss, eta, t, w, lagged_sum, self.sums, direction, 0
         if not sgd_step(as_arrays(X), feedback.items, *step):
             raise DataError(overflow(ranking.number))
         self.rounds += 1

@@ -83,11 +83,6 @@ class Misordered:
 
     k: int = 0
 
-    @property
-    def fused_rule(self) -> tuple[bool, int]:
-        """How compiled passes apply this rule: whether every label above 0 is the same grade, and k."""
-        return False, self.k
-
     def __post_init__(self) -> None:
         if not isinstance(self.k, int | np.integer) or self.k < 0:
             raise DataError(f"k must be a whole number, 0 for the whole list or more, not {self.k!r}")
@@ -103,11 +98,6 @@ class MisorderedBinary:
     >>> MisorderedBinary()(np.array([1.0, 2.0, 0.0]), np.array([2.0, 1.0, 0.0]))
     False
     """
-
-    @property
-    def fused_rule(self) -> tuple[bool, int]:
-        """How compiled passes apply this rule: whether every label above 0 is the same grade, and k."""
-        return True, 0
 
     def __call__(self, scores: Floats, labels: Floats) -> bool:
         return bool(misordered(*check_scores(scores, labels), 0, True))

@@ -1,15 +1,14 @@
-"""Compiled metrics: the value of one query for `play`, and those of many queries for `evaluate`.
+"""Compiled metrics: the value of one query for `play`, and those of many queries for `evaluate`."""
 
-A metric is called by its address (`ranktron.kernels.calls`): only those that are used are compiled.
-"""
+from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import float64, int64
+import numpy.typing as npt
 
-from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.jit import jit
 from ranktron.metrics.binary import (
     average_precision,
@@ -24,25 +23,81 @@ from ranktron.metrics.gain import dcg, err, ndcg
 from ranktron.metrics.pairs import inversions, tau
 from ranktron.types import Floats, Integers
 
-NDCG, DCG, AP, RR, ERR, P, RECALL, RPREC, BPREF, RANKEFF, INVERSIONS, TAU = range(12)
+if TYPE_CHECKING:
+    from ranktron.metrics.metric import Metric
 
-CODES: Mapping[str, int] = MappingProxyType(
-    {
-        "ndcg": NDCG,
-        "dcg": DCG,
-        "map": AP,
-        "mrr": RR,
-        "err": ERR,
-        "p": P,
-        "recall": RECALL,
-        "rprec": RPREC,
-        "bpref": BPREF,
-        "rankeff": RANKEFF,
-        "auc": RANKEFF,
-        "inversions": INVERSIONS,
-        "tau": TAU,
-    }
+MetricRecords = npt.NDArray[Any]
+"""Metrics for kernels: records of `METRIC`."""
+
+METRIC = np.dtype(
+    [
+        ("code", "i8"),  # a `MetricCode`
+        ("k", "i8"),  # how many positions count, 0: all
+        ("gain", "i8"),  # index in `conventions.GAINS`
+        ("discount", "i8"),  # index in `conventions.DISCOUNTS`
+        ("short", "i8"),  # index in `conventions.SHORT`
+        ("empty", "f8"),  # the value of a query without relevant documents
+        ("highest", "f8"),  # the highest label for which the metric is defined
+        ("ideal", "f8"),  # for compiled passes: the highest DCG of the list at hand, where that is needed
+        ("value", "f8"),  # for compiled passes: the value of the ranking at hand
+    ]
 )
+
+
+class MetricCode(IntEnum):
+    """The metrics by their names in `MEASURES`; `metric_value` has the kernel of each."""
+
+    ndcg = 0
+    dcg = 1
+    map = 2
+    mrr = 3
+    err = 4
+    p = 5
+    recall = 6
+    rprec = 7
+    bpref = 8
+    rankeff = 9
+    auc = 9
+    inversions = 10
+    tau = 11
+
+
+def metric_records(metrics: Sequence[Metric]) -> MetricRecords:
+    """Metrics for kernels.
+
+    >>> from ranktron.metrics.metric import Metric
+    >>> metric_records([Metric("ndcg", 10), Metric("map")])["k"]
+    array([10,  0])
+    """
+    return np.concatenate([np.zeros(0, METRIC), *[each.record for each in metrics]])
+
+
+@jit
+def metric_value(labels: Floats, metric: Any) -> float:
+    """The value of a metric for the labels of one query in ranked order."""
+    if metric["code"] == MetricCode.ndcg:
+        return ndcg(labels, metric["k"], metric["gain"], metric["discount"], metric["empty"], metric["short"])
+    if metric["code"] == MetricCode.dcg:
+        return dcg(labels, metric["k"], metric["gain"], metric["discount"], metric["short"])
+    if metric["code"] == MetricCode.map:
+        return average_precision(labels, metric["empty"])
+    if metric["code"] == MetricCode.mrr:
+        return reciprocal_rank(labels, metric["empty"])
+    if metric["code"] == MetricCode.err:
+        return err(labels, metric["k"], metric["empty"])
+    if metric["code"] == MetricCode.p:
+        return precision(labels, metric["k"], metric["empty"], metric["short"])
+    if metric["code"] == MetricCode.recall:
+        return recall(labels, metric["k"], metric["empty"], metric["short"])
+    if metric["code"] == MetricCode.rprec:
+        return r_precision(labels, metric["empty"])
+    if metric["code"] == MetricCode.bpref:
+        return bpref(labels, metric["empty"])
+    if metric["code"] == MetricCode.rankeff:
+        return rank_efficiency(labels, metric["empty"])
+    if metric["code"] == MetricCode.inversions:
+        return inversions(labels)
+    return tau(labels, metric["empty"])
 
 
 @jit
@@ -58,117 +113,28 @@ def first_outside(labels: Floats, limit: float) -> int:
     return -1
 
 
-# Every metric with the arguments of all of them, so that one caller serves them all.
-
-
 @jit
-def _ndcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return ndcg(labels, k, gain, discount, empty, short)
-
-
-@jit
-def _dcg(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return dcg(labels, k, gain, discount, short)
-
-
-@jit
-def _ap(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return average_precision(labels, empty)
-
-
-@jit
-def _rr(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return reciprocal_rank(labels, empty)
-
-
-@jit
-def _err(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return err(labels, k, empty)
-
-
-@jit
-def _p(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return precision(labels, k, empty, short)
-
-
-@jit
-def _recall(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return recall(labels, k, empty, short)
-
-
-@jit
-def _rprec(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return r_precision(labels, empty)
-
-
-@jit
-def _bpref(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return bpref(labels, empty)
-
-
-@jit
-def _rankeff(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return rank_efficiency(labels, empty)
-
-
-@jit
-def _inversions(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return inversions(labels)
-
-
-@jit
-def _tau(labels: Floats, k: int, gain: int, discount: int, empty: float, short: int) -> float:
-    return tau(labels, empty)
-
-
-_METRICS = (_ndcg, _dcg, _ap, _rr, _err, _p, _recall, _rprec, _bpref, _rankeff, _inversions, _tau)  # by code
-_SIGNATURE = float64(float64[::1], int64, int64, int64, float64, int64)
-
-value = caller(_SIGNATURE)
-"""The value of the metric at an address for the labels of one query in ranked order, as a kernel calls it."""
-
-
-def metric_address(code: int) -> int:
-    """The address of a metric for `value`; it is compiled at first use."""
-    return address_of(_METRICS[code], _SIGNATURE)
-
-
-@jit
-def checked_value(
-    labels: Floats, kernel: int, k: int, gain: int, discount: int, empty: float, short: int, limit: float
-) -> float:
-    """The value of a metric for one query, NaN if a label is out of range."""
-    if first_outside(labels, limit) >= 0:
+def checked_value(labels: Floats, metric: MetricRecords) -> float:
+    """The value of one metric for the ranked labels of a query, NaN if a label is out of range."""
+    if first_outside(labels, metric[0]["highest"]) >= 0:
         return np.nan
-    found: float = value(kernel, labels, k, gain, discount, empty, short)
-    return found
+    return float(metric_value(labels, metric[0]))
 
 
 @jit
-def shown_value(
-    labels: Floats,
-    order: Integers,
-    kernel: int,
-    k: int,
-    gain: int,
-    discount: int,
-    empty: float,
-    short: int,
-    limit: float,
-) -> float:
+def shown_value(labels: Floats, order: Integers, metric: MetricRecords) -> float:
     """The same for labels in input order, shown in the given `order`."""
     ranked = np.empty(order.shape[0])
     for place in range(order.shape[0]):
         there = 0 <= order[place] < labels.shape[0]
         ranked[place] = labels[order[place]] if there else np.nan
-    return checked_value(ranked, kernel, k, gain, discount, empty, short, limit)
+    return checked_value(ranked, metric)
 
 
 @jit
-def values(labels: Floats, offsets: Integers, choices: Integers, empty: Floats, out: Floats) -> None:
-    """Every metric (a row of `choices`: address, k, gain, discount, short) of every query, from its ranked labels."""
+def values(labels: Floats, offsets: Integers, metrics: MetricRecords, out: Floats) -> None:
+    """Every metric of every query, from its ranked labels."""
     for q in range(offsets.shape[0] - 1):
         ranked = labels[offsets[q] : offsets[q + 1]]
-        for row in range(choices.shape[0]):
-            c = choices[row]
-            out[row, q] = value(c[0], ranked, c[1], c[2], c[3], empty[row], c[4])
+        for row in range(metrics.shape[0]):
+            out[row, q] = metric_value(ranked, metrics[row])

@@ -12,10 +12,9 @@ import numpy.typing as npt
 from ranktron.data.query_warnings import warn_uninformative_queries
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.metrics.dispatch import first_outside, metric_address, values
+from ranktron.metrics.dispatch import first_outside, metric_records, values
 from ranktron.metrics.metric import Metric, label_complaint, metric, metrics
 from ranktron.metrics.runs import ByQuery, JudgedRun, as_values
-from ranktron.metrics.sklearn_ties import CODES as TIED_CODES
 from ranktron.metrics.sklearn_ties import tied_values
 from ranktron.metrics.ties import Ordering, as_scores
 from ranktron.types import Floats, Integers
@@ -188,15 +187,12 @@ def _measure(ordering: Ordering, labels: Floats, offsets: Integers, ties: str, a
     """The values (metrics × queries) of metrics that break ties in the same way."""
     ranked = ordering.labels(labels, ties)
     averaged = ties == "average" and ordering.tied > 0
-    plans = [each.arguments for each in alike]
-    codes = [TIED_CODES[each.name] if averaged else metric_address(each.arguments[0]) for each in alike]
-    choices = np.array([[code, *plan[1:4], plan[5]] for code, plan in zip(codes, plans, strict=True)], np.int64)
-    empty = np.array([plan[4] for plan in plans])
+    records = metric_records(alike)
     out = np.empty((len(alike), len(offsets) - 1))
     if averaged:
-        tied_values(ranked, ordering.ends, offsets, choices, empty, out)
+        tied_values(ranked, ordering.ends, offsets, records, out)
     else:
-        values(ranked, offsets, choices, empty, out)
+        values(ranked, offsets, records, out)
     return out
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ranktron.errors import DataError
 from ranktron.metrics.conventions import (
@@ -158,20 +159,14 @@ class Metric:
         return HIGHEST_EXPONENT if exponential else float(np.finfo(np.float64).max / 2**40)
 
     @cached_property
-    def arguments(self) -> tuple[int, int, int, int, float, int, float]:
-        """The arguments of the kernels: code, k (0: no cut-off), gain, discount, empty, short, highest label."""
-        from ranktron.metrics.dispatch import CODES
+    def record(self) -> npt.NDArray[Any]:
+        """The metric for kernels: one record of `dispatch.METRIC`."""
+        from ranktron.metrics.dispatch import METRIC, MetricCode
 
         c = self.choices
         gain, discount, short = GAINS.index(c.gain), DISCOUNTS.index(c.discount), SHORT.index(c.short)
-        return CODES[self.name], self.k or 0, gain, discount, c.empty_of(self.name), short, self.highest_label
-
-    @cached_property
-    def by_address(self) -> tuple[int, int, int, int, float, int, float]:
-        """The same with the address of the compiled metric for its code."""
-        from ranktron.metrics.dispatch import metric_address
-
-        return metric_address(self.arguments[0]), *self.arguments[1:]
+        empty, highest = c.empty_of(self.name), self.highest_label
+        return np.array([(MetricCode[self.name], self.k or 0, gain, discount, short, empty, highest, 0.0, 0.0)], METRIC)
 
     @cached_property
     def _kernels(self) -> tuple[Any, Any]:
@@ -183,7 +178,7 @@ class Metric:
         """The value of a ranking, from the labels in the order shown."""
         if not (type(labels) is np.ndarray and labels.dtype is _FLOAT64 and labels.flags.carray and labels.ndim == 1):
             labels = _as_labels(labels)
-        value: float = self._kernels[0](labels, *self.by_address)
+        value: float = self._kernels[0](labels, self.record)
         if value != value:
             raise DataError(out_of_range(self, labels))
         return value
@@ -206,7 +201,7 @@ class Metric:
         if type(labels) is not np.ndarray or type(order) is not np.ndarray or order.dtype != _INT64 or order.ndim != 1:
             labels = _as_labels(labels)
             order = validation.integers(order, "an order is the places of documents in the list, from 0")
-        value: float = self._kernels[1](labels, order, *self.by_address)
+        value: float = self._kernels[1](labels, order, self.record)
         if value != value:
             if ((order < 0) | (order >= len(labels))).any():
                 raise DataError(f"an order of {len(labels)} documents names them from 0 to {len(labels) - 1}")

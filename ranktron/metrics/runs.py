@@ -119,7 +119,7 @@ class _List:
 
     def share_of_ideal(self, metric: Metric) -> float:
         """The ideal DCG of the documents returned, divided by that of all judged documents."""
-        _, k, gain, discount, *_ = metric.arguments
+        _, k, gain, discount, *_ = metric.record[0]
         best = ideal_dcg(np.array(list(self.grades.values()), float), k, gain, discount)
         return ideal_dcg(self.returned[1], k, gain, discount) / best if best else 0.0
 

@@ -4,17 +4,13 @@ DCG is averaged over all orders of a run (McSherry and Najork, Computing Informa
 Efficiently in the Presence of Tied Scores, 2008); AP counts a run at the precision at its end; a tied pair counts half.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from typing import Any
 
 from ranktron.kernels.jit import jit
 from ranktron.metrics.binary import count_relevant
+from ranktron.metrics.dispatch import MetricCode, MetricRecords
 from ranktron.metrics.gain import compute_gain, cut_off, discount_at, ideal_dcg
 from ranktron.types import Floats, Integers
-
-NDCG, DCG, AP, AUC = range(4)
-
-CODES: Mapping[str, int] = MappingProxyType({"ndcg": NDCG, "dcg": DCG, "map": AP, "auc": AUC})
 
 
 @jit
@@ -70,27 +66,24 @@ def tied_auc(labels: Floats, ends: Integers, empty: float) -> float:
 
 
 @jit
-def tied_value(code: int, labels: Floats, ends: Integers, k: int, gain: int, discount: int, empty: float) -> float:
+def tied_value(labels: Floats, ends: Integers, metric: Any) -> float:
     """The value of a metric for the labels of one query in ranked order, with ties."""
-    if code == AP:
-        return tied_average_precision(labels, ends, empty)
-    if code == AUC:
-        return tied_auc(labels, ends, empty)
-    total = tied_dcg(labels, ends, k, gain, discount)
-    if code == DCG:
+    if metric["code"] == MetricCode.map:
+        return tied_average_precision(labels, ends, metric["empty"])
+    if metric["code"] == MetricCode.auc:
+        return tied_auc(labels, ends, metric["empty"])
+    total = tied_dcg(labels, ends, metric["k"], metric["gain"], metric["discount"])
+    if metric["code"] == MetricCode.dcg:
         return total
-    best = ideal_dcg(labels, k, gain, discount)
-    return total / best if best > 0.0 else empty
+    best = ideal_dcg(labels, metric["k"], metric["gain"], metric["discount"])
+    return total / best if best > 0.0 else metric["empty"]
 
 
 @jit
-def tied_values(
-    labels: Floats, ends: Integers, offsets: Integers, choices: Integers, empty: Floats, out: Floats
-) -> None:
-    """Every metric (a row of `choices`: code, k, gain, discount, short) of every query."""
+def tied_values(labels: Floats, ends: Integers, offsets: Integers, metrics: MetricRecords, out: Floats) -> None:
+    """Every metric of every query."""
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
         local = ends[start:stop] - start
-        for row in range(choices.shape[0]):
-            c = choices[row]
-            out[row, q] = tied_value(c[0], labels[start:stop], local, c[1], c[2], c[3], empty[row])
+        for row in range(metrics.shape[0]):
+            out[row, q] = tied_value(labels[start:stop], local, metrics[row])

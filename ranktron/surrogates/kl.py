@@ -99,6 +99,7 @@ class KL:
 
     printed: bool = False
     coordinates: ClassVar[int] = 1
+    compiled_margin: ClassVar[None] = None
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
         scores, labels = check_scores(scores, labels)

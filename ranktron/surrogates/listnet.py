@@ -7,7 +7,6 @@ import numpy as np
 
 from ranktron.kernels.grades import check_scores
 from ranktron.kernels.jit import jit, jit_dot, jit_rounding
-from ranktron.surrogates.fused_forms import LISTNET_LOSS, FusedForm
 from ranktron.types import Floats
 
 _SERIES = tuple(1.0 / factorial(k) for k in range(14))
@@ -90,11 +89,6 @@ class ListNet:
     ----------
     Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach.
     """
-
-    @property
-    def fused_form(self) -> FusedForm:
-        """How compiled passes compute this loss."""
-        return FusedForm(LISTNET_LOSS, binary=None)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
         scores, labels = check_scores(scores, labels)

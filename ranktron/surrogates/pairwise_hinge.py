@@ -10,7 +10,6 @@ from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.grades import by_grade, check_scores
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
-from ranktron.surrogates.fused_forms import MEAN_HINGE_LOSS, FusedForm
 from ranktron.types import Floats, Integers
 
 _NOTHING = np.zeros(0)
@@ -157,6 +156,11 @@ class PairwiseHinge:
         loss, _ = summed_hinge(scores, documents, starts, self.margin, gradient)
         return loss, gradient
 
+    @property
+    def compiled_margin(self) -> float | None:
+        """The margin, with which compiled rounds compute `estimate`; None for a subclass, which may do so otherwise."""
+        return self.margin if type(self) is PairwiseHinge else None
+
     def known(self, scores: Floats) -> Floats:
         """The term of the gradient without labels: none."""
         return np.zeros(scores.shape[0])
@@ -221,11 +225,6 @@ class MeanPairwiseHinge:
 
     def __post_init__(self) -> None:
         check_margin(self.margin)
-
-    @property
-    def fused_form(self) -> FusedForm:
-        """How compiled passes compute this loss."""
-        return FusedForm(MEAN_HINGE_LOSS, binary=False, margin=self.margin)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
         scores, labels = check_scores(scores, labels)

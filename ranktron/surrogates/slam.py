@@ -14,7 +14,6 @@ from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending, ideal_order
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, compute_gain, discount_at
-from ranktron.surrogates.fused_forms import SLAM_LOSS, FusedForm
 from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
 
@@ -188,13 +187,6 @@ class SLAM:
         object.__setattr__(self, "fraction", float(self.fraction))
         object.__setattr__(self, "code", AP if measure.name == "map" else NDCG)
         object.__setattr__(self, "k", measure.k or 0)
-
-    @property
-    def fused_form(self) -> FusedForm | None:
-        """How compiled passes compute this loss; None if graded labels have to be refused first."""
-        if self.code == AP and not self.binarise:
-            return None
-        return FusedForm(SLAM_LOSS, self.code == AP, self.k, self.margin, self.fraction)
 
     def weights(self, scores: Floats, labels: Floats) -> Floats:
         """The weights v, one per document, which are frozen in a round with these scores.

@@ -88,6 +88,7 @@ class SmoothDCG:
     epsilon: float = 0.01
     printed: bool = False
     coordinates: ClassVar[int] = 1
+    compiled_margin: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not 0.0 < self.epsilon < float("inf"):

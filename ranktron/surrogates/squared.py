@@ -109,6 +109,7 @@ class Squared:
 
     residual: bool = False
     coordinates: ClassVar[int] = 1
+    compiled_margin: ClassVar[None] = None
     linear_in_label: ClassVar[bool] = True  # its gradient: unbiased labels are enough, they need not be grades
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:

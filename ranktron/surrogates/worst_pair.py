@@ -6,7 +6,6 @@ import numpy as np
 
 from ranktron.kernels.grades import best_below, by_grade, check_scores, extremes
 from ranktron.kernels.jit import jit
-from ranktron.surrogates.fused_forms import WORST_PAIR_LOSS, FusedForm
 from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
 
@@ -78,11 +77,6 @@ class WorstPair:
 
     def __post_init__(self) -> None:
         check_margin(self.margin)
-
-    @property
-    def fused_form(self) -> FusedForm:
-        """How compiled passes compute this loss."""
-        return FusedForm(WORST_PAIR_LOSS, binary=False, margin=self.margin)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
         scores, labels = check_scores(scores, labels)

@@ -70,7 +70,7 @@ def annealed_ranker(n_features: int, schedule: str, scaled: bool, seed: int) -> 
 
     explore = InversePower(setting.explore, 1.0 / 3.0)
     return AnnealedTopK(
-        n_features, SmoothDCG(SHARP), 1, explore, step, radius=setting.radius, strict=True, seed=seed,
+        n_features, SmoothDCG(SHARP), 1, explore, step, radius=setting.radius, require_full_lists=True, seed=seed,
         smoothing=smoothing,
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from ranktron.errors import DataError
 from ranktron.kernels.grades import grades
 from ranktron.learners.batch.projections import cap_groups
 from ranktron.learners.batch.rank_mm import RankMMSolution, solve_rank_mm
-from ranktron.learners.batch.rank_mm_losses import loss_address, vertex
+from ranktron.learners.batch.rank_mm_losses import loss_code, vertex
 from ranktron.types import Floats, Integers
 
 
@@ -39,14 +39,14 @@ class MarginLoss:
     name: str = "average"
 
     def __post_init__(self) -> None:
-        loss_address(self.name)
+        loss_code(self.name)
 
     def __call__(self, scores: Floats, labels: Floats) -> tuple[float, Floats]:
         codes, count = grades(labels)
         g = np.zeros(len(scores))
         if count < 2:
             return 0.0, g
-        loss = vertex(loss_address(self.name), scores - labels, codes, count, np.ones(len(labels)), g)
+        loss = vertex(loss_code(self.name), scores - labels, codes, count, np.ones(len(labels)), g)
         return loss, 0.0 - g
 
 

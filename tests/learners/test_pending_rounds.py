@@ -61,7 +61,9 @@ def both_ways(make, k):
     return whole, pending
 
 
-@pytest.mark.parametrize("more", [{}, {"adaptive": True, "shortlist": 5, "floor": 0.05, "late": True}], ids=str)
+@pytest.mark.parametrize(
+    "more", [{}, {"adaptive": True, "shortlist": 5, "floor": 0.05, "weighted_average": True}], ids=str
+)
 @pytest.mark.parametrize("surrogate", [*SURROGATES, Plain()], ids=repr)
 def test_a_pending_round_teaches_what_the_list_teaches(surrogate, more):
     whole, pending = both_ways(lambda: learner_of(surrogate, **more), 3)

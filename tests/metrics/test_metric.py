@@ -277,14 +277,26 @@ def test_kernels_equal_their_python(labels, k, choice):
         (pairs.tau, y, 0.5),
         (dispatch.first_outside, y, 2.0),
         *(
-            (dispatch.checked_value, y, dispatch.metric_address(code), max(k, 1), g, d, 0.5, short, 9.0)
-            for code in dispatch.CODES.values()
+            (dispatch.checked_value, y, np.array([(code, max(k, 1), g, d, short, 0.5, 9.0, 0.0, 0.0)], dispatch.METRIC))
+            for code in dispatch.MetricCode
         ),
-        *((sklearn_ties.tied_value, code, y, ends, k, g, d, 0.5) for code in sklearn_ties.CODES.values()),
+        *(
+            (
+                sklearn_ties.tied_value,
+                y,
+                ends,
+                np.array([(code, k, g, d, short, 0.5, 9.0, 0.0, 0.0)], dispatch.METRIC)[0],
+            )
+            for code in map(dispatch.MetricCode.__getitem__, ("ndcg", "dcg", "map", "auc"))
+        ),
     ]
     for function, *arguments in calls:
         compiled, plain = machine_code_and_python(function, *arguments)
         assert compiled == pytest.approx(plain, abs=1e-13), function
+
+
+def test_kernels_know_each_metric():
+    assert set(dispatch.MetricCode.__members__) == set(MEASURES)
 
 
 def test_choices_are_known():

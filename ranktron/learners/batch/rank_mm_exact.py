@@ -13,15 +13,16 @@ faster for large C.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from ranktron.data.rounds import largest_row_norm
 from ranktron.errors import DataError
-from ranktron.kernels.dispatch import FeatureArrays, slice_rows
+from ranktron.kernels.dispatch import slice_rows
 from ranktron.kernels.jit import jit
 from ranktron.learners.batch.rank_mm_losses import vertex
-from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry, scores_minus_labels
+from ranktron.learners.batch.rank_mm_problem import GradedLists, RankMMProblem, carry, scores_minus_labels
 from ranktron.types import Floats, Integers, State
 
 EXCHANGES = 10
@@ -99,13 +100,22 @@ def average_in(w: Floats, margin: float, averaged: Floats, t: float) -> None:
     averaged[w.shape[0]] += rho * (margin - averaged[w.shape[0]])
 
 
+class _Corners(NamedTuple):
+    """The corners of each query for kernels, their margins and their weights."""
+
+    corners: Floats
+    margins: Floats
+    weights: Floats
+
+
 @jit
 def _visit(
-    loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
-    bounds: Floats, parts: Floats, corners: Floats, margins: Floats, weights: Floats, w: Floats, margin: float,
-    averaged: Floats, t: int, others: float,
+    loss: int, lists: GradedLists, bounds: Floats, parts: Floats, dual: _Corners, order: Integers, w: Floats,
+    margin: float, averaged: Floats, t: int, others: float,
 ) -> tuple[float, float]:  # fmt: skip
     """One step for each query of `order`: (the margin of all queries, the sum of the queries' gaps when visited)."""
+    X, labels, offsets, codes, counts = lists
+    corners, margins, weights = dual
     gaps = 0.0
     for q in order:
         start, stop, bound = offsets[q], offsets[q + 1], bounds[q]
@@ -178,9 +188,10 @@ class ExactDual:
         With `others`, the number of shards that do so at the same time, w moves as if all of them made the same steps.
         """
         problem = self.problem
+        dual = _Corners(self.corners, self.margins, self.weights)
         self.margin, gaps = _visit(
-            problem.kernel, *problem.arrays, order, problem.bounds, problem.parts, self.corners, self.margins,
-            self.weights, self.w, self.margin, self.averaged, self.steps, others,
+            problem.kernel, problem.arrays, problem.bounds, problem.parts, dual, order, self.w, self.margin,
+            self.averaged, self.steps, others,
         )  # fmt: skip
         self.steps += len(order)
         return gaps

@@ -9,10 +9,8 @@ raised and g ≤ 0 for those to be lowered, so that the loss is −⟨g, a⟩: a
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, int64
 
 from ranktron.errors import DataError
-from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.fenwick import add, below
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
@@ -20,6 +18,8 @@ from ranktron.types import Floats, Integers
 
 LOSSES = ("average", "max", "max-average")
 """The losses of RankMM-1, RankMM-2 and RankMM-3."""
+
+_AVERAGE, _MAX = 0, 1
 
 
 @jit
@@ -122,15 +122,18 @@ def worst_document(a: Floats, codes: Integers, count: int, parts: Floats, g: Flo
     return loss
 
 
-_LOSSES = dict(zip(LOSSES, (average_pairs, worst_margin_pair, worst_document), strict=True))
-_SIGNATURE = float64(float64[::1], int64[::1], int64, float64[::1], float64[::1])
+@jit
+def vertex(loss: int, a: Floats, codes: Integers, count: int, parts: Floats, g: Floats) -> float:
+    """The loss of that code, for a query of at least two grades; fills the vertex of its dual variables."""
+    if loss == _AVERAGE:
+        return average_pairs(a, codes, count, parts, g)
+    if loss == _MAX:
+        return worst_margin_pair(a, codes, count, parts, g)
+    return worst_document(a, codes, count, parts, g)
 
-vertex = caller(_SIGNATURE)
-"""Calls a loss by its address, for a query of at least two grades; fills the vertex of its dual variables."""
 
-
-def loss_address(name: str) -> int:
-    """The address of a loss for `vertex`; it is compiled at first use."""
+def loss_code(name: str) -> int:
+    """The code of a loss for `vertex`."""
     if name not in LOSSES:
         raise DataError(f"loss must be {' or '.join(LOSSES)}, not {name!r}")
-    return address_of(_LOSSES[name], _SIGNATURE)
+    return LOSSES.index(name)

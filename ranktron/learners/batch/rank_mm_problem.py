@@ -12,6 +12,7 @@ value is Σ g y − ½ |w|², never more than the minimum.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -23,7 +24,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dispatch import FeatureArrays, add_one_row, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.grades import grades
 from ranktron.kernels.jit import jit
-from ranktron.learners.batch.rank_mm_losses import loss_address, vertex
+from ranktron.learners.batch.rank_mm_losses import loss_code, vertex
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.types import Floats, Integers
 
@@ -44,11 +45,19 @@ def scores_minus_labels(X: FeatureArrays, w: Floats, labels: Floats) -> Floats:
     return a
 
 
+class GradedLists(NamedTuple):
+    """The queries for kernels: features, labels, offsets, grades, and the number of grades of each query."""
+
+    X: FeatureArrays
+    labels: Floats
+    offsets: Integers
+    codes: Integers
+    counts: Integers
+
+
 @jit
-def _sum_of_losses(
-    loss: int, X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, weights: Floats,
-    parts: Floats, w: Floats,
-) -> float:  # fmt: skip
+def _sum_of_losses(loss: int, lists: GradedLists, weights: Floats, parts: Floats, w: Floats) -> float:
+    X, labels, offsets, codes, counts = lists
     total = 0.0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
@@ -95,7 +104,7 @@ class RankMMProblem:
     def __post_init__(self) -> None:
         if not 0.0 < self.C < float("inf"):
             raise DataError(f"C must be a number above 0, not {self.C}")
-        loss_address(self.loss)  # refuses what is none
+        loss_code(self.loss)  # refuses what is none
         codes, counts = np.empty(len(self.rounds.labels), np.int64), np.empty(len(self.rounds), np.int64)
         _grade_lists(self.rounds.labels, self.rounds.offsets, codes, counts)
         shares = np.ones(len(self.rounds)) if self.weights is None else self.weights
@@ -106,8 +115,8 @@ class RankMMProblem:
 
     @property
     def kernel(self) -> int:
-        """The address of the loss, in this process."""
-        return loss_address(self.loss)
+        """The code of the loss."""
+        return loss_code(self.loss)
 
     @property
     def m(self) -> int:
@@ -126,9 +135,9 @@ class RankMMProblem:
         return bounds
 
     @property
-    def arrays(self) -> tuple[FeatureArrays, Floats, Integers, Integers, Integers]:
-        """The arguments of kernels: features, labels, offsets, grades, and the number of grades of each query."""
-        return as_arrays(self.rounds.X), self.rounds.labels, self.rounds.offsets, self.codes, self.counts
+    def arrays(self) -> GradedLists:
+        """The queries for kernels."""
+        return GradedLists(as_arrays(self.rounds.X), self.rounds.labels, self.rounds.offsets, self.codes, self.counts)
 
     def columns(self) -> Pairs:
         """The pairs by their lower document: those preferred to it, one after the other."""
@@ -136,7 +145,7 @@ class RankMMProblem:
 
     def primal(self, w: Floats) -> float:
         """½ |w|² + C/m Σ_i v_i L(w, S^i)."""
-        return 0.5 * float(w @ w) + self.bound * _sum_of_losses(self.kernel, *self.arrays, self.shares, self.parts, w)
+        return 0.5 * float(w @ w) + self.bound * _sum_of_losses(self.kernel, self.arrays, self.shares, self.parts, w)
 
     def fingerprint(self) -> int:
         """A checksum that identifies the queries."""

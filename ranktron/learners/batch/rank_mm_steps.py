@@ -8,15 +8,16 @@ constant η_0 (exponentiated gradient): α_jk ∝ exp(θ_k − θ_j), so that on
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.kernels.dispatch import FeatureArrays, as_arrays, dot_rows, slice_rows
+from ranktron.kernels.dispatch import dot_rows, slice_rows
 from ranktron.kernels.jit import jit
 from ranktron.learners.batch.projections import cap_groups
 from ranktron.learners.batch.rank_mm_exact import average_in
-from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
+from ranktron.learners.batch.rank_mm_problem import GradedLists, RankMMProblem, carry
 from ranktron.types import Floats, Integers, State
 
 Singles = npt.NDArray[np.float32]
@@ -118,12 +119,20 @@ def marginals(theta: Floats, codes: Integers, count: int, g: Floats) -> float:
     return float(np.exp(-total))
 
 
+class PairLayout(NamedTuple):
+    """The documents of each query by decreasing label, and how many pairs come before each of them."""
+
+    ranked: Integers
+    before: Integers
+
+
 @jit
 def _visit_pairs(
-    box: bool, X: FeatureArrays, labels: Floats, offsets: Integers, counts: Integers, order: Integers,
-    ranked: Integers, before: Integers, bounds: Floats, eta: float, alpha: Singles, w: Floats, margin: float,
-    averaged: Floats, t: int,
+    box: bool, lists: GradedLists, layout: PairLayout, order: Integers, bounds: Floats, eta: float, alpha: Singles,
+    w: Floats, margin: float, averaged: Floats, t: int,
 ) -> float:  # fmt: skip
+    X, labels, offsets, _, counts = lists
+    ranked, before = layout
     for q in order:
         t += 1
         start, stop = offsets[q], offsets[q + 1]
@@ -147,9 +156,10 @@ def _visit_pairs(
 
 @jit
 def _visit_documents(
-    X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, order: Integers,
-    bounds: Floats, eta: float, theta: Floats, w: Floats, margin: float, averaged: Floats, t: int,
+    lists: GradedLists, order: Integers, bounds: Floats, eta: float, theta: Floats, w: Floats, margin: float,
+    averaged: Floats, t: int,
 ) -> float:  # fmt: skip
+    X, labels, offsets, codes, counts = lists
     for q in order:
         t += 1
         start, stop = offsets[q], offsets[q + 1]
@@ -166,11 +176,10 @@ def _visit_documents(
 
 
 @jit
-def _carry_pairs(
-    averages: bool, X: FeatureArrays, labels: Floats, offsets: Integers, ranked: Integers, before: Integers,
-    alpha: Singles, w: Floats,
-) -> float:  # fmt: skip
+def _carry_pairs(averages: bool, lists: GradedLists, layout: PairLayout, alpha: Singles, w: Floats) -> float:
     """Sums w and margin over the pairs, one by one."""
+    X, labels, offsets, _, _ = lists
+    ranked, before = layout
     margin = 0.0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
@@ -186,10 +195,8 @@ def _carry_pairs(
 
 
 @jit
-def _carry_documents(
-    X: FeatureArrays, labels: Floats, offsets: Integers, codes: Integers, counts: Integers, bounds: Floats,
-    theta: Floats, w: Floats,
-) -> float:  # fmt: skip
+def _carry_documents(lists: GradedLists, bounds: Floats, theta: Floats, w: Floats) -> float:
+    X, labels, offsets, codes, counts = lists
     margin = 0.0
     for q in range(offsets.shape[0] - 1):
         start, stop = offsets[q], offsets[q + 1]
@@ -225,7 +232,7 @@ class PairDual:
         d = self.problem.rounds.n_features
         self.w, self.averaged = np.zeros(d), np.zeros(d + 1)
         columns = self.problem.columns()
-        self._layout = columns.ranked, columns.before
+        self._layout = PairLayout(columns.ranked, columns.before)
         self.alpha = np.zeros(len(columns), np.float32)
 
     @property
@@ -235,20 +242,17 @@ class PairDual:
 
     def visit(self, order: Integers) -> None:
         """Makes one step for each query of `order`."""
-        X, labels, offsets, _, counts = self.problem.arrays
+        problem, box = self.problem, self.problem.loss == "average"
         self.margin = _visit_pairs(
-            self.problem.loss == "average", X, labels, offsets, counts, order, *self._layout, self.problem.bounds,
-            self.eta, self.alpha, self.w, self.margin, self.averaged, self.steps,
+            box, problem.arrays, self._layout, order, problem.bounds, self.eta, self.alpha, self.w, self.margin,
+            self.averaged, self.steps,
         )  # fmt: skip
         self.steps += len(order)
 
     def recovered(self) -> tuple[Floats, float]:
         """The weights and the margin, from the dual variables alone."""
-        w, rounds = np.zeros_like(self.w), self.problem.rounds
-        averages = self.problem.loss != "average"
-        return w, _carry_pairs(
-            averages, as_arrays(rounds.X), rounds.labels, rounds.offsets, *self._layout, self.alpha, w
-        )
+        w = np.zeros_like(self.w)
+        return w, _carry_pairs(self.problem.loss != "average", self.problem.arrays, self._layout, self.alpha, w)
 
     def state(self) -> State:
         return {"alpha": self.alpha, "averaged": self.averaged}
@@ -291,7 +295,7 @@ class DocumentDual:
     def visit(self, order: Integers) -> None:
         """Makes one step for each query of `order`."""
         self.margin = _visit_documents(
-            *self.problem.arrays, order, self.problem.bounds, self.eta, self.theta, self.w, self.margin, self.averaged,
+            self.problem.arrays, order, self.problem.bounds, self.eta, self.theta, self.w, self.margin, self.averaged,
             self.steps,
         )  # fmt: skip
         self.steps += len(order)
@@ -299,7 +303,7 @@ class DocumentDual:
     def recovered(self) -> tuple[Floats, float]:
         """The weights and the margin, from the dual variables alone."""
         w = np.zeros(self.problem.rounds.n_features)
-        return w, _carry_documents(*self.problem.arrays, self.problem.bounds, self.theta, w)
+        return w, _carry_documents(self.problem.arrays, self.problem.bounds, self.theta, w)
 
     def state(self) -> State:
         return {"theta": self.theta, "averaged": self.averaged}

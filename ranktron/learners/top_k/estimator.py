@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import permutations
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,13 +14,15 @@ from ranktron.errors import DataError
 from ranktron.kernels.jit import jit
 from ranktron.types import Floats, Integers
 
+_NOTHING = np.zeros(0)
+
 
 @runtime_checkable
 class Decomposed(Protocol):
     """A surrogate whose gradient is a sum of terms with a few labels each.
 
     `coordinates` is ℓ, the number of labels in a term; `known` is the term without labels; `term` is h for ℓ different
-    documents in the given order. A surrogate may have its own, faster `estimate`.
+    documents in the given order. That is enough; a surrogate that is `Outlined` as well is estimated faster.
     """
 
     @property
@@ -56,8 +59,28 @@ class Outlined(Protocol):
         ∇φ estimated = factor · base + gradient of the first k,    base and `shown` without any label
 
     `outline` returns base (or an empty array), what to keep of the first k documents, and the part of the loss
-    without labels; `settle` returns the estimated loss, the factor, and the gradient of the first k.
+    without labels; `settle` returns the estimated loss, the factor, and the gradient of the first k; `estimate` returns
+    the loss and the whole gradient at once. `compiled_margin` is the margin of the pairwise hinge, whose rounds are
+    compiled as a whole, and None for others.
     """
+
+    @property
+    def compiled_margin(self) -> float | None: ...
+
+    def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats, /) -> tuple[float, Floats]:
+        """Returns the estimated loss and its gradient.
+
+        Parameters
+        ----------
+        scores : array
+            The scores of all documents, in the order shown.
+        places : array of int
+            The positions whose labels are known.
+        labels : array
+            These labels.
+        weights : array
+            One over their propensities.
+        """
 
     def outline(self, scores: Floats, k: int, /) -> tuple[Floats, Floats, float]:
         """Returns what to keep of a query until its labels arrive.
@@ -90,9 +113,30 @@ class Outlined(Protocol):
         """
 
 
-def is_outlined(surrogate: object) -> TypeGuard[Outlined]:
-    """Whether a surrogate is `Outlined`; `isinstance` with a protocol would take longer than the update."""
-    return hasattr(surrogate, "settle")
+@dataclass(frozen=True)
+class ByLemma1:
+    """Any decomposition as an `Outlined` surrogate: all scores are kept, and Lemma 1 gives the gradient."""
+
+    surrogate: Decomposed
+    compiled_margin: ClassVar[None] = None
+
+    def estimate(self, scores: Floats, places: Integers, labels: Floats, weights: Floats) -> tuple[float, Floats]:
+        return estimate(self.surrogate, scores, places, labels, weights)
+
+    def outline(self, scores: Floats, k: int) -> tuple[Floats, Floats, float]:
+        return _NOTHING, scores, 0.0
+
+    def settle(
+        self, shown: Floats, constant: float, places: Integers, labels: Floats, weights: Floats
+    ) -> tuple[float, float, Floats]:
+        loss, gradient = self.estimate(shown, places, labels, weights)
+        return loss, 0.0, gradient
+
+
+def as_outlined(surrogate: Any) -> Outlined:
+    """How to estimate a surrogate; `isinstance` with a protocol would take longer than the update."""
+    outlined: Outlined = surrogate if hasattr(surrogate, "settle") else ByLemma1(surrogate)
+    return outlined
 
 
 @jit

@@ -9,15 +9,12 @@ from itertools import product
 from math import perm
 
 import numpy as np
-from numba import float64, int64
 
-from ranktron.kernels.calls import address_of, caller
 from ranktron.kernels.copying import copy_into
-from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
 from ranktron.kernels.random_numbers import EXPLORATION, stream_origin, uniform
-from ranktron.kernels.sorting import FEW, LANES, argsort_by_counting, argsort_descending, argsort_radix
+from ranktron.kernels.sorting import FEW, LANES, argsort_by_counting, argsort_radix
 from ranktron.types import Floats, Integers
 
 
@@ -69,7 +66,7 @@ def _argsort_drawn(drawn: Floats) -> Integers:
 
 
 @jit
-def _order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tuple[Integers, bool]:
+def draw_order(best: Integers, seed: int, number: int, gamma: float, n: int) -> tuple[Integers, bool]:
     """The order to show: the best, or the first n of them by drawn scores."""
     if not explores(seed, number, gamma):
         return best, False
@@ -142,60 +139,16 @@ def group_propensities(order: Integers, best: Integers, gamma: float, k: int, n:
     return groups
 
 
-_AFFORD = int64(float64[::1], int64[::1], float64, int64)
-_call_afford = caller(_AFFORD)
-
-
-def price_address(price: float) -> int:
-    """Where kernels find the shortlist of a price; 0, and nothing is compiled, for a price that allows every order."""
-    return address_of(affordable_shortlist, _AFFORD) if price < 1.0 else 0
-
-
 @jit
 def restrict_exploration(
-    scores: Floats, best: Integers, gamma: float, k: int, n: int, price: float, afford: int
+    scores: Floats, best: Integers, gamma: float, k: int, n: int, price: float
 ) -> tuple[float, int]:
     """γ and the shortlist that a price leaves for a list: not to explore, and the first k, where it allows fewer.
 
-    >>> restrict_exploration(np.array([3.0, 2.0, 0.0]), np.arange(3), 0.5, 2, 3, 0.01, price_address(0.01))
+    >>> restrict_exploration(np.array([3.0, 2.0, 0.0]), np.arange(3), 0.5, 2, 3, 0.01)
     (0.0, 2)
     """
-    affordable: int = n if afford == 0 else _call_afford(afford, scores, best, price, n)
+    affordable: int = affordable_shortlist(scores, best, price, n)
     if affordable < k:
         return 0.0, k
     return gamma, affordable
-
-
-@jit
-def rank_documents(
-    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float, afford: int
-) -> tuple[Floats, Integers, bool, Floats]:
-    """The scores, the order to show, whether it explores, and the propensities of the first k documents."""
-    scores = dot_rows(X, w)
-    best = argsort_descending(scores)
-    gamma, n = restrict_exploration(scores, best, gamma, k, n, price, afford)
-    order, explored = _order(best, seed, number, gamma, n)
-    return scores, order, explored, document_propensities(order, best, gamma, k, n)
-
-
-@jit
-def rank_pairs(
-    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float, afford: int
-) -> tuple[Floats, Integers, bool, Floats]:
-    """The same with the propensities of pairs."""
-    scores = dot_rows(X, w)
-    best = argsort_descending(scores)
-    gamma, n = restrict_exploration(scores, best, gamma, k, n, price, afford)
-    order, explored = _order(best, seed, number, gamma, n)
-    return scores, order, explored, pair_propensities(order, best, gamma, k, n)
-
-
-def rank_groups(
-    X: FeatureArrays, w: Floats, seed: int, number: int, gamma: float, k: int, n: int, price: float, afford: int,
-    size: int,
-) -> tuple[Floats, Integers, bool, Floats]:  # fmt: skip
-    """The same with the propensities of groups."""
-    scores, order, explored, _ = rank_documents(X, w, seed, number, gamma, k, n, price, afford)
-    best = argsort_descending(scores)
-    gamma, n = restrict_exploration(scores, best, gamma, k, n, price, afford)
-    return scores, order, explored, group_propensities(order, best, gamma, k, n, size)

@@ -1,87 +1,46 @@
 """RTop-kF: learning from the labels of the first k documents shown."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
+from typing import Any
 
 import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.kernels.csr_rows import check_features
+from ranktron.kernels.csr_rows import Sparse, check_features
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.dispatch import as_arrays
-from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import CompiledPass, WeightVectorLearner
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
 from ranktron.learners.pending_rounds import PendingRound
-from ranktron.learners.top_k.descent import descend_dense, descend_in_ball, first_scores, gather_top
-from ranktron.learners.top_k.estimator import Decomposed, check_decomposed, estimate, inverse_propensities, is_outlined
-from ranktron.learners.top_k.exploration import (
-    price_address,
+from ranktron.learners.top_k.estimator import Decomposed, as_outlined, check_decomposed, inverse_propensities
+from ranktron.learners.top_k.exploration import uniform_scores
+from ranktron.learners.top_k.kernels import (
+    NO_LABEL,
+    NOT_SHOWN,
+    TOP_K,
+    TWICE,
+    TopKRecord,
+    count_round,
+    descend,
+    descend_rows,
+    gather_top,
+    learn_list,
+    list_sizes,
+    locate,
     rank_documents,
     rank_groups,
     rank_pairs,
-    restrict_exploration,
-    uniform_scores,
+    shown_scores,
 )
-from ranktron.learners.top_k.refusals import (
-    NO_LABEL,
-    NOT_SHOWN,
-    TOO_HIGH,
-    TWICE,
-    check_limits,
-    why_feedback_refused,
-    why_never_ranked,
-)
-from ranktron.surrogates.pairwise_hinge import PairwiseHinge, estimate_hinge
-from ranktron.types import Features, Feedback, Floats, Integers, Matrix, Ranking, Round, State, Step
+from ranktron.types import Features, Feedback, Floats, Integers, Ranking, Round, State, Step
 
-_NOTHING = np.zeros(0)
-
-
-@jit
-def _locate(order: Integers, k: int, items: Integers, labels: Floats, highest: float) -> tuple[Integers, int, int]:
-    """The positions of the observed documents, and the error code and index of the first invalid one."""
-    places = np.empty(items.shape[0], np.int64)
-    seen = np.zeros(k, np.bool_)
-    for i in range(items.shape[0]):
-        place = i
-        if i >= k or order[i] != items[i]:
-            place = 0
-            while place < k and order[place] != items[i]:
-                place += 1
-            if place == k:
-                return places, NOT_SHOWN, i
-        if seen[place]:
-            return places, TWICE, i
-        if not 0.0 <= labels[i] < np.inf:
-            return places, NO_LABEL, i
-        if labels[i] > highest:
-            return places, TOO_HIGH, i
-        seen[place] = True
-        places[i] = place
-    return places, 0, 0
-
-
-@jit
-def learn_top_pairs(
-    X: Matrix, order: Integers, scores: Floats, propensities: Floats, n: int, items: Integers, labels: Floats,
-    highest: float, share: float, floor: float, margin: float, eta: float, radius: float, adaptive: bool, weight: float,
-    w: Floats, total: Floats, squares: Floats,
-) -> float:  # fmt: skip
-    """Learns the pairwise hinge from a list that is still there: the loss, or NaN if the round has to be refused."""
-    k = propensities.shape[0]
-    shown, gradient = first_scores(scores, order, n), np.empty(k)
-    places, wrong, _ = _locate(order, k, items, labels, highest)
-    if wrong or first_non_finite(shown) >= 0:
-        return np.nan
-    loss = estimate_hinge(shown, places, labels, inverse_propensities(propensities, share, floor), margin, gradient)
-    moved = descend_dense(X, order, gradient, np.empty(0), 0.0, eta, radius, adaptive, weight, w, total, squares)
-    return loss if moved else np.nan
+_RANK: Mapping[int, Any] = {1: rank_documents, 2: rank_pairs}  # by the labels in a term of the surrogate's gradient
 
 
 @dataclass(eq=False)
@@ -94,8 +53,8 @@ class TopK(WeightVectorLearner):
 
     The propensities are part of the ranking, so that feedback may come late, out of order or never. Labels are weighted
     by one over the probability that they are seen: k may be larger than the surrogate needs, and every label that is
-    seen counts. Feedback may lack some of the k documents; `answered` says how often a document's label comes back, if
-    not always. `rank` uses the current w even where `coef` and `predict` are averaged.
+    seen counts. Feedback may lack some of the k documents; `response_rate` says how often a label comes back, if not
+    always. `rank` uses the current w even where `coef` and `predict` are averaged.
 
     Parameters
     ----------
@@ -119,19 +78,19 @@ class TopK(WeightVectorLearner):
         than this share of its estimated reward (`ranktron.kernels.exploration_price`); 1 explores among all. What
         holds for a shortlist holds here: the loss on those documents is what is learnt.
     floor : float
-        Propensities count as at least this. A floor trades variance for bias: see `shortfall`.
-    answered : float
+        Propensities count as at least this. A floor trades variance for bias: see `propensity_floor_bias`.
+    response_rate : float
         The share of shown documents whose label comes back, by chance alone.
-    highest : float
+    max_label : float
         The highest label there can be.
-    strict : bool
+    require_full_lists : bool
         Refuse queries with one document or fewer than k, and γ outside (0, 1/2), which the theory does not cover.
         Otherwise all labels of a short query come back.
     seed : int
         Seed of the exploration, which is a function of seed and round number.
     average : bool
         Whether `coef` and `predict` use the mean of w_1 … w_T.
-    late : bool
+    weighted_average : bool
         Whether that mean weighs round t by t, so that later weights count more.
     examination : Examination, optional
         Labels are clicks then, of users who see position k with this probability: each becomes (c − β_k) / α_k, on
@@ -166,45 +125,71 @@ class TopK(WeightVectorLearner):
     radius: float = inf
     shortlist: int = 0
     floor: float = 0.0
-    answered: float = 1.0
-    highest: float = inf
-    strict: bool = False
+    response_rate: float = 1.0
+    max_label: float = inf
+    require_full_lists: bool = False
     seed: int = 0
     average: bool = True
-    late: bool = False
+    weighted_average: bool = False
     examination: Examination | None = None
     exploration_price: float = 1.0
-    rounds: int = field(default=0, init=False)
-    w: Floats = field(init=False, repr=False)
-    total: Floats = field(init=False, repr=False)
-    squares: Floats = field(init=False, repr=False)
+    record: TopKRecord = field(init=False, repr=False)  # settings for kernels, and what they count
+    # rows: w, its (weighted) sum over rounds, the sums of squares of steps, and a step, which is 0 between rounds
+    vectors: Floats = field(init=False, repr=False)
+    compiled: bool = field(init=False, repr=False)  # whether rounds with a matrix are learnt in a single kernel
 
     def __post_init__(self) -> None:
         check_decomposed(self.surrogate, self.k)
-        check_limits(self)
+        _check_settings(self)
         if self.examination is not None and not getattr(self.surrogate, "linear_in_label", False):
             raise DataError(
                 f"{type(self.surrogate).__name__} is not linear in the label: what corrects clicks on average would "
                 "not correct its gradient; take Squared, or labels"
             )
-        self.w, self.total, self.squares = (np.zeros(self.n_features) for _ in range(3))
-        self.lost, self._z = 0.0, np.zeros(self.n_features)
+        self.vectors, self.record = np.zeros((4, self.n_features)), np.zeros(1, TOP_K)
+        for name in vars(self).keys() & set(TOP_K.names or ()):
+            self.record[name] = getattr(self, name)
+        coordinates = self.surrogate.coordinates
+        self.record["coordinates"], self.record["price"] = coordinates, self.exploration_price
+        self.record["share"] = self.response_rate**coordinates
+        margin = as_outlined(self.surrogate).compiled_margin
+        self.compiled, self.record["margin"] = margin is not None and self.examination is None, margin or 0.0
+
+    @property
+    def rounds(self) -> int:
+        return int(self.record["rounds"][0])
+
+    @rounds.setter
+    def rounds(self, rounds: int) -> None:
+        self.record["rounds"] = rounds
+
+    @property
+    def w(self) -> Floats:
+        """The current weights."""
+        w: Floats = self.vectors[0]
+        return w
+
+    @w.setter
+    def w(self, w: Floats) -> None:
+        self.vectors = self.vectors.copy()  # arrays that were taken from it stay as they are
+        self.vectors[0] = w
 
     @property
     def coef(self) -> Floats:
         """The weights to serve."""
         if self.average and self.rounds:
             T = self.rounds
-            return self.total / (T * (T + 1) / 2 if self.late else T)
+            total: Floats = self.vectors[1]
+            return total / (T * (T + 1) / 2 if self.weighted_average else T)
         return self.w
 
     @property
-    def shortfall(self) -> float:
+    def propensity_floor_bias(self) -> float:
         """The bias of the floor: the share that it takes from the gradient of a document (or pair) outside the top k.
 
         The exact mean over all rounds; 0 without a floor.
         """
-        return self.lost / self.rounds if self.rounds else 0.0
+        return float(self.record["floor_bias"][0]) / self.rounds if self.rounds else 0.0
 
     @property
     def labels_received(self) -> int:
@@ -216,49 +201,33 @@ class TopK(WeightVectorLearner):
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
-        k, n = self._sizes(X.shape[0])
-        price = self.exploration_price
-        how = self.seed, number, self.explore(number), k, n, price, price_address(price)
-        rows, coordinates = as_arrays(X), self.surrogate.coordinates
-        if coordinates == 1:
-            shown = rank_documents(rows, self.w, *how)
-        elif coordinates == 2:
-            shown = rank_pairs(rows, self.w, *how)
-        else:
-            shown = rank_groups(rows, self.w, *how, coordinates)
-        scores, order, explored, propensities = shown
+        if self.require_full_lists:
+            self._received(X.shape[0])
+        rank = _RANK.get(self.surrogate.coordinates, rank_groups)
+        scores, order, explored, propensities = rank(
+            self.record, self.vectors, as_arrays(X), self.seed, number, self.explore(number)
+        )
         return Ranking(order, scores, number, explored, propensities)
 
     def learn(self, X: Features, ranking: Ranking, feedback: Feedback) -> float:
         """Learns from the labels of some of the first k documents and returns an estimate of the surrogate's loss."""
-        hinge = self.surrogate
-        if type(hinge) is PairwiseHinge and self._is_plain(X):
-            _, n = self._check_ranked(X, ranking)
-            eta, weight = self.step(ranking.number), self._weight
-            loss, propensities = float("nan"), ranking.propensities
-            if len(feedback.items) == len(feedback.labels) and propensities is not None:
-                loss = learn_top_pairs(
-                    X, ranking.order, ranking.scores, propensities, n, feedback.items, feedback.labels,
-                    self.highest, self.answered**hinge.coordinates, self.floor, hinge.margin, eta, self.radius,
-                    self.adaptive, weight, self.w, self.total, self.squares,
-                )  # fmt: skip
+        number, propensities = ranking.number, self._check_ranked(X, ranking)
+        if self.compiled and not isinstance(X, Sparse) and len(feedback.items) == len(feedback.labels):
+            loss: float = learn_list(
+                self.record, self.vectors, X, ranking.order, ranking.scores, propensities, feedback.items,
+                feedback.labels, self._gamma(number), self.step(number),
+            )  # fmt: skip
             if loss == loss:  # otherwise the steps one by one say what is wrong
-                self._count(X.shape[0], ranking.number)
                 return loss
         pending = self.pending(X, ranking, self.k)
         return self._learn(pending, self._places(ranking.order, pending.size, feedback), feedback.labels)
 
-    @property
-    def _weight(self) -> float:
-        """How much the current weights count in the mean that is served."""
-        return self.rounds + 1.0 if self.late else 1.0
-
-    def _is_plain(self, X: Features) -> bool:
-        """Whether labels are learnt as they are, of a matrix: what is compiled as a whole."""
-        return self.examination is None and isinstance(X, np.ndarray)
+    def _gamma(self, number: int) -> float:
+        """γ of a round, as far as it is needed to learn from it."""
+        return self.explore(number) if self.floor > 0.0 else 0.0
 
     def compiled_pass(self, rounds: Rounds) -> CompiledPass | None:
-        if type(self) is not TopK or type(self.surrogate) is not PairwiseHinge or not self._is_plain(rounds.X):
+        if type(self) is not TopK or not self.compiled or isinstance(rounds.X, Sparse):
             return None
         from ranktron.learners.top_k.passes import play_top_k
 
@@ -269,16 +238,14 @@ class TopK(WeightVectorLearner):
 
         The number of documents is the learner's own k; the argument `k` is ignored.
 
-        For a surrogate without `outline` the whole shortlist is kept.
+        Of a surrogate without `outline` the whole shortlist is kept.
         """
-        k, n = self._check_ranked(X, ranking)  # its own k: the estimator needs just these labels
-        scores = first_scores(ranking.scores, ranking.order, n)
+        self._check_ranked(X, ranking)
+        scores = shown_scores(self.record, ranking.scores, ranking.order)
         if first_non_finite(scores) >= 0:
             raise DataError(overflow(ranking.number))
-        if is_outlined(self.surrogate):
-            base, shown, constant = self.surrogate.outline(scores, k)
-        else:
-            base, shown, constant = _NOTHING, scores, 0.0
+        k = self._received(X.shape[0])  # its own k: the estimator needs just these labels
+        base, shown, constant = as_outlined(self.surrogate).outline(scores, k)
         rows, drift, columns = gather_top(X, ranking.order, shown.shape[0], base)
         return PendingRound(rows, shown, ranking.number, X.shape[0], drift, constant, ranking.propensities, columns)
 
@@ -299,66 +266,57 @@ class TopK(WeightVectorLearner):
         feedback : Feedback
             The labels of some of the first k documents.
         """
-        _, n = self._check_ranked(X, ranking)
+        weights = self._weights(self._check_ranked(X, ranking))
         places = self._places(ranking.order, X.shape[0], feedback)
-        scores = first_scores(ranking.scores, ranking.order, n)
-        weights = self._weights(ranking.propensities)
-        own: Callable[..., tuple[float, Floats]] | None = getattr(self.surrogate, "estimate", None)
-        if own is None:
-            return estimate(self.surrogate, scores, places, self._labels(places, feedback.labels), weights)
-        return own(scores, places, self._labels(places, feedback.labels), weights)
+        scores = shown_scores(self.record, ranking.scores, ranking.order)
+        return as_outlined(self.surrogate).estimate(scores, places, self._labels(places, feedback.labels), weights)
 
     def _labels(self, places: Integers, received: Floats) -> Floats:
         """The labels, or what clicks stand for on average."""
         return received if self.examination is None else self.examination.correct(received, places + 1)
 
     def _learn(self, pending: PendingRound, places: Integers, labels: Floats) -> float:
-        weights, factor = self._weights(pending.propensities), 0.0
-        labels = self._labels(places, labels)
-        if is_outlined(self.surrogate):
-            loss, factor, gradient = self.surrogate.settle(pending.shown, pending.constant, places, labels, weights)
+        assert pending.propensities is not None
+        weights, labels = self._weights(pending.propensities), self._labels(places, labels)
+        settle = as_outlined(self.surrogate).settle
+        loss, factor, gradient = settle(pending.shown, pending.constant, places, labels, weights)
+        rows, drift, eta = pending.rows, pending.drift, self.step(pending.number)
+        if isinstance(rows, Sparse):
+            moved = descend_rows(
+                self.record, self.vectors, as_arrays(rows), gradient, drift, pending.columns, factor, eta
+            )
         else:
-            loss, gradient = estimate(self.surrogate, pending.shown, places, labels, weights)
-        eta, weight = self.step(pending.number), self._weight
-        state = self.w, self.total, self.squares, self._z
-        if not descend_in_ball(pending, gradient, factor, eta, self.radius, self.adaptive, weight, *state):
+            items = np.arange(len(gradient))
+            moved = descend(self.record, self.vectors, rows, items, gradient, drift, factor, eta)
+        if not moved:
             raise DataError(overflow(pending.number))
-        self._count(pending.size, pending.number)
+        count_round(self.record, pending.size, self._gamma(pending.number))
         return loss
 
-    def _count(self, m: int, number: int) -> None:
-        self.rounds += 1
-        if self.floor > 0.0:
-            self.lost += self.shortfall_of(m, number)
-
-    def _check_ranked(self, X: Features, ranking: Ranking) -> tuple[int, int]:
+    def _check_ranked(self, X: Features, ranking: Ranking) -> Floats:
+        """The propensities of a ranking; one that this learner cannot have made of these documents is refused."""
         check_features(X, self.n_features)
         propensities = ranking.propensities
         m = X.shape[0]
         alike = m == ranking.scores.shape[0] == ranking.order.shape[0]
         if propensities is None or ranking.number < 0 or not alike:
-            raise DataError(why_never_ranked(X, ranking))
-        k, n = self._sizes(m)
+            raise DataError(_why_never_ranked(X, ranking))
+        k = self._received(m)
         if propensities.shape != (k,) * self.surrogate.coordinates:
-            raise DataError(why_never_ranked(X, ranking))
-        price = self.exploration_price
-        if price < 1.0:
-            best = argsort_descending(ranking.scores)
-            _, n = restrict_exploration(ranking.scores, best, 0.0, k, n, price, price_address(price))
-        return k, n
+            raise DataError(_why_never_ranked(X, ranking))
+        return propensities
 
     def _places(self, order: Integers, m: int, feedback: Feedback) -> Integers:
-        k, _ = self._sizes(m)
+        k = self._received(m)
         if len(feedback.items) != len(feedback.labels):
             raise DataError(f"feedback on {len(feedback.items)} documents with {len(feedback.labels)} labels")
-        places, wrong, where = _locate(order, k, feedback.items, feedback.labels, self.highest)
+        places, wrong, where = locate(order, k, feedback.items, feedback.labels, self.max_label)
         if wrong:
-            raise DataError(why_feedback_refused(order, feedback, wrong, where, k, self.highest))
+            raise DataError(_why_feedback_refused(order, feedback, wrong, where, k, self.max_label))
         return places
 
-    def _weights(self, propensities: Floats | None) -> Floats:
-        assert propensities is not None
-        return inverse_propensities(propensities, self.answered**self.surrogate.coordinates, self.floor)
+    def _weights(self, propensities: Floats) -> Floats:
+        return inverse_propensities(propensities, self.response_rate**self.surrogate.coordinates, self.floor)
 
     def played(self, ranking: Ranking) -> Floats:
         """The scores that give the order shown: the learner's own, or random ones if it explored.
@@ -380,36 +338,76 @@ class TopK(WeightVectorLearner):
         return played
 
     def state(self) -> State:
-        arrays = {"w": self.w.copy(), "total": self.total.copy(), "squares": self.squares.copy()}
-        return {"rounds": self.rounds, "lost": self.lost, **arrays}
+        w, total, squares, _ = self.vectors.copy()
+        lost = float(self.record["floor_bias"][0])
+        return {"rounds": self.rounds, "lost": lost, "w": w, "total": total, "squares": squares}
 
     def restore(self, state: State) -> None:
-        w, total, squares = (as_weights(state[name], self.n_features) for name in ("w", "total", "squares"))
+        vectors = np.zeros_like(self.vectors)
+        for row, name in enumerate(("w", "total", "squares")):
+            vectors[row] = as_weights(state[name], self.n_features)
         rounds, lost = stored_count(state, "rounds"), stored_number(state, "lost")
-        self.rounds, self.lost, self.w, self.total, self.squares = rounds, lost, w, total, squares
+        self.vectors, self.record["rounds"], self.record["floor_bias"] = vectors, rounds, lost
 
-    def _sizes(self, m: int) -> tuple[int, int]:
-        """For m documents: how many labels come back, and among how many documents exploration draws."""
-        if self.strict and m < max(self.k, 2):
+    def _received(self, m: int) -> int:
+        """How many labels of m documents come back; lists that are too short are refused."""
+        if self.require_full_lists and m < max(self.k, 2):
             raise DataError(
                 f"a query of {m} document{'s' * (m > 1)} is too short: the labels of the first {self.k} are needed, "
                 "and at least 2 documents to choose from"
             )
-        k = self.k if self.k < m else m
-        return k, max(k, self.shortlist) if 0 < self.shortlist < m else m
+        return min(self.k, m)
 
-    def shortfall_of(self, m: int, number: int) -> float:
-        """The bias of the floor in one round of m documents; see `shortfall`.
+    def _sizes(self, m: int) -> tuple[int, int]:
+        """How many labels of m documents come back, and among how many documents exploration draws."""
+        k = self._received(m)
+        return k, list_sizes(self.record, m)[1]
 
-        Parameters
-        ----------
-        m : int
-            The number of documents.
-        number : int
-            The number of the round.
-        """
-        k, n = self._sizes(m)
-        p = self.explore(number)
-        for i in range(self.surrogate.coordinates):
-            p *= self.answered * max(k - i, 0) / max(n - i, 1)
-        return 1.0 - p / max(p, self.floor)
+
+def _why_never_ranked(X: Features, ranking: Ranking) -> str:
+    if ranking.propensities is None or ranking.number < 0:
+        return (
+            "feedback for a round that this learner never ranked: the ranking has no number or no propensities; "
+            "pass to `learn` the ranking that `rank` returned"
+        )
+    m = ranking.scores.shape[0]
+    if m != X.shape[0]:
+        return f"the ranking was made for {m} documents, this query has {X.shape[0]}"
+    return "the ranking was made by a learner with another k or surrogate: its propensities do not fit"
+
+
+def _why_feedback_refused(order: Integers, feedback: Feedback, wrong: int, where: int, k: int, max_label: float) -> str:
+    item, label = feedback.items[where], feedback.labels[where]
+    if wrong == NOT_SHOWN:
+        shown = ", ".join(map(str, order[:k]))
+        return f"feedback for document {item}, which was not among the first {k} shown ({shown})"
+    if wrong == TWICE:
+        return f"feedback names document {item} twice"
+    if wrong == NO_LABEL:
+        return f"labels must be finite and >= 0; document {item} has {label}"
+    return f"document {item} has label {label}, above the declared highest, {max_label:g}"
+
+
+def _check_settings(learner: TopK) -> None:
+    """Refuses settings that are invalid or, if the learner is strict, outside the theory."""
+    gamma, half, price = learner.explore(0), learner.require_full_lists, learner.exploration_price
+    if not 0.0 < gamma <= 1.0 or (half and gamma >= 0.5):
+        allowed = "above 0 and below 1/2, as the theory needs it" if half else "above 0 and at most 1"
+        raise DataError(f"the share of exploring rounds must be {allowed}; in the first round it is {gamma:g}")
+    limits = {
+        f"the radius must be above 0, not {learner.radius}": learner.radius > 0.0,
+        f"a shortlist needs at least k = {learner.k} documents, not {learner.shortlist}": learner.shortlist == 0
+        or learner.shortlist >= learner.k,
+        f"the price of exploration must be at least 0 and at most 1, not {price}": 0.0 <= price <= 1.0,
+        "a price and a floor of propensities cannot be combined: take one of them": price == 1.0
+        or learner.floor == 0.0,
+        f"the floor of propensities must be at least 0 and below 1, not {learner.floor}": 0.0 <= learner.floor < 1.0,
+        f"the answered share must be above 0 and at most 1, not {learner.response_rate}": 0.0
+        < learner.response_rate
+        <= 1.0,
+        f"the highest label must be above 0, not {learner.max_label}": learner.max_label > 0.0,
+        f"the seed must be 0 or more, not {learner.seed}": learner.seed >= 0,
+    }
+    for complaint, holds in limits.items():
+        if not holds:
+            raise DataError(complaint)

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.learners.top_k.lessons import Lessons, can_learn_many, learn_many
+from ranktron.learners.top_k.passes import PendingBatch, can_learn_many, learn_many
 from ranktron.store.journal.entries import FeedbackItems, JournalEntry, Result, decode_feedback
 from ranktron.store.journal.journal import Journal, MissingEntriesError
 from ranktron.store.rankers import apply_entry, open_rounds
@@ -82,7 +82,7 @@ class ReplayBatch:
         rows = np.frombuffer(b"".join([each.rows for each in shown]), np.float32).reshape(n, -1, len(live.filled_names))
         learnt = learn_many(
             learner,
-            Lessons(
+            PendingBatch(
                 [each.number for each in shown],
                 [each.size for each in shown],
                 rows[:, :k].copy(),

@@ -8,7 +8,7 @@ from ranktron.kernels.grades import grades
 from ranktron.learners.batch.rank_mm_losses import (
     LOSSES,
     average_pairs,
-    loss_address,
+    loss_code,
     lower_counts,
     vertex,
     worst_document,
@@ -82,10 +82,10 @@ def test_kernels_equal_their_python(kernel):
 
 
 @pytest.mark.parametrize(("name", "kernel"), list(zip(LOSSES, KERNELS, strict=True)))
-def test_the_address_of_a_loss_is_that_of_its_kernel(name, kernel):
+def test_the_code_of_a_loss_is_that_of_its_kernel(name, kernel):
     (fast, same), a = np.empty((2, 3)), np.array([0.5, -1.0, 0.25])
     asked = a, np.array([0, 1, 2]), 3, np.array([1.0, 2.0, 1.0])
-    assert vertex(loss_address(name), *asked, same) == kernel(*asked, fast)
+    assert vertex(loss_code(name), *asked, same) == kernel(*asked, fast)
     assert same.tolist() == fast.tolist()
 
 

@@ -260,7 +260,7 @@ def test_missing_answers_are_made_up_for(surrogate):
     """Every document answers with the same chance: the sum over rankings and over who answers is the gradient."""
     gamma, k, q = 0.3, 3, 0.6
     scores, labels = np.random.default_rng(6).normal(size=4), np.array([2.0, 0.0, 1.0, 1.0])
-    learner = learner_of(surrogate, k, gamma, answered=q)
+    learner = learner_of(surrogate, k, gamma, response_rate=q)
     best = np.argsort(-scores, kind="stable")
     total = np.zeros(4)
     for order in map(np.array, permutations(range(4))):
@@ -273,7 +273,7 @@ def test_missing_answers_are_made_up_for(surrogate):
 
 
 @pytest.mark.parametrize("surrogate", [Squared(), PairwiseHinge()], ids=repr)
-def test_the_bias_of_a_floor_is_the_reported_shortfall(surrogate):
+def test_the_bias_of_a_floor_is_the_reported_one(surrogate):
     gamma, floor = 0.2, 0.1
     learner = learner_of(surrogate, surrogate.coordinates, gamma, floor=floor)
     scores = np.array([0.3, 0.2, 0.1, 0.0, -0.1])
@@ -285,25 +285,25 @@ def test_the_bias_of_a_floor_is_the_reported_shortfall(surrogate):
     exact = surrogate(scores, labels)[1]
     label_free = surrogate.known(scores)
     biased = expectation(learner, scores, labels, gamma)
-    assert 0.0 < learner.shortfall < 1.0
+    assert 0.0 < learner.propensity_floor_bias < 1.0
     if isinstance(surrogate, Squared):
-        assert biased - label_free == pytest.approx((1.0 - learner.shortfall) * (exact - label_free))
+        assert biased - label_free == pytest.approx((1.0 - learner.propensity_floor_bias) * (exact - label_free))
     else:
-        assert biased == pytest.approx((1.0 - learner.shortfall) * exact)
-    assert learner_of(surrogate, 2).shortfall == 0.0
+        assert biased == pytest.approx((1.0 - learner.propensity_floor_bias) * exact)
+    assert learner_of(surrogate, 2).propensity_floor_bias == 0.0
 
 
 @pytest.mark.parametrize(("surrogate", "k"), [(Squared(), 2), (PairwiseHinge(), 3)], ids=["documents", "pairs"])
-def test_the_shortfall_counts_labels_that_do_not_come(surrogate, k):
+def test_the_bias_of_a_floor_counts_labels_that_do_not_come(surrogate, k):
     """A hidden document is seen with γ k/m, a pair with γ k(k − 1)/(m(m − 1)), and each label comes with its share."""
     gamma, floor, answered, m = 0.2, 0.1, 0.6, 5
-    learner = learner_of(surrogate, k, gamma, floor=floor, answered=answered)
+    learner = learner_of(surrogate, k, gamma, floor=floor, response_rate=answered)
     X = np.zeros((m, 1), np.float32)
     ranking = learner.rank(X, 0)
     learner.learn(X, ranking, Feedback(ranking.order[:k], np.ones(k)))
     seen = answered * k / m if surrogate.coordinates == 1 else answered**2 * k * (k - 1) / (m * (m - 1))
     assert gamma * seen < floor
-    assert learner.shortfall == pytest.approx(1.0 - gamma * seen / floor)
+    assert learner.propensity_floor_bias == pytest.approx(1.0 - gamma * seen / floor)
 
 
 def test_weights_are_one_over_propensities_and_know_the_floor():

@@ -11,6 +11,7 @@ from ranktron.kernels import random_numbers
 from ranktron.learners import feedback
 from ranktron.learners.steps import Constant
 from ranktron.learners.top_k import exploration as exploration
+from ranktron.learners.top_k.kernels import rank_documents, rank_pairs
 from ranktron.learners.top_k.learner import TopK
 from ranktron.surrogates import PairwiseHinge, Squared
 
@@ -62,11 +63,13 @@ def test_the_kernels_equal_their_python_twins():
             )
             assert origin == mixed
             assert random_numbers.uniform.py_func(origin, 4) == random_numbers.uniform(origin, 4)
-    X, w = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32), np.array([1.0, -1.0, 0.5])
+    X = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
+    learner = TopK(3, Squared(), 3, Constant(0.5), Constant(1.0), shortlist=5, exploration_price=0.2)
+    learner.w = np.array([1.0, -1.0, 0.5])
     for number in range(20):
-        for rank in (exploration.rank_documents, exploration.rank_pairs):
-            how = 7, number, 0.5, 3, 5, 0.2, exploration.price_address(0.2)
-            fast, slow = rank(X, w, *how), rank.py_func(X, w, *how)
+        for rank in (rank_documents, rank_pairs):
+            given = learner.record, learner.vectors, X, 7, number, 0.5
+            fast, slow = rank(*given), rank.py_func(*given)
             assert all(np.array_equal(a, b) for a, b in zip(fast, slow, strict=True))
 
 

@@ -13,9 +13,8 @@ from ranktron.kernels.dispatch import as_arrays
 from ranktron.learners import TopK, feedback, top_k_ranker
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.learners.top_k.descent import _descended_rows, _gather_dense, _gathered_rows, descend_dense
 from ranktron.learners.top_k.exploration import explores, uniform_scores
-from ranktron.learners.top_k.learner import _locate
+from ranktron.learners.top_k.kernels import TOP_K, _gather_dense, _gathered_rows, descend, descend_rows, locate
 from ranktron.surrogates import KL, ListNet, PairwiseHinge, SmoothDCG, Squared
 from ranktron.types import Ranking, Round
 
@@ -101,7 +100,7 @@ def test_adaptive_steps_divide_by_the_root_of_the_squares():
 
 @pytest.mark.parametrize("late", [False, True])
 def test_averages_are_means_of_the_weights_that_ranked(late):
-    learner, kept = learner_of(late=late), []
+    learner, kept = learner_of(weighted_average=late), []
     for number, round in enumerate(LISTS):
         kept.append(learner.w.copy())
         ranking = learner.rank(round.X, number)
@@ -115,7 +114,7 @@ def test_the_python_twins_agree():
     order = rng.permutation(6)
     for items, labels in ([2, 0], [1.0, 2.0]), ([0, 0], [1.0, 1.0]), ([5], [9.0]), ([1], [np.nan]):
         asked = (order, 3, order[np.array(items)], np.array(labels), 4.0)
-        fast, slow = _locate(*asked), _locate.py_func(*asked)
+        fast, slow = locate(*asked), locate.py_func(*asked)
         assert fast[1:] == slow[1:]
         assert fast[1] or (fast[0] == slow[0]).all()
     X, gradient, drift = rng.normal(size=(5, 4)).astype(np.float32), rng.normal(size=3), rng.normal(size=4)
@@ -129,20 +128,20 @@ def test_the_python_twins_agree():
         assert len(first[0]) == 3
         assert np.bincount(columns, kept, 4) == pytest.approx(gradient @ (X * (X > 0))[:3].astype(float))
     for adaptive in (False, True):
-        states = [[np.ones(4), np.zeros(4), np.full(4, 0.5)] for _ in range(2)]
-        for call, state in zip((descend_dense, descend_dense.py_func), states, strict=True):
-            assert call(X, np.array([0, 1, 2]), gradient, drift, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
-        assert np.array(states[0]) == pytest.approx(np.array(states[1]))
-        states = [[np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4)] for _ in range(2)]
-        for call, state in zip((_descended_rows, _descended_rows.py_func), states, strict=True):
-            drifting = drift[:2], np.array([3, 0], np.int32)
-            assert call(*rows, gradient, *drifting, 0.5, 0.1, 1.5, adaptive, 2.0, *state)
-            assert not state[3].any()
-        assert np.array(states[0]) == pytest.approx(np.array(states[1]))
+        learner = np.zeros(1, TOP_K)
+        learner["radius"], learner["adaptive"], learner["weighted_average"], learner["rounds"] = 1.5, adaptive, True, 1
+        states = [np.array([np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4)]) for _ in range(4)]
+        for call, state in zip((descend, descend.py_func), states[:2], strict=True):
+            assert call(learner, state, X, np.array([0, 1, 2]), gradient, drift, 0.5, 0.1)
+        for call, state in zip((descend_rows, descend_rows.py_func), states[2:], strict=True):
+            assert call(learner, state, rows, gradient, drift[:2], np.array([3, 0], np.int32), 0.5, 0.1)
+        assert states[0] == pytest.approx(states[1])
+        assert states[2] == pytest.approx(states[3])
+        assert not states[3][3].any()
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=repr)
-@pytest.mark.parametrize("more", [{}, {"adaptive": True, "shortlist": 4, "floor": 0.05, "answered": 0.5}])
+@pytest.mark.parametrize("more", [{}, {"adaptive": True, "shortlist": 4, "floor": 0.05, "response_rate": 0.5}])
 def test_all_checks_of_a_learner(surrogate, more):
     def make():
         return learner_of(surrogate, 3, radius=2.0, **more)
@@ -222,7 +221,7 @@ BAD = {
 
 @pytest.mark.parametrize("words", BAD)
 def test_feedback_that_cannot_be_is_refused(words):
-    learner = played(learner_of(highest=4.0))
+    learner = played(learner_of(max_label=4.0))
     before = learner.state()
     ranking = learner.rank(LISTS[0].X, 60)
     items, labels = BAD[words](ranking.order)
@@ -255,10 +254,10 @@ def test_short_lists_are_heard_in_full_or_refused():
         ranking = learner.rank(X, 0)
         assert ranking.propensities == pytest.approx(np.ones(m))
         learner.learn(X, ranking, Feedback(ranking.order, np.ones(m)))
-        strict = learner_of(Squared(), 3, strict=True)
+        strict = learner_of(Squared(), 3, require_full_lists=True)
         with pytest.raises(DataError, match=f"a query of {m} document.* is too short: the labels of the first 3"):
             strict.rank(X, 0)
-    for strict in (learner_of(Squared(), 1, strict=True), top_k_ranker(6, "squared", 1, "paper")):
+    for strict in (learner_of(Squared(), 1, require_full_lists=True), top_k_ranker(6, "squared", 1, "paper")):
         with pytest.raises(DataError, match="at least 2 documents to choose from"):
             strict.rank(LISTS[0].X[:1], 0)
 
@@ -267,7 +266,7 @@ def test_short_lists_are_heard_in_full_or_refused():
 def test_gamma_is_below_one_half_where_the_theory_needs_it(gamma):
     learner_of(gamma=gamma)
     with pytest.raises(DataError, match="below 1/2, as the theory needs it"):
-        learner_of(gamma=gamma, strict=True)
+        learner_of(gamma=gamma, require_full_lists=True)
     with pytest.raises(DataError, match="below 1/2"):
         top_k_ranker(6, preset="recommended", explore=gamma, strict=True)
     with pytest.raises(DataError, match="below 1/2"):
@@ -275,8 +274,8 @@ def test_gamma_is_below_one_half_where_the_theory_needs_it(gamma):
 
 
 def test_the_smallest_settings_are_accepted():
-    learner = learner_of(radius=1e-3, highest=0.5, answered=1e-3, floor=1e-3, shortlist=2)
-    assert (learner.radius, learner.highest, learner.answered) == (1e-3, 0.5, 1e-3)
+    learner = learner_of(radius=1e-3, max_label=0.5, response_rate=1e-3, floor=1e-3, shortlist=2)
+    assert (learner.radius, learner.max_label, learner.response_rate) == (1e-3, 0.5, 1e-3)
 
 
 @pytest.mark.parametrize(
@@ -286,8 +285,8 @@ def test_the_smallest_settings_are_accepted():
         "radius must be above 0": lambda: learner_of(radius=0.0),
         "shortlist needs at least k = 2": lambda: learner_of(shortlist=1),
         "floor of propensities": lambda: learner_of(floor=1.0),
-        "answered share": lambda: learner_of(answered=0.0),
-        "highest label": lambda: learner_of(highest=0.0),
+        "answered share": lambda: learner_of(response_rate=0.0),
+        "highest label": lambda: learner_of(max_label=0.0),
         "seed must be 0 or more": lambda: learner_of(seed=-1),
         "k must be a whole number of at least 1": lambda: feedback.top(0),
         "explore must be above 0 and at most 1": lambda: top_k_ranker(6, explore=2.0),
@@ -398,7 +397,10 @@ def test_the_settings_are_those_that_the_pages_name():
     """Models and pages refer to these by name: a change of one is a change of all."""
     settings = {
         setting: {
-            name: (made.radius, made.step, made.explore.eta, made.adaptive, made.shortlist, made.late, made.strict)
+            name: (
+                *(made.radius, made.step, made.explore.eta, made.adaptive, made.shortlist),
+                *(made.weighted_average, made.require_full_lists),
+            )
             for name in ("ranksvm", "squared", "kl", "smooth-dcg")
             for made in [top_k_ranker(3, name, preset=setting)]
         }

@@ -20,7 +20,7 @@ from ranktron.learners.steps import Constant
 from ranktron.surrogates import KL, PairwiseHinge, SmoothDCG, Squared
 
 SURROGATES = [Squared(), Squared(residual=True), PairwiseHinge(), KL(), KL(printed=True), SmoothDCG(0.3)]
-SETTINGS = [{"radius": 0.7}, {"adaptive": True, "shortlist": 5, "floor": 0.05, "late": True}]
+SETTINGS = [{"radius": 0.7}, {"adaptive": True, "shortlist": 5, "floor": 0.05, "weighted_average": True}]
 
 
 class Plain:

@@ -6,7 +6,7 @@ import pytest
 from ranktron.errors import DataError
 from ranktron.learners.steps import Constant
 from ranktron.learners.top_k.learner import TopK
-from ranktron.learners.top_k.lessons import Lessons, can_learn_many, learn_many
+from ranktron.learners.top_k.passes import PendingBatch, can_learn_many, learn_many
 from ranktron.surrogates import PairwiseHinge, Squared
 from ranktron.types import Feedback
 
@@ -15,7 +15,7 @@ def learner(**settings):
     return TopK(4, PairwiseHinge(0.7), 3, explore=Constant(0.4), step=Constant(settings.pop("eta", 0.3)), **settings)
 
 
-def lessons(taught, count, large=1.0):
+def pending_rounds(taught, count, large=1.0):
     """Rounds that a learner showed, as many rows; one of them with features that are too large to step along."""
     rng = np.random.default_rng(5)
     pendings, places, labels = [], [], []
@@ -34,16 +34,22 @@ def stacked(pendings, places, labels):
         np.stack([getattr(each, name) for each in pendings]) for name in ("rows", "shown", "propensities")
     )
     numbers, sizes = [each.number for each in pendings], [each.size for each in pendings]
-    return Lessons(numbers, sizes, rows, shown, propensities, places, labels)
+    return PendingBatch(numbers, sizes, rows, shown, propensities, places, labels)
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"adaptive": True, "late": True}, {"radius": 0.5, "answered": 0.5}, {"eta": 1e120}, {"floor": 0.3}],
+    [
+        {},
+        {"adaptive": True, "weighted_average": True},
+        {"radius": 0.5, "response_rate": 0.5},
+        {"eta": 1e120},
+        {"floor": 0.3},
+    ],
 )
 def test_it_learns_the_same_to_the_bit(settings):
     one, many = learner(**settings), learner(**settings)
-    pendings, places, labels = lessons(learner(), 40, 1e36)
+    pendings, places, labels = pending_rounds(learner(), 40, 1e36)
     labels[20] = 2.0, 0.0
     refused = []
     for n, (pending, place, label) in enumerate(zip(pendings, places, labels, strict=True)):
@@ -61,8 +67,8 @@ def test_it_learns_the_same_to_the_bit(settings):
 
 @pytest.mark.parametrize("harm", ["twice", "below", "beyond", "negative", "nan", "high"])
 def test_feedback_that_one_would_refuse_is_left_to_it(harm):
-    taught = learner(highest=2.0)
-    pendings, places, labels = lessons(learner(), 5)
+    taught = learner(max_label=2.0)
+    pendings, places, labels = pending_rounds(learner(), 5)
     if harm in ("twice", "below", "beyond"):
         places[3] = {"twice": (1, 1), "below": (-1, 1), "beyond": (1, 3)}[harm]
     else:
@@ -75,5 +81,5 @@ def test_feedback_that_one_would_refuse_is_left_to_it(harm):
 def test_who_can():
     assert can_learn_many(learner())
     assert can_learn_many(learner(floor=0.1))
-    assert not can_learn_many(learner(strict=True))
+    assert not can_learn_many(learner(require_full_lists=True))
     assert not can_learn_many(TopK(4, Squared(), 3, explore=Constant(0.4), step=Constant(0.3)))
