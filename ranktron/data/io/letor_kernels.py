@@ -344,18 +344,16 @@ def parse_comment(data: Bytes, p: int, after_hash: bool, spans: Integers, i: int
 
 @jit
 def parse_lines(
-    data: Bytes, p: int, end: int, i: int, first: int, after_hash: bool, null: float,
-    X: Matrix, labels: Floats, spans: Integers, tags: Words, slow: Integers,
+    data: Bytes, p: int, end: int, first: int, after_hash: bool, null: float,
+    X: Matrix, labels: Floats, spans: Integers, stamps: Integers, tags: Words, slow: Integers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Parses the lines from p to end into the rows from i on: (error code, position, next row, slow numbers).
+    """Parses the lines from p to end into the rows of X: (error code, position, rows, slow numbers).
 
-    `spans` gets the start and end of each query id and document id. `slow` gets the numbers left to Python (row,
-    column or -1 for the label, start, end); when it is nearly full the kernel stops between two lines.
+    `spans` gets the start and end of each query id and document id. `stamps`, -1 at first, has for each feature the
+    last row with a value. `slow` gets the numbers left to Python (row, column or -1 for the label, start, end); when it
+    is nearly full the kernel stops between two lines.
     """
-    stamps = np.empty(X.shape[1], np.int64)  # of each feature the last row that has a value of it
-    for j in range(stamps.shape[0]):
-        stamps[j] = -1
-    n = 0
+    i, n = 0, 0
     room = slow.shape[0] - X.shape[1] - 1
     while p < end and n <= room:
         p = skip_blanks(data, p)
@@ -411,13 +409,10 @@ def parse_entries(
 @jit
 def parse_sparse_lines(
     data: Bytes, p: int, end: int, first: int, width: int, after_hash: bool, null: float,
-    rows: tuple[Integers, Columns, Values], labels: Floats, spans: Integers, slow: Integers,
+    rows: tuple[Integers, Columns, Values], labels: Floats, spans: Integers, stamps: Columns, slow: Integers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Parses the lines from p to end into sparse rows: (error code, position, rows, slow numbers)."""
     starts, columns, values = rows
-    stamps = np.empty(width, np.int32)
-    for j in range(width):
-        stamps[j] = -1
     i, at, n = 0, 0, 0
     while p < end:
         p = skip_blanks(data, p)
@@ -507,9 +502,8 @@ def index_before(data: Bytes, start: int, colon: int) -> int:
 
 
 @jit
-def query_starts(data: Bytes, spans: Integers) -> Integers:
-    """The rows whose query id differs from that of the previous row."""
-    starts = np.empty(spans.shape[0], np.int64)
+def find_query_starts(data: Bytes, spans: Integers, starts: Integers) -> int:
+    """Finds the rows whose query id differs from that of the previous row; returns their number."""
     n = 0
     for i in range(spans.shape[0]):
         same = i > 0 and spans[i, 1] - spans[i, 0] == spans[i - 1, 1] - spans[i - 1, 0]
@@ -521,7 +515,7 @@ def query_starts(data: Bytes, spans: Integers) -> Integers:
         if not same:
             starts[n] = i
             n += 1
-    return starts[:n].copy()
+    return n
 
 
 @jit
