@@ -195,8 +195,7 @@ def parse_common_pairs(
         others = Word(non_digits(data, q)) & ~Word(negative)
         ends = others & ~Word(bytes_equal(data, q, DOT))
         dots = others & ~ends & (ends - ONE)  # those before the end of the number
-        stop, dot = lowest_bit(ends), dots != 0
-        n = lowest_bit(others) - negative
+        stop, dot, n = lowest_bit(ends), dots != 0, lowest_bit(others) - negative
         m = stop - negative - n - dot
         if n == 0 or n > WORD_DIGITS or m > 3 * WORD_DIGITS or (m == 0 and dot) or dots & (dots - ONE) != 0:
             break
@@ -206,14 +205,12 @@ def parse_common_pairs(
         if m > WORD_DIGITS:
             if mantissa >= WHOLE_POWERS[Word(MAX_DIGITS + WORD_DIGITS - m)]:
                 break
-            mantissa = append_digits(
-                mantissa, m - WORD_DIGITS, load_u64(data, low + WORD_DIGITS), load_u64(data, low + 2 * WORD_DIGITS)
-            )
+            one, two = load_u64(data, low + WORD_DIGITS), load_u64(data, low + 2 * WORD_DIGITS)
+            mantissa = append_digits(mantissa, m - WORD_DIGITS, one, two)
         q += stop
         ended = data[Word(q)]
         if m <= WORD_DIGITS and (ended == SPACE) | (ended == LINE_FEED):
-            # At most 14 digits: exact factors, see `decimals.scale_decimal`.
-            value = float(np.int64(mantissa)) / POWERS[m]
+            value = float(np.int64(mantissa)) / POWERS[m]  # at most 14 digits: exact factors, as in `decimals`
         else:
             power = -m
             if ended | 32 == LETTER_E:
