@@ -279,7 +279,7 @@ def _codes(texts: list[Text], part: int, spans: Integers, owners: dict[str, int]
     """Numbers the query of each row, in order of appearance. `owners` maps each query so far to its text."""
     text = texts[part]
     numbers = {name: number for number, name in enumerate(owners)}
-    starts = kernels.query_starts(text.data, spans)
+    starts = text.query_starts(spans)
     codes = []
     for at, word in zip(spans[starts, 0].tolist(), text.words(spans[starts, :2]), strict=True):
         name = query_name(text, at, word)

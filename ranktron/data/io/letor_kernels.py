@@ -195,8 +195,7 @@ def parse_common_pairs(
         others = Word(non_digits(data, q)) & ~Word(negative)
         ends = others & ~Word(bytes_equal(data, q, DOT))
         dots = others & ~ends & (ends - ONE)  # those before the end of the number
-        stop, dot = lowest_bit(ends), dots != 0
-        n = lowest_bit(others) - negative
+        stop, dot, n = lowest_bit(ends), dots != 0, lowest_bit(others) - negative
         m = stop - negative - n - dot
         if n == 0 or n > WORD_DIGITS or m > 3 * WORD_DIGITS or (m == 0 and dot) or dots & (dots - ONE) != 0:
             break
@@ -206,14 +205,12 @@ def parse_common_pairs(
         if m > WORD_DIGITS:
             if mantissa >= WHOLE_POWERS[Word(MAX_DIGITS + WORD_DIGITS - m)]:
                 break
-            mantissa = append_digits(
-                mantissa, m - WORD_DIGITS, load_u64(data, low + WORD_DIGITS), load_u64(data, low + 2 * WORD_DIGITS)
-            )
+            one, two = load_u64(data, low + WORD_DIGITS), load_u64(data, low + 2 * WORD_DIGITS)
+            mantissa = append_digits(mantissa, m - WORD_DIGITS, one, two)
         q += stop
         ended = data[Word(q)]
         if m <= WORD_DIGITS and (ended == SPACE) | (ended == LINE_FEED):
-            # At most 14 digits: exact factors, see `decimals.scale_decimal`.
-            value = float(np.int64(mantissa)) / POWERS[m]
+            value = float(np.int64(mantissa)) / POWERS[m]  # at most 14 digits: exact factors, as in `decimals`
         else:
             power = -m
             if ended | 32 == LETTER_E:
@@ -344,18 +341,16 @@ def parse_comment(data: Bytes, p: int, after_hash: bool, spans: Integers, i: int
 
 @jit
 def parse_lines(
-    data: Bytes, p: int, end: int, i: int, first: int, after_hash: bool, null: float,
-    X: Matrix, labels: Floats, spans: Integers, tags: Words, slow: Integers,
+    data: Bytes, p: int, end: int, first: int, after_hash: bool, null: float,
+    X: Matrix, labels: Floats, spans: Integers, stamps: Integers, tags: Words, slow: Integers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Parses the lines from p to end into the rows from i on: (error code, position, next row, slow numbers).
+    """Parses the lines from p to end into the rows of X: (error code, position, rows, slow numbers).
 
-    `spans` gets the start and end of each query id and document id. `slow` gets the numbers left to Python (row,
-    column or -1 for the label, start, end); when it is nearly full the kernel stops between two lines.
+    `spans` gets the start and end of each query id and document id. `stamps`, -1 at first, has for each feature the
+    last row with a value. `slow` gets the numbers left to Python (row, column or -1 for the label, start, end); when it
+    is nearly full the kernel stops between two lines.
     """
-    stamps = np.empty(X.shape[1], np.int64)  # of each feature the last row that has a value of it
-    for j in range(stamps.shape[0]):
-        stamps[j] = -1
-    n = 0
+    i, n = 0, 0
     room = slow.shape[0] - X.shape[1] - 1
     while p < end and n <= room:
         p = skip_blanks(data, p)
@@ -411,13 +406,10 @@ def parse_entries(
 @jit
 def parse_sparse_lines(
     data: Bytes, p: int, end: int, first: int, width: int, after_hash: bool, null: float,
-    rows: tuple[Integers, Columns, Values], labels: Floats, spans: Integers, slow: Integers,
+    rows: tuple[Integers, Columns, Values], labels: Floats, spans: Integers, stamps: Columns, slow: Integers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Parses the lines from p to end into sparse rows: (error code, position, rows, slow numbers)."""
     starts, columns, values = rows
-    stamps = np.empty(width, np.int32)
-    for j in range(width):
-        stamps[j] = -1
     i, at, n = 0, 0, 0
     while p < end:
         p = skip_blanks(data, p)
@@ -507,9 +499,8 @@ def index_before(data: Bytes, start: int, colon: int) -> int:
 
 
 @jit
-def query_starts(data: Bytes, spans: Integers) -> Integers:
-    """The rows whose query id differs from that of the previous row."""
-    starts = np.empty(spans.shape[0], np.int64)
+def find_query_starts(data: Bytes, spans: Integers, starts: Integers) -> int:
+    """Finds the rows whose query id differs from that of the previous row; returns their number."""
     n = 0
     for i in range(spans.shape[0]):
         same = i > 0 and spans[i, 1] - spans[i, 0] == spans[i - 1, 1] - spans[i - 1, 0]
@@ -521,7 +512,7 @@ def query_starts(data: Bytes, spans: Integers) -> Integers:
         if not same:
             starts[n] = i
             n += 1
-    return starts[:n].copy()
+    return n
 
 
 @jit

@@ -61,6 +61,11 @@ class Text:
         """The bytes between each pair of positions."""
         return [self.raw[a:b] for a, b in spans.tolist()]
 
+    def query_starts(self, spans: Integers) -> Integers:
+        """The rows whose query id differs from that of the previous row."""
+        starts = np.empty(len(spans), np.int64)
+        return starts[: kernels.find_query_starts(self.data, spans, starts)]
+
     def line_at(self, place: int) -> bytes:
         """The rest of the line from a place on."""
         end = self.raw.find(b"\n", place)
@@ -127,11 +132,13 @@ def parse(piece: Piece, row: int, table: ParsedTable, settings: ParseSettings) -
     slow = np.empty((max(256, 2 * settings.width + 2), 4), np.int64)
     p, start = piece.start, row
     while p < piece.end:
-        code, p, row, n = kernels.parse_lines(
-            piece.data, p, piece.end, row, settings.first, settings.after_hash, settings.null,
-            table.X, table.labels, table.spans, table.tags, slow,
+        X, labels, stamps = table.X[row:], table.labels[row:], np.full(settings.width, -1, np.int64)
+        code, p, rows, n = kernels.parse_lines(
+            piece.data, p, piece.end, settings.first, settings.after_hash, settings.null,
+            X, labels, table.spans[row:], stamps, table.tags, slow,
         )  # fmt: skip
-        problem = parse_slow_numbers(piece.data, table.X, table.labels, slow[:n])
+        row += rows
+        problem = parse_slow_numbers(piece.data, X, labels, slow[:n])
         if problem is None and code != kernels.FINE:
             problem = ParseProblem(code, p)
         if problem is not None:
@@ -184,7 +191,7 @@ def parse_sparse(text: Text, piece: Piece, settings: ParseSettings, lines_before
     slow = np.empty((entries + lines, 4), np.int64)
     code, p, rows, n = kernels.parse_sparse_lines(
         piece.data, piece.start, piece.end, settings.first, settings.width, settings.after_hash, settings.null,
-        (starts, columns, values), labels, spans, slow,
+        (starts, columns, values), labels, spans, np.full(settings.width, -1, np.int32), slow,
     )  # fmt: skip
     problem = parse_slow_numbers(piece.data, values, labels, slow[:n])
     if problem is None and code != kernels.FINE:

@@ -211,7 +211,7 @@ def _sparse_block(text: Text, settings: ParseSettings, lines: int) -> SparseTabl
 
 def _block_runs(text: Text, lines: int, table: ParsedTable | SparseTable) -> Iterator[QueryRun]:
     spans = table.spans
-    starts = kernels.query_starts(text.data, spans)
+    starts = text.query_starts(spans)
     ends = np.append(starts, len(spans))[1:].tolist()
     for a, b, word in zip(starts.tolist(), ends, text.words(spans[starts, :2]), strict=True):
         at = int(spans[a, 0])

@@ -108,10 +108,11 @@ def parsed(kernel):
         "X": np.full((4, 5), 9, np.float32),
         "labels": np.full(4, 9.0),
         "spans": np.zeros((4, 4), np.int64),
+        "stamps": np.full(5, -1),
         "tags": letor_kernels.make_tags(1, 5),
         "slow": np.zeros((30, 4), np.int64),
     }
-    result = kernel(DATA, 0, len(TEXT), 0, 1, False, np.nan, *table.values())
+    result = kernel(DATA, 0, len(TEXT), 1, False, np.nan, *table.values())
     return result, table
 
 
@@ -124,8 +125,10 @@ def test_lines():
         letters = np.zeros((3, 1), np.uint32)
         assert kernel(DATA, table["spans"][:3], letters)
         assert letters.view("U1").tolist() == [["D"], [""], [""]]
-    same(letor_kernels.query_starts, DATA, table["spans"][:3])
-    assert letor_kernels.query_starts(DATA, table["spans"][:3]).tolist() == [0, 1]
+    for kernel in (letor_kernels.find_query_starts, letor_kernels.find_query_starts.py_func):
+        starts = np.full(3, -1)
+        assert kernel(DATA, table["spans"][:3], starts) == 2
+        assert starts.tolist() == [0, 1, -1]
 
 
 def test_parts_of_a_line():
