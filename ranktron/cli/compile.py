@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 
 from ranktron.cli.options import as_json
 from ranktron.cli.output import print_json, print_table, show_activity
 from ranktron.errors import RanktronError
-from ranktron.kernels.first_run import compile_together, kernels_to_compile
+from ranktron.processes import process_environment, ranktron_command
 from ranktron.training.algorithms import ALGORITHMS
 
 
@@ -27,33 +27,29 @@ from ranktron.training.algorithms import ALGORITHMS
     "algorithms",
     multiple=True,
     type=click.Choice(list(ALGORITHMS)),
-    help="An algorithm.  [default: all of them]",
+    help="An algorithm to compile.  [default: all of them]",
 )
-@click.option("--service", is_flag=True, help="What the service needs, too.  [default: if no --algo is given]")
-@click.option(
-    "--jobs", type=click.IntRange(1), help="Processes that compile at the same time.  [default: one per processor]"
-)
+@click.option("--service", is_flag=True, help="The service as well.  [default: if no --algo is given]")
+@click.option("--jobs", type=click.IntRange(1), help="Parallel processes.  [default: one per processor]")
 @as_json
 def compile(algorithms: tuple[str, ...], service: bool, jobs: int | None, as_json: bool) -> None:
-    """Compile now what the first runs would compile: for images, CI, and those who do not like to wait.
+    """Compile what first runs would compile, for example in a container image.
 
-    Reading, training and evaluating are tried on a few small lists, each algorithm in a process of its own, and so is
-    a ranking of the service; the compiled code is kept beside the package, or in a folder of the user where that cannot
-    be written.
+    Reads, trains and evaluates on a few small lists, each algorithm in a process of its own, and makes a ranking of the
+    service. The compiled code is stored beside the package, or in a folder of the user if that cannot be written.
 
     Example: ranktron compile --algo hinge --algo topk
     """
     started = time.perf_counter()
     chosen, jobs = algorithms or tuple(ALGORITHMS), jobs or os.cpu_count() or 1
     with TemporaryDirectory() as folder, show_activity(f"compiling {', '.join(chosen)}"):
-        compile_together(kernels_to_compile(["reading", *chosen]), jobs)
-        tasks = list(_tasks(chosen, Path(folder)))
-        if service or (not algorithms and find_spec("uvicorn") is not None):
-            tasks.append(("service", ["-c", "from ranktron.service.listening import compile_kernels as run; run()"]))
-        if not algorithms and find_spec("pyarrow") is not None:
-            tasks.append(("large CSV", ["-c", "from ranktron.data.io.plain_csv import compile_parser as run; run()"]))
         with ThreadPoolExecutor(jobs) as pool:
-            seconds = dict(zip((name for name, _ in tasks), pool.map(_run, (task for _, task in tasks)), strict=True))
+            running = {name: pool.submit(_seconds, _run, task) for name, task in _tasks(chosen, Path(folder))}
+            if service or (not algorithms and find_spec("uvicorn") is not None):
+                from ranktron.service.listening import compile_kernels
+
+                running["service"] = pool.submit(_seconds, compile_kernels)
+        seconds = {name: task.result() for name, task in running.items()}
     total = time.perf_counter() - started
     if as_json:
         print_json({"seconds": total, "tasks": seconds})
@@ -63,7 +59,7 @@ def compile(algorithms: tuple[str, ...], service: bool, jobs: int | None, as_jso
 
 
 def _tasks(algorithms: Sequence[str], folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """What Python is to run: commands as a user would give them."""
+    """Commands as a user would give them."""
     from ranktron.data.io import write
     from ranktron.data.synthetic import Separable
 
@@ -71,16 +67,20 @@ def _tasks(algorithms: Sequence[str], folder: Path) -> Iterator[tuple[str, list[
     text, store = folder / "lists.txt", folder / "lists.rounds"
     write(lists, text)
     write(lists, store)
-    command = ["-m", "ranktron"]
-    yield "reading", [*command, "info", str(text)]
+    yield "reading", ["info", str(text)]
     for name in algorithms:
-        # The text is left to the first task: whoever reads the store compiles no reader.
-        yield name, [*command, "train", str(store), "--algo", name, "--model", str(folder / f"{name}.model")]
+        # Only the first task reads text, so that the others do not compile the reader.
+        yield name, ["train", str(store), "--algo", name, "--model", str(folder / f"{name}.model")]
 
 
-def _run(arguments: Sequence[str]) -> float:
-    started = time.perf_counter()
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+def _run(arguments: Sequence[str]) -> None:
+    command = ranktron_command(*arguments)
+    done = subprocess.run(command, capture_output=True, text=True, env=process_environment())
     if done.returncode:
-        raise RanktronError(f"python {' '.join(arguments)}: {done.stderr.strip()}")
+        raise RanktronError(f"ranktron {' '.join(arguments)}: {done.stderr.strip()}")
+
+
+def _seconds(function: Callable[..., None], *arguments: Any) -> float:
+    started = time.perf_counter()
+    function(*arguments)
     return time.perf_counter() - started

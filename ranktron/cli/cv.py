@@ -11,7 +11,6 @@ import click
 from ranktron.cli.options import (
     as_json,
     as_metric,
-    compile_for,
     epochs_option,
     map_option,
     metrics_option,
@@ -100,7 +99,6 @@ def cv(
     parameters, scale, epochs = with_preset(algo, preset, parse_settings(algo, settings), scale, epochs)
     before = {Path(path).stem: _read_stored_run(path) for path in against}
     null = null or null_for(None, nan)
-    compile_for(data, [algo])
     if Path(data).is_dir():
         with show_activity(f"reading {data}"):
             divided = list(read_folds(data, null, **reading_options()))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ranktron.cli.output import compile_on_first_run, show_activity
+from ranktron.cli.output import show_activity
 from ranktron.data.option_names import FORMATS, IMPUTATIONS, SCALINGS
 from ranktron.defaults import PRESETS, RECOMMENDED, RENAMED, find_preset
 from ranktron.errors import DataError
@@ -184,7 +183,6 @@ def read_data(
     from ranktron.data.io import read as read_rounds
 
     path = _find_part(path, part)
-    compile_for(path)
     options = reading_options()
     with show_activity(f"reading {path}"):
         rounds = read_rounds(path, null=null or null_for(like), like=like, **options)
@@ -219,27 +217,9 @@ def read_documents(path: str, null: str | None, model: Model) -> Rounds:
     from ranktron.data.io import read_documents as read_rounds
 
     path = _find_part(path, "test")
-    compile_for(path)
     with show_activity(f"reading {path}"):
         options = {name: value for name, value in reading_options().items() if name != "judgments"}
         return read_rounds(path, null=null or null_for(model), like=model, **options)
-
-
-def compile_for(path: str, algorithms: Iterable[str] = ()) -> bool:
-    """Compiles what this file and these algorithms need, on all processors; False if it was compiled already."""
-    return compile_on_first_run([*(["reading"] if _may_be_letor(path) else ()), *algorithms])
-
-
-def _may_be_letor(path: str) -> bool:
-    from ranktron.data.io.formats import detect_format
-
-    asked = reading_options().get("format")
-    if asked is not None or not os.path.isfile(path):
-        return asked in (None, "letor")
-    try:
-        return detect_format(Path(path)) == "letor"
-    except (DataError, OSError):
-        return False  # reading says what is wrong
 
 
 def null_for(like: Model | Rounds | None, nan: str | None = None) -> str:

@@ -78,17 +78,6 @@ def show_activity(what: str) -> Iterator[None]:
         yield
 
 
-def compile_on_first_run(groups: Iterable[str]) -> bool:
-    """Compiles what algorithms, or "reading", need, on all processors; False if it was compiled already."""
-    from ranktron.kernels.first_run import compile_together, kernels_to_compile
-
-    missing = kernels_to_compile(groups)
-    if missing:
-        with show_activity(f"compiling {len(missing)} functions, on the first run only"):
-            compile_together(missing)
-    return bool(missing)
-
-
 @contextmanager
 def statements() -> Iterator[None]:
     """Shows the library's log messages on standard error, such as the memory that a solver will need."""

@@ -10,7 +10,6 @@ from ranktron.cli.options import (
     DATA,
     PICTURE,
     as_json,
-    compile_for,
     map_option,
     metrics_option,
     nan_option,
@@ -94,7 +93,6 @@ def sweep(
     parameters, scale, _ = with_preset(algo, preset, given, scale, epochs)
     parse_settings(algo, tuple(f"{key}={value}" for value in values))
     null = null or null_for(None, nan)
-    compile_for(data, [algo])
     rounds = read_data(data, null, part="train")
     checked = read_data(valid, null, rounds, part="vali") if valid else None
     with task_workers(dask) as workers, show_progress(f"sweeping {key}", epochs * len(rounds)) as step:

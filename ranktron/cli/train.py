@@ -17,7 +17,6 @@ from ranktron.cli.options import (
     PICTURE,
     as_json,
     as_metric,
-    compile_for,
     epochs_option,
     keep_inputs,
     map_option,
@@ -163,7 +162,6 @@ def train(
         files = data, valid, out, null
         trained = train_on_parts(files, name, parameters, schedule, before, asked, (dask, mode, shards))
         return _finish(trained, metrics, select, out, curve, as_json)
-    compile_for(data, [name])
     log = _read_log(data, clicks) if clicks else None
     rounds = read_data(data, null, before, part="train") if log is None else log.lists
     checked = read_data(valid, null, rounds, part="vali") if valid else None

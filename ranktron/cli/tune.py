@@ -13,7 +13,6 @@ from ranktron.cli.options import (
     OUT,
     as_json,
     as_metric,
-    compile_for,
     keep_inputs,
     nan_option,
     null_for,
@@ -66,13 +65,11 @@ def tune(
     Example: ranktron tune train.txt --minutes 0.2 --model my.model
     """
     from ranktron.training.tune import rehearse, tune_rounds
-    from ranktron.training.tune_families import LEARNERS
 
     keep_inputs(out, data)
-    first = dask is None and compile_for(data, learners or LEARNERS)
     rounds = read_data(data, null or null_for(None, nan), part="train")
-    if first:  # the time that is given is for the search
-        with show_activity("compiling the rest, on the first run only"):
+    if dask is None:  # the time that is given is for the search
+        with show_activity("preparing (compiling on the first run only)"):
             rehearse(rounds, metric, learners or None, exportable, nan or "error")
     with task_workers(dask) as workers, _line() as watch:
         found = tune_rounds(

@@ -1,43 +1,27 @@
 """The decorators that compile kernels.
 
-A kernel takes arrays and numbers and returns arrays and numbers; it calls only other module-level kernels, so that
-its machine code can be cached on disk.
+A kernel takes arrays and numbers and returns arrays and numbers. It calls only other module-level kernels, so that its
+machine code can be cached on disk.
 """
 
-import sys
+import warnings
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, TypeVar, cast
 
 import numba
-from numba import types
 
-from ranktron.kernels.linking import callee
+from ranktron.errors import RankingWarning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+internals: Any = None
+try:
+    from ranktron.kernels import numba_internals as internals
 
-def _import_arraymath() -> None:
-    """Imports the functions of numba without scipy.linalg, which would take a sixth of the start of a command.
-
-    numba imports it only to see whether it is there, and it is: scipy is required. Kernels that use it import it.
-    """
-    try:
-        from numba.np import linalg
-    except ImportError:  # another version of numba
-        return
-    if "numba.np.arraymath" in sys.modules or not hasattr(linalg, "ensure_blas"):
-        return
-    check = linalg.ensure_blas
-    linalg.ensure_blas = lambda: None
-    try:
-        arraymath: Any = import_module("numba.np.arraymath")
-        arraymath.ensure_blas = check
-    finally:
-        linalg.ensure_blas = check
-
-
-_import_arraymath()
+    internals.skip_scipy_linalg()
+except ImportError as error:
+    reason = f"numba {numba.__version__} is not as this version of Ranktron knows it ({error})"
+    warnings.warn(f"{reason}: compiling on first runs takes half as long again", RankingWarning, stacklevel=2)
 
 
 def jit(function: F) -> F:
@@ -57,25 +41,11 @@ def jit_rounding(function: F) -> F:
 
 
 def _compile(function: F, **options: Any) -> F:
-    # No kernel is passed to C: the wrapper for that would take a tenth of the time to compile.
-    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options |= {"nogil": True, "error_model": "numpy", **(internals.OPTIONS if internals else {})}
     try:
         kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the home is writable: every process compiles again
         kernel = numba.njit(**options)(function)
-    if hasattr(kernel, "get_call_template"):  # else numba is switched off
-        _let_kernels_call(kernel)
+    if internals and kernel is not function:  # numba is not switched off
+        internals.link_callers(kernel)
     return cast(F, kernel)
-
-
-def _let_kernels_call(kernel: Any) -> None:
-    """Gives other kernels the twin to call, with numbers of any value.
-
-    A variable that starts as 0 has the type "the number 0" until numba has seen the loop that changes it: what it is
-    passed to would be compiled for that, and then again for any number.
-    """
-    kind = type(kernel)
-    kernel.get_call_template = lambda args, kws: kind.get_call_template(
-        callee(kernel), tuple(map(types.unliteral, args)), kws
-    )
-    kernel.get_overload = lambda signature: kind.get_overload(callee(kernel), signature)

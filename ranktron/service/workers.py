@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-import os
 import secrets
 import signal
 import socket
-import sys
 from contextlib import suppress
 
+from ranktron.processes import process_environment, ranktron_command
 from ranktron.service.tokens import Holder, Tokens
 
 _PAUSE = 1.0  # seconds until a process that has ended is started again
@@ -64,9 +63,9 @@ class WorkerProcesses:
         url, (host, port) = f"http://127.0.0.1:{inner.getsockname()[1]}", address
         self._count = count
         self._running: set[asyncio.subprocess.Process] = set()
-        self._command = [sys.executable, "-m", "ranktron", "serve", "--shared", "--follow", url]
+        self._command = ranktron_command("serve", "--shared", "--follow", url)
         self._command += ["--host", host, "--port", str(port), *(["--config", config] if config else [])]
-        self._environment = {**os.environ, "RANKTRON_LEADER_TOKEN": secret}
+        self._environment = process_environment() | {"RANKTRON_LEADER_TOKEN": secret}
         self._environment.pop("RANKTRON_JOURNAL", None)
 
     def reload(self) -> None:

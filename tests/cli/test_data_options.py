@@ -283,24 +283,3 @@ def test_feature_logs_with_judgments(run, tmp_path, monkeypatch):
     assert json.loads(out)["metrics"]["ndcg@10"]["mean"] > 0.95
     assert run("convert", "log.jsonl", "log.csv", "--judgments", "judgments.txt")[0] == 0
     assert read("log.csv").X.tobytes() == rounds.X.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("given", "compiled"),
-    [
-        (["info", "train.txt"], {"reading"}),
-        (["info", "train.csv", "--drop", "title"], set()),
-        (["info", "train.txt", "--input-format", "csv"], set()),
-        (["info", "utf16.txt"], set()),
-        (["sweep", "train.txt", "--algo", "slam", "--set", "eta=0.1,1"], {"reading", "slam"}),
-        (["train", "train.csv", "--drop", "title", "--algo", "listnet", "--model", "m"], {"listnet"}),
-        (["cv", "train.txt", "--folds", "3", "--epochs", "1"], {"reading", "hinge"}),
-    ],
-)
-def test_what_the_first_run_of_a_command_compiles_together(run, csv, monkeypatch, given, compiled):
-    write(lists(3), "train.txt")
-    (csv / "utf16.txt").write_text("1 qid:1 1:2\n", encoding="utf-16")
-    asked = set()
-    monkeypatch.setattr("ranktron.kernels.first_run.kernels_to_compile", lambda groups: asked.update(groups) or {})
-    run(*given)
-    assert asked == compiled

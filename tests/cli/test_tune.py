@@ -67,20 +67,13 @@ def test_what_every_engine_can_compute_is_named_beside_the_best(lists, monkeypat
     assert json.loads(lists("tune", "lists.txt", "--model", "m", "--json")[1])["exportable"] == table[3]
 
 
-def test_the_first_run_compiles_before_the_time_of_the_search(lists, monkeypatch):
-    happened = []
-
-    def missing(groups):
-        return {} if happened else {"x": set(groups)}
-
-    monkeypatch.setattr("ranktron.kernels.first_run.kernels_to_compile", missing)
-    monkeypatch.setattr("ranktron.kernels.first_run.compile_together", happened.append)
-    rehearse = tuning.rehearse
+def test_kernels_are_compiled_before_the_time_of_the_search(lists, monkeypatch):
+    happened, rehearse = [], tuning.rehearse
     monkeypatch.setattr(tuning, "rehearse", lambda *given: happened.append(rehearse(*given)))
     monkeypatch.setattr(tuning, "tune_rounds", lambda *_, **__: happened.append("search") or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         lists("tune", "lists.txt", "--algo", "hinge", "--model", "m")
-    assert happened == [{"x": {"reading", "hinge"}}, None, "search"]
+    assert happened == [None, "search"]
 
 
 def test_one_setting_is_not_several(lists, monkeypatch):

@@ -9,33 +9,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import pull_back
 from ranktron.kernels.dispatch import as_arrays, slice_rows
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import array_at, borrow, find_address, prefetch
-
-
-@jit
-def _double_all(address, n):
-    numbers, table = array_at(address, n), array_at(address, (n // 2, 2))
-    for i in range(n // 2):
-        for j in range(2):
-            table[i, j] *= 2.0
-    return numbers.sum() + table.size
-
-
-@pytest.mark.parametrize("double_all", [_double_all, _double_all.py_func])
-def test_an_array_can_be_found_by_its_address(double_all):
-    numbers = np.arange(7.0)
-    given = np.array([find_address(numbers), 7])
-    assert double_all(given[0], given[1]) == 2.0 * 15 + 6 + 6
-    assert numbers.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 6.0]
-    assert double_all(find_address(np.zeros((0, 8))), 0) == 0.0
-    assert find_address(numbers[2:]) == find_address(numbers) + 16
-
-
-def test_arrays_with_gaps_and_of_other_kinds_have_no_address():
-    fixed = np.zeros(4)
-    fixed.setflags(write=False)
-    for other in (np.zeros(4)[::2], np.zeros((4, 4)).T[:2], np.zeros(4, np.float32), np.zeros(4, ">f8"), fixed):
-        assert find_address(other) == 0
+from ranktron.kernels.memory import borrow, prefetch
 
 
 @jit

@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
 from ranktron.data.io.lexer import ZERO, Bytes
-from ranktron.kernels.instructions import instructions_for
+from ranktron.kernels.numba_internals import instructions_for
 
 REACH = 32  # of how many bytes the masks are
 _VECTOR = ir.VectorType(ir.IntType(8), REACH)
