@@ -29,10 +29,10 @@ quarter of a pass alone would be 1.1.
 
 `play` makes a `Turn` with ranking and feedback: 2.1 more than a fused round. Even if nothing were ranked or learnt,
 Python's own work would take 0.7 times the limit (new arrays, slices of labels, named tuples), and to call a compiled
-function 0.2 times: it gets addresses of the arrays that stay the same, because to take an array from Python costs
-0.05, and more if it is in no cache. The rest is ordering all documents, where a pass orders ten, and memory: each list
-pushes Python's objects out of the nearest cache. Predtron solves an assignment problem for each list (0.3
-milliseconds); the pairwise perceptron judges each of 4,400 pairs by the weights at that time (0.25).
+function 0.3 times: to take an array from Python costs 0.05, a record 0.1, and more if it is in no cache. The rest is
+ordering all documents, where a pass orders ten, and memory: each list pushes Python's objects out of the nearest cache.
+Predtron solves an assignment problem for each list (0.3 milliseconds); the pairwise perceptron judges each of 4,400
+pairs by the weights at that time (0.25).
 
 `fit` on arrays, on a machine whose limit is 1.8: 1.6 to see whether each number is finite, which reads all of them
 once more; 4.2 for the pass, without a metric, and 0.4 more because its order is shuffled, so that each list begins

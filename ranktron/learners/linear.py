@@ -159,8 +159,7 @@ class Linear(WeightVectorLearner):
 
     def rescale(self, factors: Floats) -> None:
         """Multiplies each weight by a factor of its own: the scale of its feature has changed by as much."""
-        self.w *= factors
-        self.lagged_sum *= factors
+        self.vectors[:2] *= factors
 
     def mix(self, start: State, states: Sequence[State], weights: Floats) -> State:
         return mix_states(start, states, weights)

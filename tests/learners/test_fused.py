@@ -214,7 +214,7 @@ def test_which_learners_are_known():
     assert not can_fuse(slam_perceptron(3, metric="ap", binarise=False))
 
 
-def test_a_subclass_that_computes_something_else_declares_its_fused_form_anew():
+def test_a_subclass_that_computes_something_else_is_not_fused():
     class Doubled(SLAM):
         def __call__(self, scores, labels):
             loss, gradient = super().__call__(scores, labels)

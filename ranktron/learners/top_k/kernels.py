@@ -201,6 +201,12 @@ def gather_top(X: Features, order: Integers, r: int, base: Floats) -> tuple[Feat
 
 
 @jit
+def _weight(learner: TopKRecord) -> float:
+    """How much the current weights count in the mean that is served."""
+    return float(learner[0]["rounds"] + 1.0 if learner[0]["weighted_average"] else 1.0)
+
+
+@jit
 def _project(w: Floats, length: float, radius: float) -> None:
     """Scales w, of this length, back onto the ball."""
     if length > radius:
@@ -219,7 +225,7 @@ def descend(
     """
     vectors = borrow(vectors)
     w, total, squares = vectors[0], vectors[1], vectors[2]
-    adaptive, weight = learner[0]["adaptive"], learner[0]["rounds"] + 1.0 if learner[0]["weighted_average"] else 1.0
+    adaptive, weight = learner[0]["adaptive"], _weight(learner)
     d = w.shape[0]
     z = np.empty(d)
     for j in range(d):
@@ -254,7 +260,7 @@ def descend_rows(
     """The same for sparse rows. The last vector is 0 before and after: only columns with entries are visited."""
     vectors = borrow(vectors)
     w, total, squares, z = vectors[0], vectors[1], vectors[2], vectors[3]
-    adaptive, weight = learner[0]["adaptive"], learner[0]["rounds"] + 1.0 if learner[0]["weighted_average"] else 1.0
+    adaptive, weight = learner[0]["adaptive"], _weight(learner)
     starts, columns, values = X
     for at in range(drift.shape[0]):
         z[drift_columns[at]] = factor * drift[at]

@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from ranktron.learners.top_k import lessons as top_k_lessons
+from ranktron.learners.top_k import passes
 from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.store.journal.journal import Call
@@ -65,7 +65,7 @@ def test_a_replay_leaves_the_ranker_that_was(tmp_path, monkeypatch, algorithm, p
     live = asyncio.run(play(tmp_path, parameters, 260, algorithm))
     monkeypatch.setattr(replay, "MANY", 16)
     at_once = []
-    learn_many = top_k_lessons.learn_many
+    learn_many = passes.learn_many
     monkeypatch.setattr(replay, "learn_many", lambda *given: at_once.append(learn_many(*given)) or at_once[-1])
     service = RankingService(tmp_path, Config(**CONFIG))
     again = service.live("shop")
